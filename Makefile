@@ -34,7 +34,7 @@ PINS := pyproject.toml $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test quick test-long mutants bench check fmt notebooks slides site offline address constraints proto clean
+.PHONY: help lab test quick test-all test-slow test-long mutants bench check fmt notebooks slides site offline release address constraints proto clean
 
 help: ## List the targets
 	@echo "usage: make TARGET [PYTHON=python3.12] [WORKERS=4] [ARGS='-x tests/system/storage']"
@@ -43,11 +43,16 @@ help: ## List the targets
 lab: $(LAB) ## Open JupyterLab on the tour
 	@$(BIN)/labkit lab
 
-test: check ## Check the code, then every promise once: some 18 minutes on two cores
-	$(PYTEST) -m "not long" $(ARGS)
+test: check ## Check the code, then show each capability once: about 8 minutes on two cores
+	$(PYTEST) -m "not (long or further) and (core or not (slow or java or browser))" $(ARGS)
 
-quick: $(TEST) ## The tests without Java and browser
-	$(PYTEST) -m "not (browser or java or long or slow)" $(ARGS)
+quick: $(TEST) ## The system's tests, in memory: about a minute (ARGS=tests/views for others)
+	$(PYTEST) -m "not (long or further or slow or java or browser)" $(or $(ARGS),tests/golden tests/system)
+
+test-all: test test-slow test-long ## All tests: hours
+
+test-slow: $(TEST) ## The tests that `make test` leaves out because they take long: about half an hour
+	$(PYTEST) -m "not long and (further or not core and (slow or java or browser))" $(ARGS)
 
 test-long: $(TEST) ## What repeats a promise: more seeds, examples, rounds, versions of a peer
 	$(PYTEST) -m "long or hypothesis" --hypothesis-profile=many $(ARGS)
@@ -55,7 +60,7 @@ test-long: $(TEST) ## What repeats a promise: more seeds, examples, rounds, vers
 mutants: $(TEST) ## Plant mistakes in a copy of the protocol's code: the quick tests must notice each
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-bench: $(TEST) ## Measure, keep the results, make docs/benchmarks.md: at most two hours (ARGS=storage: 13 minutes)
+bench: $(TEST) ## Run the benchmarks and renew docs/performance.md: at most two hours (ARGS=storage: 13 minutes)
 	@$(call install,-e '.[bench]')
 	$(BIN)/python -m benchmarks $(ARGS)
 
@@ -94,6 +99,10 @@ site: $(LAB) ## Build the static site into site/, with the lab in a browser tab;
 offline: $(LAB) ## The site, all wheels and a page for teachers in build/offline, for a class without internet
 	@$(call install,-e '.[site]')
 	$(BIN)/python -m tools.site.offline build/offline
+
+release: $(LAB) ## Build wheel, sdist, site, offline pack and notes in build/release, and check each
+	@$(call install,-e '.[site]')
+	$(BIN)/python -m tools.release $(ARGS)
 
 address: $(LAB) ## Say where this is published: REPOSITORY=https://github.com/owner/name
 	$(BIN)/python -m tools.site.address $(REPOSITORY)

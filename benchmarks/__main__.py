@@ -1,10 +1,11 @@
-"""Run families of benchmarks one after the other, keep their results, and make the page.
+"""Run benchmark families one after the other, store their results, and update the page.
 
     python -m benchmarks [--quick | --page] [FAMILY ...]
 
-Without a name all families run.  Each waits until the machine is quiet, at most three minutes.  A
-family that fails, or that is still running after its time, is named at the end, and its older
-results stay on the page.
+By default, all families run. Before each one, the command waits up to three minutes for the machine
+to become idle. Families that fail or exceed their time limit are listed at the end, and the page
+keeps their older results. docs/performance.md shows the ten most important figures; the site has
+the full report.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.publish import write_page
+from benchmarks.publish import renew_page
 from benchmarks.results import BUSY_LOAD
 
 _HERE = Path(__file__).parent
@@ -28,40 +29,43 @@ _MINUTES = {
     "spark-source": 10,
     "views": 5,
 }
-"""Each family's longest time."""
+"""Time limit of each family."""
 _QUIET_WITHIN_S = 180
-"""How long each waits for a quiet machine.  The Makefile names the sum of all these times."""
+"""How long each family waits for an idle machine.  The Makefile mentions the sum of all times."""
 
 
 def main() -> int:
-    """Run what was named; returns the exit status."""
+    """Run the selected families, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("family", nargs="*", help=f"of {', '.join(_MINUTES)}; all by default")
-    parser.add_argument("--quick", action="store_true", help="less data, no page")
-    parser.add_argument("--page", action="store_true", help="only make the page")
+    parser.add_argument("--quick", action="store_true", help="use less data and only print")
+    parser.add_argument("--page", action="store_true", help="only renew docs/performance.md")
     options = parser.parse_args()
     unknown = set(options.family) - set(_MINUTES)
     if unknown:
-        parser.error(f"there is no family {', '.join(sorted(unknown))}; see --help")
-    missed = []
+        parser.error(
+            f"unknown family {', '.join(sorted(unknown))}; valid families: {', '.join(_MINUTES)}"
+        )
+    failures = []
     for family in [] if options.page else options.family or _MINUTES:
-        when = "" if options.quick else " once the machine is quiet"
+        when = "" if options.quick else " once the machine is idle"
         sys.stdout.write(f"\n{family}, at most {_MINUTES[family]} minutes{when}\n\n")
         sys.stdout.flush()
         if not options.quick:
             wait_until_quiet()
         if failure := _run(family, quick=options.quick):
-            missed.append(f"{family} {failure}")
+            failures.append(f"{family} {failure}")
     if not options.quick:
-        write_page()
-    for line in missed:
-        sys.stderr.write(f"benchmarks: {line}\n")
-    return 1 if missed else 0
+        renew_page()
+    for failure in failures:
+        sys.stderr.write(f"benchmarks: {failure}\n")
+    return 1 if failures else 0
 
 
 def wait_until_quiet() -> None:
-    """Wait until the load average is low: it remembers the family before this one for more than a
-    minute, and the start of this one adds to it.
+    """Wait until the load average is low.
+
+    The load average includes the previous family for more than a minute.
     """
     end = time.monotonic() + _QUIET_WITHIN_S
     while os.getloadavg()[0] >= BUSY_LOAD / 2 and time.monotonic() < end:
@@ -69,7 +73,7 @@ def wait_until_quiet() -> None:
 
 
 def _run(family: str, *, quick: bool) -> str:
-    """Run the family as a process; returns what went wrong, empty if nothing did."""
+    """Run the family in a separate process; return an error message, or "" on success."""
     module = f"benchmarks.{family.replace('-', '_')}"
     command = [sys.executable, "-m", module, *(["--quick"] if quick else [])]
     try:
@@ -77,8 +81,8 @@ def _run(family: str, *, quick: bool) -> str:
             command, cwd=_HERE.parent, timeout=60 * _MINUTES[family], check=False
         )
     except subprocess.TimeoutExpired:
-        return f"was ended after {_MINUTES[family]} minutes"
-    return f"ended with status {ended.returncode}" if ended.returncode else ""
+        return f"was stopped after {_MINUTES[family]} minutes"
+    return f"failed with exit status {ended.returncode}" if ended.returncode else ""
 
 
 if __name__ == "__main__":

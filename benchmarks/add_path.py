@@ -1,10 +1,10 @@
-"""A bookie's journaled add path, from received bytes to answers, without client and network.
+"""Measures the add path of a bookie, from received bytes to responses, without client and network.
 
     received bytes -> frames -> add requests -> memtable and journal -> one write and one sync for
-    the group -> answers
+    the group -> responses
 
-Two groups are under way, as with any client that has more to send: while the journal's thread
-writes one, the event loop takes in the next.
+As with any busy client, two groups are in flight: while the journal thread writes one, the event
+loop processes the next.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ _NO_FLUSH_INTERVAL_MS = 3_600_000
 _LEAST_OF_RAW = 0.5
 
 Groups = list[list[bytes]]
-"""Of each group the receives that bring it, or its entries."""
+"""For each group, its entries, or the chunks of bytes in which they are received."""
 
 
 def add_path_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figure]:
-    """The add path against the raw disk and against other durable stores, by group size."""
+    """Compare the add path with the raw disk and with other durable stores, by group size."""
     entries = entries_of(entry_count)
     raw: list[Figure] = []
     against: list[Figure] = []
@@ -97,19 +97,19 @@ def _against(
 
 
 def _quickest(over: Sequence[float], under: Sequence[float]) -> str:
-    """What is left of a ratio when both had the machine nearly to themselves."""
+    """Return the ratio of the fastest repeats, which were affected least by other programs."""
     return f"quickest repeat of each: {min(over) / min(under):.2f}"
 
 
 def bookie_seconds(folder: Path, groups: Groups, recorder: Recorder | None = None) -> float:
-    """Time for a new bookie to take and acknowledge all groups of receives."""
+    """Return how long a new bookie takes to process and acknowledge all groups."""
     empty(folder)
     wall_s, _ = asyncio.run(_serve(folder, groups, recorder or silent_recorder()))
     return wall_s
 
 
 def cpu_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figure]:
-    """Processor time of the add path: steadier than speed while the machine has other work."""
+    """Measure the processor time per add, which varies less with other load than the throughput."""
     figures = []
     for ledger_count in _LEDGER_COUNTS:
         groups = receives_of(entry_count, _CPU_GROUP_SIZE, ledger_count)
@@ -125,7 +125,7 @@ def cpu_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figur
 
 
 def receives_of(entry_count: int, group_size: int, ledger_count: int = 1) -> Groups:
-    """Add requests in groups, as receives, to `ledger_count` ledgers in turn."""
+    """Return groups of add requests as received chunks; the requests cycle through the ledgers."""
     entries = entries_of(entry_count, ledger_count=ledger_count)
     return [_receives(group) for group in _in_groups(entries, group_size)]
 
@@ -139,7 +139,7 @@ def _receives(group: list[bytes], size: int = _RECEIVE_ENTRIES) -> list[bytes]:
 
 
 def cpu_us_of_an_add(folder: Path, client_count: int) -> float:
-    """Microseconds of processor time of an add; `client_count` clients send in turn."""
+    """Return the processor time per add in µs, with `client_count` clients taking turns."""
     groups = [_receives(group, 16) for group in _in_groups(entries_of(32 * 1024), 1024)]
     empty(folder)
     _, cpu_s = asyncio.run(_serve(folder, groups, silent_recorder(), client_count))
@@ -149,23 +149,24 @@ def cpu_us_of_an_add(folder: Path, client_count: int) -> float:
 async def _serve(
     folder: Path, groups: Groups, recorder: Recorder, client_count: int = 1
 ) -> tuple[float, float]:
-    """Seconds on the clock and of the processor, opening and closing left out.
+    """Return the elapsed time and the processor time in seconds, excluding opening and closing the
+    store.
 
-    `client_count` connections bring the receives in turn.
+    `client_count` connections take turns sending.
     """
     store = open_store(folder, recorder=recorder)
     thread = DiskThread("journal")
     bookie = Bookie(store, [thread.run], thread.run, _NO_FLUSH_INTERVAL_MS, lambda has_space: None)
     serving = asyncio.create_task(bookie.run())
     client = _Client()
-    takes = cycle([bookie.accept(client) for _ in range(client_count)])
+    handlers = cycle([bookie.accept(client) for _ in range(client_count)])
     started, started_cpu = perf_counter(), process_time()
     sent = 0
     for group in groups:
         before = sent
         for receive in group:
             bodies, _ = split_frames(receive)
-            next(takes)(bodies)
+            next(handlers)(bodies)
             sent += len(bodies)
         await client.until_answered(before)
     await client.until_answered(sent)
@@ -179,46 +180,43 @@ async def _serve(
 
 
 class _Client:
-    """The other end of the bookie's connection."""
-
     is_writable = True
 
     def __init__(self) -> None:
-        self._answers: list[bytes] = []
+        self._responses: list[bytes] = []
         self._progress = asyncio.Event()
 
     def send(self, bodies: Sequence[bytes]) -> None:
-        self._answers += bodies
+        self._responses += bodies
         self._progress.set()
 
     def pause(self) -> None:
-        raise RuntimeError("the bookie holds its client back: the memtable is too small for this")
+        raise RuntimeError("the bookie pauses its client: the memtable is too small for this load")
 
-    def resume(self) -> None:
-        """Never paused."""
+    def resume(self) -> None: ...
 
-    def close(self) -> None:
-        """Nothing to close."""
+    def close(self) -> None: ...
 
-    def when_closed(self, then: Callable[[], None]) -> None:
-        """Never closed."""
+    def when_closed(self, then: Callable[[], None]) -> None: ...
 
-    def when_writable(self, then: Callable[[], None]) -> None:
-        """It is all the time."""
+    def when_writable(self, then: Callable[[], None]) -> None: ...
 
     async def until_answered(self, count: int) -> None:
-        while len(self._answers) < count:
+        while len(self._responses) < count:
             self._progress.clear()
             await self._progress.wait()
 
     def check(self) -> None:
-        refused = [answer for answer in decode_answers(self._answers) if answer.code != Code.OK]
-        if refused:
-            raise RuntimeError(f"the bookie refused {len(refused)} adds, first {refused[0]}")
+        failed = [each for each in decode_answers(self._responses) if each.code != Code.OK]
+        if failed:
+            raise RuntimeError(f"the bookie rejected {len(failed)} adds; the first: {failed[0]}")
 
 
 def raw_seconds(folder: Path, groups: Groups) -> float:
-    """The limit: the same bytes into a file that was written once before, one sync per group."""
+    """Return the time to write the same bytes to a preallocated file, with one sync per group.
+
+    The add path cannot be faster than this.
+    """
     empty(folder)
     writes = [b"".join(group) for group in groups]
     fd = os.open(folder / "raw", os.O_RDWR | os.O_CREAT)
@@ -237,7 +235,7 @@ def raw_seconds(folder: Path, groups: Groups) -> float:
 
 
 def _journal_seconds(folder: Path, groups: Groups) -> float:
-    """Records into a bookie's journal in the same groups, in one thread."""
+    """Return the time to append the same groups to a bookie's journal in a single thread."""
     empty(folder)
     journal = Journal(RealDisk(folder), StorageConfig(), first_file_id=1)
     started = perf_counter()
@@ -251,12 +249,12 @@ def _journal_seconds(folder: Path, groups: Groups) -> float:
 
 def _peer_seconds(folder: Path, peer: Peer, groups: Groups) -> float:
     empty(folder)
-    # A key sorts like (ledger, entry): the first 16 bytes of an entry.
+    # Use the first 16 bytes of an entry as the key, because they sort like (ledger id, entry id).
     items = [[(entry[:16], entry) for entry in group] for group in groups]
     return peer.seconds(folder, items)
 
 
 def empty(folder: Path) -> None:
-    """Make the folder, and make it empty."""
+    """Create the folder, or delete its contents."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

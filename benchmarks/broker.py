@@ -1,11 +1,12 @@
-"""How fast Pulsar's own client produces through labkit's broker, against one that keeps all in
-memory.
+"""Measures how fast Pulsar's own client publishes through labkit's broker, compared with a broker
+that keeps everything in memory.
 
     python -m benchmarks.broker [--quick]
 
-Both brokers are up at the same time, in separate processes, and are produced to in turn: the
-one stores on three bookies, every journal write synced, the other in a list.  Prints a table; the
-full run is also kept, and renews `docs/benchmarks.md`.
+The official `pulsar-client`, unmodified and with its defaults, sends asynchronously to each broker
+in turn. Both brokers run at the same time, in separate processes, with the same code. One stores
+messages on three bookies (E=3, Qw=3, Qa=2, every journal write synced), the other in a list, so the
+difference is the cost of storage.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from benchmarks.measure import Figure, machine, ratios
 from benchmarks.publish import publish
 from benchmarks.results import make_run
 from labkit.worlds.live.host.guard import guarded
-from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.processes.cluster import LocalCluster
 
 _QUORUMS = {
@@ -40,7 +41,7 @@ _STORED, _MEMORY = "stored", "memory"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """How a producer sends."""
+    """Settings of the producer, and the goal for the ratio."""
 
     name: str
     size_bytes: int
@@ -58,9 +59,8 @@ CASES = (
 
 
 def main() -> None:
-    """Run everything."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="short repeats, no page")
+    parser.add_argument("--quick", action="store_true", help="shorter repeats, only printed")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
         measured_on = machine(Path(name))
@@ -69,7 +69,6 @@ def main() -> None:
 
 
 async def _measure(folder: Path, repeat_count: int, part: int) -> list[Figure]:
-    """Repeats in turn, with a `part` of the messages."""
     cluster = LocalCluster(3, brokers=1, folder=folder, traced=False, broker_conf=_QUORUMS)
     async with cluster, _memory_broker() as memory_url:
         urls = {_STORED: cluster.service_url, _MEMORY: memory_url}
@@ -99,7 +98,7 @@ def _figures(urls: Mapping[str, str], repeat_count: int, part: int) -> list[Figu
         for repeat in range(repeat_count + 1):
             for name, client in clients.items():
                 rate = _produce(client, case, case.count // part)
-                if repeat:  # The first one warms up.
+                if repeat:  # Discard the first repeat, which is a warm-up.
                     rates[name].append(rate)
         figures.append(_figure(case, rates))
     for client in clients.values():
@@ -108,7 +107,7 @@ def _figures(urls: Mapping[str, str], repeat_count: int, part: int) -> list[Figu
 
 
 def _produce(client: pulsar.Client, case: Case, count: int) -> float:
-    """Messages a second, from the first call to the last receipt."""
+    """Return the messages per second, measured from the first call to the last receipt."""
     producer = client.create_producer(
         f"topic-{case.size_bytes}-{case.batched}",
         batching_enabled=case.batched,
@@ -117,13 +116,13 @@ def _produce(client: pulsar.Client, case: Case, count: int) -> float:
     payload = bytes(case.size_bytes)
     failed = []
 
-    def told(result: pulsar.Result, message_id: pulsar.MessageId) -> None:
+    def on_receipt(result: pulsar.Result, message_id: pulsar.MessageId) -> None:
         if result != pulsar.Result.Ok:
             failed.append(result)
 
     started = perf_counter()
     for _ in range(count):
-        producer.send_async(payload, told)
+        producer.send_async(payload, on_receipt)
     producer.flush()
     seconds = perf_counter() - started
     producer.close()

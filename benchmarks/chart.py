@@ -1,6 +1,6 @@
-"""Bars of two systems side by side, as an SVG file: a row for each figure, each with its own scale.
+"""Draws an SVG bar chart that compares two systems; each row has its own scale.
 
-A bar is the median of the repeats, the line over it goes from the smallest to the largest.
+A bar shows the median of the repeats, and the line across it shows their range.
 """
 
 import statistics
@@ -16,7 +16,7 @@ _SCALE = _WIDTH - _LEFT - _RIGHT
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """One row: the repeats of each system.  Rates are better when they are higher, times lower."""
+    """A row of the chart: the repeats of each system. Higher rates and lower times are better."""
 
     name: str
     unit: str
@@ -24,7 +24,6 @@ class Bars:
 
 
 def chart(title: str, rows: Sequence[Bars]) -> str:
-    """The picture."""
     height = _TOP + _ROW * len(rows) + 12
     systems = list(rows[0].repeats)
     parts = [

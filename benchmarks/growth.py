@@ -1,11 +1,10 @@
-"""What a unit of work costs as the numbers of ledgers, bookies, entries and clients grow, and the
-size of an entry.
+"""Measures how the cost of a unit of work grows with ledgers, bookies, entries, clients and size.
 
     python -m benchmarks.growth [--quick] [--minutes 12]
 
-Measured is the processor time of a unit, the bytes and calls that it writes, and memory: other work
-on the machine disturbs these little.  Each point of the storage's series has its own process.  With
-`TMPDIR` on a file system in memory no time is lost in waiting for a disk.
+It measures processor time, memory, and the bytes and calls written, because other load on the
+machine hardly affects them. Each point of the storage series runs in its own process. To avoid
+waiting for a disk, set `TMPDIR` to an in-memory file system.
 """
 
 import argparse
@@ -34,15 +33,15 @@ from labkit.worlds.sim.workload.steps import Write
 
 _LEDGERS = (1, 10, 100, 1000, 10_000, 100_000)
 _MANY_LEDGERS = 1000
-"""With fewer, their own cost is lost in that of the entries."""
+"""With fewer ledgers, the cost per ledger is negligible compared with that of the entries."""
 _ENTRIES = (100_000, 1_000_000, 10_000_000)
-"""The fewest of them fill a memtable, or memory would grow with the number until they do."""
+"""The smallest number must fill a memtable; otherwise, memory would still grow with the number."""
 _SIZES = (100, 1024, 10 * 1024, 100 * 1024, 1024 * 1024)
 _CLIENTS = (1, 4, 16, 64)
 _SIMULATED_BOOKIES = (3, 10, 30)
 _LIVE_BOOKIES = (3, 6, 9)
 _QUICK = 3
-"""The number of points of each series in a quick run."""
+"""Number of points in each series of a quick run."""
 _SIMULATED_ADDS, _LIVE_ADDS, _WINDOW = 500, 20_000, 1000
 _PAYLOAD = bytes(1024)
 _BYTES_OF_A_SIZE = 64 * 1024 * 1024
@@ -52,11 +51,17 @@ Measured = Iterable[Figure]
 
 
 def main() -> None:
-    """Measure, print, and unless `--quick` is given keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the first points of each series")
-    words = "after these no further point begins, and the page names those left out (default: 12)"
-    parser.add_argument("--minutes", type=float, default=12.0, help=words)
+    parser.add_argument(
+        "--quick", action="store_true", help="only the first points of each series, only printed"
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=12.0,
+        metavar="N",
+        help="start no further points after N minutes (default: 12)",
+    )
     options = parser.parse_args()
     figures, left_out = list[Figure](), list[str]()
     with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
@@ -74,7 +79,7 @@ def main() -> None:
 
 
 def _points(folder: Path, most: int | None) -> Iterator[tuple[str, Callable[[], Measured]]]:
-    """Each point's name and how it is measured; the shorter ones first."""
+    """Yield the name of each point and a function that measures it, shortest first."""
     for count in _SIMULATED_BOOKIES[:most]:
         yield f"{count} simulated bookies", partial(_simulated, count)
     for count in _CLIENTS[:most]:
@@ -96,8 +101,10 @@ def _points(folder: Path, most: int | None) -> Iterator[tuple[str, Callable[[], 
 
 
 def _ledgers(folder: Path, count: int, with_one: dict[str, float]) -> Iterator[Figure]:
-    """What an entry costs, with its part of its ledger's cost; and what a ledger costs: the rest
-    when the cost of the same entries in one ledger, which the first point keeps, is taken away.
+    """Measure the cost per entry, which includes a share of the cost of its ledger, and per ledger.
+
+    The cost of the ledgers is the difference from the cost of the same entries in a single ledger,
+    which the first point stores in `with_one`.
     """
     entries, where = max(20_000, count), {"ledgers": count}
     for name, (value, unit) in _costs(folder, Shape(count, entries, payload_size=100)).items():
@@ -131,7 +138,7 @@ def _store_figures(folder: Path, shape: Shape, where: Mapping[str, float]) -> It
 
 
 def _size_figures(folder: Path, shape: Shape) -> Iterator[Figure]:
-    """Of entries of growing size what a KiB costs: an entry has to cost more when it is larger."""
+    """Measure the cost per KiB, because the cost per entry inevitably grows with its size."""
     kib = shape.payload_size / 1024
     for name, (value, unit) in _costs(folder, shape).items():
         if unit == " µs an entry":
@@ -140,7 +147,6 @@ def _size_figures(folder: Path, shape: Shape) -> Iterator[Figure]:
 
 
 def _costs(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
-    """In a new process, whose memory and counters are its own."""
     context = multiprocessing.get_context("spawn")
     with (
         tempfile.TemporaryDirectory(dir=folder) as name,
@@ -150,7 +156,10 @@ def _costs(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
 
 
 def _simulated(bookies: int) -> Iterator[Figure]:
-    """What the adds cost beside the start of the bookies, which a run with one add has as well."""
+    """Measure the cost of adds.
+
+    The cost of starting the bookies, measured by a run with a single add, is subtracted.
+    """
     idle, adding = (_costs_of_run(bookies, adds) for adds in (1, 1 + _SIMULATED_ADDS))
     for name, unit in (
         ("processor time", " µs"),
@@ -173,7 +182,6 @@ def _costs_of_run(bookies: int, adds: int) -> dict[str, float]:
 
 
 async def _live(folder: Path, bookies: int) -> Figure:
-    """Adds to one ledger, E=3: processor time of the client and of all that the cluster runs."""
     async with LocalCluster(bookies, folder=folder, traced=False) as cluster:
         writer = await (await cluster.connect()).create_ledger(3, 3, 2)
         before = _family_cpu_s()
@@ -188,7 +196,7 @@ async def _live(folder: Path, bookies: int) -> Figure:
 
 
 def _family_cpu_s() -> float:
-    """Processor seconds so far of this process and of its descendants."""
+    """Return the processor time used so far by this process and its descendants, in seconds."""
     processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
     return sum(sum(each.cpu_times()[:2]) for each in processes)
 

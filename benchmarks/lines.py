@@ -1,6 +1,6 @@
-"""Series of one picture as an SVG file: both axes logarithmic, a line for each series.
+"""Draws an SVG line chart with logarithmic axes and one line per series.
 
-A flat line is work that costs the same at any size; a line that rises is work that grows faster.
+A flat line means that the cost does not depend on the size.
 """
 
 import math
@@ -16,14 +16,13 @@ _INK, _PALE = "#1f2328", "#d0d7de"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A series: its name and its points, of which those that are not above zero are left out."""
+    """A series; points with a value of zero or less are not drawn."""
 
     name: str
     points: Sequence[tuple[float, float]]
 
 
 def lines(title: str, axis: str, series: Sequence[Line]) -> str:
-    """The picture."""
     drawn = [[(x, y) for x, y in line.points if x > 0 and y > 0] for line in series]
     across = _Scale([x for points in drawn for x, _ in points], _LEFT, _LEFT + _PLOT)
     up = _Scale([y for points in drawn for _, y in points], _TOP + _HEIGHT, _TOP)
@@ -37,23 +36,25 @@ def lines(title: str, axis: str, series: Sequence[Line]) -> str:
         f"<text x='16' y='27' font-size='14' font-weight='bold'>{escape(title)}</text>",
     ]
     for value in up.powers:
-        y = up.place(value)
+        y = up.coordinate(value)
         parts.append(f"<path d='M{_LEFT} {y:.1f} h{_PLOT}' stroke='{_PALE}'/>")
         parts.append(f"<text x='{_LEFT - 8}' y='{y + 4:.1f}' text-anchor='end'>{value:g}</text>")
     foot = _TOP + _HEIGHT
     for value in across.powers:
-        x = across.place(value)
+        x = across.coordinate(value)
         parts.append(f"<path d='M{x:.1f} {_TOP} v{_HEIGHT}' stroke='{_PALE}'/>")
         parts.append(f"<text x='{x:.1f}' y='{foot + 16}' text-anchor='middle'>{value:,.0f}</text>")
     middle = _LEFT + _PLOT / 2
     parts.append(f"<text x='{middle}' y='{foot + 36}' text-anchor='middle'>{escape(axis)}</text>")
     for number, (line, points) in enumerate(zip(series, drawn, strict=True)):
-        parts += _line(line.name, number, [(across.place(x), up.place(y)) for x, y in points])
+        parts += _line(
+            line.name, number, [(across.coordinate(x), up.coordinate(y)) for x, y in points]
+        )
     return "\n".join([*parts, "</svg>\n"])
 
 
 class _Scale:
-    """Whole powers of ten that hold all values, spread from one place to another."""
+    """Maps values to coordinates between `start` and `end`, on a scale of whole powers of ten."""
 
     def __init__(self, values: Sequence[float], start: float, end: float) -> None:
         self._low = math.floor(math.log10(min(values, default=1)))
@@ -61,18 +62,17 @@ class _Scale:
         self._start, self._end = start, end
         self.powers = [10.0**power for power in range(self._low, self._high + 1)]
 
-    def place(self, value: float) -> float:
-        """Where the value lies."""
-        part = (math.log10(value) - self._low) / (self._high - self._low)
-        return self._start + part * (self._end - self._start)
+    def coordinate(self, value: float) -> float:
+        fraction = (math.log10(value) - self._low) / (self._high - self._low)
+        return self._start + fraction * (self._end - self._start)
 
 
-def _line(name: str, number: int, places: Sequence[tuple[float, float]]) -> list[str]:
+def _line(name: str, number: int, coordinates: Sequence[tuple[float, float]]) -> list[str]:
     colour, y = _COLOURS[number % len(_COLOURS)], _TOP + 8 + _ROW * number
-    path = " L".join(f"{x:.1f} {top:.1f}" for x, top in places)
+    path = " L".join(f"{x:.1f} {top:.1f}" for x, top in coordinates)
     return [
         f"<path d='M{path}' fill='none' stroke='{colour}' stroke-width='2'/>",
-        *(f"<circle cx='{x:.1f}' cy='{top:.1f}' r='3' fill='{colour}'/>" for x, top in places),
+        *(f"<circle cx='{x:.1f}' cy='{top:.1f}' r='3' fill='{colour}'/>" for x, top in coordinates),
         f"<rect x='{_LEGEND}' y='{y - 9}' width='11' height='11' fill='{colour}'/>",
         f"<text x='{_LEGEND + 17}' y='{y}'>{escape(name)}</text>",
     ]

@@ -1,16 +1,16 @@
-"""Load on labkit's client, as a separate process: what `java/LoadDriver.java` does with Apache's.
+"""Generates load with labkit's client; `java/LoadDriver.java` does the same with Apache's client.
 
     python benchmarks/load.py HOST:PORT
 
-Each line of standard input is a command, each line of standard output its result as JSON:
+It reads one command per line from standard input, and writes each result as one line of JSON:
 
-    open COUNT               new ledgers (E=3, Qw=3, Qa=2, CRC32C); gives the id of the first
-    add SECONDS WINDOW RATE  entries of 1 KiB to the open ledgers in turn, at most WINDOW of them
-                             unconfirmed and RATE a second (0: no limit)
-    fill COUNT WINDOW        COUNT entries
-    read LEDGER entries      all of a ledger up to LastAddConfirmed, by a separate handle: some
-                             ranges of entries at a time
-    read LEDGER batch        the same by batch reads, one at a time
+    open COUNT               create ledgers (E=3, Qw=3, Qa=2, CRC32C); returns the id of the first
+    add SECONDS WINDOW RATE  add entries of 1 KiB to the open ledgers in turn, with at most WINDOW
+                             unconfirmed entries and RATE entries per second (0: no limit)
+    fill COUNT WINDOW        add COUNT entries
+    read LEDGER entries      read a ledger up to LastAddConfirmed with a new handle, several ranges
+                             of entries at a time
+    read LEDGER batch        the same with batch reads, one at a time
 """
 
 import asyncio
@@ -26,20 +26,20 @@ from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
 from labkit.system.client.reader import LedgerReader
 from labkit.system.client.writer import LedgerWriter
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.model.entry import Entry
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
 from labkit.worlds.live.host.gc_tuning import collect_garbage_rarely
 from labkit.worlds.live.net import TcpNetwork
-from labkit.worlds.live.new_client import at_random
+from labkit.worlds.live.new_client import random_bookies
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
 _PAYLOAD = bytes(1024)
 _TIMEOUT_S = 60.0
-"""A disk that has to write gigabytes may keep a bookie waiting longer than clients usually do."""
+"""A disk that is writing gigabytes may delay a bookie for longer than the default timeout."""
 _SAMPLE = 16
-"""Of this many adds the latency of one is taken."""
+"""The latency of one in this many adds is recorded."""
 _OPEN_AT_ONCE = 100
 _READ_ENTRIES = 256
 _READS_AT_ONCE = 4
@@ -50,21 +50,20 @@ Result = dict[str, float]
 
 
 class Load:
-    """A client and the ledgers that it has open."""
-
     def __init__(self, client: BookKeeper) -> None:
         self._client = client
         self._ledgers: list[LedgerWriter] = []
 
-    async def run(self, command: str, *words: str) -> Result:
-        """Do one command."""
+    async def run(self, command: str, *arguments: str) -> Result:
         if command == "open":
-            return await self._open(int(words[0]))
+            return await self._open(int(arguments[0]))
         if command == "add":
-            return await self._add(float("inf"), float(words[0]), int(words[1]), float(words[2]))
+            return await self._add(
+                float("inf"), float(arguments[0]), int(arguments[1]), float(arguments[2])
+            )
         if command == "fill":
-            return await self._add(int(words[0]), float("inf"), int(words[1]), 0)
-        return await self._read(int(words[0]), words[1] == "batch")
+            return await self._add(int(arguments[0]), float("inf"), int(arguments[1]), 0)
+        return await self._read(int(arguments[0]), arguments[1] == "batch")
 
     async def _open(self, count: int) -> Result:
         for writer in self._ledgers:
@@ -78,27 +77,27 @@ class Load:
 
     async def _add(self, most: float, seconds: float, window: int, rate: float) -> Result:
         latencies_ms: list[float] = []
-        flying: deque[asyncio.Future[int]] = deque()
+        in_flight: deque[asyncio.Future[int]] = deque()
         ledgers, pushed = self._ledgers, 0
         started = perf_counter()
         while pushed < most and (now := perf_counter() - started) < seconds:
             if rate and pushed >= now * rate:
                 await asyncio.sleep(_TICK_S)
                 continue
-            if len(flying) >= window and not (oldest := flying.popleft()).done():
+            if len(in_flight) >= window and not (oldest := in_flight.popleft()).done():
                 await oldest
             added = ledgers[pushed % len(ledgers)].add(_PAYLOAD)
             if pushed % _SAMPLE == 0:
                 added.add_done_callback(partial(_sample, latencies_ms, perf_counter()))
-            flying.append(added)
+            in_flight.append(added)
             pushed += 1
-        for added in flying:
+        for added in in_flight:
             await added
-        took = perf_counter() - started
+        elapsed = perf_counter() - started
         latencies_ms.sort()
         return {
             "count": pushed,
-            "seconds": took,
+            "seconds": elapsed,
             "p50_ms": latencies_ms[len(latencies_ms) // 2],
             "p99_ms": latencies_ms[len(latencies_ms) * 99 // 100],
         }
@@ -108,10 +107,10 @@ class Load:
         last = reader.last_add_confirmed
         started = perf_counter()
         count = await (_read_batches if batches else _read_entries)(reader, last)
-        took = perf_counter() - started
+        elapsed = perf_counter() - started
         if count <= last:
             raise RuntimeError(f"{count} entries read of {last + 1}")
-        return {"count": count, "seconds": took}
+        return {"count": count, "seconds": elapsed}
 
 
 def _sample(latencies_ms: list[float], pushed_at: float, _: object) -> None:
@@ -119,39 +118,39 @@ def _sample(latencies_ms: list[float], pushed_at: float, _: object) -> None:
 
 
 async def _read_entries(reader: LedgerReader, last: int) -> int:
-    asked: deque[asyncio.Task[list[Entry]]] = deque()
+    requests: deque[asyncio.Task[list[Entry]]] = deque()
     count = 0
     for first in range(0, last + 1, _READ_ENTRIES):
-        if len(asked) == _READS_AT_ONCE:
-            count += _look(await asked.popleft())
+        if len(requests) == _READS_AT_ONCE:
+            count += _count(await requests.popleft())
         until = min(last, first + _READ_ENTRIES - 1)
-        asked.append(asyncio.create_task(reader.read_entries(first, until)))
-    for each in asked:
-        count += _look(await each)
+        requests.append(asyncio.create_task(reader.read_entries(first, until)))
+    for each in requests:
+        count += _count(await each)
     return count
 
 
 async def _read_batches(reader: LedgerReader, last: int) -> int:
     count = 0
     while count <= last:
-        count += _look(await reader.read_batch(count, 0, _BATCH_BYTES))
+        count += _count(await reader.read_batch(count, 0, _BATCH_BYTES))
     return count
 
 
-def _look(entries: list[Entry]) -> int:
+def _count(entries: list[Entry]) -> int:
     if any(len(entry.payload) != len(_PAYLOAD) for entry in entries):
         raise RuntimeError("an entry of another size was read")
     return len(entries)
 
 
 async def _main(zookeeper: str) -> None:
-    session = ZooKeeperStore(MetadataPlace(zookeeper))
+    session = ZooKeeperStore(MetadataLocation(zookeeper))
     await session.start()
     recorder = Recorder("load", trace_clock_us)
     new_token: Callable[[], int] = partial(random.getrandbits, 63)
     config = ClientConfig(request_timeout_s=_TIMEOUT_S)
     client = BookKeeper(
-        session, TcpNetwork(), recorder, at_random, new_token, wall_clock_ms, config
+        session, TcpNetwork(), recorder, random_bookies, new_token, wall_clock_ms, config
     )
     load = Load(client)
     collect_garbage_rarely()

@@ -1,8 +1,8 @@
-"""How the benchmarks measure and what they report.
+"""Measurement and reporting functions that all benchmarks share.
 
-Absolute speed drifts with the machine and with what else it does; the ratio of two runs that follow
-each other does not.  So whatever is compared runs in turn, a few times, and each figure is the
-median of the ratios with the smallest and the largest.
+Absolute speed depends on the machine and its other load, but the ratio of two consecutive runs
+hardly does. So the systems under comparison run in turn, several times, and a figure is the median
+of the ratios, reported with the smallest and the largest one.
 """
 
 import gc
@@ -17,13 +17,13 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One row: what was measured against what is wanted.
+    """A row of results: the measured values and the goal.
 
-    `measured` are the repeats, `unit` theirs ("" for a ratio).  Of `at_least` and `at_most` one is
-    the goal; without both there is none.  `note` holds the absolute values behind it.  `is_work`
-    marks processor time, bytes and counts: other programs on the machine disturb them little.
-    `conditions` say at which point of a series the figure was taken, such as {"ledgers": 1000}; a
-    figure with conditions belongs into a plot, and one without into a table.
+    `measured` contains the repeats, in `unit` ("" for a ratio). The goal, if any, is either
+    `at_least` or `at_most`. `note` contains the absolute values behind a ratio. `is_work` marks
+    processor time, bytes and counts, which other load on the machine hardly affects. `conditions`
+    identify a point of a series, such as {"ledgers": 1000}; figures with conditions appear in a
+    plot, the others in a table.
     """
 
     name: str
@@ -37,12 +37,12 @@ class Figure:
 
     @property
     def median(self) -> float:
-        """The middle one of the repeats, of which there is at least one."""
+        """The median of the repeats, of which there must be at least one."""
         return statistics.median(self.measured)
 
     @property
     def seen(self) -> str:
-        """Median (smallest to largest)."""
+        """The median and the range as text, in the form "median (smallest to largest)"."""
         if not self.measured:
             return "not measured"
         spread = f"{short(min(self.measured))} to {short(max(self.measured))}"
@@ -50,14 +50,13 @@ class Figure:
 
     @property
     def goal(self) -> str:
-        """The goal in words; empty without one."""
         if self.at_least is not None:
             return f"at least {short(self.at_least)}{self.unit}"
         return "" if self.at_most is None else f"at most {short(self.at_most)}{self.unit}"
 
     @property
     def is_met(self) -> bool:
-        """Whether the median keeps the goal; false for a figure that was not measured."""
+        """Whether the median reaches the goal; False if nothing was measured."""
         if not self.measured:
             return False
         least = -math.inf if self.at_least is None else self.at_least
@@ -65,18 +64,16 @@ class Figure:
         return least <= self.median <= most
 
     def row(self) -> tuple[str, str, str, str, str]:
-        """Name, median (smallest to largest), goal, whether it is met, note."""
         met = ("yes" if self.is_met else "**no**") if self.goal and self.measured else ""
         return self.name, self.seen, self.goal if self.measured else "", met, self.note
 
     def rounded(self) -> "Figure":
-        """The same with five significant digits."""
         return replace(self, measured=tuple(float(f"{each:.5g}") for each in self.measured))
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the figures depend on, in words, and the load average before the run."""
+    """A description of the machine, and its load average before the run."""
 
     words: str
     load: float
@@ -88,7 +85,7 @@ class Machine:
 def in_turn(
     runs: Mapping[str, Callable[[], float]], repeat_count: int
 ) -> dict[str, tuple[float, ...]]:
-    """What each run returns (seconds), all runs one after the other, `repeat_count` times."""
+    """Run all functions in turn, `repeat_count` times; return the seconds that each run took."""
     rounds = []
     for _ in range(repeat_count):
         seconds = {}
@@ -100,17 +97,15 @@ def in_turn(
 
 
 def ratios(over: Sequence[float], under: Sequence[float]) -> list[float]:
-    """The ratio of each repeat of one to the same repeat of the other."""
     return [a / b for a, b in zip(over, under, strict=True)]
 
 
 def per_second(count: int, seconds: Sequence[float]) -> str:
-    """A rate in words, from the median."""
     return f"{count / statistics.median(seconds):,.0f}/s"
 
 
 def drop_from_cache(*paths: Path) -> None:
-    """Make the next read of these files come from the device, as far as this machine decides."""
+    """Drop the files from the page cache, so that the next read goes to the device."""
     for path in paths:
         fd = os.open(path, os.O_RDONLY)
         os.fsync(fd)
@@ -119,7 +114,6 @@ def drop_from_cache(*paths: Path) -> None:
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """The figures as a Markdown table."""
     rows = [
         ("figure", "median (smallest to largest)", "target", "met", "absolute values"),
         ("---",) * 5,
@@ -129,7 +123,7 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def machine(folder: Path) -> Machine:
-    """Cores, file system of `folder`, versions; and how much other work there is."""
+    """Describe the machine: cores, file system of `folder`, versions and load average."""
     cores = len(os.sched_getaffinity(0))
     words = (
         f"{cores} cores ({_cpu_model()}), {_file_system(folder)}, Linux {platform.release()},"
@@ -150,5 +144,5 @@ def _file_system(folder: Path) -> str:
 
 
 def short(value: float) -> str:
-    """Two or three digits: what a reader can compare."""
+    """Format a number with two or three digits, which is enough to compare values."""
     return f"{value:.0f}" if value >= 20 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"

@@ -1,7 +1,7 @@
-"""A broker whose storage is a list, as a separate process: what `broker.py` compares with.
+"""A broker that stores messages in a list, as a baseline for labkit's broker in `broker.py`.
 
-Everything but the storage is labkit's own: frames, checksums, receipts.  Its first line of output
-says where it serves.
+Except for the storage, all of its code is labkit's: frames, checksums, receipts. It prints its port
+on the first line of output.
 """
 
 import asyncio
@@ -16,33 +16,31 @@ from labkit.system.broker.config import BrokerConfig
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.net import Connection, OnBodies
-from labkit.system.topic.append_queue import PendingEntry, by_appender
+from labkit.system.topic.append_queue import PendingEntry, group_by_appender
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.ownership import BrokerAddress
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
 from labkit.worlds.live.host.gc_tuning import collect_garbage_rarely
-from labkit.worlds.live.net import LOOPBACK, TcpNetwork, listen, port_of
+from labkit.worlds.live.host.ports import LOOPBACK
+from labkit.worlds.live.net import TcpNetwork, listen, port_of
 from tests.system.client.memory_store import MemoryStore
 
 
 class MemoryLedger(ManagedLedger):
-    """Takes entries and keeps them; they are stored at once."""
+    """A managed ledger that keeps entries in memory and acknowledges them immediately."""
 
     async def open(self) -> None:
-        """Begin with nothing."""
         self._entries: list[bytes] = []
 
     async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
-        """Keep them."""
         for entry_id, entry in enumerate(entries, len(self._entries)):
             entry.entry_id = entry_id
             self._entries.append(entry.data)
-        for appender, stored in by_appender(entries):
+        for appender, stored in group_by_appender(entries):
             appender.entries_stored(0, stored)
 
-    async def close(self) -> None:
-        """Forget everything."""
+    async def close(self) -> None: ...
 
 
 class _MemoryTopic(BrokerTopic):

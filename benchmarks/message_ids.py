@@ -1,7 +1,7 @@
-"""Millions of MessageIDs with planted faults, and what pandas says about them.
+"""Generates millions of MessageIDs with planted faults, and analyses them with pandas.
 
-Eight partitions of one topic, batches of 1 to 19 messages, ledgers of 5,000 entries; here and there
-two neighbours change places, a message comes again, an entry never comes.
+The topic has eight partitions, batches of 1 to 19 messages, and ledgers of 5,000 entries. The
+faults are swapped messages, redelivered messages and lost entries.
 """
 
 from collections.abc import Iterator
@@ -27,10 +27,13 @@ Row = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What any engine must say: the rows of each question, and a count of entries by batch size.
+    """The results that every engine must find, as sets of rows.
 
-    violations: partition, seq.  duplicates: partition, ledger, entry, batch index, arrivals.
-    holes: partition, ledger, first and last missing entry.  rollovers: partition, how many.
+    violations: partition, seq
+    duplicates: partition, ledger, entry, batch index, number of arrivals
+    holes: partition, ledger, first and last missing entry
+    rollovers: partition, number of rollovers
+    sizes: batch size, number of entries
     """
 
     violations: frozenset[Row]
@@ -49,12 +52,12 @@ class Answers:
 
 
 def write_messages(path: Path, message_count: int, seed: int = 0) -> int:
-    """Write `seq`, `topic` and `message_id` (text) as Parquet; returns the number of rows."""
-    chance = np.random.default_rng(seed)
-    streams = list(_streams(chance, message_count // PARTITIONS))
+    """Write `seq`, `topic` and `message_id` (text) to a Parquet file; return the number of rows."""
+    rng = np.random.default_rng(seed)
+    streams = list(_streams(rng, message_count // PARTITIONS))
     lengths = [len(stream) for stream in streams]
-    turns = chance.permutation(np.repeat(np.arange(PARTITIONS), lengths))
-    # The n-th place of a stream in the order of arrival is that of its n-th message.
+    turns = rng.permutation(np.repeat(np.arange(PARTITIONS), lengths))
+    # The n-th arrival from a stream is its n-th message.
     seq = np.argsort(turns, kind="stable")
     ids = np.concatenate(streams)[np.argsort(seq)]
     text = [pc.cast(pa.array(column), pa.string()) for column in ids.T]
@@ -70,38 +73,38 @@ def write_messages(path: Path, message_count: int, seed: int = 0) -> int:
     return count
 
 
-def _streams(chance: np.random.Generator, count: int) -> Iterator[np.ndarray]:
-    """For each partition its ids in the order of arrival, a row of four numbers each."""
+def _streams(rng: np.random.Generator, count: int) -> Iterator[np.ndarray]:
+    """Yield each partition's ids in arrival order, one row of four numbers per message."""
     for partition in range(PARTITIONS):
-        sizes = chance.integers(1, 2 * _MEAN_BATCH, count // _MEAN_BATCH)
+        sizes = rng.integers(1, 2 * _MEAN_BATCH, count // _MEAN_BATCH)
         entry_of_message = np.repeat(np.arange(len(sizes)), sizes)
         first = np.repeat(np.cumsum(sizes) - sizes, sizes)
         ids = np.empty((len(entry_of_message), 4), dtype=np.int64)
-        # Ledger ids come from one counter: the partitions take them in turn.
+        # Ledger ids come from one counter, so assign them to the partitions in turn.
         ids[:, 0] = entry_of_message // _ENTRIES_PER_LEDGER * PARTITIONS + partition
         ids[:, 1] = entry_of_message % _ENTRIES_PER_LEDGER
         ids[:, 2] = partition
         ids[:, 3] = np.arange(len(ids)) - first
-        yield _with_faults(chance, ids, len(sizes), entry_of_message)
+        yield _with_faults(rng, ids, len(sizes), entry_of_message)
 
 
 def _with_faults(
-    chance: np.random.Generator, ids: np.ndarray, entry_count: int, entry_of_message: np.ndarray
+    rng: np.random.Generator, ids: np.ndarray, entry_count: int, entry_of_message: np.ndarray
 ) -> np.ndarray:
     fault_count = len(ids) // _MESSAGES_PER_FAULT
-    places = chance.choice(np.arange(_LATE_BY, len(ids) - 2 * _LATE_BY, 20), 2 * fault_count, False)
+    places = rng.choice(np.arange(_LATE_BY, len(ids) - 2 * _LATE_BY, 20), 2 * fault_count, False)
     swapped, repeated = places[:fault_count], places[fault_count:]
     order = np.arange(len(ids), dtype=np.float64)
     order[swapped], order[swapped + 1] = order[swapped + 1], order[swapped].copy()
-    lost = chance.choice(np.arange(1, entry_count - 1), fault_count // 5, False)
-    there = ~np.isin(entry_of_message, lost)
-    rows = np.concatenate([ids[there], ids[repeated]])
-    order = np.concatenate([order[there], repeated + _LATE_BY + 0.5])
+    lost = rng.choice(np.arange(1, entry_count - 1), fault_count // 5, False)
+    arrives = ~np.isin(entry_of_message, lost)
+    rows = np.concatenate([ids[arrives], ids[repeated]])
+    order = np.concatenate([order[arrives], repeated + _LATE_BY + 0.5])
     return rows[np.argsort(order, kind="stable")]
 
 
 def by_pandas(path: Path) -> Answers:
-    """The answers from the same file, without Spark and without packing anything."""
+    """Compute the results from the file, without Spark and without packing ids."""
     table = pq.read_table(path)
     parts = pc.split_pattern(table["message_id"].combine_chunks(), ":")
     numbers = {name: pc.cast(pc.list_element(parts, i), "int64") for i, name in enumerate(PARTS)}
@@ -129,10 +132,9 @@ def by_pandas(path: Path) -> Answers:
 
 
 def _holes(entries: pd.DataFrame) -> pd.DataFrame:
-    """Runs of missing entries, from each ledger's entries in their order."""
     entries = entries.sort_values(["partition", "ledger", "entry"])
     before = entries.groupby(["partition", "ledger"])["entry"].shift()
-    # In the first ledger of a stream what is missing at its beginning is not known.
+    # In a stream's first ledger, entries before the first arrival do not count as missing.
     first = entries.groupby("partition")["ledger"].transform("min") == entries["ledger"]
     before = before.where(before.notna() | first, -1).fillna(entries["entry"])
     gap = entries[entries["entry"] > before + 1]

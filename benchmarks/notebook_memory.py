@@ -1,9 +1,9 @@
-"""How much memory a lesson with Spark takes, from the first cell to the last: kernel, JVMs, Python
-workers, bookies, all that the notebook starts.
+"""Measures the memory of a lesson with Spark, including the kernel and all processes that it
+starts.
 
-Memory that processes share counts once (`Pss`).  A JVM that starts a process is two for a moment,
-with the same memory, so what is not seen twice in a row does not count.  Heaps are those of
-`labkit.views.spark.session`, which are chosen for Binder's 2 GB.
+Memory shared by several processes is counted only once (`Pss`). When a JVM starts a process, both
+appear to use the JVM's memory for a moment, so a process counts only if two consecutive samples
+contain it. The heap sizes are those of `labkit.views.spark.session`, chosen for Binder's 2 GB.
 """
 
 import threading
@@ -21,7 +21,6 @@ _LIMIT_MB = 1600
 
 
 def notebook_figures() -> list[Figure]:
-    """The peak of each of the two lessons, solutions included."""
     return [
         Figure(
             f"memory of lesson {name[:2]} at its largest, kernel and all that it starts",
@@ -61,12 +60,11 @@ def _peak_mb(notebook: Path) -> float:
 
 
 def _descendants() -> set[int]:
-    """All processes below this one, without it."""
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             pid, _, rest = stat.read_text().partition(" ")
-        except (FileNotFoundError, ProcessLookupError):  # It has ended in between.
+        except (FileNotFoundError, ProcessLookupError):  # The process has exited.
             continue
         parents[int(pid)] = int(rest.rpartition(")")[2].split()[1])
     found = {_own_pid()}

@@ -1,4 +1,4 @@
-"""How many states every order of a small scenario has, and how soon it is gone through."""
+"""Measures how many states the exhaustive search of small scenarios visits, and how quickly."""
 
 import time
 from dataclasses import replace
@@ -15,7 +15,7 @@ _THREE = Write(entries=1, window=1, close=False)
 _TWO = replace(_THREE, ensemble=2, write_quorum=2)
 _STRIPED = replace(_THREE, entries=2, ensemble=2, write_quorum=1, ack_quorum=1)
 
-# With at most that many crashes and losses.
+# Name, bookies, write, and the maximum numbers of crashes and of lost messages.
 _ROWS: tuple[tuple[str, int, Write, tuple[int, int]], ...] = (
     ("2 bookies, 1 entry, the ledger left open", 2, _TWO, (0, 0)),
     ("2 bookies, 1 entry, closed", 2, replace(_TWO, close=True), (0, 0)),
@@ -32,10 +32,9 @@ _ROWS: tuple[tuple[str, int, Write, tuple[int, int]], ...] = (
 
 
 def orders_table() -> str:
-    """One row for each scenario of the real thing, one for each mistake."""
     head = "| scenario | mishaps | orders | states | ends | runs of the real code | s | finding |"
     rows = [_row(*row) for row in _ROWS]
-    return "\n".join((head, "|---" * 8 + "|", *rows, "", _mistakes())) + "\n"
+    return "\n".join((head, "|---" * 8 + "|", *rows, "", _bugs())) + "\n"
 
 
 def _row(name: str, bookies: int, write: Write, mishaps: tuple[int, int]) -> str:
@@ -43,10 +42,11 @@ def _row(name: str, bookies: int, write: Write, mishaps: tuple[int, int]) -> str
     orders = f"{found.orders:,}" if found.complete else "not all"
     finding = "; ".join(each.promise for each in found.findings) or "none"
     counts = f"{found.states:,} | {found.ends:,} | {found.runs:,}"
-    return f"| {name} | {found.mishaps} | {orders} | {counts} | {took_s:.1f} | {finding} |"
+    failures = found.failure_combinations
+    return f"| {name} | {failures} | {orders} | {counts} | {took_s:.1f} | {finding} |"
 
 
-def _mistakes() -> str:
+def _bugs() -> str:
     three = Scenario(workload=(_THREE, _RECOVER))
     two = Scenario(Cluster(2), (_TWO, _RECOVER))
     striped = replace(_THREE, entries=2, window=2, write_quorum=2)
@@ -67,7 +67,7 @@ def _mistakes() -> str:
             (1, 0),
         ),
     )
-    lines = ["| mistake | a promise that breaks | found after |", "|---|---|---|"]
+    lines = ["| bug | a promise that breaks | found after |", "|---|---|---|"]
     for name, scenario, mishaps in rows:
         wrong = replace(scenario, variant=name.partition(",")[0])
         found, took_s = _tried(wrong, mishaps, stop_at=1)
@@ -80,7 +80,6 @@ def _mistakes() -> str:
 def _tried(
     scenario: Scenario, mishaps: tuple[int, int], stop_at: int = 0
 ) -> tuple[Enumeration, float]:
-    """What came of it, and after how many seconds of processor time."""
     began = time.process_time()
     found = every_order(
         scenario,

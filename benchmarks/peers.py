@@ -1,7 +1,7 @@
-"""Other durable stores that a Python program can have, each given one transaction per group.
+"""Measures other durable stores for Python programs, with one transaction per group.
 
-Each gets keys and values ready made and its quickest call for a batch in key order, and promises
-what a bookie promises: after the call the group survives a power cut.
+Each store receives prepared keys and values, and uses its fastest call for a batch in key order.
+Like a bookie, it guarantees that the group survives a power failure once the call returns.
 """
 
 import importlib
@@ -16,12 +16,12 @@ from time import perf_counter
 _MAP_SIZE = 4 * 1024**3
 
 Items = list[list[tuple[bytes, bytes]]]
-"""Of each group the keys and values."""
+"""The keys and values of each group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A store; `target` is how many times as fast a bookie is meant to be."""
+    """A store to compare with; `target` is the goal for the bookie's speed relative to it."""
 
     name: str
     target: float
@@ -30,14 +30,13 @@ class Peer:
 
     @property
     def missing(self) -> str:
-        """Why it cannot be measured; empty if it can."""
+        """The reason why the store cannot be measured, or ""."""
         if not self.package or importlib.util.find_spec(self.package):
             return ""
         return f"skipped: `pip install {self.package}`"
 
     @property
     def version(self) -> str:
-        """Name and version."""
         if not self.package:
             return f"{self.name} {sqlite3.sqlite_version}"
         return f"{self.name} ({self.package} {importlib.metadata.version(self.package)})"

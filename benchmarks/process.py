@@ -1,7 +1,8 @@
-"""A bookie as a process: how long it takes to serve, and how much memory it has.
+"""Measures the start-up time and the memory of a bookie process.
 
-labkit bookie, started over an empty folder -> its line "I serve" -> memory at rest
--> adds over loopback, as many as fill memtables and their flushes -> largest memory
+The bookie starts with an empty folder and reports that it is serving; then its memory at rest is
+measured. Finally it receives enough adds over loopback to fill and flush several memtables, and its
+peak memory is measured.
 """
 
 import asyncio
@@ -17,7 +18,8 @@ from benchmarks.workload import MASTER_KEY, entries_of
 from labkit.system.model.wire import Code, decode_answers, encode_add
 from labkit.system.storage.config import StorageConfig
 from labkit.worlds.live.host.guard import guarded
-from labkit.worlds.live.net import LOOPBACK, TcpNetwork
+from labkit.worlds.live.host.ports import LOOPBACK
+from labkit.worlds.live.net import TcpNetwork
 from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 
 _KIB = 1024
@@ -29,7 +31,7 @@ _LARGEST_MB = 100
 
 
 async def process_figures(folder: Path, load_mib: int, repeat_count: int) -> list[Figure]:
-    """Start-up and memory of fresh bookies, one after the other, next to one ZooKeeper."""
+    """Measure start-up time and memory of bookies, which run one at a time with one ZooKeeper."""
     starts, at_rest, peaks, shares = [], [], [], []
     async with EmbeddedZooKeeper(folder / "zookeeper") as zookeeper:
         for number in range(1, repeat_count + 1):
@@ -72,32 +74,32 @@ async def _first_line(process: Process) -> dict[str, int]:
     assert process.stdout is not None
     line = await process.stdout.readline()
     if not line:
-        raise RuntimeError("the bookie ended instead of serving")
+        raise RuntimeError("the bookie exited before it was serving")
     ready: dict[str, int] = json.loads(line)
     return ready
 
 
 async def _load(port: int, entry_count: int) -> None:
-    """Add entries, at most `_WINDOW` unanswered at a time."""
-    answered = 0
+    """Add entries, with at most `_WINDOW` of them unacknowledged."""
+    acknowledged = 0
     progress = asyncio.Event()
 
     def on_bodies(bodies: Sequence[bytes]) -> None:
-        nonlocal answered
-        refused = [answer for answer in decode_answers(bodies) if answer.code != Code.OK]
-        if refused:
-            raise RuntimeError(f"the bookie refused {refused[0]}")
-        answered += len(bodies)
+        nonlocal acknowledged
+        failed = [response for response in decode_answers(bodies) if response.code != Code.OK]
+        if failed:
+            raise RuntimeError(f"the bookie rejected an add: {failed[0]}")
+        acknowledged += len(bodies)
         progress.set()
 
     connection = await TcpNetwork().connect(LOOPBACK, port, on_bodies, progress.set)
     for first in range(0, entry_count, _BATCH):
         entries = entries_of(min(_BATCH, entry_count - first), first)
         connection.send([encode_add(MASTER_KEY, entry) for entry in entries])
-        while answered < first + len(entries) - _WINDOW:
+        while acknowledged < first + len(entries) - _WINDOW:
             progress.clear()
             await progress.wait()
-    while answered < entry_count:
+    while acknowledged < entry_count:
         progress.clear()
         await progress.wait()
     connection.close()

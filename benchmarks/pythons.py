@@ -1,11 +1,11 @@
-"""How much processor time labkit's work takes under other versions of Python.
+"""Compares the processor time of labkit's work under several versions of Python.
 
     python -m benchmarks.pythons COMMAND ...
 
-Each COMMAND starts a Python that has labkit's dependencies, such as `/opt/venv/bin/python`; this
-Python comes first.  All are measured in turn, and each measures itself: a bookie's add path, a
-client's, and runs of the simulated world; then what two threads do of each in the time of one.
-Prints a table, and keeps nothing: the page names the machine and the day of what it quotes.
+Each COMMAND starts a Python interpreter that has labkit's dependencies, such as
+`/opt/venv/bin/python`. The current interpreter is measured as well. They all take turns running a
+bookie's add path, a client's add path, and simulated runs, and then measure how much work two
+threads do in the time that one needs. The program prints a table and stores nothing.
 """
 
 import asyncio
@@ -54,12 +54,11 @@ _MEASURED = (
 
 
 def main() -> None:
-    """Measure under each Python, and print the table."""
     if sys.argv[1:] == ["--itself"]:
         sys.stdout.write(json.dumps([_name(), *_measure()]))
         return
     commands = [[sys.executable], *map(shlex.split, sys.argv[1:])]
-    rounds = [[_ask(command) for command in commands] for _ in range(_ROUNDS)]
+    rounds = [[_measure_with(command) for command in commands] for _ in range(_ROUNDS)]
     head = ("Python", *_MEASURED)
     sys.stdout.write(f"| {' | '.join(head)} |\n{'| --- ' * len(head)}|\n")
     for each in zip(*rounds, strict=True):
@@ -74,8 +73,7 @@ def _name() -> str:
     return version if has_lock else f"{version}, without the global lock"
 
 
-def _ask(command: Sequence[str]) -> list[Any]:
-    """The name of its Python, and what it measured."""
+def _measure_with(command: Sequence[str]) -> list[Any]:
     done = subprocess.run(
         [*command, "-m", "benchmarks.pythons", "--itself"],
         env={**os.environ, "PYTHONPATH": str(_ROOT)},
@@ -102,8 +100,8 @@ def _measure() -> tuple[float, ...]:
 
 
 def _two_of_one(work: Callable[[int], float]) -> float:
-    """How much two threads do in the time of one."""
-    work(0)  # What a first call does besides belongs to neither.
+    """Return how much work two threads do in the time that one thread needs."""
+    work(0)  # The first call includes one-time costs.
     began = time.perf_counter()
     work(0)
     alone_s = time.perf_counter() - began
@@ -114,13 +112,13 @@ def _two_of_one(work: Callable[[int], float]) -> float:
 
 
 async def _client_us() -> float:
-    """Adds of one writer to bookies that answer at once, the making of answers left out."""
+    """Return the processor time per add in µs, excluding that of the simulated bookies."""
     network = _Echo()
     context = SimpleNamespace(
         config=ClientConfig(),
         recorder=silent_recorder(),
         watcher=None,
-        bookies=BookieClient(network, _find, timeout_s=60.0),
+        bookie_client=BookieClient(network, _find, timeout_s=60.0),
     )
     metadata = LedgerMetadata(
         ensemble_size=3,
@@ -131,15 +129,15 @@ async def _client_us() -> float:
         password=PASSWORD,
     )
     writer = LedgerWriter(1, metadata, 0, cast(ClientContext, context))
-    flying: deque[asyncio.Future[int]] = deque()
+    in_flight: deque[asyncio.Future[int]] = deque()
     began = time.process_time()
     for _ in range(_ADDS):
-        if len(flying) >= _WINDOW:
-            await flying.popleft()
-        flying.append(writer.add(PAYLOAD))
-    await asyncio.gather(*flying)
-    took_s = time.process_time() - began - network.answering_s
-    context.bookies.close()
+        if len(in_flight) >= _WINDOW:
+            await in_flight.popleft()
+        in_flight.append(writer.add(PAYLOAD))
+    await asyncio.gather(*in_flight)
+    took_s = time.process_time() - began - network.responding_s
+    context.bookie_client.close()
     return took_s * 1e6 / _ADDS
 
 
@@ -148,31 +146,33 @@ async def _find(bookie: str) -> Endpoint:
 
 
 class _Echo:
-    """A network whose bookies have stored each add as soon as it is sent."""
+    """A network whose bookies acknowledge each add immediately."""
 
     def __init__(self) -> None:
-        self.answering_s = 0.0
+        self.responding_s = 0.0
 
     async def connect(
         self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> Connection:
-        return cast(Connection, SimpleNamespace(send=self._answering(on_bodies), close=on_close))
+        return cast(Connection, SimpleNamespace(send=self._responding(on_bodies), close=on_close))
 
-    def _answering(self, on_bodies: OnBodies) -> Callable[[Sequence[bytes]], None]:
+    def _responding(self, on_bodies: OnBodies) -> Callable[[Sequence[bytes]], None]:
         def send(bodies: Sequence[bytes]) -> None:
             began = time.process_time()
             batches = (each for each in decode_requests(bodies) if isinstance(each, AddBatch))
-            answers = join_with_lengths([*chain.from_iterable(b.answers(Code.OK) for b in batches)])
-            self.answering_s += time.process_time() - began
-            asyncio.get_running_loop().call_soon(_hand_over, answers, on_bodies)
+            responses = join_with_lengths(
+                [*chain.from_iterable(b.answers(Code.OK) for b in batches)]
+            )
+            self.responding_s += time.process_time() - began
+            asyncio.get_running_loop().call_soon(_deliver, responses, on_bodies)
 
         return send
 
 
-def _hand_over(answers: bytes, on_bodies: OnBodies) -> None:
+def _deliver(responses: bytes, on_bodies: OnBodies) -> None:
     at = 0
-    while at < len(answers):
-        bodies, at = split_frames(answers, at)
+    while at < len(responses):
+        bodies, at = split_frames(responses, at)
         on_bodies(bodies)
 
 

@@ -1,4 +1,4 @@
-"""What a bookie reads: its journal at a start, and old entries for those who catch up."""
+"""Measures how fast a bookie reads its journal at start-up, and old entries from entry logs."""
 
 import shutil
 import subprocess
@@ -15,11 +15,11 @@ from labkit.worlds.live.disk import RealDisk
 _BATCH_ENTRIES = 16 * 1024
 _READ_SIZE = MIB
 _GROWTH = 10
-"""How much longer the second entry log is."""
+"""Size of the long entry log relative to the short one."""
 
 
 def replay_figures(folder: Path, journal_mib: int, repeat_count: int) -> list[Figure]:
-    """A journal read back, from a cold cache, against `cat` of the same file."""
+    """Compare reading a journal from a cold cache with running `cat` on the same file."""
     record_size = 4 + len(entries_of(1)[0])
     entry_count = journal_mib * MIB // record_size
     _write_store(folder, entry_count, flushed=False)
@@ -38,7 +38,7 @@ def replay_figures(folder: Path, journal_mib: int, repeat_count: int) -> list[Fi
         deque(found.records(), maxlen=0)
         seconds = perf_counter() - started
         if found.end_offset < entry_count * record_size:
-            raise RuntimeError("the journal has fewer records than were written")
+            raise RuntimeError("the journal contains fewer records than were written")
         return seconds
 
     def open_bookie() -> float:
@@ -72,9 +72,7 @@ def replay_figures(folder: Path, journal_mib: int, repeat_count: int) -> list[Fi
 
 
 def catch_up_figures(folder: Path, log_mib: int, repeat_count: int) -> list[Figure]:
-    """Entries read in order through index and entry log, for a log and for one 10 times as long,
-    from a cold cache.
-    """
+    """Measure reading entries in order from a cold cache, for entry logs of two sizes."""
     entry_count = log_mib * 1024 * 1024 // (len(entries_of(1)[0]) + 4)
     counts = {"short": entry_count, "long": _GROWTH * entry_count}
     for name, count in counts.items():
@@ -109,7 +107,7 @@ def catch_up_figures(folder: Path, log_mib: int, repeat_count: int) -> list[Figu
 
 
 def _write_store(folder: Path, entry_count: int, *, flushed: bool) -> None:
-    """A bookie's files with the entries in one log, or still in the journal alone."""
+    """Write a bookie's files, with the entries either in an entry log or only in the journal."""
     shutil.rmtree(folder, ignore_errors=True)
     store = open_store(folder)
     for first in range(0, entry_count, _BATCH_ENTRIES):
@@ -136,7 +134,7 @@ def _read_plainly(folder: Path) -> float:
 
 
 def _read_by_entry(folder: Path, entry_count: int) -> float:
-    """What a reader's requests ask of the store, entry by entry."""
+    """Read the entries one by one, as a reader's requests do."""
     store = open_store(folder)
     drop_from_cache(*folder.glob("ledgers/current/**/*.log"), *folder.glob("ledgers/**/*.idx"))
     started = perf_counter()

@@ -1,7 +1,8 @@
-"""How fast lost copies come back, and how soon a cluster takes its first entry.
+"""Measures the speed of re-replication, and the time it takes to start a cluster and add an entry.
 
-Four bookies, ledgers on three of them: one is killed for good, its session ends, the auditor marks
-its ledgers, and workers copy to the fourth.
+A cluster has four bookies, and its ledgers are stored on three of them. One of the three is killed
+permanently, its session expires, the auditor marks its ledgers, and workers copy them to the fourth
+bookie.
 """
 
 import asyncio
@@ -20,13 +21,12 @@ _PAYLOAD = bytes(1024)
 _WINDOW = 1000
 _POLL_S = 0.01
 _REPAIR_POLL_S = 0.05
-"""Each question is dozens of requests to ZooKeeper, on the processors that repair."""
+"""Each poll costs dozens of ZooKeeper requests, which compete with the repair."""
 _MB = 1e6
 _TIMEOUT_S = 600
 
 
 async def repair_figure(folder: Path, gigabytes: float, repeat_count: int) -> Figure:
-    """Bytes of payload a second that get their third copy back, against those that adds bring."""
     adds, repairs = [], []
     for number in range(repeat_count):
         async with LocalCluster(
@@ -47,32 +47,32 @@ async def repair_figure(folder: Path, gigabytes: float, repeat_count: int) -> Fi
 
 
 async def _write(client: BookKeeper, count: int) -> float:
-    """Fill the ledgers one after the other, and close them; seconds."""
-    took = 0.0
+    """Fill the ledgers one after the other, and close them; return the seconds spent on adds."""
+    elapsed = 0.0
     for _ in range(_LEDGERS):
         writer = await client.create_ledger(3, 3, 2)
         began = perf_counter()
         for _ in range(count):
             await writer.drain()
             writer.add(_PAYLOAD)
-        await writer.confirmed()
-        took += perf_counter() - began
+        await writer.all_confirmed()
+        elapsed += perf_counter() - began
         await writer.close()
-    return took
+    return elapsed
 
 
 async def _until_repaired(client: BookKeeper, lost: str) -> float:
-    """Seconds from the first mark until no ledger is marked and none names the lost bookie."""
+    """Return the seconds from the first mark until no ledger is marked or refers to `lost`."""
     manager = LedgerUnderreplicationManager(client.store, "benchmark", lambda _: 0, lambda: 0)
     while not await manager.ledgers():  # noqa: ASYNC110 - another process marks them
         await asyncio.sleep(_POLL_S)
     began = perf_counter()
-    while await manager.ledgers() or await _is_named(client, lost):  # noqa: ASYNC110
+    while await manager.ledgers() or await _is_referenced(client, lost):  # noqa: ASYNC110
         await asyncio.sleep(_REPAIR_POLL_S)
     return perf_counter() - began
 
 
-async def _is_named(client: BookKeeper, bookie: str) -> bool:
+async def _is_referenced(client: BookKeeper, bookie: str) -> bool:
     for ledger_id in await client.list_ledgers():
         metadata = await client.ledger_metadata(ledger_id)
         if any(bookie in segment.ensemble for segment in metadata.segments):
@@ -81,7 +81,6 @@ async def _is_named(client: BookKeeper, bookie: str) -> bool:
 
 
 async def start_figure(folder: Path, repeat_count: int) -> Figure:
-    """From nothing to an acknowledged entry."""
     seconds = []
     for number in range(repeat_count):
         began = perf_counter()

@@ -1,11 +1,23 @@
-"""How fast a replicated add is, against Apache BookKeeper's own client and bookies.
+"""Compares replicated adds with Apache BookKeeper's client and bookies.
 
     python -m benchmarks.replication [--quick] [--gb 1]
 
-Both systems are up at the same time, each with a ZooKeeper, three bookies and one client in
-separate processes, and work in turn: E=3, Qw=3, Qa=2, CRC32C, entries of 1 KiB, wire protocol
-version 2, every journal write synced.  Prints a table; the full run is also kept, and
-renews `docs/benchmarks.md` and the picture next to it.  Without Maven or a JDK labkit runs alone.
+Both systems run at the same time, each with a ZooKeeper, three bookies and one client in separate
+processes, and take turns working: E=3, Qw=3, Qa=2, CRC32C, entries of 1 KiB, wire protocol version
+2, every journal write synced, at most 1,000 unconfirmed adds. Without Maven or a JDK, only labkit
+runs.
+
+Both kinds of bookie read the same `bk_server.conf` with BookKeeper's defaults, except that
+BookKeeper's limit of 10,000 pending adds is off. With these settings, BookKeeper's journal waits up
+to 2 ms for more adds to join a group, whereas labkit's does not wait. The JVMs have 768 MB of heap,
+G1, the full JIT, and 24 seconds of load to warm up. The Java client's limit of 5,000 adds per
+second is off.
+
+- CPU is the user and kernel time of the client and the bookies.
+- p99 is the latency of adds at half the rate that the same system reached just before.
+- Tailing reads come from the memtable of an open ledger; catch-up reads come from the entry log
+  after a restart of the bookies.
+- Re-replication is timed from the auditor's first mark until no ledger is marked.
 """
 
 import argparse
@@ -37,8 +49,6 @@ _GROWTH_GOALS = {1000: 0.8, 10_000: 0.7}
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much is measured."""
-
     seconds: float
     warm_up_s: float
     repeat_count: int
@@ -48,19 +58,20 @@ class Plan:
 
 @dataclass(slots=True)
 class Repeats:
-    """What one system reached, by figure."""
+    """The results of one system, by figure."""
 
     of: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     growth: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     failure: str = ""
-    """Why some of the growth is missing."""
+    """Why growth results are missing, or "" if they are present."""
 
 
 def main() -> None:
-    """Run everything."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="short repeats, no page")
-    parser.add_argument("--gb", type=float, default=0.2, help="to replicate again (default: 0.2)")
+    parser.add_argument("--quick", action="store_true", help="shorter repeats, only printed")
+    parser.add_argument(
+        "--gb", type=float, default=0.2, help="gigabytes to re-replicate (default: 0.2)"
+    )
     options = parser.parse_args()
     plan = Plan(4.0, 24.0, 5, 50_000, options.gb)
     if options.quick:
@@ -79,7 +90,7 @@ async def _measure(folder: Path, plan: Plan) -> list[Figure]:
         reason = ""
     except NotToBeHad as missing:
         apache, reason = None, f"Apache BookKeeper is not available: {missing}"
-    # First what needs little room: a comparison fills tens of gigabytes.
+    # Run these first, because the comparison fills tens of gigabytes.
     alone = [await start_figure(folder, 3), await repair_figure(folder, plan.gigabytes, 3)]
     repeats = await _compare(folder, apache, plan)
     return [*_figures(repeats, reason), *alone, *_absolute(repeats)]
@@ -108,7 +119,7 @@ async def _compare(folder: Path, apache: Apache | None, plan: Plan) -> dict[str,
 
 
 async def _fill(system: System, entry_count: int) -> int:
-    """A ledger of `entry_count` entries."""
+    """Write a ledger with `entry_count` entries, and return its id."""
     ledger = int((await system.do("open", 1))["ledger"])
     await system.do("fill", entry_count, _WINDOW)
     return ledger
@@ -123,12 +134,12 @@ async def _warm_up(system: System, plan: Plan, old: int) -> None:
 
 
 async def _settle() -> None:
-    """What was written before must not be paid for by who writes next."""
+    """Flush the page cache, so that earlier writes do not slow down the next measurement."""
     await asyncio.to_thread(os.sync)
 
 
 async def _repeat(system: System, plan: Plan, repeats: dict[str, Repeats], old: int) -> None:
-    mine = repeats[system.name].of
+    results = repeats[system.name].of
     await _settle()
     await system.do("open", 1)
     client_before, bookies_before = system.cpu_s()
@@ -136,14 +147,14 @@ async def _repeat(system: System, plan: Plan, repeats: dict[str, Repeats], old: 
     client_after, bookies_after = system.cpu_s()
     count, rate = full["count"], full["count"] / full["seconds"]
     client = (client_after - client_before) * 1e6 / count
-    mine[_ADDS].append(rate)
-    mine[_CLIENT_CPU].append(client)
-    mine[_CPU].append(client + (bookies_after - bookies_before) * 1e6 / count)
+    results[_ADDS].append(rate)
+    results[_CLIENT_CPU].append(client)
+    results[_CPU].append(client + (bookies_after - bookies_before) * 1e6 / count)
     half = await system.do("add", plan.seconds, _WINDOW, rate / 2)
-    mine[_P99].append(half["p99_ms"])
+    results[_P99].append(half["p99_ms"])
     same_rate = repeats.get(BOOKKEEPER, repeats[LABKIT]).of[_ADDS][-1] / 2
     same = await system.do("add", plan.seconds, _WINDOW, same_rate)
-    mine[_P99_SAME].append(same["p99_ms"])
+    results[_P99_SAME].append(same["p99_ms"])
     new = await _fill(system, plan.read_entries // 2)
     for name, ledger, how in (
         (_TAIL, new, "entries"),
@@ -152,7 +163,7 @@ async def _repeat(system: System, plan: Plan, repeats: dict[str, Repeats], old: 
         (_CATCH_UP_BATCH, old, "batch"),
     ):
         read = await system.do("read", ledger, how)
-        mine[name].append(read["count"] / read["seconds"])
+        results[name].append(read["count"] / read["seconds"])
 
 
 async def _grow(system: System, seconds: float, repeats: Repeats) -> None:
@@ -201,7 +212,6 @@ def _against(
     at_most: float | None = None,
     at_least: float | None = None,
 ) -> Figure:
-    """Labkit's repeats over BookKeeper's."""
     ours = repeats[LABKIT].of[name]
     if BOOKKEEPER not in repeats:
         note = f"{_span(ours, unit)}; {reason}"
@@ -214,12 +224,12 @@ def _against(
 
 def _span(values: Sequence[float], unit: str) -> str:
     low, middle, high = min(values), sorted(values)[len(values) // 2], max(values)
-    places = 0 if middle >= 100 else 1
-    return f"{middle:,.{places}f} {unit} ({low:,.{places}f} to {high:,.{places}f})"
+    decimals = 0 if middle >= 100 else 1
+    return f"{middle:,.{decimals}f} {unit} ({low:,.{decimals}f} to {high:,.{decimals}f})"
 
 
 def _absolute(repeats: dict[str, Repeats]) -> list[Figure]:
-    """What each system reached: rows of the picture, so with the system as their condition."""
+    """Return the absolute results for the chart, with the system as a condition."""
     rows = (
         (_ADDS, "adds", " a second"),
         (_CPU, "CPU of an add, all processes", " µs"),

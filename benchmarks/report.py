@@ -1,12 +1,13 @@
-"""The page of figures, made from stored runs alone: the same runs give the same page.
+"""Generates the full report and the ten figures of docs/performance.md from stored runs.
 
-    runs -> goals, seen, met or missed -> per family: machine, versions, table -> plots
+    runs -> goals: met or missed -> for each family: how it is measured, machine, table, plots
 
-Only the parts between `<!-- NAME: begin -->` and `<!-- NAME: end -->` are made; the essays around
-them are written by hand.
+The report is written when the site is built; it is not committed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import ast
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from benchmarks.chart import Bars, chart
 from benchmarks.lines import Line, lines
@@ -14,11 +15,11 @@ from benchmarks.measure import Figure, short, table
 from benchmarks.results import Run
 
 _AGREE = 0.2
-"""Two medians agree when they differ by at most this part of the larger one."""
+"""Two medians agree if they differ by at most this fraction of the larger one."""
 _FLAT = 1.5
-"""The most that a unit of work may cost at the end of a series, times its cost at the beginning."""
+"""The goal for the cost of a unit of work at the end of a series, relative to its beginning."""
 _NO_UNIT_OF_WORK = {"ledgers": (" an entry", " MB")}
-"""By axis the units of what holds a part of another cost: it is drawn, and has no goal."""
+"""By axis, units of series that include a share of another cost; they are drawn without a goal."""
 _GROWTH = "growth"
 _THREADS = "thread-times"
 _STAGE = "stage of an add: "
@@ -26,23 +27,82 @@ _REPLICATION_PICTURE = "replication-speed.svg"
 _REPLICATION_TITLE = "One client, three bookies: E=3, Qw=3, Qa=2, 1 KiB"
 
 
-def page(text: str, runs: Sequence[Run]) -> str:
-    """The page `text` with each part made again from `runs`, which are ordered by day.
+_KEY_FIGURES = (
+    ("replication", "adds a second, times BookKeeper's"),
+    ("replication", "CPU of an add, all processes, times BookKeeper's"),
+    ("replication", "reads a second, tailing, times BookKeeper's"),
+    ("replication", "reads a second, catch-up, times BookKeeper's"),
+    ("replication", "re-replication, bytes a second, of the add path's"),
+    ("replication", "ZooKeeper and five bookies, from nothing to the first acknowledged add"),
+    ("storage", "adds in groups of 64, of raw append + fdatasync"),
+    ("storage", "adds in groups of 64, times RocksDB, synced WAL"),
+    ("storage", "memory of a bookie at rest"),
+    ("storage", "adds in groups of 256: what tracing takes without a listener"),
+)
+_BEGIN, _END = "<!-- key figures: begin -->\n", "<!-- key figures: end -->\n"
 
-    Raises `ValueError` for a part without its two marks on the page.
+_INTRODUCTION = """\
+# All benchmark results
+
+`make bench` runs every benchmark family and stores each run in `benchmarks/results`, with its
+machine, versions, load and all repeats. This page is generated from these files; each table shows
+the latest run of its family.
+
+- A **ratio** compares two runs that follow each other on the same machine, because absolute speed
+  depends on the machine and on its other load.
+- A figure is **confirmed** if two runs on different days differ by at most a fifth. A run that
+  started at a load average of 1 or more was made on a busy machine: its processor times, bytes and
+  counts can confirm a figure, but its elapsed times cannot.
+"""
+
+
+def report(runs: Sequence[Run]) -> str:
+    """Return the full report on `runs`, which are sorted by day, as Markdown."""
+    parts = [
+        _INTRODUCTION,
+        f"## Goals\n\n{goals(runs)}",
+        f"## Where an add's processor time goes\n\n{profile(runs)}",
+    ]
+    for family, run in _latest(runs).items():
+        if family == _GROWTH:
+            made = _growth(runs)
+        elif family == _THREADS:
+            made = _threads(run)
+        else:
+            made = table([f for f in run.figures if not f.conditions])
+        parts.append(f"## {family}\n\n{_method(family)}\n\n{_measured_on(run)}{made}")
+        if family == "replication":
+            parts.append(f"![{_REPLICATION_TITLE}]({_REPLICATION_PICTURE})\n")
+    return "\n".join(parts)
+
+
+def with_key_figures(text: str, runs: Sequence[Run]) -> str:
+    """Return `text`, the contents of docs/performance.md, with an updated table of key figures.
+
+    Raises `ValueError` if `text` lacks one of the two comments around the table.
     """
-    for part, made in _parts(runs):
-        begin, end = f"<!-- {part}: begin -->\n", f"<!-- {part}: end -->\n"
-        before, found, rest = text.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not (found and closed):
-            raise ValueError(f"the page lacks the marks of the part {part!r}: add {begin}{end}")
-        text = before + begin + made + end + after
-    return text
+    before, found, rest = text.partition(_BEGIN)
+    _, closed, after = rest.partition(_END)
+    if not (found and closed):
+        raise ValueError(f"docs/performance.md needs the lines {_BEGIN}{_END}")
+    latest = _latest(runs)
+    rows = ["| figure | goal | measured | goal met | measured on |", "| --- " * 5 + "|"]
+    for family, name in _KEY_FIGURES:
+        for figure in _figures_of(latest, family):
+            if figure.name == name and not figure.conditions:
+                cells = (name, figure.goal, figure.seen, _result(figure), latest[family].day)
+                rows.append(f"| {' | '.join(cells)} |")
+    return before + _BEGIN + "\n".join(rows) + "\n" + _END + after
+
+
+def _method(family: str) -> str:
+    """Return the docstring of the family's module, which describes how the family is measured."""
+    module = Path(__file__).with_name(f"{family.replace('-', '_')}.py")
+    return ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
 
 
 def pictures(runs: Sequence[Run]) -> dict[str, str]:
-    """The page's pictures as SVG, by file name."""
+    """Return the report's pictures as SVG, by file name."""
     drawn = {}
     for run in _latest(runs).values():
         placed = [figure for figure in run.figures if figure.conditions and figure.measured]
@@ -65,7 +125,7 @@ def pictures(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def goals(runs: Sequence[Run]) -> str:
-    """The table of goals: goal, seen, met or missed, and whether two days agree; missed first."""
+    """Return a table of all goals, missed ones first; it shows whether runs on two days agree."""
     rows = [
         (family, figure, _confirmed(family, figure, runs))
         for family, run in _latest(runs).items()
@@ -87,7 +147,7 @@ def goals(runs: Sequence[Run]) -> str:
 
 
 def profile(runs: Sequence[Run]) -> str:
-    """Where an add's processor time goes: stage by stage, and process by process."""
+    """Return tables of the processor time per add, by stage and by process."""
     latest = _latest(runs)
     stages = [f for f in _figures_of(latest, "storage") if f.name.startswith(_STAGE) and f.measured]
     whole = sum(figure.median for figure in stages)
@@ -106,21 +166,8 @@ def _figures_of(latest: Mapping[str, Run], family: str) -> Sequence[Figure]:
     return latest[family].figures if family in latest else ()
 
 
-def _parts(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
-    yield "goals", goals(runs)
-    yield "profile", profile(runs)
-    for family, run in _latest(runs).items():
-        if family == _GROWTH:
-            made = _growth(runs)
-        elif family == _THREADS:
-            made = _threads(run)
-        else:
-            made = table([f for f in run.figures if not f.conditions])
-        yield family, _measured_on(run) + made
-
-
 def _threads(run: Run) -> str:
-    """For each kind of process a table: a row for each stage, a column for each system."""
+    """Return a table for each kind of process, with a row per stage and a column per system."""
     return "\n".join(_threads_of(run, process) for process in ("client", "bookie"))
 
 
@@ -158,7 +205,7 @@ def _result(figure: Figure) -> str:
 
 
 def _confirmed(family: str, figure: Figure, runs: Sequence[Run]) -> str:
-    """Whether the figure counts: two runs on different days agree on it."""
+    """Return whether runs on two days agree on the figure, as text."""
     found = [
         other.median
         for run in runs
@@ -182,7 +229,7 @@ _Series = Mapping[str, Sequence[Figure]]
 
 
 def _series(runs: Sequence[Run]) -> dict[str, _Series]:
-    """By what grows the series of the latest run: name and figures, in the order of the points."""
+    """Return the series of the latest run by axis and by name, with their points in order."""
     found: dict[str, dict[str, list[Figure]]] = {}
     run = _latest(runs).get(_GROWTH)
     for figure in run.figures if run else ():
@@ -206,8 +253,9 @@ def _picture(axis: str) -> str:
 
 
 def _growth_figures(runs: Sequence[Run]) -> list[Figure]:
-    """For each series what a unit of work costs at its end, times the cost at its beginning: the
-    first point whose cost is not lost in that of other work.
+    """Return, for each series, the cost of a unit of work at the end relative to the beginning.
+
+    The beginning is the first point with a positive cost.
     """
     return [
         Figure(
@@ -229,7 +277,7 @@ def _growth(runs: Sequence[Run]) -> str:
 
 
 def _growth_of(axis: str, series: _Series) -> str:
-    """A plot and its table: a row for each series, a column for each point."""
+    """Return a plot and its table, with one row per series and one column per point."""
     places = sorted({x for each in series.values() for x, _ in _points(each, axis)})
     head = ["by the number of " + axis, *map(_count, places)]
     rows = [head, ["---"] * len(head)]

@@ -1,9 +1,9 @@
-"""Raw results: what each run of a benchmark measured, one JSON file for a family and a day.
+"""Stores the raw results of benchmarks in one JSON file per family and day.
 
     benchmarks/results/2026-11-22-storage.json
 
-A second run of the same family on the same day replaces the first.  A file holds no path and no
-name of a host, so that it can be published as it is.
+If a family runs twice on the same day, the second run replaces the first. The files contain no
+paths and no host names, so they can be published.
 """
 
 import json
@@ -16,15 +16,15 @@ from benchmarks.measure import Figure, Machine
 
 RESULTS = Path(__file__).parent / "results"
 BUSY_LOAD = 1.0
-"""From this load average on, other programs took part of the processors."""
+"""From this load average on, other programs are considered to be using the processors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a family of benchmarks.
+    """One run of a benchmark family.
 
-    `machine` and `versions` say what was measured on what; `load` is the machine's load average
-    before the run.  `remark` says what else limits the figures.
+    `machine` and `versions` describe what was measured and where; `load` is the load average before
+    the run. `remark` mentions other limitations of the figures.
     """
 
     family: str
@@ -37,27 +37,25 @@ class Run:
 
     @property
     def is_busy(self) -> bool:
-        """Whether other programs were at work, so that figures from the clock do not count."""
+        """Whether other programs were running, so that elapsed times are unreliable."""
         return self.load >= BUSY_LOAD
 
     def to_json(self) -> str:
-        """The file's text, with the figures in the order of their measurement."""
-        kept = asdict(self)
-        kept["figures"] = [
+        data = asdict(self)
+        data["figures"] = [
             {name: value for name, value in figure.items() if not _is_default(value)}
-            for figure in kept["figures"]
+            for figure in data["figures"]
         ]
-        return json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
+        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> "Run":
-        """The run that a file holds."""
-        kept = json.loads(text)
+        data = json.loads(text)
         figures = tuple(
             Figure(**figure | {"measured": tuple(figure["measured"])})
-            for figure in kept.pop("figures")
+            for figure in data.pop("figures")
         )
-        return cls(**kept, figures=figures)
+        return cls(**data, figures=figures)
 
 
 def _is_default(value: object) -> bool:
@@ -71,18 +69,16 @@ def make_run(
     versions: str = "",
     remark: str = "",
 ) -> Run:
-    """Today's run.  Values keep five significant digits: no figure is more precise than that."""
+    """Return today's run, with the values rounded to five significant digits."""
     rounded = tuple(figure.rounded() for figure in figures)
     today = date.today().isoformat()
     return Run(family, today, machine.words, round(machine.load, 1), rounded, versions, remark)
 
 
 def store(run: Run, folder: Path = RESULTS) -> None:
-    """Keep the run as a file."""
     folder.mkdir(exist_ok=True)
     (folder / f"{run.day}-{run.family}.json").write_text(run.to_json(), encoding="utf-8")
 
 
 def stored_runs(folder: Path = RESULTS) -> list[Run]:
-    """All runs that are kept, oldest first."""
     return [Run.from_json(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]

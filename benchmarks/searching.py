@@ -1,4 +1,4 @@
-"""How soon a search finds each mistake of the protocol, and how soon it is shrunk."""
+"""Measures how quickly a search finds each planted bug, and how long shrinking takes."""
 
 import time
 
@@ -7,20 +7,19 @@ from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 
-_MOST = 5000
+_MAX_SEEDS = 5000
 
 
-def mistakes_table() -> str:
-    """One row for each variant that breaks a promise, and one for the real thing."""
+def bugs_table() -> str:
     rows = [_row(variant) for variant in VARIANTS.values() if variant.breaks]
-    head = "| mistake | promise | first seed | found in | shrunk in | faults, decisions left |"
+    head = "| bug | promise | first seed | found in | shrunk in | faults, decisions left |"
     return "\n".join((head, "| --- " * 6 + "|", *rows)) + "\n"
 
 
 def _row(variant: Variant) -> str:
     checks = [check for check in CHECKS if check.__name__ == variant.breaks]
     findings = search(
-        range(_MOST), variant=variant.name, checks=checks, on_progress=lambda *_: None
+        range(_MAX_SEEDS), variant=variant.name, checks=checks, on_progress=lambda *_: None
     )
     found = f"| {variant.name} | {variant.breaks} "
     if findings.first is None:

@@ -1,10 +1,10 @@
-"""How much happens in a simulated world in a second of one core, and how soon mistakes are found.
+"""Measures the speed of the simulated world, and how quickly searches find planted bugs.
 
     python -m benchmarks.simulation
 
-replaces all tables of tools/search/results.md; `--quick` only prints the first, and `--mistakes`
-replaces only that of the mistakes.  Of runs and shrinking processor time counts, not the time on
-the wall: other work on the machine must not matter.
+The command replaces all tables of tools/search/results.md. `--quick` only prints the first table,
+and `--mistakes` replaces only the table of bugs. Runs and shrinking are measured in processor time,
+which does not depend on other load on the machine.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.measure import Figure, machine, table
 from benchmarks.orders import orders_table
-from benchmarks.searching import mistakes_table
+from benchmarks.searching import bugs_table
 from labkit.system.check import check_all
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.machine.links import LATENCY_S
@@ -37,19 +37,20 @@ _WRITE = Write(entries=200, window=10)
 
 
 def main() -> None:
-    """Measure, print, and unless `--quick` is given write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     only = parser.add_mutually_exclusive_group()
-    only.add_argument("--quick", action="store_true", help="only how fast it is, no page")
-    only.add_argument("--mistakes", action="store_true", help="only how soon mistakes are found")
-    given = parser.parse_args()
-    if given.quick:
+    only.add_argument("--quick", action="store_true", help="only measure the speed, and print it")
+    only.add_argument(
+        "--mistakes", action="store_true", help="only measure how soon planted bugs are found"
+    )
+    options = parser.parse_args()
+    if options.quick:
         sys.stdout.write(_speeds())
         return
-    if not given.mistakes:
+    if not options.mistakes:
         replace_part("figures", _speeds())
         replace_part("every order", orders_table())
-    replace_part("mistakes", f"Searched on {machine(Path.cwd())}.\n\n{mistakes_table()}")
+    replace_part("mistakes", f"Searched on {machine(Path.cwd())}.\n\n{bugs_table()}")
 
 
 def _speeds() -> str:
@@ -68,7 +69,6 @@ def _speeds() -> str:
 
 
 def replace_part(part: str, text: str) -> None:
-    """Put the text where the page has that part."""
     begin, end = f"<!-- {part}: begin -->\n", f"<!-- {part}: end -->\n"
     before, _, rest = _PAGE.read_text().partition(begin)
     _PAGE.write_text(before + begin + text + end + rest.partition(end)[2])
@@ -80,7 +80,7 @@ def _storms(scenario: Scenario) -> list[Scenario]:
 
 
 def _loop_figure() -> Figure:
-    """Bare steps: one timer sets the next."""
+    """Measure bare steps of the event loop, using timers that each set the next one."""
     rates = []
     for _ in range(_REPEATS):
         began = time.process_time()
@@ -96,7 +96,7 @@ async def _timers() -> None:
 
     def step(left: int) -> None:
         if left:
-            loop.call_true(loop.now + LATENCY_S, step, left - 1)
+            loop.call_at_world_time(loop.now + LATENCY_S, step, left - 1)
         else:
             done.set_result(None)
 
@@ -107,7 +107,7 @@ async def _timers() -> None:
 def _run_figures(
     name: str, scenarios: Sequence[Scenario], look: Callable[[Trace], object]
 ) -> list[Figure]:
-    """Seeds and events a second of a search through these scenarios."""
+    """Measure how many of these scenarios, and how many events, a search runs per second."""
     seeds, events, note = [], [], ""
     for _ in range(_REPEATS):
         began = time.process_time()

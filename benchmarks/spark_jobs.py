@@ -1,14 +1,17 @@
-"""How fast the jobs of `labkit.views.spark` are, and how much memory the Spark lessons take.
+"""Measures the jobs of `labkit.views.spark`, and the memory of the Spark lessons.
 
-    python -m benchmarks.spark_jobs            # some minutes
-    python -m benchmarks.spark_jobs --quick    # half a million ids, only printed
-    python -m benchmarks.spark_jobs --memory   # only the notebooks' memory, only printed
+    python -m benchmarks.spark_jobs            # takes several minutes
+    python -m benchmarks.spark_jobs --quick    # only prints; uses half a million ids
+    python -m benchmarks.spark_jobs --memory   # only prints; measures only the notebooks' memory
 
-keeps the figures and renews docs/benchmarks.md.  Five million ids, as text, are asked all
-questions of `stream_report`.  The peer asks the same and is the quickest formulation in Spark that
-was found beforehand: ids packed into one number, two windows over one shuffle, and an aggregation
-for the batch sizes; it checks nothing.  Every row that the jobs find is compared with what pandas
-finds.
+Five million MessageIDs, stored as text in one Parquet file with planted faults, are analysed by
+`labkit.views.spark.streams` in the session that the notebooks use. The *packed windows* compute the
+same results with the fastest other query that was found: ids packed into one number, two windows
+over one shuffle, and an aggregation for the batch sizes, without any checks. Both run in turn,
+after a warm-up of each. Before that, every row that `streams` finds is compared with the result of
+pandas.
+
+Memory is the largest sum of `Pss` over the kernel and all processes that the notebook starts.
 """
 
 import argparse
@@ -36,18 +39,19 @@ _REPEATS = 5
 _TASKS = 16
 
 Times = tuple[float, float]
-"""Seconds on the wall, and of processor time."""
+"""Elapsed time and processor time, in seconds."""
 
 
 def main() -> None:
-    """Measure, print, and unless `--quick` is given write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the ids, no page")
-    parser.add_argument("--memory", action="store_true", help="only the notebooks, no page")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the ids, only printed")
+    parser.add_argument(
+        "--memory", action="store_true", help="only the memory of the notebooks, only printed"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
         before = machine(Path(name))
-        # The notebooks first: a JVM of this process would count as theirs.
+        # Run the notebooks first, because a JVM started by this process would be counted as theirs.
         notebooks = [] if options.quick else notebook_figures()
         figures: list[Figure] = []
         if not options.memory:
@@ -61,7 +65,7 @@ def main() -> None:
 def _analysis_figures(path: Path, message_count: int) -> list[Figure]:
     count = message_ids.write_messages(path, message_count)
     spark = spark_session("benchmark")
-    # Eight streams on two tasks: by chance of their hashes, one task may get most of them.
+    # With only two tasks, the hashes could assign most of the eight streams to the same task.
     spark.conf.set("spark.sql.shuffle.partitions", _TASKS)
     try:
         expected = _check(spark, path)
@@ -86,7 +90,6 @@ def _timed(run: Callable[[DataFrame], object], spark: SparkSession, path: Path) 
 
 
 def _jvm_seconds(spark: SparkSession) -> float:
-    """Processor time of Spark's JVM up to now."""
     assert spark._jvm is not None
     pid = spark._jvm.java.lang.ProcessHandle.current().pid()
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -98,7 +101,7 @@ def _jobs(messages: DataFrame) -> list[Row]:
 
 
 def _peer(messages: DataFrame) -> tuple[list[Row], list[Row]]:
-    """The recommended formulation: packed ids, two windows, one shuffle."""
+    """Run the query to compare with: packed ids, two windows, one shuffle."""
     parts = fn.split("message_id", ":")
     ledger, entry, partition, batch = (parts[i].cast("bigint") for i in range(4))
     packed = fn.shiftleft(ledger, 40) + fn.shiftleft(entry, 12) + batch + 1
@@ -124,22 +127,22 @@ def _peer(messages: DataFrame) -> tuple[list[Row], list[Row]]:
 
 
 def _check(spark: SparkSession, path: Path) -> Answers:
-    """What pandas finds.  Ends the program where Spark finds anything else."""
+    """Return the results of pandas, or exit if Spark's results differ."""
     parsed = streams.parse_message_ids(spark.read.parquet(str(path)))
     found = _answers(parsed)
     expected = message_ids.by_pandas(path)
     if found != expected:
-        raise SystemExit(f"Spark says {found}; pandas says {expected}")
+        raise SystemExit(f"Spark found {found}, but pandas found {expected}")
     report = _jobs(spark.read.parquet(str(path)))
     counted = [(row.order_violations, row.duplicates, row.missing_entries) for row in report]
     violations, again, missing = map(sum, zip(*counted, strict=True))
     holes = sum(last - first + 1 for *_, first, last in expected.holes)
     if (violations, again, missing) != (len(expected.violations), len(expected.duplicates), holes):
-        raise SystemExit(f"the report counts {counted}; pandas says {expected}")
+        raise SystemExit(f"the report counts {counted}, but pandas found {expected}")
     sizes = sum((Counter(row.batch_sizes) for row in report), Counter())
     if set(sizes.items()) != expected.sizes:
-        raise SystemExit("the report counts other batch sizes than pandas")
-    _peer(spark.read.parquet(str(path)))  # The first run of each pays for what Java must learn.
+        raise SystemExit("the batch sizes of the report differ from those of pandas")
+    _peer(spark.read.parquet(str(path)))  # Warm up the JVM: the jobs have already run.
     return expected
 
 

@@ -1,10 +1,16 @@
-"""How fast `format("bookkeeper")` gives rows to Spark, and how soon a stream gives new ones.
+"""Measures how fast `format("bookkeeper")` reads rows, and the latency of a stream's triggers.
 
     python -m benchmarks.spark_source [--quick]
 
-Three bookies, closed ledgers with E=3, Qw=3, Qa=2, messages of 1 KiB that do not compress; Spark in
-one JVM with two threads.  A query: all columns of all rows, into the sink that drops them.  Prints
-a table; the full run is also kept, and renews `docs/benchmarks.md`.
+Three bookies serve closed ledgers with E=3, Qw=3, Qa=2 and messages of 1 KiB that do not compress.
+Spark runs in one JVM with two threads. A query reads all columns of all rows into the no-op sink.
+
+- Parquet: the same rows and columns, written by Spark.
+- Plain Python: one process that reads the same entries with the same client and the same checks and
+  creates one object per message. *Per core* compares rows per second of processor time; the time
+  of the bookies is not included.
+- Trigger: `triggerExecution` of a stream with `maxRowsPerTrigger` 1,000, without the first trigger,
+  which starts the workers.
 """
 
 import argparse
@@ -44,8 +50,6 @@ _TRIGGER_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A topic to be read."""
-
     topic: str
     batching: Batching | None
     rows: int
@@ -53,13 +57,12 @@ class Shape:
 
 
 Times = tuple[float, float]
-"""Seconds on the wall, and of processor time."""
+"""Elapsed time and processor time, in seconds."""
 
 
 def main() -> None:
-    """Run everything."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a quarter of the rows, no page")
+    parser.add_argument("--quick", action="store_true", help="a quarter of the rows, only printed")
     quick = parser.parse_args().quick
     rows, repeat_count = (50_000, 3) if quick else (200_000, 5)
     shapes = [
@@ -77,7 +80,7 @@ async def _measure(folder: Path, shapes: list[Shape], repeat_count: int) -> list
     async with LocalCluster(3, folder=folder / "cluster", traced=False) as cluster:
         for shape in shapes:
             await _publish(cluster, shape)
-        return await asyncio.to_thread(_ask_spark, folder, cluster, shapes, repeat_count)
+        return await asyncio.to_thread(_measure_spark, folder, cluster, shapes, repeat_count)
 
 
 async def _publish(cluster: LocalCluster, shape: Shape) -> None:
@@ -94,10 +97,10 @@ async def _publish(cluster: LocalCluster, shape: Shape) -> None:
     await topic.close()
 
 
-def _ask_spark(
+def _measure_spark(
     folder: Path, cluster: LocalCluster, shapes: list[Shape], repeat_count: int
 ) -> list[Figure]:
-    # As many idle workers as work at a time: one that ends takes its processor time with it.
+    # Keep all workers alive between tasks, because the processor time of exited workers is lost.
     DRIVER_SETTINGS["spark.python.factory.idleWorkerMaxPoolSize"] = "2"
     spark = spark_session("benchmark")
     try:
@@ -123,28 +126,28 @@ def _batch_figures(
         "plain": lambda: _alone(lambda: asyncio.run(_read_plainly(zookeeper, shape))),
         "worker": lambda: _alone(lambda: _do_tasks(zookeeper, shape, source.schema)),
     }
-    # In the first round workers are started, code is compiled, pages come into the cache.
+    # Discard the first round, which warms up the workers, the JIT compiler and the page cache.
     times = [{name: run() for name, run in runs.items()} for _ in range(repeat_count + 1)][1:]
     wall = {name: [each[name][0] for each in times] for name in runs}
     cpu = {name: [each[name][1] for each in times] for name in runs}
     rate = {name: per_second(shape.rows, wall[name]) for name in runs}
     cost = {name: statistics.median(cpu[name]) / shape.rows * 1e6 for name in runs}
-    what = f"rows of 1 KiB, {shape.words}"
+    title = f"rows of 1 KiB, {shape.words}"
     return [
         Figure(
-            f"{what}: the source, of Parquet",
+            f"{title}: the source, of Parquet",
             ratios(wall["parquet"], wall["source"]),
             at_least=0.2,
             note=f"{rate['source']}; Parquet: {rate['parquet']}",
         ),
         Figure(
-            f"{what}: the source per core, of plain Python",
+            f"{title}: the source per core, of plain Python",
             ratios(cpu["plain"], cpu["source"]),
             at_least=1.0,
             note=f"{cost['source']:.1f} µs a row; plain: {cost['plain']:.1f} µs, {rate['plain']}",
         ),
         Figure(
-            f"{what}: in the worker, of plain Python",
+            f"{title}: in the worker, of plain Python",
             ratios(cpu["plain"], cpu["worker"]),
             note=f"{cost['worker']:.1f} µs a row",
         ),
@@ -152,7 +155,6 @@ def _batch_figures(
 
 
 def _alone(work: Callable[[], None]) -> Times:
-    """In this process."""
     started, cpu_before = perf_counter(), process_time()
     work()
     return perf_counter() - started, process_time() - cpu_before
@@ -165,7 +167,7 @@ def _drain(spark: SparkSession, rows: DataFrame) -> Times:
 
 
 def _spark_cpu_s(spark: SparkSession) -> float:
-    """Of the JVM and its Python workers.  All of these outlive a query, see `_ask_spark`."""
+    """Return the processor time of the JVM and its Python workers, which are kept after a query."""
     parents, ticks = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(FileNotFoundError, ProcessLookupError):
@@ -180,7 +182,7 @@ def _spark_cpu_s(spark: SparkSession) -> float:
 
 
 def _do_tasks(zookeeper: str, shape: Shape, schema: StructType) -> None:
-    """What Spark's workers do, one task after the other."""
+    """Do the work of Spark's workers in this process, one task after another."""
     options = read_options({"zookeeper": zookeeper, "topic": shape.topic})
     reader = LedgersReader(options, schema)
     count = sum(batch.num_rows for task in reader.partitions() for batch in reader.read(task))
@@ -189,7 +191,7 @@ def _do_tasks(zookeeper: str, shape: Shape, schema: StructType) -> None:
 
 def _check(count: int, shape: Shape) -> None:
     if count != shape.rows:
-        raise RuntimeError(f"{count} messages were read, not {shape.rows}")
+        raise RuntimeError(f"expected {shape.rows} messages, read {count}")
 
 
 def _load(spark: SparkSession, zookeeper: str, shape: Shape, **options: str) -> DataFrame:
@@ -198,20 +200,20 @@ def _load(spark: SparkSession, zookeeper: str, shape: Shape, **options: str) -> 
 
 
 async def _read_plainly(zookeeper: str, shape: Shape) -> None:
-    """One process: as many entries in a request as the source asks for, messages as objects."""
+    """Read the topic in this process with the source's request sizes, one object per message."""
     count = 0
     options = read_options({"zookeeper": zookeeper, "topic": shape.topic})
     async with connected(options) as client:
         directory = LedgerDirectory(client, options)
         for partition, chain in (await directory.chains()).items():
             for info in chain:
-                ledger = await directory.known(info)
-                assert ledger is not None, f"ledger {info.ledger_id} is gone"
+                ledger = await directory.lookup(info)
+                assert ledger is not None, f"ledger {info.ledger_id} does not exist"
                 span = span_between(ledger, partition, EARLIEST, LATEST)
                 if span is None:
                     continue
-                async with aclosing(read_span(client, span, options.retry_s)) as portions:
-                    async for entries in portions:
+                async with aclosing(read_span(client, span, options.retry_s)) as chunks:
+                    async for entries in chunks:
                         for entry in entries:
                             ids = entry.ledger_id, entry.entry_id, partition
                             count += len(decode_messages(entry.payload, *ids))

@@ -1,4 +1,4 @@
-"""Where an add's processor time goes: each stage over the same receives."""
+"""Measures the processor time of each stage of an add."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,8 +18,10 @@ _GROUP_SIZE = 256
 
 
 def stage_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figure]:
-    """Processor time per add of each stage.  An add takes more than their sum: here nothing is
-    handed from thread to thread, and no caller waits for answers.
+    """Measure the processor time of each stage per add.
+
+    A real add takes longer than the sum of the stages, because here nothing is passed between
+    threads and no caller waits for a response.
     """
     groups = receives_of(entry_count, _GROUP_SIZE)
     rounds = [_stages(folder, groups) for _ in range(repeat_count)]
@@ -35,7 +37,6 @@ def stage_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Fig
 
 
 def _stages(folder: Path, groups: Sequence[Sequence[bytes]]) -> dict[str, float]:
-    """Seconds of each stage over all groups."""
     empty(folder)
     store = open_store(folder)
     journal = store.journals[0]

@@ -1,4 +1,4 @@
-"""What one bookie's storage does for an entry: added, flushed, read, replayed, collected."""
+"""Measures the cost per entry of a bookie's storage: add, flush, read, replay and collection."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -14,12 +14,12 @@ from labkit.system.storage.config import MIB, StorageConfig
 from labkit.system.storage.store import LedgerStore
 
 _CONFIG = StorageConfig(skip_list_size_limit=8 * MIB, log_size_limit=2 * MIB)
-"""Small, so that a run has many flushes and finished logs."""
+"""Small limits, so that a run has many flushes and finished logs."""
 _GROUP = 256
 _READS = 100_000
-"""The most entries that are read."""
+"""Maximum number of entries to read."""
 _READ_IN_TURN = 1000
-"""Of these the number that follow each other in their ledger, if it has as many."""
+"""Maximum number of consecutive entries to read from a ledger."""
 AN_ENTRY = " an entry"
 _ENTRY = f" µs{AN_ENTRY}"
 _FILE = " µs a file"
@@ -31,14 +31,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How much is stored: `entries` to `ledgers` in turn, with `payload_size` bytes each."""
+    """The data to store: `entries` entries of `payload_size` bytes each, in `ledgers` ledgers."""
 
     ledgers: int
     entries: int
     payload_size: int
 
     def groups(self) -> Iterator[list[tuple[int, int, bytes]]]:
-        """Ledger, entry id and bytes of each entry, a group for each sync."""
+        """Yield groups of (ledger id, entry id, bytes); the entries of a group share one sync."""
         digest = make_digest(DigestType.CRC32C, PASSWORD)
         payload = bytes(self.payload_size)
         for first in range(0, self.entries, _GROUP):
@@ -51,7 +51,10 @@ class Shape:
 
 
 def store_costs(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
-    """Value and unit by name.  The memory is that of this process, so each shape has a new one."""
+    """Return each cost as a value and its unit, by name.
+
+    Call this in a new process for each shape, because it measures the memory of the process.
+    """
     gc.disable()
     at_start_kib = _status("VmRSS")
     costs = _write(folder / "flushed", shape)
@@ -98,29 +101,28 @@ def _write(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
 
 
 def _read(store: LedgerStore, shape: Shape) -> dict[str, tuple[float, str]]:
-    """As a reader that catches up asks for them, spread over all ledgers and all of each."""
-    places = list(_places(shape))
+    """Read entries as a catch-up reader does, spread over all ledgers and positions."""
+    ids = list(_ids_to_read(shape))
 
     def read() -> None:
-        for ledger_id, entry_id in places:
+        for ledger_id, entry_id in ids:
             store.read_entry(ledger_id, entry_id)
 
-    return {"read": (_timed(read)[1] / len(places), _ENTRY)}
+    return {"read": (_timed(read)[1] / len(ids), _ENTRY)}
 
 
-def _places(shape: Shape) -> Iterator[tuple[int, int]]:
-    """Ledger and entry id of each entry that is read."""
-    of_a_ledger = shape.entries // shape.ledgers
-    length = min(_READ_IN_TURN, of_a_ledger)
-    runs = shape.ledgers * (of_a_ledger // length)
+def _ids_to_read(shape: Shape) -> Iterator[tuple[int, int]]:
+    per_ledger = shape.entries // shape.ledgers
+    length = min(_READ_IN_TURN, per_ledger)
+    runs = shape.ledgers * (per_ledger // length)
     for run in range(0, runs, -(-runs * length // _READS)):
-        ledger, first = divmod(run, of_a_ledger // length)
+        ledger, first = divmod(run, per_ledger // length)
         for entry_id in range(first * length, (first + 1) * length):
             yield LEDGER_ID + ledger, entry_id
 
 
 def _collect(store: LedgerStore) -> dict[str, tuple[float, str]]:
-    """A first look at all logs, and a later one without news."""
+    """Measure one garbage collection, and a second one that has nothing to do."""
     first_us, later_us = (_timed(lambda: store.garbage.collect(()))[1] for _ in range(2))
     held = sum(len(log.ledger_bytes) for log in store.garbage.logs)
     return {
@@ -130,7 +132,7 @@ def _collect(store: LedgerStore) -> dict[str, tuple[float, str]]:
 
 
 def _replay(folder: Path, shape: Shape) -> float:
-    """Processor time of an open over a journal that holds everything."""
+    """Measure how long it takes to open a store whose entries are all in the journal."""
     store = open_store(folder)
     for group in shape.groups():
         for ledger_id, entry_id, data in group:

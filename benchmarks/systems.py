@@ -1,7 +1,7 @@
-"""The two systems that are compared, each with a ZooKeeper, bookies and a client of that system.
+"""Starts the two systems to compare, each with its own ZooKeeper, bookies and client.
 
-Both kinds of bookie read the same `bk_server.conf`: BookKeeper's defaults, one disk.  What Apache's
-needs (Maven, a JDK, jars from Maven Central) comes the way it comes for the tests in
+Both kinds of bookie use the same `bk_server.conf`, with BookKeeper's defaults and one disk. The
+dependencies of Apache BookKeeper (Maven, a JDK, jars from Maven Central) are obtained as in
 `tests/interop`.
 """
 
@@ -36,9 +36,10 @@ _DEFAULTS: tuple[tuple[str, object], ...] = (
     ("flushInterval", 10_000),
     ("maxPendingAddRequestsPerThread", 1_000_000),
 )
-"""BookKeeper's, except the backups, which would only fill the disk, and the pending adds: of three
-bookies the slowest falls behind where two acknowledgements are enough, and beyond 10,000 adds
-BookKeeper's refuses, which ends its client here.  labkit's leaves them in the socket.
+"""BookKeeper's defaults, with two exceptions.  Journal backups would only fill the disk.  The limit
+on pending adds is raised because the slowest of three bookies falls behind if two acknowledgements
+are enough: with the default of 10,000, BookKeeper's bookie would reject adds, and its client would
+fail; labkit's bookie leaves them in the socket.
 """
 
 _JVM_OPTIONS = (
@@ -51,22 +52,25 @@ _JVM_OPTIONS = (
     "-Dio.netty.leakDetection.level=disabled",
     f"-Dlog4j2.configurationFile={interop.JAVA_SOURCES / 'log4j2.properties'}",
 )
-"""Those of BookKeeper's own start script, as far as they matter here; and no limit on the JIT."""
+"""The relevant options of BookKeeper's start script, without its limits on the JIT compiler."""
 
 
 def get_apache(classes: Path) -> Apache:
-    """Apache BookKeeper and the Java load driver, compiled into `classes`.  Raises `NotToBeHad`."""
+    """Get Apache BookKeeper, and compile the load driver into `classes`.
+
+    Raises `NotToBeHad` if Apache BookKeeper is not available.
+    """
     found = interop.get_apache(classes, [_HERE / "java" / "LoadDriver.java"])
     return replace(found, jvm_options=_JVM_OPTIONS)
 
 
 class ClientEnded(Exception):
-    """A client gave up under its load; the message has its last words."""
+    """Raised if a client exits under load; the message contains the last exception in its log."""
 
 
 @dataclass(slots=True)
 class System:
-    """ZooKeeper, three bookies and a client under load, of one kind."""
+    """The ZooKeeper, three bookies and a load client of one system."""
 
     name: str
     folder: Path
@@ -78,7 +82,10 @@ class System:
     client: Process
 
     async def do(self, *command: object) -> dict[str, float]:
-        """Let the client do what `load.py` describes.  Raises `ClientEnded`."""
+        """Send a command of `load.py` to the client and return the result.
+
+        Raises `ClientEnded` if the client exits.
+        """
         assert self.client.stdin is not None
         assert self.client.stdout is not None
         self.client.stdin.write(" ".join(map(str, command)).encode() + b"\n")
@@ -86,23 +93,23 @@ class System:
             line = await self.client.stdout.readline()
         if not line:
             log = (self.folder / "client.log").read_text(errors="replace")
-            words = next((at for at in reversed(log.splitlines()) if "xception" in at), "no words")
-            raise ClientEnded(f"{self.name}'s client ended at {command}: {words}")
+            lines = reversed(log.splitlines())
+            reason = next((each for each in lines if "xception" in each), "no exception logged")
+            raise ClientEnded(f"the client of {self.name} exited during {command}: {reason}")
         result: dict[str, float] = json.loads(line)
         return result
 
     def cpu_s(self) -> tuple[float, float]:
-        """Processor seconds so far: of the client, and of the bookies."""
+        """Return the processor time used so far by the client and by the bookies, in seconds."""
         bookies = sum(_cpu_s(bookie.process.pid) for bookie in self.bookies)
         return _cpu_s(self.client.pid), bookies
 
     async def restart_bookies(self) -> None:
-        """Stop and start them: what was in memory is then in entry logs alone."""
+        """Restart the bookies, so that they flush everything in memory to entry logs."""
         await asyncio.gather(*(bookie.stop() for bookie in self.bookies))
         self.bookies = await _start_bookies(self.folders, self.apache, self.metadata)
 
     async def stop(self) -> None:
-        """End everything."""
         for each in [self.client, *(bookie.process for bookie in self.bookies)]:
             if each.returncode is None:
                 each.kill()
@@ -112,12 +119,12 @@ class System:
 
 
 async def start_system(folder: Path, apache: Apache | None) -> System:
-    """Labkit's kind, or Apache's if it is given."""
+    """Start labkit, or Apache BookKeeper if `apache` is given."""
     name = BOOKKEEPER if apache else LABKIT
     zookeeper = EmbeddedZooKeeper(folder / "zookeeper")
     await zookeeper.start()
     apache = apache and apache.known_to(zookeeper)
-    metadata = ZooKeeperStore(zookeeper.place)
+    metadata = ZooKeeperStore(zookeeper.location)
     await metadata.start()
     await init_cluster(metadata, str(uuid.uuid4()))
     folders = [
@@ -130,7 +137,7 @@ async def start_system(folder: Path, apache: Apache | None) -> System:
     else:
         command = [sys.executable, str(_HERE / "load.py"), zookeeper.address]
     with (folder / "client.log").open("ab") as log:
-        # It ends with its standard input, so at the latest with this process.
+        # The client exits when its standard input is closed, at the latest when this process exits.
         client = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=log)
     return System(name, folder, zookeeper, metadata, folders, apache, bookies, client)
 

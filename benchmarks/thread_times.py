@@ -1,11 +1,11 @@
-"""Where the processor time of an add goes in running processes, by stage, in both systems.
+"""Measures the processor time of each stage of an add in running processes of both systems.
 
     python -m benchmarks.thread_times [--quick]
 
-The load is that of `benchmarks.replication`.  Apache BookKeeper has a thread for each stage, so the
-kernel's times of the threads tell the stages apart.  labkit does most of its work in one thread:
-`py-spy` looks 200 times a second at which module it is in, and the thread's time is shared out by
-these samples.
+The load is the same as in `benchmarks.replication`. Apache BookKeeper has a thread for each stage,
+so the kernel's thread times show the stages. labkit does most of its work in one thread, so
+`py-spy` samples 200 times per second which module is running, and the thread's time is divided
+accordingly.
 """
 
 import argparse
@@ -37,8 +37,7 @@ _RUNTIME = "compiler and garbage collector"
 _CALLER = "the program that adds"
 _CLIENT = "entries, digests, quorums"
 
-# Threads and modules by what their names begin with; the kernel cuts a thread's name after 15
-# characters.
+# Prefixes of thread names and modules; the kernel truncates thread names to 15 characters.
 _JAVA_THREADS = {
     "bookie-io": _SOCKETS,
     "bookkeeper-io": _SOCKETS,
@@ -73,9 +72,8 @@ _THREADS = {"journal": _JOURNAL, "flush": _FLUSH}
 
 
 def main() -> None:
-    """Measure, print, and unless `--quick` is given keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a shorter load, no page")
+    parser.add_argument("--quick", action="store_true", help="a shorter load, only printed")
     options = parser.parse_args()
     warm_up_s, seconds = (4.0, 4.0) if options.quick else (24.0, 12.0)
     with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
@@ -87,14 +85,14 @@ def main() -> None:
 async def _measure(folder: Path, warm_up_s: float, seconds: float) -> list[Figure]:
     figures = list[Figure]()
     for name in (BOOKKEEPER, LABKIT):
-        place = folder / name
-        (place / "classes").mkdir(parents=True)
+        folder_of_system = folder / name
+        (folder_of_system / "classes").mkdir(parents=True)
         try:
-            apache = get_apache(place / "classes") if name == BOOKKEEPER else None
+            apache = get_apache(folder_of_system / "classes") if name == BOOKKEEPER else None
         except NotToBeHad as missing:
-            sys.stderr.write(f"{BOOKKEEPER} is left out: {missing}\n")
+            sys.stderr.write(f"skipping {BOOKKEEPER}: {missing}\n")
             continue
-        system = await start_system(place, apache)
+        system = await start_system(folder_of_system, apache)
         try:
             await system.do("open", 1)
             await system.do("add", warm_up_s, _WINDOW, 0)
@@ -105,7 +103,6 @@ async def _measure(folder: Path, warm_up_s: float, seconds: float) -> list[Figur
 
 
 async def _figures(system: System, seconds: float) -> list[Figure]:
-    """What an add costs in the client, and in one of the bookies."""
     processes = {"client": system.client.pid, "bookie": system.bookies[0].process.pid}
     spies = {}
     if system.name == LABKIT:
@@ -122,7 +119,7 @@ async def _figures(system: System, seconds: float) -> list[Figure]:
         }
         if process in spies:
             if await spies[process].wait():
-                sys.exit(f"py-spy could not look into labkit's {process}; it says why above")
+                sys.exit(f"py-spy could not sample labkit's {process}; see its message above")
             stages = _of_labkit(spent, _samples(system.folder / process))
         else:
             stages = _of_bookkeeper(spent)
@@ -140,16 +137,14 @@ async def _spy(pid: int, file: Path, seconds: float) -> Process:
     rate = ("--rate", str(_SAMPLES_PER_S), "--duration", str(int(seconds)))
     spy = Path(sys.executable).with_name("py-spy")
     if not spy.exists():
-        sys.exit(
-            "there is no py-spy beside this Python: pip install -c constraints.txt -e '.[bench]'"
-        )
+        sys.exit("py-spy is not installed: run `pip install -c constraints.txt -e '.[bench]'`")
     return await asyncio.create_subprocess_exec(
         spy, "record", *options, *rate, "--output", file, "--pid", str(pid), stdout=DEVNULL
     )
 
 
 _Times = Mapping[str, tuple[str, float]]
-"""By thread: its name, and microseconds of processor time, the kernel's included."""
+"""Thread id -> thread name, and user and system time in microseconds."""
 
 
 def _thread_times(pid: int) -> _Times:
@@ -164,7 +159,7 @@ def _thread_times(pid: int) -> _Times:
 def _of_bookkeeper(times: _Times) -> dict[str, float]:
     stages = defaultdict[str, float](float)
     for name, us in times.values():
-        stages[_first_fit(_JAVA_THREADS, name)] += us
+        stages[_match(_JAVA_THREADS, name)] += us
     return stages
 
 
@@ -173,25 +168,25 @@ def _of_labkit(times: _Times, samples: Mapping[str, tuple[str, Counter[str]]]) -
     for thread, (_, us) in times.items():
         name, modules = samples.get(thread, ("", Counter({"": 1})))
         for module, count in modules.items():
-            stage = _THREADS.get(name) or _first_fit(_MODULES, module)
+            stage = _THREADS.get(name) or _match(_MODULES, module)
             stages[stage] += us * count / modules.total()
     return stages
 
 
 def _samples(file: Path) -> dict[str, tuple[str, Counter[str]]]:
-    """By thread its name, and the number of samples by the innermost module of a known place."""
+    """Return, for each thread, its name and its number of samples per innermost known module."""
     found: dict[str, tuple[str, Counter[str]]] = {}
     for line in file.read_text().splitlines():
         stack, count = line.rsplit(" ", 1)
         head, *frames = stack.split(";")
         thread, name = head.removeprefix("thread (").split("): ", 1)
         modules = [frame.rpartition("(")[2].rstrip(")") for frame in frames]
-        known = (each for each in reversed(modules) if _first_fit(_MODULES, each) != _OTHER)
+        known = (each for each in reversed(modules) if _match(_MODULES, each) != _OTHER)
         found.setdefault(thread, (name, Counter()))[1][next(known, "")] += int(count)
     return found
 
 
-def _first_fit(stages: Mapping[str, str], name: str) -> str:
+def _match(stages: Mapping[str, str], name: str) -> str:
     return next((stage for begin, stage in stages.items() if name.startswith(begin)), _OTHER)
 
 

@@ -1,4 +1,4 @@
-"""What the trace costs the add path, listened to and not."""
+"""Measures how much tracing adds to the cost of the add path, with and without a listener."""
 
 import timeit
 from pathlib import Path
@@ -12,7 +12,7 @@ _GROUP_SIZE = 256
 
 
 class _CountingRecorder(Recorder):
-    """Counts how often its owner asks whether a listener is there."""
+    """Counts how often the bookie checks whether there is a listener."""
 
     look_ups = 0
 
@@ -23,7 +23,7 @@ class _CountingRecorder(Recorder):
 
 
 def tracing_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figure]:
-    """Adds with a listener against adds without, and what is left without one."""
+    """Compare adds with and without a listener, and measure the remaining cost without one."""
     groups = receives_of(entry_count, _GROUP_SIZE)
     listened_to = Recorder("benchmark", lambda: 0)
     listened_to.listen(lambda _: None)

@@ -1,9 +1,9 @@
-"""How fast a view of a long run is made, plays, and jumps to any moment.
+"""Measures how fast a view of a long run is created, plays, and jumps to any moment.
 
     .venv/bin/python -m benchmarks.views
 
-keeps the figures and renews docs/benchmarks.md.  Views play on a page without a kernel, in headless
-Chromium; a jump ends when the page is laid out again.
+Views play in headless Chromium, on a page without a kernel. A jump ends when the page has been laid
+out again.
 """
 
 import argparse
@@ -65,9 +65,8 @@ _MEASURE = """async ([count, ms]) => {
 
 
 def main() -> None:
-    """Measure, print, and unless `--quick` is given keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="only print")
+    parser.add_argument("--quick", action="store_true", help="only print the figures")
     quick: bool = parser.parse_args().quick
     measured_on = machine(Path.cwd())
     events = _long_run()

@@ -1,10 +1,11 @@
 """Records the runs that the Spark lesson reads: flights published to live clusters and read back.
 
-    python data/record.py            # writes beside this file, in a minute
+    python data/record.py            # writes next to this file; takes a minute
 
-Three topics tell what batching and pace do to MessageIDs. Before anything is written, the ids that
-the consumer got are compared with those that the producers were given. A fourth topic loses a
-bookie in mid-stream, and what is kept of it is the trace, from the first event to the last repair.
+Three topics show how batching and pace affect MessageIDs. Before anything is written, the ids that
+the consumer received are compared with the ids that the producers received. A fourth topic loses a
+bookie while messages are being published; its trace is stored, from the first event to the last
+repair.
 """
 
 import argparse
@@ -31,13 +32,15 @@ LOST_MESSAGE_COUNT = 3_000
 SLOW_REPAIR = {"replicationRateByBytes": 20_000, "openLedgerRereplicationGracePeriod": 2_000}
 REPAIR_TIMEOUT_S = 180
 QUIET_S = 2.0
-"""Ledgers that must be marked are marked within this time of each other."""
+"""All ledgers that need a mark get it within this time of each other."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One topic: how many flights, in which batches, when its ledgers roll over, how fast; and
-    whether its consumer reads while they are published, or afterwards.
+    """The settings of one topic.
+
+    They include the number of flights, the batching, when ledgers roll over, and the pace.
+    `followed` says whether the consumer reads during publishing or afterwards.
     """
 
     topic: str
@@ -49,12 +52,12 @@ class Recording:
 
 
 async def at_full_speed(producer: Producer, message_count: int) -> list[MessageId]:
-    """Send the flights without a pause."""
+    """Send the flights without pauses."""
     return await flights.publish(producer, flights.flight_events(message_count))
 
 
 async def a_day_a_second(producer: Producer, message_count: int) -> list[MessageId]:
-    """Send each flight when it is due."""
+    """Send each flight when it is due, at one day of flights per second."""
     return await flights.replay(producer, flights.flight_events(message_count), day_s=1.0)
 
 
@@ -105,8 +108,9 @@ async def record(client: BookKeeper, recording: Recording) -> tuple[pa.Table, pa
 
 
 async def record_all() -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Record every topic on one cluster; return all messages, numbered through, all chains and all
-    segments.
+    """Record every topic on one cluster; return all messages, ledgers and segments.
+
+    The messages of all topics are numbered consecutively.
     """
     async with LocalCluster(bookies=BOOKIES, traced=False) as cluster:
         client = await cluster.connect()
@@ -117,8 +121,10 @@ async def record_all() -> tuple[pa.Table, pa.Table, pa.Table]:
 
 
 async def record_lost_bookie() -> list[Event]:
-    """A topic whose bookie is killed for good in mid-stream, and beside it a ledger that is taken
-    from its writer and one that is deleted; all events until every lost copy is made again.
+    """Record a topic that permanently loses a bookie while messages are being published.
+
+    Another client also takes one ledger over from its writer and deletes another ledger. Return all
+    events up to the repair of the last lost copy.
     """
     config = ManagedLedgerConfig(write_quorum=2, max_entries_per_ledger=200)
     events = list(flights.flight_events(LOST_MESSAGE_COUNT))
@@ -146,7 +152,7 @@ async def record_lost_bookie() -> list[Event]:
 
 
 def is_repaired(events: Sequence[Event]) -> bool:
-    """Whether ledgers were marked, and none is any more."""
+    """Return whether ledgers were marked as underreplicated and all of them have been repaired."""
     marks: dict[int, bool] = {}
     for event in events:
         if event.kind in ("ledger.underreplicated", "replication.done"):
@@ -155,7 +161,7 @@ def is_repaired(events: Sequence[Event]) -> bool:
 
 
 def main() -> None:
-    """Write the tables and the trace, and say where."""
+    """Write the tables and the trace, and print where they are."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent)
     folder = parser.parse_args().folder
@@ -169,7 +175,6 @@ def main() -> None:
 
 
 def tell(path: Path, row_count: int) -> None:
-    """Say what was written."""
     print(f"{path}: {row_count} rows, {path.stat().st_size} bytes")  # noqa: T201
 
 

@@ -1,4 +1,4 @@
-"""Write `docs/cluster-view.svg`: a run in the cluster view, which moves.
+"""Write `docs/cluster-view.svg`, an animated cluster view of a run.
 
 Run: `.venv/bin/python docs/make_moving_picture.py`
 """
@@ -17,11 +17,11 @@ FILE = Path(__file__).with_name("cluster-view.svg")
 
 
 def moving_picture() -> str:
-    """The SVG document; the same each time."""
+    """Return the SVG document, which is identical on every run."""
     crash = Crash("b1", when=On("lac.advanced", entry=2))
     trace = run(Scenario(Cluster(4), (Write(entries=6, every_ms=1.5),), (crash,)))
     end = next(at for at, event in enumerate(trace.events) if event.kind == "epilogue.started")
-    # Bare events, as a picture on a page offers nothing to press.
+    # Show the events without controls, because a picture on a page has nothing to click.
     return ClusterView(trace.events[:end]).moving_svg()
 
 

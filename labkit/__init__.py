@@ -1,17 +1,17 @@
-"""labkit: Apache BookKeeper and Pulsar's storage, small and real, taught by running it.
+"""labkit: the storage system under Apache Pulsar, taught by running it.
 
-    system/  the storage system, in the order of an entry's path
-    worlds/  where it runs: real processes, or a simulation
-    views/   pictures, tables and tools that look at it
-    course/  the lessons, the exercises and their grading
-    cli/     the command `labkit`
-    shipped_files   finds the notebooks and data that came with labkit
+    system/         the storage system itself: bookies, clients, autorecovery, brokers
+    worlds/         where the system runs: in real processes, or in a simulation
+    views/          tools that show the system: widgets, the shell, Spark tables
+    course/         the lessons, the exercises and their grading
+    cli/            the command `labkit`
+    shipped_files   finds the notebooks and data that are installed with labkit
 
-A package imports only from those above it in this list: the system does not import the worlds.
-Each package's `__init__` lists its modules; ARCHITECTURE.md follows an entry through them.
+A package imports only packages listed above it; for example, the system never imports the worlds.
+Each package's `__init__` lists its modules, and ARCHITECTURE.md follows an entry through them.
 
-`import labkit` offers the names that a notebook needs most: `__init__.pyi` lists them.  Each is
-imported when it is first used, so that a bookie's process starts without the pictures.
+`__init__.pyi` lists the names that `import labkit` provides, the ones that notebooks use most.
+Each is imported on first use, so that a bookie process starts without importing the widgets.
 """
 
 import ast
@@ -23,22 +23,22 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    offered = _offered()
+    modules = _exported_modules()
     if name == "__all__":
-        return sorted(offered)
-    if name not in offered:
-        raise AttributeError(f"labkit offers no {name!r}; it offers {', '.join(sorted(offered))}")
-    return getattr(import_module(offered[name], __name__), name)
+        return sorted(modules)
+    if name not in modules:
+        raise AttributeError(f"labkit has no {name!r}; available: {', '.join(sorted(modules))}")
+    return getattr(import_module(modules[name], __name__), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_offered()})
+    return sorted({*globals(), *_exported_modules()})
 
 
 @cache
-def _offered() -> dict[str, str]:
-    # The stub is the one list of these names, for type checkers and for this module.
-    # Read through the loader: in Spark's workers this package is in a zip file.
+def _exported_modules() -> dict[str, str]:
+    # The stub is the only list of these names, for both type checkers and this module.
+    # Read it through the loader, because in Spark workers this package is inside a zip file.
     stub = ast.parse(get_data(__name__, "__init__.pyi") or b"")
     imports = (node for node in stub.body if isinstance(node, ast.ImportFrom))
     return {alias.name: f".{node.module}" for node in imports for alias in node.names}

@@ -1,9 +1,10 @@
-"""The front door: the names that `import labkit` offers, and where each one lives.
+"""The public names of `import labkit`, and the module of each.
 
-This list is the only one: `__init__.py` looks names up in it, type checkers and editors read it,
-and `docs/api.md` is made from it.
+This is the only list of them: `__init__.py` looks names up in it, type checkers and editors read
+it, and the API page of the site is generated from it.
 """
 
+from .course.runs.open_run import open_run
 from .course.runs.timeline import timeline
 from .system.check import broken, check_all
 from .views.spark.session import spark_session
@@ -50,6 +51,7 @@ __all__ = [
     "XRay",
     "broken",
     "check_all",
+    "open_run",
     "run",
     "spark_session",
     "timeline",

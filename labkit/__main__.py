@@ -1,4 +1,4 @@
-"""`python -m labkit` is the command `labkit`."""
+"""Runs the command `labkit` for `python -m labkit`."""
 
 import sys
 

@@ -1,27 +1,29 @@
-"""The files of labkit that are not code: its notebooks and the recorded data.
+"""Finds the files of labkit that are not code: the notebooks and the recorded data.
 
-In a checkout they are beside the package, where people look for them; in a wheel they are in it.
+In a checkout they are next to the package, where people look for them; in a wheel they are inside
+it.
 """
 
 import os
 from pathlib import Path
 
 SHIPPED = ("notebooks", "data")
-"""The names of their folders."""
+"""Names of the directories that contain them."""
 
 _PACKAGE = Path(__file__).parent
 
 
 def shipped(name: str) -> Path:
-    """The folder `notebooks` or `data` that came with this labkit."""
+    """Return the path of the installed directory `notebooks` or `data`."""
     inside = _PACKAGE / name
     return inside if inside.is_dir() else _PACKAGE.parent / name
 
 
 def copy_notebooks(folder: Path) -> int:
-    """Copy the notebooks into `folder`, those that are not there yet; returns how many.
+    """Copy notebooks that do not exist in `folder` yet; return how many were copied.
 
-    An existing file is never touched: it may be a person's work.  Raises `OSError`.
+    Existing files are never overwritten, because they may contain the user's work.  Raises
+    `OSError`.
     """
     source = shipped("notebooks")
     missing = [
@@ -36,8 +38,9 @@ def copy_notebooks(folder: Path) -> int:
 
 
 def put_whole(target: Path, data: bytes) -> None:
-    """Write a new file, and its folder if there is none, as a whole or not at all: half a file
-    would pass for a person's work.  Raises `OSError`.
+    """Write a new file atomically, and create its directory if needed.  Raises `OSError`.
+
+    A partial file must never remain, because it would be mistaken for the user's work.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.unfinished")

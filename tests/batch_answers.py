@@ -1,4 +1,4 @@
-"""Answers to batch reads, as a test that plays a bookie makes them: of entries."""
+"""Encode responses to batch reads, for tests that stand in for a bookie."""
 
 from collections.abc import Iterable
 
@@ -7,6 +7,6 @@ from labkit.system.model.wire import BatchReadRequest, Code
 
 
 def batch_answer(request: BatchReadRequest, code: Code, entries: Iterable[bytes]) -> bytes:
-    """Body of an answer with these entries."""
+    """Return the body of a response with these entries."""
     pieces = [piece for entry in entries for piece in (encode_size(entry), entry)]
     return encode_batch_answer(request, code, pieces)

@@ -1,8 +1,8 @@
-"""Real parts for the tests: a ZooKeeper server, a cluster of five bookie processes, and Spark.
+"""Real components for the tests: a ZooKeeper server, a cluster of five bookie processes, and Spark.
 
-They live as long as the run (with `-n`: as the worker), in one event loop with the tests that use
-them, so such a module says `pytestmark = pytest.mark.asyncio(loop_scope="session")`.  Tests share
-them and keep apart by ledger ids, separate paths and topic names.
+They run for the whole session (with `-n`, once per worker) in the same event loop as the tests that
+use them. Such a test module sets `pytestmark = pytest.mark.asyncio(loop_scope="session")`. Tests
+share the components but use different ledger ids, paths and topic names.
 """
 
 import signal
@@ -17,6 +17,7 @@ import pytest_asyncio
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.placement.placement import in_name_order
+from labkit.system.trace.recorder import Recorder
 from labkit.views.spark.session import spark_session
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.live.processes.node_process import NodeStateError
@@ -33,13 +34,15 @@ from tests.plan import (  # noqa: F401 - pytest finds its hooks here
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Recorder.is_strict = True
+
 FOLDERS = count()
 NewStore = Callable[[], Awaitable[ZooKeeperStore]]
 
 
 @pytest.fixture(scope="session", autouse=True)
 def interrupts_reach_commands() -> Iterator[None]:
-    """A command ignores interrupts if this process does, as a shell's job in the background."""
+    """Enable SIGINT, which child processes would ignore if this process runs in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -53,11 +56,11 @@ async def zookeeper() -> AsyncIterator[EmbeddedZooKeeper]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def new_store(zookeeper: EmbeddedZooKeeper) -> AsyncIterator[NewStore]:
-    """Begins sessions with the server, which end with the test."""
+    """Return a function that starts sessions, which are closed at the end of the test."""
     stores: list[ZooKeeperStore] = []
 
     async def begin() -> ZooKeeperStore:
-        store = ZooKeeperStore(zookeeper.place)
+        store = ZooKeeperStore(zookeeper.location)
         await store.start()
         stores.append(store)
         return store
@@ -74,8 +77,8 @@ async def store(new_store: NewStore) -> ZooKeeperStore:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def empty_store(zookeeper: EmbeddedZooKeeper) -> AsyncIterator[ZooKeeperStore]:
-    """A session in a folder of the server in which nothing has been stored."""
-    store = ZooKeeperStore(replace(zookeeper.place, chroot=f"/empty-{next(FOLDERS)}"))
+    """Start a session with a chroot in which nothing has been stored yet."""
+    store = ZooKeeperStore(replace(zookeeper.location, chroot=f"/empty-{next(FOLDERS)}"))
     await store.start()
     yield store
     await store.stop()
@@ -89,9 +92,9 @@ async def five_bookies() -> AsyncIterator[LocalCluster]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def cluster(five_bookies: LocalCluster) -> AsyncIterator[LocalCluster]:
-    """Five bookies, all up; whatever a test does to them, the next finds them up.
+    """Return a cluster of five bookies, and bring back stopped or paused ones after the test.
 
-    Clients end with the test.
+    All clients are disconnected at the end of the test.
     """
     yield five_bookies
     await five_bookies.disconnect()
@@ -104,7 +107,7 @@ async def cluster(five_bookies: LocalCluster) -> AsyncIterator[LocalCluster]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def client(cluster: LocalCluster) -> BookKeeper:
-    """A client that takes the first bookies by name: bookie-1, bookie-2, ..."""
+    """Connect a client that prefers bookies in name order: bookie-1, bookie-2, ..."""
     return await cluster.connect(placement=in_name_order)
 
 
@@ -113,3 +116,12 @@ def spark() -> "Iterator[SparkSession]":
     session = spark_session("tests")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kept(pytestconfig: pytest.Config) -> pytest.Cache:
+    """Return pytest's cache, which keeps slow installations across runs."""
+    cache: pytest.Cache | None = getattr(pytestconfig, "cache", None)
+    if cache is None:
+        pytest.skip("this needs pytest's cache: run without `-p no:cacheprovider`")
+    return cache

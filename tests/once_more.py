@@ -1,8 +1,7 @@
-"""What failed beside other tests runs once more, alone: CI must not refuse work because its machine
-was slow for a moment.
+"""Rerun failed tests alone, so that CI does not fail because the machine was slow for a moment.
 
-`.ci/run` loads this with `-p tests.once_more`; `make test` does not, so that nobody overlooks a
-test that fails now and then.  More than `MOST` failures are left as they are.
+`.ci/run` loads this plugin with `-p tests.once_more`; `make test` does not, so that nobody
+overlooks flaky tests. If more than `MOST` tests fail, none of them are rerun.
 """
 
 import subprocess
@@ -22,7 +21,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     is_worker = hasattr(session.config, "workerinput")
-    # A collection that fails has no failed test.
+    # After a failed collection, `failed` is empty.
     if is_worker or exitstatus != pytest.ExitCode.TESTS_FAILED or not 0 < len(failed) <= MOST:
         return
     sys.stdout.write(f"\nonce more, alone: {len(failed)} failed beside other tests\n")
@@ -32,7 +31,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def once_more(config: pytest.Config) -> list[str]:
-    """The command that runs the failed tests, with as many examples as before."""
+    """Return the command that reruns the failed tests with the same Hypothesis profile."""
     arguments = map(str, config.invocation_params.args)
     profile = [each for each in arguments if each.startswith("--hypothesis-profile")]
     return [sys.executable, "-m", "pytest", "-p", "no:nbval", "-q", *profile, *failed]

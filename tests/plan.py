@@ -1,7 +1,7 @@
-"""How the suite runs: what a test needs, which tests stay together, and when a run ends.
+"""Plan a run of the suite: what each test needs, which tests stay together, and when to stop.
 
-`tests/conftest.py` hands these hooks to pytest.  With `-n` several workers share the files: those
-that use one expensive part, such as a Spark session, go to the same worker.
+`tests/conftest.py` passes these hooks to pytest. With `-n`, test files are distributed over several
+workers, and files that share an expensive component, such as a Spark session, use the same worker.
 """
 
 import os
@@ -17,13 +17,14 @@ from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-# A slow machine is not a failure.  `make test` tries few examples, `make test-long` many.
+# Set no deadline, because a slow machine is no reason to fail. `make test-long` uses many
+# examples, and all other targets few.
 settings.register_profile("few", deadline=None, max_examples=40)
 settings.register_profile("many", deadline=None, max_examples=1000)
 settings.load_profile("few")
 
-# Spark works for seconds here: the compiler that is slow and thorough does not pay.  As it stands
-# for the options of `labkit.views.spark.session`, queries also keep their Python workers.
+# Spark runs only for seconds in these tests, so the slow optimizing compiler is not worth its time.
+# With unchanged options of `labkit.views.spark.session`, queries also reuse their Python workers.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 SHARED_PARTS = {
@@ -34,18 +35,18 @@ SHARED_PARTS = {
     "tests/browser/": "browser",
     "tests/interop/": "jars of BookKeeper",
 }
-"""What the files share whose names begin so, by the first that fits; they run first, as they take
-longest.
+"""The component that test files share, by path prefix; the first matching prefix counts. These
+files take longest, so they run first.
 """
 
 NOTHING_SHARED = ("tests/notebooks/test_lesson_runs.py", "tests/notebooks/test_tour.py")
-"""Here even the tests of one file go to different workers."""
+"""Even tests of the same file in this list may run on different workers."""
 
 NEEDS = {
     "java": {"apache", "bookies", "brokers", "five_bookies", "spark", "stage", "zookeeper"},
     "browser": {"browser"},
 }
-"""The markers that follow from a test's fixtures."""
+"""Markers that are added to tests with these fixtures."""
 
 JAVA_COMMANDS = {"java", "javac", "mvn", "spark-class", "spark-submit"}
 
@@ -54,7 +55,7 @@ running: list[pytest.Item] = []
 
 
 class Scheduler(LoadFileScheduling):
-    """Hands out the tests in the order of collection, and what belongs together at once."""
+    """Distribute tests in collection order, keeping tests that belong together on one worker."""
 
     def __init__(self, config: pytest.Config, log: object = None) -> None:
         config.option.loadscopereorder = False
@@ -64,20 +65,23 @@ class Scheduler(LoadFileScheduling):
         return unit_of(nodeid)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """Hand out one unit more, and so many that a worker knows a next test: before that it runs
-        none.
+        """Assign another unit, and more if needed for the worker to know its next test.
+
+        A worker does not start a test until it knows the one after that.
         """
-        # One that has crashed takes nothing; `remove_node` has the unit then.
+        if not self.workqueue:
+            return  # The workers before this one have taken all units, two each.
+        # A crashed worker cannot accept the unit; `remove_node` reassigns it.
         with suppress(OSError):
             super()._assign_work_unit(node)
-        if self.workqueue and self._pending_of(self.assigned_work[node]) < 2:
+        if self._pending_of(self.assigned_work[node]) < 2:
             self._assign_work_unit(node)
 
     def remove_node(self, node: WorkerController) -> str | None:
-        """Hand the tests of a worker that crashed to the others, except the one that it ran.
+        """Assign a crashed worker's tests to other workers, except the test that it was running.
 
-        xdist also hands out again what is done, and waits for ever for the report of a unit that
-        has no test left.
+        xdist would also assign completed tests again, and would wait forever for a report from a
+        unit without remaining tests.
         """
         units = self.assigned_work.pop(node)
         left = (
@@ -100,7 +104,7 @@ class Scheduler(LoadFileScheduling):
 
 
 def unit_of(nodeid: str) -> str:
-    """The name of what one worker runs: a shared part, a test's file or the test itself."""
+    """Return the name of a test's unit: a shared component, the test's file, or the test itself."""
     if nodeid.startswith(NOTHING_SHARED):
         return nodeid
     return shared_part_of(nodeid) or nodeid.partition("::")[0]
@@ -125,13 +129,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduler
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests by what they need; those that may take longest are first, then those with
-    shared parts.
+    """Add markers to the tests and sort them.
+
+    Tests with the longest timeouts run first, followed by those with shared components.
     """
+    sampled: set[str] = set()
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         for marker in (name for name, those in NEEDS.items() if those.intersection(fixtures)):
             item.add_marker(marker)
+        if item.get_closest_marker("sampled"):
+            function = item.nodeid.partition("[")[0]
+            if function in sampled:
+                item.add_marker("further")
+            sampled.add(function)
     first = [*dict.fromkeys(SHARED_PARTS.values()), ""]
     items.sort(key=lambda item: (-timeout_of(item), first.index(shared_part_of(item.nodeid))))
 
@@ -143,7 +154,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def refuse_java_without_its_marker(event: str, arguments: tuple[Any, ...]) -> None:
-    """Python's audit hook: `make quick` starts no Java, and so do tests without the marker."""
+    """Audit hook that keeps tests without the `java` marker from starting Java."""
     if event != "subprocess.Popen" or not running or running[0].get_closest_marker("java"):
         return
     command = arguments[1]
@@ -158,10 +169,10 @@ sys.addaudithook(refuse_java_without_its_marker)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     seconds = item.config.getoption("--end-within")
     if seconds is not None and monotonic() + timeout_of(item) > BEGUN_S + seconds:
-        pytest.skip(f"may take {timeout_of(item):.0f} s, and the run ends before")
+        pytest.skip(f"may take {timeout_of(item):.0f} s, but the run ends before that")
 
 
 def timeout_of(item: pytest.Item) -> float:
-    """After this many seconds a test is taken to hang (pytest-timeout)."""
+    """Return the number of seconds after which pytest-timeout considers a test hung."""
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0] if marker else item.config.getini("timeout"))

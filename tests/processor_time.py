@@ -1,7 +1,7 @@
-"""A limit of processor time, for tests in virtual time.
+"""Limit the processor time of tests that run in virtual time.
 
-Code that asks again and again without a pause lets no virtual time go by, so no deadline of the
-test is ever reached.
+Code that polls without pausing does not advance virtual time, so the test would never reach its
+deadline.
 """
 
 import signal
@@ -13,7 +13,7 @@ from types import FrameType
 
 @contextmanager
 def processor_time(limit_s: float = 10.0) -> Iterator[None]:
-    """Fail what uses more processor time: `SystemExit`, the one error that ends an event loop."""
+    """Raise `SystemExit`, which ends even an event loop, if the block uses more processor time."""
     is_here = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     if not is_here:
         yield

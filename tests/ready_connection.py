@@ -1,21 +1,21 @@
-"""The flow control of a connection on which nothing ever waits, for peers that a test plays."""
+"""A connection without flow control, for peers that a test simulates."""
 
 from labkit.system.model.net import OnClose, OnWritable
 
 
 class ReadyConnection:
-    """The other end takes each frame at once, and sends nothing that `pause` could hold back."""
+    """A connection whose peer accepts every frame at once and sends nothing that needs pausing."""
 
     is_writable = True
 
     def when_writable(self, on_writable: OnWritable) -> None:
-        """It always is."""
+        """Do nothing, because the connection is always writable."""
 
     def pause(self) -> None:
-        """Nothing waits here."""
+        """Do nothing, because no data arrives that could be paused."""
 
     def resume(self) -> None:
-        """Nothing waits here."""
+        """Do nothing, because `pause` does nothing either."""
 
     def when_closed(self, on_close: OnClose) -> None:
-        """A client hears of the end by the `on_close` that it gave when it connected."""
+        """Do nothing, because the client passed its `on_close` callback when it connected."""

@@ -1,4 +1,4 @@
-"""Parameters that repeat a promise: the first in `make test`, the others in `make test-long`."""
+"""Parametrize a test so that all but the first cases run only in `make test-long`."""
 
 from collections.abc import Iterable
 
@@ -8,12 +8,12 @@ Parameters = list[object]
 
 
 def repeated(values: Iterable[object], once: int = 1) -> Parameters:
-    """All values for `pytest.mark.parametrize`; those behind the first `once` are marked `long`."""
+    """Return values for `pytest.mark.parametrize`, marking all but the first `once` as `long`."""
     listed = list(values)
     return [*listed[:once], *(pytest.param(v, marks=pytest.mark.long) for v in listed[once:])]
 
 
 def repeated_cases(cases: Iterable[tuple[object, ...]], once: int) -> Parameters:
-    """As `repeated`, for several parameters: each case has a value for each of them."""
+    """Like `repeated`, but each case has values for several parameters."""
     listed = list(cases)
     return [*listed[:once], *(pytest.param(*c, marks=pytest.mark.long) for c in listed[once:])]

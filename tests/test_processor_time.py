@@ -1,4 +1,4 @@
-"""What lets no virtual time go by comes to an end all the same."""
+"""Code that does not advance virtual time is stopped nevertheless."""
 
 import asyncio
 

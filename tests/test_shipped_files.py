@@ -10,7 +10,7 @@ from labkit.views.spark import flights
 
 @pytest.fixture
 def notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The notebooks of a labkit that is installed: two, one of them below a folder."""
+    """Simulate an installed labkit with two notebooks, one of which is in a subdirectory."""
     inside = tmp_path / "installed/labkit/notebooks"
     (inside / "solutions").mkdir(parents=True)
     for name in ("00-tour.ipynb", "solutions/01-entry.ipynb"):

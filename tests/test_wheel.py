@@ -1,4 +1,4 @@
-"""What is built of the project, as a user without a checkout installs it."""
+"""The wheel and source distribution work for a user without a checkout."""
 
 import http.client
 import os
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 def build(folder: Path, *arguments: str) -> None:
-    """Build from that folder with what is installed here: nothing is downloaded."""
+    """Build from this directory with the installed packages, without downloading anything."""
     run = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", *arguments],
         cwd=folder,
@@ -36,7 +36,7 @@ def build(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Wheel and source distribution."""
+    """Build a wheel and a source distribution and return their paths."""
     folder = tmp_path_factory.mktemp("project")
     for file in committed():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -48,13 +48,17 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def installed(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of commands of an environment with labkit's wheel, and the packages from here."""
+    """Install labkit's wheel in an environment that can also import the packages installed here.
+
+    Returns the environment's directory of commands.
+    """
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin/python"
     install = ("-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index")
     subprocess.run([sys.executable, *install, built[0]], check=True)
-    # Names in a folder that is added so are importable; links to checkouts in it are not followed.
+    # A path file makes the packages importable, but does not process the path files in their
+    # directory, so labkit's checkout is not found.
     [packages] = folder.glob("lib/python*/site-packages")
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
     return folder / "bin"
@@ -109,21 +113,21 @@ def test_an_editable_install_links_to_the_checkout_and_copies_nothing(tmp_path: 
 
 
 def status_of(port: int, path: str) -> int:
-    """Of the server's answer; it names its address before it listens."""
+    """Return the response's status, retrying until the server is listening."""
     for _ in range(300):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         with suppress(ConnectionError):
             connection.request("GET", path)
             return connection.getresponse().status
         time.sleep(0.1)
-    raise TimeoutError(f"nobody listens at {port}")
+    raise TimeoutError(f"no server is listening on port {port}")
 
 
 @pytest.mark.java
 def test_an_installed_wheel_opens_the_tour_in_an_empty_folder(
     installed: Path, tmp_path: Path
 ) -> None:
-    """JupyterLab has the tour, and the tour runs to its end."""
+    """JupyterLab offers the tour, and the whole tour runs without an error."""
     command = [str(installed / "labkit"), "lab", "--no-browser"]
     process = subprocess.Popen(
         command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT

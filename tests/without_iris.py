@@ -1,8 +1,10 @@
-"""A plugin for pytest, before its others: jsonschema goes without the grammars of IRIs, which take
-two seconds of processor time in each process that imports nbformat.  No notebook has an IRI.
+"""A pytest plugin, loaded before all others, that keeps jsonschema from importing its IRI grammars.
+
+The import takes two seconds of processor time in each process that imports nbformat, and no
+notebook contains an IRI.
 """
 
 import sys
 
-# What is None here cannot be imported; jsonschema then leaves this one format unchecked.
+# A module that is None cannot be imported, so jsonschema does not check this format.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

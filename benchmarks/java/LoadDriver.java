@@ -22,7 +22,8 @@ import org.apache.bookkeeper.client.api.WriteHandle;
 import org.apache.bookkeeper.conf.ClientConfiguration;
 
 /**
- * Load on Apache BookKeeper's client, protocol version 2: the commands of {@code load.py}.
+ * Generates load with Apache BookKeeper's client, protocol version 2; {@code load.py} describes the
+ * commands.
  *
  * <pre>java LoadDriver METADATA_SERVICE_URI</pre>
  */
@@ -79,7 +80,7 @@ public class LoadDriver {
         }
     }
 
-    /** New ledgers in the place of those that were open. */
+    /** Closes the open ledgers and creates new ones. */
     private String open(int count) throws Exception {
         for (LedgerHandle ledger : ledgers) {
             ledger.close();
@@ -155,7 +156,7 @@ public class LoadDriver {
                 sorted[sorted.length * 99 / 100] / 1000.0);
     }
 
-    /** All entries of a ledger up to LastAddConfirmed, by a handle of their own. */
+    /** Reads all entries of a ledger up to LastAddConfirmed, with a new handle. */
     private String read(long ledgerId, boolean batches) throws Exception {
         LedgerHandle ledger =
                 client.openLedgerNoRecovery(ledgerId, BookKeeper.DigestType.CRC32C, PASSWORD);

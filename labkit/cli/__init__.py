@@ -1,13 +1,13 @@
 """The command `labkit`.
 
-    main        the verbs and their arguments
-    doctor      says which parts of the machine are missing or unfit, and the remedy
-    lab         starts JupyterLab on a notebook
-    search      `labkit search`: tries seeds until a promise breaks
-    intermixed  the parser: options may stand between arguments
+    main        defines the verbs and their arguments, and runs one
+    doctor      `labkit doctor`: checks whether this machine has everything that labkit needs
+    lab         `labkit lab`: opens a notebook in JupyterLab
+    search      `labkit search`: runs random scenarios until a promise breaks
+    intermixed  an argument parser that accepts options between positional arguments
 
-Each verb imports what it needs when it runs, so a bookie starts fast, and `labkit doctor` works
-where packages are missing.  Only this package and the shell print.
+Each verb imports its modules when it runs, so that a bookie starts fast and `labkit doctor` works
+even if packages are missing.  Only this package and the shell print.
 
 Read `main` and `doctor` first.
 """

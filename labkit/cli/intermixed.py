@@ -1,4 +1,4 @@
-"""A parser that takes options between positional arguments, as GNU's tools do."""
+"""An argument parser that accepts options between positional arguments, as GNU tools do."""
 
 import argparse
 from collections.abc import Callable
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class IntermixedParser(argparse.ArgumentParser):
-    """`labkit grade ada --out reports bob` has two positional arguments, `ada` and `bob`.
+    """Parses `labkit grade ada --out reports bob` with the positional arguments `ada` and `bob`.
 
-    argparse fills a list of positional arguments at its first part and refuses the rest, except
-    through `parse_known_intermixed_args`, which its parsers of verbs do not call.
+    argparse assigns only the first group of positional arguments to a list and rejects the rest,
+    except in `parse_known_intermixed_args`, which its subparsers do not call.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -18,16 +18,19 @@ class IntermixedParser(argparse.ArgumentParser):
         super().__init__(*arguments, **options)
 
     def fill_when_used(self, fill: Callable[[argparse.ArgumentParser], None]) -> None:
-        """Let `fill` add the arguments of this verb only if it is called: it may import much."""
+        """Call `fill` to add this verb's arguments only if the verb is used.
+
+        This way, `fill` can import large modules.
+        """
         self._fill = fill
 
     def add_subparsers(self, **options: Any) -> Any:
-        """As argparse; a parser with verbs cannot intermix, its verbs can."""
+        """Add subparsers; only the subparsers can then intermix options, not this parser."""
         self._is_plain = True
         return super().add_subparsers(**options)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse.  Until Python 3.12 the intermixed parse calls this method twice."""
+        # Before Python 3.12, `parse_known_intermixed_args` calls this method recursively.
         if self._fill is not None:
             fill, self._fill = self._fill, None
             fill(self)

@@ -1,4 +1,4 @@
-"""JupyterLab on a notebook."""
+"""Opens a notebook in JupyterLab."""
 
 import os
 import subprocess
@@ -8,11 +8,15 @@ from urllib.parse import quote
 
 from labkit.worlds.live.host.own_python import own_command
 
+_CONFIG = Path(__file__).parent / "jupyter"
+"""Configuration that turns off JupyterLab's question about news."""
+
 
 def open_lab(notebook: str, no_browser: bool) -> int:
-    """Run JupyterLab on a notebook, in place of this process where the system can do that.
+    """Run JupyterLab with a notebook, replacing this process unless it runs on Windows.
 
-    It displays the working folder, or the notebook's own if that is elsewhere.
+    JupyterLab's root is the working directory, or the notebook's directory if the notebook is
+    outside the working directory.
     """
     path, folder = Path(os.path.abspath(notebook)), Path.cwd()
     options = []
@@ -23,9 +27,13 @@ def open_lab(notebook: str, no_browser: bool) -> int:
     command = own_command("jupyterlab", f"--LabApp.default_url={address}", *options)
     if no_browser:
         command.append("--no-browser")
+    given = os.environ.get("JUPYTER_CONFIG_PATH")
+    config_path = os.pathsep.join(filter(None, (given, str(_CONFIG))))
+    environment = os.environ | {"JUPYTER_CONFIG_PATH": config_path}
     if sys.platform == "win32":
-        return subprocess.call(command)  # execv there leaves two programs at one console.
+        # On Windows, execve would leave two programs on a console.
+        return subprocess.call(command, env=environment)
     if os.geteuid() == 0:
         command.append("--allow-root")
-    # In place of this process: Ctrl-C is Jupyter's alone, which asks back before it ends.
-    return os.execv(sys.executable, command)
+    # Replace this process, so that Ctrl-C reaches only Jupyter, which asks before it stops.
+    return os.execve(sys.executable, command, environment)

@@ -2,23 +2,24 @@
 
 Read the packages in the order of an entry's path:
 
-    broker/        speaks Pulsar's protocol: a client's frames become entries, and entries frames
+    broker/        speaks Pulsar's protocol: stores clients' messages, and delivers them
     topic/         messages -> batches -> entries in a chain of ledgers; cursors and ownership
-    client/        writes each entry to a quorum of bookies, reads it, recovers ledgers
-    bookie/        one storage server: answers add and read requests, syncs in groups, fences
+    client/        writes each entry to a quorum of bookies, reads entries, recovers ledgers
+    bookie/        one storage server: handles add and read requests, group commit and fencing
     storage/       one disk: memtable and journal, then entry log and index; replay after a crash
 
-These packages serve all of them:
+These packages support all of them:
 
-    model/         what travels and is stored: entries, ids, ledger metadata, wire formats, errors
-    metadata/      the znode tree: ledger metadata, registration of bookies, cookies
-    autorecovery/  finds ledgers that lack copies, and replaces the copies
-    node/          puts a bookie or a broker together
-    trace/         records what happens as events with causes
-    check/         judges a trace: each promise of the system is a named check
+    model/         entries, ids, ledger metadata, wire formats and errors
+    metadata/      the znode tree: ledger metadata, bookie registrations, cookies
+    autorecovery/  finds under-replicated ledgers, and recreates their missing copies
+    node/          assembles a bookie or a broker from its components
+    trace/         records events and their causes
+    check/         checks a trace: each promise of the system is a named check
 
-This code never opens a socket or a file, and it never reads a clock.  It calls interfaces (ports)
-instead, and `labkit.worlds` implements each of them twice.  It does not import views or the course.
+This code never opens a socket or a file and never reads a clock.  Instead, it calls interfaces
+(ports), each of which `labkit.worlds` implements twice: for live processes and for the simulation.
+It does not import views or the course.
 
 Read `storage/journal.py` and `client/writer.py` first.
 """

@@ -1,11 +1,10 @@
-"""Ways to look at the system: pictures, tables, and a reader of bookies' files.
+"""Tools that show the system: widgets, a shell, and Spark tables.
 
-    widgets/  pictures of a trace, for notebooks and web pages
-    shell/    what a bookie's files contain, without a running bookie; what a cluster knows
-    spark/    topics, ledgers and traces as tables in Spark
+    widgets/  interactive views of a trace, for notebooks and web pages
+    shell/    inspects a bookie's files without a running bookie, and queries or repairs a cluster
+    spark/    topics, ledgers and traces as Spark tables
 
-A view reads; it never changes what it shows.  Only `shell` has commands that repair, and their
-names say so.
+Views only read, with one exception: some commands of the shell repair or delete things.
 
 Read `widgets/scene.py` and `spark/bookkeeper/__init__.py` first.
 """

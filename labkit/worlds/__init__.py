@@ -1,10 +1,10 @@
-"""The two worlds in which the system runs.  Each implements the interfaces (ports) that it calls.
+"""The two worlds in which the system runs.
 
-    live/  real files, TCP connections, processes and a ZooKeeper
-    sim/   virtual time, simulated disks and networks, and the faults that can hit them
+    live/  real files, TCP connections, processes and a ZooKeeper server
+    sim/   virtual time, simulated disks and networks, and injected faults
 
-Both run the same code of `labkit.system`, and neither imports the other.  `tests/worlds/both`
-checks both against one contract.
+Each world implements the interfaces (ports) that `labkit.system` calls.  Both run the same system
+code, and neither imports the other.  `tests/worlds/both` checks both against one contract.
 
 Read `live/processes/cluster.py` and `sim/run.py` first.
 """

@@ -1,4 +1,4 @@
-"""The command that runs families of benchmarks one after the other."""
+"""Tests `python -m benchmarks`, which runs benchmark families one after the other."""
 
 import os
 import time
@@ -11,7 +11,7 @@ from benchmarks.__main__ import wait_until_quiet
 
 
 def waited(monkeypatch: pytest.MonkeyPatch, loads: Iterator[float]) -> int:
-    """For how many seconds a family waits when the load average falls like this."""
+    """Return how many seconds a family waits if it observes these load averages."""
     now = [0]
     monkeypatch.setattr(os, "getloadavg", lambda: (next(loads), 0.0, 0.0))
     monkeypatch.setattr(time, "monotonic", lambda: now[0])

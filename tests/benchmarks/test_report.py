@@ -1,4 +1,4 @@
-"""The page of figures is made from stored results alone, and says what missed its goal."""
+"""Tests that the report and docs/performance.md are generated from the stored results alone."""
 
 import re
 from pathlib import Path
@@ -6,12 +6,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.measure import Figure
-from benchmarks.report import goals, page, pictures, profile
+from benchmarks.publish import PERFORMANCE_PAGE
+from benchmarks.report import goals, pictures, profile, report, with_key_figures
 from benchmarks.results import RESULTS, Run, store, stored_runs
-
-EMPTY = "essay\n<!-- goals: begin -->\nold\n<!-- goals: end -->\n"
-EMPTY += "<!-- profile: begin -->\n<!-- profile: end -->\n"
-EMPTY += "<!-- storage: begin -->\n<!-- storage: end -->\nmore\n"
 
 
 def run(
@@ -105,28 +102,36 @@ def test_stages_of_both_systems_stand_side_by_side_with_their_sum() -> None:
         Figure(stage, (us,), " µs", conditions={"process": "bookie", "kind": kind})
         for stage, kind, us in seen
     ]
-    marks = "<!-- thread-times: begin -->\n<!-- thread-times: end -->\n"
-    made = page(EMPTY + marks, [run(*figures, family="thread-times")])
+    made = report([run(*figures, family="thread-times")])
     assert "| stage of an add in a bookie | labkit, µs | BookKeeper, µs |" in made
     assert "| sockets | 2.00 | 3.00 |" in made
     assert "| compiler |  | 1.00 |" in made
     assert "| in all | 2.00 | 4.00 |" in made
 
 
-def test_the_parts_of_the_page_are_replaced_and_the_essays_stay() -> None:
+def test_the_report_shows_the_latest_run_of_a_family_and_how_it_is_measured() -> None:
     runs = [run(Figure("old", (1.0,)), day="2026-01-01"), run(Figure("adds", (2.0,)), load=4)]
-    made = page(EMPTY, runs)
-    assert page(made, runs) == made
-    assert made.startswith("essay\n")
-    assert made.endswith("more\n")
+    made = report(runs)
     assert "| adds | 2.00 (2.00 to 2.00) |" in made
-    assert "old" not in made
+    assert "| old |" not in made
     assert "other programs were at work" in made
+    assert "python -m benchmarks.storage" in made
 
 
-def test_a_part_without_its_place_on_the_page_is_refused() -> None:
-    with pytest.raises(ValueError, match="'growth'"):
-        page(EMPTY, [run(cost(1, 2.0), family="growth")])
+def test_the_key_figures_replace_the_old_table_and_the_text_around_it_stays() -> None:
+    name = "adds in groups of 64, of raw append + fdatasync"
+    page = "before\n<!-- key figures: begin -->\nold\n<!-- key figures: end -->\nafter\n"
+    made = with_key_figures(page, [run(Figure(name, (0.4,), at_least=0.5))])
+    assert made.startswith("before\n")
+    assert made.endswith("after\n")
+    assert "old" not in made
+    assert f"| {name} | at least 0.50 | 0.40 (0.40 to 0.40) | **missed** | 2026-01-01 |" in made
+    assert with_key_figures(made, [run(Figure(name, (0.4,), at_least=0.5))]) == made
+
+
+def test_a_page_without_the_comments_around_its_table_is_rejected() -> None:
+    with pytest.raises(ValueError, match="key figures"):
+        with_key_figures("no table", [])
 
 
 def test_the_profile_has_each_stage_with_its_share() -> None:
@@ -153,12 +158,16 @@ def test_a_stored_run_is_read_back_as_it_was(tmp_path: Path) -> None:
     assert kept.is_busy
 
 
-def test_the_page_is_what_the_stored_results_make_it() -> None:
-    file = RESULTS.parent.parent / "docs" / "benchmarks.md"
-    text = file.read_text(encoding="utf-8")
-    assert page(text, stored_runs()) == text
-    for name, picture in pictures(stored_runs()).items():
-        assert (file.parent / name).read_text(encoding="utf-8") == picture
+def test_the_performance_page_shows_the_stored_results() -> None:
+    text = PERFORMANCE_PAGE.read_text(encoding="utf-8")
+    assert with_key_figures(text, stored_runs()) == text, "run: python -m benchmarks --page"
+    assert text.count("| 2026-") == 10
+
+
+def test_the_report_has_each_picture_that_it_shows() -> None:
+    runs = stored_runs()
+    shown = re.findall(r"\]\(([\w-]+\.svg)\)", report(runs))
+    assert sorted(shown) == sorted(pictures(runs))
 
 
 def test_stored_results_name_no_path_and_no_host() -> None:

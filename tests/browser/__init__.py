@@ -1,4 +1,4 @@
-"""What a reader sees and does in a real browser.
+"""Tests of the views, JupyterLab and the static site in a real browser.
 
-The folder is a package, so that pytest closes the browser behind the last of its tests.
+The directory is a package so that pytest closes the browser after the last of its tests.
 """

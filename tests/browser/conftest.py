@@ -1,8 +1,7 @@
-"""One browser, one JupyterLab and one static site for all tests of this folder; without Chromium
-they are skipped.
+"""Fixtures that start one browser, one JupyterLab and one static site for this directory.
 
-The browser is closed behind the last of them: until then Playwright keeps an event loop running, in
-which no other test can start one.
+The tests are skipped if Chromium is missing. The browser is closed after the last test: as long as
+it is open, Playwright keeps an event loop running, and no other test can start one.
 """
 
 import shutil
@@ -30,7 +29,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JupyterLab]:
-    """JupyterLab on an empty folder."""
+    """Start JupyterLab in an empty directory."""
     folder: Path = tmp_path_factory.mktemp("notebooks")
     with JupyterLab(browser, folder, tmp_path_factory.mktemp("jupyter")) as lab:
         yield lab
@@ -38,18 +37,18 @@ def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture(scope="package")
 def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The static site, below the root of its host."""
+    """Build the static site and serve it from a subdirectory of its host."""
     if not shutil.which("npm"):
-        pytest.skip("there is no npm here, which brings Pyodide")
+        pytest.skip("npm is needed to download Pyodide and is not on the PATH")
     if not find_spec("jupyterlite_core"):
-        pytest.skip("what builds the site is not installed: pip install -e '.[site]'")
+        pytest.skip("the tools that build the site are missing: pip install -e '.[site]'")
     with Site(browser, built(tmp_path_factory.mktemp("site"))) as site:
         yield site
 
 
 @pytest.fixture
 def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
-    """Opens views on a page, with errors of the page as failures."""
+    """Return a function that opens views on a page; the test fails if the page reports an error."""
     pages: list[Page] = []
     errors: list[str] = []
 

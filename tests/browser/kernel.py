@@ -1,4 +1,4 @@
-"""Stands in for the kernel of a view on a page: hands over messages, and traits that changed."""
+"""Stand-in for the kernel behind a view: passes messages and changed traits to the page."""
 
 import json
 from typing import Any
@@ -7,33 +7,33 @@ from playwright.sync_api import Page
 
 from labkit.views.widgets.scene_view import SceneView
 
-_TRAITS = ("film", "controls", "notice")
+_TRAITS = ("film", "controls", "notice", "ended")
 _PLACE = "document.querySelector('.labkit')"
 
 
 class Kernel:
-    """The kernel of the page's first view.
+    """The kernel behind the page's first view.
 
-    A live view takes the event loop that Playwright keeps running: it goes on while a test waits
-    for the page.
+    A live view uses the event loop that Playwright keeps running, so it continues to update while a
+    test waits for the page.
     """
 
     def __init__(self, page: Page, view: SceneView) -> None:
         self.page = page
         self.view = view
         self.messages: list[Any] = []
-        """What the view sent that the page did not get so far."""
+        """Messages from the view that have not been passed to the page yet."""
         view.send = lambda message: self.messages.append(json.loads(json.dumps(message)))
         self._known = self._traits()
 
     def answer(self) -> None:
-        """Let Python answer what the page sent since the last time."""
+        """Let the view handle the messages that the page has sent since the last call."""
         for message in self.page.evaluate(f"{_PLACE}.sent?.splice(0) ?? []"):
             self.view.received(None, message, [])
         self.hand_over()
 
     def hand_over(self) -> None:
-        """Give the page the messages of the view, and its traits that changed."""
+        """Pass the view's pending messages and changed traits to the page."""
         sent, self.messages[:] = list(self.messages), []
         for message in sent:
             self.page.evaluate(f"message => {_PLACE}.model.receive(message)", message)

@@ -1,8 +1,7 @@
-"""Drives JupyterLab as a user does: start it on a folder, open a notebook, run cells, press
-buttons.
+"""Operate JupyterLab as a user does: open a notebook, run cells, press buttons.
 
-`JupyterLab` is the server, `Notebook` one open notebook, `View` one cluster view in it.  Every wait
-has a deadline, and a failure says what the cells printed.
+`JupyterLab` is the server, `Notebook` is an open notebook, and `View` is a cluster view in a
+notebook. Every wait has a deadline, and a failure reports the output of the cells.
 """
 
 import json
@@ -43,12 +42,12 @@ _FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-# In the page an error looks like other text, so the notebook's model is asked.
+# On the page, an error looks like any other output, so look for it in the notebook's model.
 _FAILED = """index => jupyterapp.shell.currentWidget.content.widgets
     .filter((cell) => cell.model.type === "code")[index]
     .model.sharedModel.outputs.some((output) => output.output_type === "error")"""
-# What was open goes unsaved, and so does its kernel.  A notebook that is stored as executed has
-# prompts already, as if its cells had run.
+# Discard unsaved changes and shut down the kernel of the notebook that was open. A notebook that
+# was saved after a run already shows prompts, as if this kernel had run its cells.
 _OPEN = """async ([path, theme]) => {
     const { commands, restored, serviceManager, shell } = jupyterapp;
     await restored;
@@ -67,7 +66,7 @@ _SETTINGS = {
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium, headless."""
+    """Launch Debian's Chromium in headless mode."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
         yield browser
@@ -75,7 +74,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class JupyterLab:
-    """A JupyterLab server on a folder, with separate settings under `home`, and one window.
+    """A JupyterLab server on a directory, with settings under `home`, and one browser window.
 
     JupyterLab takes many seconds to load, so all notebooks are opened in the same window.
     """
@@ -116,7 +115,7 @@ class JupyterLab:
         at: TracebackType | None,
     ) -> None:
         self.page.close()
-        # SIGTERM lets the server end its kernels, which are in separate process groups.
+        # On SIGTERM, the server shuts down its kernels, which run in process groups of their own.
         self._process.terminate()
         try:
             self._process.wait(15)
@@ -125,7 +124,7 @@ class JupyterLab:
             self._process.wait(5)
 
     def open(self, name: str, theme: str = "light") -> "Notebook":
-        """Open a notebook of the folder, alone in the window; theme: light or dark."""
+        """Open a notebook as the only one in the window, with the theme "light" or "dark"."""
         self.page.set_viewport_size(WINDOW)
         self.page.evaluate(_OPEN, [name, f"JupyterLab {theme.title()}"])
         notebook = Notebook(self.page, theme)
@@ -155,7 +154,7 @@ class JupyterLab:
             "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
             "IPYTHONDIR": "ipython",
         }
-        # The kernels find the tests' scripted clusters, too.
+        # The kernels can then import the scripted clusters from tests/.
         return (
             os.environ
             | {"PYTHONPATH": str(ROOT)}
@@ -170,33 +169,31 @@ class JupyterLab:
                     return
             except (urllib.error.URLError, ConnectionError, TimeoutError):
                 time.sleep(0.1)
-        raise RuntimeError(f"JupyterLab does not serve {self.url}:\n{self._log.read_text()}")
+        raise RuntimeError(f"JupyterLab is not responding at {self.url}:\n{self._log.read_text()}")
 
 
 class Notebook:
-    """An open notebook."""
-
     def __init__(self, page: Page, theme: str) -> None:
         self.page = page
         self.theme = theme
         self.cells = page.locator(".jp-Notebook .jp-CodeCell")
 
     def wait_until_idle(self, timeout_ms: float = CELL_MS) -> None:
-        """Wait for the kernel.  The notebook's own indicator says idle before there is a kernel."""
+        """Wait for the kernel. The notebook's own indicator says "idle" even without one."""
         expect(self.page.locator("#jp-main-statusbar")).to_contain_text(
             "| Idle", timeout=timeout_ms
         )
 
     def run_all(self, timeout_ms: float = CELL_MS) -> None:
-        """Run the code cells one by one, each when the one before has ended."""
+        """Run the code cells one after another."""
         for index in range(self.cells.count()):
             self.run(index, timeout_ms)
 
     def run(self, index: int, timeout_ms: float = CELL_MS) -> Locator:
-        """Run the code cell of that number, counted from 0, and give it once it has ended.
+        """Run the code cell with this index, wait until it finishes, and return it.
 
-        Raises `AssertionError` with all outputs when it fails or does not end in time, and keeps
-        a screenshot `failed`.
+        Raises `AssertionError` with all outputs if the cell fails or does not finish in time, and
+        saves a screenshot named `failed`.
         """
         cell = self.cells.nth(index)
         prompt = cell.locator(".jp-InputPrompt").first
@@ -212,59 +209,57 @@ class Notebook:
             )
         except PlaywrightTimeoutError as error:
             self.screenshot("failed")
-            raise AssertionError(f"cell {index} did not end:\n{self.outputs()}") from error
+            raise AssertionError(f"cell {index} did not finish:\n{self.outputs()}") from error
         if self.page.evaluate(_FAILED, index):
             self.screenshot("failed")
             raise AssertionError(f"cell {index} failed:\n{self.outputs()}")
         return cell
 
     def outputs(self) -> str:
-        """What all cells printed."""
+        """Return the output of all cells."""
         return "\n---\n".join(self.page.locator(".jp-OutputArea").all_inner_texts())
 
     def view(self, index: int = 0) -> "View":
-        """The cluster view of that number, counted from 0, in the notebook."""
+        """Return the cluster view with this index in the notebook."""
         root = self.page.locator(".lk-scene").nth(index)
         expect(root).to_be_visible(timeout=STEP_MS)
         return View(root)
 
     def screenshot(self, name: str) -> Path:
-        """Keep a picture of the window as `tests/artifacts/<name>.png`."""
+        """Save a screenshot of the window as `tests/artifacts/<name>.png`."""
         return _keep(self.page, name)
 
 
 class View:
-    """A cluster view on the page."""
-
     def __init__(self, root: Locator) -> None:
         self.root = root
         self.slider = root.get_by_role("slider", name="Moment of the run")
 
     def press(self, label: str) -> None:
-        """Press a button by what a screen reader calls it, such as `Kill bookie-2`."""
+        """Press the button with this accessible name, such as `Kill bookie-2`."""
         self.root.get_by_role("button", name=label, exact=True).click()
 
     def kill(self, bookie: str) -> None:
-        """Press the bookie's kill button and wait until the picture shows it down."""
+        """Press the bookie's kill button and wait until the picture shows the bookie as down."""
         self.press(f"Kill {bookie}")
         self.wait_for(bookie, "down")
 
     def wait_for(self, bookie: str, state: str) -> None:
-        """Wait until the picture shows the bookie up, down or paused."""
+        """Wait until the picture shows the bookie as "up", "down" or "paused"."""
         said = re.compile(f"^{bookie}: {'(?!down|paused)' if state == 'up' else state}")
         expect(self.head(bookie)).to_have_text(said, timeout=STEP_MS)
 
     def head(self, bookie: str) -> Locator:
-        """What the head of the bookie's column says."""
+        """Return the text element of the header of the bookie's column."""
         return self.root.locator(f'[data-kin="n-{bookie}"] > title')
 
     def cell(self, entry: int, bookie: str, ledger: int = 7) -> Locator:
-        """What an entry on a bookie says."""
+        """Return the text element that describes an entry's copy on a bookie."""
         titles = self.root.locator(f'[data-kin="e{ledger}-{entry}"] > title')
         return titles.filter(has_text=f" on {bookie}:")
 
     def screenshot(self, name: str) -> Path:
-        """Keep a picture of the view as `tests/artifacts/<name>.png`."""
+        """Save a screenshot of the view as `tests/artifacts/<name>.png`."""
         return _keep(self.root, name)
 
 
@@ -276,7 +271,7 @@ def _keep(what: Page | Locator, name: str) -> Path:
 
 
 def write_notebook(path: Path, *cells: str) -> None:
-    """Write a notebook of code cells."""
+    """Write a notebook with these code cells."""
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(source) for source in cells],
         metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},

@@ -1,4 +1,4 @@
-"""Serves the static site from this machine and visits it as a reader does."""
+"""Serve the static site on this machine and open its pages as a visitor does."""
 
 import subprocess
 import sys
@@ -14,33 +14,34 @@ from playwright.sync_api import Browser, Page, ViewportSize
 from tests.browser.lab import ROOT, START_MS, WINDOW, Notebook
 
 BELOW = "classes/labkit"
-"""A site on GitHub Pages lies in a folder of its host, too."""
+"""A project site on GitHub Pages is also served from a subdirectory of its host."""
 
 _REPLACE = """([index, source]) => jupyterapp.shell.currentWidget.content.widgets
     .filter((cell) => cell.model.type === "code")[index].model.sharedModel.setSource(source)"""
 
 
 def built(folder: Path) -> Path:
-    """Build the site below a folder, as `make site` does, and return that folder."""
+    """Build the site in a subdirectory, as `make site` does, and return `folder`."""
     command = (sys.executable, "-m", "tools.site", str(folder / BELOW))
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     beside = [path.name for path in (folder / BELOW).parent.iterdir()]
-    assert beside == [Path(BELOW).name], "the builder left something beside the site"
+    assert beside == [Path(BELOW).name], "the build created files outside of the site's directory"
     return folder
 
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """Log nothing: a visit is not news."""
+        """Keep the test output free of access logs."""
 
 
 class Site:
-    """The site on a loopback port, and what its pages asked for.
+    """The site, served on a loopback port, and the requests of its pages.
 
-    asked: every address but data and blobs.  errors: what pages wrote as errors to their consoles.
+    asked: every requested URL.
+    errors: uncaught exceptions and error messages on the pages' consoles.
     """
 
     def __init__(self, browser: Browser, folder: Path) -> None:
@@ -63,7 +64,7 @@ class Site:
         self.stop()
 
     def open(self, path: str, width: int = WINDOW["width"], theme: str = "light") -> Page:
-        """A page of the site in a new window."""
+        """Open a page of the site in a new window."""
         size: ViewportSize = {**WINDOW, "width": width}
         page = self.browser.new_page(
             viewport=size, color_scheme="dark" if theme == "dark" else "light"
@@ -74,16 +75,16 @@ class Site:
         return page
 
     def open_lesson(self, name: str) -> Notebook:
-        """A notebook in the tab, once its Python is there."""
+        """Open a notebook in the browser tab and wait until its Python is ready."""
         return self._lesson(self.open(f"tab/lab/index.html?path={name}"))
 
     def reload(self, notebook: Notebook) -> Notebook:
-        """The same notebook, opened a further time in the same window."""
+        """Reload the notebook in the same window and wait until its Python is ready."""
         notebook.page.reload()
         return self._lesson(notebook.page)
 
     def stop(self) -> None:
-        """From now on the host cannot be reached."""
+        """Stop the server, so that the host can no longer be reached."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -91,15 +92,15 @@ class Site:
         page.wait_for_selector(".jp-Notebook", timeout=START_MS)
         notebook = Notebook(page, "light")
         notebook.wait_until_idle(START_MS)
-        # As stored, the cells have prompts already, as if they had run.
+        # The stored notebook already shows prompts, as if its cells had been run.
         page.evaluate("() => jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
         return notebook
 
     def asked_elsewhere(self) -> list[str]:
-        """What pages asked of other hosts."""
+        """Return the URLs on other hosts that pages have requested."""
         return [url for url in self.asked if not url.startswith((self.host, "data:", "blob:"))]
 
 
 def rewrite(notebook: Notebook, index: int, source: str) -> None:
-    """Put another text into the code cell of that number."""
+    """Replace the source of the code cell with this index."""
     notebook.page.evaluate(_REPLACE, [index, source])

@@ -1,4 +1,4 @@
-"""A crash map and a lineage: Python and page agree on the part that is shown."""
+"""Python and the page agree on the selected part of a crash map or a lineage."""
 
 import re
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def lineage(opened: Callable[..., Page]) -> Kernel:
 
 
 def copy(kernel: Kernel, place: int, view: int = 0) -> Locator:
-    """The button of the copy at that place of the write set."""
+    """Return the button of the copy at this index of the write set."""
     root = kernel.page.locator(".lk-view").nth(view)
     return root.locator(".lk-picture [data-act=seek]").nth(place)
 

@@ -1,9 +1,9 @@
-"""The cluster view in JupyterLab, as a user sees and handles it."""
+"""The cluster view in JupyterLab, operated as a user would."""
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import JupyterLab, Notebook, write_notebook
+from tests.browser.lab import STEP_MS, JupyterLab, Notebook, write_notebook
 
 pytestmark = pytest.mark.browser
 
@@ -22,13 +22,14 @@ view"""
 
 @pytest.fixture
 def live(lab: JupyterLab) -> Notebook:
-    """A live view on a scripted cluster of five bookies; the later cells add to it."""
+    """Open a notebook with a live view of a scripted cluster; later cells use the cluster."""
     write_notebook(lab.folder / "live.ipynb", LIVE, "cluster.add(3)", "print(cluster.script.down)")
     notebook = lab.open("live.ipynb")
     notebook.run(0)
     return notebook
 
 
+@pytest.mark.core
 def test_view_follows_a_live_cluster_and_its_buttons_act_on_it(live: Notebook) -> None:
     view = live.view()
     live.run(1)
@@ -82,7 +83,7 @@ def test_a_simulated_run_forks_at_a_click_and_goes_back(lab: JupyterLab) -> None
     for _ in range(60):
         notebook.page.keyboard.press("ArrowRight")
     view.press("Kill b2")
-    back = view.root.get_by_role("button", name="Back to the run without this fault")
+    back = view.root.get_by_role("button", name="Undo the kill of b2")
     expect(back).to_be_visible()
     view.wait_for("b2", "down")
     view.screenshot("cluster-view-fork-dark")
@@ -101,24 +102,24 @@ def test_a_view_keeps_the_keyboard_when_the_pressed_button_is_gone(lab: JupyterL
         press("ArrowRight")
     view.kill("b2")
     press("End")
-    view.wait_for("b2", "up")  # All faults are repaired before the end.
-    back = view.root.get_by_role("button", name="Back to the run without this fault")
+    view.wait_for("b2", "down")
+    back = view.root.get_by_role("button", name="Undo the kill of b2")
     back.click()
     expect(back).to_be_hidden()
     press("Home")
     view.wait_for("b2", "unknown")
 
 
-def test_a_view_whose_kernel_has_ended_says_so_when_a_button_is_pressed(lab: JupyterLab) -> None:
+def test_a_view_whose_kernel_has_ended_says_so_and_has_no_buttons(lab: JupyterLab) -> None:
     write_notebook(lab.folder / "ended.ipynb", FORK)
     notebook = lab.open("ended.ipynb")
     notebook.run(0)
     view = notebook.view()
     notebook.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
-    view.press("Kill b2")
     expect(view.root.get_by_role("alert")).to_have_text(
-        "The kernel of this view has ended; run the cell again."
+        "The kernel of this view is no longer running; run the cell again.", timeout=STEP_MS
     )
+    expect(view.root.get_by_role("button", name="Kill b2")).to_be_hidden()
 
 
 def test_keys_of_a_view_do_not_reach_jupyterlab(live: Notebook) -> None:

@@ -1,11 +1,16 @@
-"""A fork on a page: where it goes on."""
+"""A forked run on a page continues from the moment of the fork."""
 
 from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from labkit.views.widgets import ClusterView
+from labkit.views.widgets import (
+    ClusterView,
+    EnsembleHistory,
+    SpaceTime,
+)
+from labkit.views.widgets.playing import PlayingView
 from tests.browser.kernel import Kernel
 from tests.views.widgets.films import crashed
 
@@ -34,3 +39,24 @@ def test_a_fork_goes_on_at_its_fault_and_plays_only_where_motion_is_wanted(
         page.wait_for_function(
             "at => document.querySelector('input[type=range]').value > at", arg=at
         )
+
+
+@pytest.mark.parametrize("what", [ClusterView, EnsembleHistory, SpaceTime])
+def test_a_fork_keeps_the_old_future_below_the_slider_until_the_fault_is_undone(
+    what: Callable[..., PlayingView], opened: Callable[..., Page]
+) -> None:
+    view = what(crashed())
+    page = opened(view, reduced_motion="reduce")
+    kernel, ghost = Kernel(page, view), page.locator(".lk-ghost")
+    expect(ghost).to_be_hidden()
+    before = view.run.name
+    page.get_by_role("slider").press("Home")
+    for _ in range(3):
+        page.keyboard.press("PageDown")
+    page.get_by_role("button", name="Kill b0").click()
+    kernel.answer()
+    expect(ghost.get_by_title("Without the fault: b1 was killed")).to_be_visible()
+    page.get_by_role("button", name="Undo the kill of b0").click()
+    kernel.answer()
+    assert view.run.name == before
+    expect(ghost).to_be_hidden()

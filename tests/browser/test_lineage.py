@@ -1,4 +1,4 @@
-"""The lineage of a message in JupyterLab, as a user sees and handles it."""
+"""The lineage of a message in JupyterLab, operated as a user would."""
 
 import re
 
@@ -64,14 +64,14 @@ def test_another_bookie_shows_the_same_bytes_in_its_own_file(notebook: Notebook)
     picture, texts = root.locator(".lk-picture svg"), root.locator(".lk-picture text.mono")
     expect(picture).to_contain_text("b1, entry log0.log")
     of_bytes = [words for words in texts.all_text_contents() if re.fullmatch("[0-9a-f]{2}", words)]
-    root.get_by_role("button", name="b2, place 2").click()
+    root.get_by_role("button", name="b2, index 2").click()
     expect(picture).to_contain_text("b2, journal18bcfe56801.txn")
     again = [words for words in texts.all_text_contents() if re.fullmatch("[0-9a-f]{2}", words)]
     assert again == of_bytes != []
     assert "b2" in notebook.run(1).inner_text()
-    root.get_by_role("button", name="b3, place 3").click()
+    root.get_by_role("button", name="b3, index 3").click()
     expect(picture).to_contain_text("b3not in its files")
-    root.get_by_role("button", name="b1, place 1").click()
+    root.get_by_role("button", name="b1, index 1").click()
     expect(picture).to_contain_text("b1, entry log0.log")
 
 
@@ -89,7 +89,7 @@ def test_the_keys_go_from_row_to_row_and_stay_in_the_view(notebook: Notebook) ->
         ("b", "ledger 11"),
         ("ArrowDown", "entry 13 of ledger 9"),
         ("ArrowDown", "9:13:1:2"),
-        ("ArrowDown", "b2, place 2"),
+        ("ArrowDown", "b2, index 2"),
     ):
         keyboard.press(key)
         expect(where).to_contain_text(words)

@@ -1,4 +1,4 @@
-"""Views of a running cluster on a page: what is chosen, and what goes on meanwhile."""
+"""Live views on a page keep the user's selection while the cluster is running."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,17 +7,18 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from labkit.views.widgets import BookieInside, ClusterView
+from labkit.views.widgets.follower import STOPPED
 from labkit.views.widgets.playing import PlayingView
 from tests.browser.kernel import Kernel
 from tests.views.widgets.scripted import Script, ScriptedCluster
 
 pytestmark = pytest.mark.browser
 TURN_MS = 120
-"""Longer than a view takes from an event to its message."""
+"""Longer than a view needs to send a message about an event."""
 
 
 class Watched:
-    """A scripted cluster of three bookies, and a live view of it on a page."""
+    """A scripted cluster of three bookies with a live view on a page."""
 
     def __init__(self, opened: Callable[..., Page], kind: type[PlayingView]) -> None:
         self.cluster = ScriptedCluster(Script(3, 3, 2, 2))
@@ -27,7 +28,7 @@ class Watched:
         self.picture = self.page.locator(".lk-picture svg")
 
     def turn(self) -> None:
-        """Let the view say what happened, and the page show it."""
+        """Let the view send its updates, and let the page display them."""
         self.page.wait_for_timeout(TURN_MS)
         self.kernel.answer()
         self.page.wait_for_timeout(TURN_MS)
@@ -66,7 +67,7 @@ def test_a_live_view_shows_the_ledger_that_is_chosen_and_goes_on_with_it(watch: 
     script.add(2)
     script.log.settle()
     watched.turn()
-    expect(watched.picture).to_contain_text("LAP 2")
+    expect(watched.picture).to_contain_text("(LAP): 2")
 
 
 def test_a_live_view_shows_the_bookie_that_is_chosen_and_goes_on_with_it(watch: Watch) -> None:
@@ -152,4 +153,42 @@ def test_a_page_that_missed_a_message_asks_once(watch: Watch) -> None:
     assert [each["do"] for each in sent] == ["resync"]
     watched.turn()
     watched.turn()
-    expect(watched.picture).to_contain_text("LAP 3")
+    expect(watched.picture).to_contain_text("(LAP): 3")
+
+
+def test_a_view_of_a_stopped_cluster_is_grey_and_has_no_buttons(watch: Watch) -> None:
+    watched = watch(ClusterView)
+    watched.cluster.add(3)
+    watched.turn()
+    kill = watched.page.get_by_role("button", name="Kill bookie-1")
+    expect(kill).to_be_visible()
+    watched.cluster.is_stopped = True
+    watched.turn()
+    expect(watched.page.get_by_role("alert")).to_have_text(STOPPED)
+    expect(kill).to_be_hidden()
+    expect(watched.page.get_by_role("button", name="Live")).to_be_hidden()
+    expect(watched.page.locator(".lk-picture")).to_have_css("filter", "grayscale(1)")
+    watched.cluster.is_stopped = False
+    watched.turn()
+    expect(kill).to_be_visible()
+
+
+def test_a_view_whose_kernel_has_ended_is_grey_and_says_so(watch: Watch) -> None:
+    watched = watch(ClusterView)
+    watched.page.evaluate(
+        """() => {
+            document.querySelector(".labkit").model.send = () => { throw new Error("closed"); };
+        }"""
+    )
+    watched.page.get_by_role("button", name="Kill bookie-1").click()
+    expect(watched.page.get_by_role("alert")).to_contain_text("no longer running")
+    expect(watched.page.get_by_role("button", name="Kill bookie-1")).to_be_hidden()
+    expect(watched.page.locator(".lk-picture")).to_have_css("filter", "grayscale(1)")
+
+
+def test_the_clock_of_a_long_run_shows_tenths_of_a_second(watch: Watch) -> None:
+    watched = watch(ClusterView)
+    watched.cluster.script.now_us = 12_380_000
+    watched.cluster.add(3)
+    watched.turn()
+    expect(watched.page.locator(".lk-time")).to_have_text("12.4 s")

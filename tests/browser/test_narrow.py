@@ -1,4 +1,4 @@
-"""A view in a narrow or low window: what the keys lead to is in sight, and clicks move nothing."""
+"""In a narrow or low window, keys scroll marks into view, and clicks do not scroll the page."""
 
 from collections.abc import Callable
 

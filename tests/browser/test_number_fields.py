@@ -1,4 +1,4 @@
-"""Fields for numbers: a number counts when it is complete, and one that does not fit is refused."""
+"""Number fields accept a number only when it is complete and reject invalid ones."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 
 
 def type_slowly(field: Locator, digits: str, kernel: Kernel) -> None:
-    """Type over what stands there; Python answers after each digit."""
+    """Replace the field's contents digit by digit, letting Python respond after each digit."""
     field.focus()
     kernel.page.keyboard.press("Control+A")
     for digit in digits:
@@ -53,9 +53,9 @@ def test_the_other_end_of_a_range_follows_on_the_page(opened: Callable[..., Page
 @pytest.mark.parametrize(
     ("view", "label", "typed", "before", "words"),
     [
-        (lambda: Stripes(5, 3, 2), "Write quorum Qw", "7", "3", "takes a whole number: 1 to 5."),
-        (lambda: Stripes(5, 3, 2), "Entries", "", "8", "takes a whole number: 1 to 20."),
-        (lambda: timeline(crashed()), "for ms", "-5", "0", "takes a number: 0 or more."),
+        (lambda: Stripes(5, 3, 2), "Write quorum Qw", "7", "3", "must be a whole number: 1 to 5."),
+        (lambda: Stripes(5, 3, 2), "Entries", "", "8", "must be a whole number: 1 to 20."),
+        (lambda: timeline(crashed()), "for ms", "-5", "0", "must be a number: 0 or more."),
     ],
 )
 def test_a_number_that_does_not_fit_is_refused_in_words(

@@ -1,4 +1,4 @@
-"""Views of one run on a page: one clock, and one thing that is pointed at."""
+"""Several views of one run on a page share the clock and the highlighted item."""
 
 from collections.abc import Callable
 
@@ -41,7 +41,7 @@ def test_an_entry_is_followed_through_views_of_different_kinds(
     arrow = lanes.locator('path[data-kin~="e0-3"]').first
     other = lanes.locator('path[data-kin~="e0-2"]').first
     width = "e => getComputedStyle(e).strokeWidth"
-    assert (arrow.evaluate(width), other.evaluate(width)) == ("4px", "1.5px")
+    assert (arrow.evaluate(width), other.evaluate(width)) == ("3px", "1.5px")
     lanes.locator('g[data-kin~="n-b2"]').first.hover()
     expect(cluster.locator(".lk-details li").first).to_contain_text("b2")
     assert [each.locator(".lk-time").inner_text() for each in (cluster, lanes)] == [
@@ -60,7 +60,7 @@ def test_an_entry_of_the_cluster_is_found_inside_a_bookie_at_the_same_time(
     assert cluster.locator(".lk-time").inner_text() == inside.locator(".lk-time").inner_text()
     cluster.locator('g[data-kin~="e0-5"]').last.hover()
     expect(inside.locator(".lk-details li")).to_contain_text(
-        ["entry 5 of ledger 0: record in", "entry 5 of ledger 0: in "]
+        ["entry 5 of ledger 0: in ", "entry 5 of ledger 0: record in"]
     )
     outline = "e => getComputedStyle(e).outlineStyle"
     marked, other = (inside.locator(f'g[data-kin~="e0-{i}"]').first for i in (5, 6))
@@ -81,7 +81,7 @@ def test_an_entry_is_followed_down_to_its_bytes_at_the_same_time(
     page = opened(BookieInside(bookie.trace), bytes_, width=1400, reduced_motion="reduce")
     inside, xray = page.locator(".lk-scene").all()
     xray.get_by_role("button", name="synced", exact=True).click()
-    expect(inside.locator(".lk-sentence")).to_contain_text("entry 1 of ledger 7 is durable")
+    expect(inside.locator(".lk-sentence")).to_contain_text("entry 1 of ledger 7 is now durable")
     expect(xray.get_by_role("button", name="synced (shown)")).to_be_visible()
     assert inside.locator(".lk-time").inner_text() == xray.locator(".lk-time").inner_text()
     inside.get_by_role("slider").press("End")

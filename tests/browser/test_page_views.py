@@ -1,13 +1,16 @@
-"""A view on a page without a kernel: it plays, and says what needs Python."""
+"""A view on a page without a kernel plays, and says which controls need Python."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
+from labkit.views.widgets import ClusterView
 from tests.browser.lab import ROOT
 from tests.browser.site import BELOW, Site
+from tests.views.widgets.films import crashed
 from tools.site.views import Views
 
 pytestmark = pytest.mark.browser
@@ -39,7 +42,15 @@ def test_a_view_on_a_page_gets_its_state_and_says_what_needs_python(
         expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
         button.click()
         expect(page.get_by_role("button", name="heard")).to_be_visible()
-        expect(page.get_by_role("status")).to_contain_text("Open the page in the tab")
+        expect(page.get_by_role("status")).to_contain_text("Open the lesson in a tab")
         page.close()
         assert site.errors == []
         assert site.asked_elsewhere() == []
+
+
+def test_the_text_around_a_picture_has_the_font_of_the_picture(opened: Callable[..., Page]) -> None:
+    page = opened(ClusterView(crashed()), reduced_motion="reduce")
+    font = "e => getComputedStyle(e).fontFamily.replaceAll('\"', '')"
+    inside = page.locator(".lk-picture text").first.evaluate(font)
+    for outside in (".lk-title", ".lk-sentence", ".lk-time", ".lk-bar button", ".lk-bar select"):
+        assert page.locator(outside).first.evaluate(font) == inside

@@ -1,8 +1,11 @@
-"""Every view on a separate page: the same picture as the still one at any moment; clock, pointer,
-keys; both themes and two widths.
+"""Every view on a page of its own, in both themes and two widths.
+
+At every moment, the view must look like the corresponding still picture. The clock, the pointer and
+the keys must work.
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -111,7 +114,8 @@ _OVERLAPPING = """() => {
   const seen = [...document.querySelectorAll(".lk-picture [data-act] > rect")]
     .map((each) => [each, each.getBoundingClientRect()]);
   return seen.flatMap(([a, p], at) => seen.slice(at + 1)
-    .filter(([, q]) => Math.min(p.right, q.right) - Math.max(p.left, q.left) > 1
+    .filter(([b, q]) => a.parentNode !== b.parentNode
+      && Math.min(p.right, q.right) - Math.max(p.left, q.left) > 1
       && Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top) > 1)
     .map(([b]) => [a.parentNode.dataset.on, b.parentNode.dataset.on]));
 }"""
@@ -129,6 +133,8 @@ def test_the_picture_in_the_browser_is_the_still_picture_at_every_moment(
 ) -> None:
     view = view_of(name)
     page = opened(view, reduced_motion="reduce")
+    for check in page.get_by_role("button", name=re.compile("^Check [✔✘]")).all():
+        check.click()  # so that the slider reaches the last beat
     beats = view.reel.beats
     count = len(beats)
     order = [
@@ -161,7 +167,7 @@ def test_a_view_that_stands_is_its_still_picture_after_every_answer(
 
 
 def answer(page: Page, view: SceneView) -> None:
-    """Let Python answer what was pressed on the page, as a kernel does."""
+    """Let the view respond to input on the page, as a kernel would."""
     for message in page.evaluate("document.querySelector('.labkit').sent.splice(0)"):
         view.received(None, message, [])
     for name in ("controls", "film", "notice"):
@@ -172,7 +178,7 @@ def answer(page: Page, view: SceneView) -> None:
 
 
 LOOKS = [(900, "light"), (1400, "dark"), (900, "dark"), (1400, "light")]
-# `make test` takes the looks in turn, each view in one of them.
+# `make test` shows each view in only one of these looks, taking the looks in turn.
 LOOKED_AT = [
     pytest.param(name, *look, marks=pytest.mark.long if (turn - at) % len(LOOKS) else ())
     for at, name in enumerate(VIEWS)
@@ -247,7 +253,7 @@ def test_a_click_on_a_dot_lists_what_led_to_it_and_a_click_there_goes_on(
     at = float(slider.input_value())
     page.mouse.move(0, 0)
     causes = page.locator(".lk-details button")
-    expect(causes.filter(has_text="into its memtable")).to_have_count(1)
+    expect(causes.filter(has_text="in its memtable")).to_have_count(1)
     page.screenshot(path=ARTIFACTS / "space-time-causes.png")
     causes.filter(has_text="w sent entry").first.click()
     assert float(slider.input_value()) < at
@@ -299,7 +305,7 @@ def test_nothing_jumps_when_something_is_pointed_at(opened: Callable[..., Page])
 def test_a_click_on_an_event_or_a_cause_goes_there(opened: Callable[..., Page]) -> None:
     view = view_of("timeline")
     page = opened(view, reduced_motion="reduce")
-    expect(page.locator(".lk-sentence")).to_contain_text("AcknowledgedIsDurable broke here")
+    expect(page.locator(".lk-sentence")).to_contain_text("✘ Broken here: ")
     for place in (0, -1):
         event = page.locator(".lk-picture [data-act=seek]", has_text=" ms").nth(place)
         title = event.locator("title").text_content()
@@ -308,8 +314,8 @@ def test_a_click_on_an_event_or_a_cause_goes_there(opened: Callable[..., Page]) 
         event.click()
         expect(page.locator(".lk-sentence")).to_contain_text(words)
         page.keyboard.press("End")
-    page.get_by_role("button", name="Go to where AcknowledgedIsDurable broke").click()
-    expect(page.locator(".lk-sentence")).to_contain_text("AcknowledgedIsDurable broke here")
+    page.get_by_role("button", name="Go to where AcknowledgedIsDurable was broken").click()
+    expect(page.locator(".lk-sentence")).to_contain_text("✘ Broken here: ")
 
 
 def test_a_fork_is_shown_beside_the_run(opened: Callable[..., Page]) -> None:
@@ -323,18 +329,19 @@ def test_a_fork_is_shown_beside_the_run(opened: Callable[..., Page]) -> None:
     answer(page, view)
     page.get_by_role("button", name="Fork").click()
     answer(page, view)
-    expect(page.locator(".lk-sentence")).to_contain_text("Only in the other: b1 was killed")
-    expect(page.locator(".lk-picture svg")).to_contain_text("With Crash(node='b1'")
+    expect(page.locator(".lk-sentence")).to_contain_text("Only in the fork: b1 was killed")
+    expect(page.locator(".lk-picture svg")).to_contain_text("What if b1 crashes here?")
     page.screenshot(path=ARTIFACTS / "timeline-fork.png", full_page=True)
-    page.get_by_role("button", name="Go on from the other future").click()
+    expect(page.get_by_role("button", name="Undo the kill of b1")).to_have_count(1)
+    page.get_by_role("button", name="Continue with the fork").click()
     answer(page, view)
     assert len(view.shown) == 1
 
 
 def test_a_run_says_what_makes_it_happen_again(opened: Callable[..., Page]) -> None:
     page = opened(view_of("timeline-of-two"), reduced_motion="reduce")
-    page.get_by_text("What makes it happen again").click()
-    code = page.get_by_role("region", name="What makes it happen again")
+    page.get_by_text("Code that reproduces this run").click()
+    code = page.get_by_role("region", name="Code that reproduces this run")
     expect(code).to_contain_text("recovery without fencing")
     assert code.inner_text().count("Scenario(") == 2
 

@@ -1,4 +1,4 @@
-"""The signs over the slider: where they stand, and how they are reached."""
+"""The position of the signs above the slider, and how to reach them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,8 +32,11 @@ def test_every_sign_stands_where_it_belongs(
     page = opened(view, width=width, reduced_motion="reduce")
     room = page.evaluate("document.querySelector('.lk-signs').clientWidth")
     shown = page.evaluate(_SIGNS)
+    end = view.film["check"]  # The final check is hidden until the reader asks for it.
     for at, _, words, _ in view.film["signs"]:
-        wanted = at / view.film["end"] * (room - 16) + 8 - SIGN_PX / 2
+        if at > end:
+            continue
+        wanted = at / end * (room - 16) + 8 - SIGN_PX / 2
         assert min(abs(wanted - x) for title, x in shown if words in title) < APART_PX
     places = [x for _, x in shown]
     assert all(b - a > SIGN_PX - 1 for a, b in pairwise(places))
@@ -45,7 +48,7 @@ def test_signs_are_one_stop_of_the_tab_key_and_arrow_keys_go_from_one_to_the_nex
 ) -> None:
     page = opened(ClusterView(crashed()), reduced_motion="reduce")
     signs, slider = page.locator(".lk-signs button"), page.get_by_role("slider")
-    page.get_by_role("button", name="One event on").focus()
+    page.get_by_role("button", name="Next event").focus()
     page.keyboard.press("Tab")
     expect(signs.first).to_be_focused()
     page.keyboard.press("ArrowRight")
@@ -67,6 +70,7 @@ def test_a_sign_that_stands_for_several_moments_leads_to_each_of_them(
 ) -> None:
     view = ClusterView(crashed())
     page = opened(view, width=500, reduced_motion="reduce")
+    page.locator(".lk-check").click()
     last = page.locator(".lk-signs button").last
     words = last.get_attribute("title") or ""
     moments = {at for at, _, each, _ in view.film["signs"] if each in words}

@@ -1,4 +1,4 @@
-"""The first screen: a run that moves, and that a visitor can break before any Python is loaded."""
+"""The landing page shows a running animation that visitors can break before Python is loaded."""
 
 import shutil
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The run alone on a page, as the landing page has it."""
+    """Build a site that consists only of the animation on the landing page."""
     folder = tmp_path_factory.mktemp("landing")
     static = folder / BELOW / "_static"
     place = breakable_run(run(SCENARIO), Views(static / "views"))
@@ -74,7 +74,7 @@ def test_a_killed_bookie_is_dead_in_the_rest_of_the_run_and_alive_again_on_the_w
     expect(page.locator(".lk-sentence")).to_contain_text("b1", timeout=20_000)
     page.locator("input[type=range]").press("End")
     page.screenshot(path=ARTIFACTS / "landing-b1-killed.png")
-    page.get_by_role("button", name="Back to the run without this fault").click()
+    page.get_by_role("button", name="Undo the kill of b1").click()
     assert run_shown(page) == whole
 
 
@@ -85,7 +85,7 @@ def test_a_second_fault_is_for_the_tab(page: Page) -> None:
         f"document.querySelector('.lk-place').model.get('film').run !== '{whole}'"
     )
     kill(page, "b2")
-    expect(page.get_by_role("alert")).to_contain_text("One fault at a time")
+    expect(page.get_by_role("alert")).to_contain_text("Only one fault at a time")
 
 
 def test_at_the_runs_end_it_says_to_play_again(page: Page) -> None:

@@ -1,17 +1,26 @@
-"""The site's pages load nothing from other hosts, are accessible, and say where they run."""
+"""The site's pages are accessible, load nothing from other hosts, and say where they can be run."""
 
+import json
 import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from labkit.views.shell.verbs import VERBS
+from labkit.worlds.live.processes.broker_config import PULSAR_KEYS
+from labkit.worlds.live.processes.server_config import BOOKKEEPER_KEYS
 from tests.browser.site import BELOW, Site
 from tools.site.address import Address
+from tools.site.errors_page import Errors, sources
+from tools.site.links import broken_links, pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.long]
 
-PAGES = ("index", "course/05-ensembles", "course/11-topics", "essays/storage", "reference/pulsar")
+PAGES = (
+    *("index", "course/05-ensembles", "course/11-topics", "essays/system-storage"),
+    *("reference/pulsar", "reference/configuration", "reference/errors", "run"),
+)
 LOOKS = (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390))
 
 
@@ -22,10 +31,8 @@ def test_a_page_is_readable_by_everyone(site: Site, name: str, theme: str, width
     page.wait_for_timeout(500)
     found = Axe().run(page).response["violations"]
     page.screenshot(path=f"tests/artifacts/site-{name.replace('/', '-')}-{theme}-{width}.png")
-    wide = page.evaluate("document.documentElement.scrollWidth")
     page.close()
     assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
-    assert wide <= width
     assert site.asked_elsewhere() == []
     assert site.errors == []
 
@@ -60,3 +67,37 @@ def test_the_pages_are_searched_without_a_server(site: Site) -> None:
     expect(page.locator("#search-results")).to_contain_text("After a crash", timeout=20_000)
     page.close()
     assert site.asked_elsewhere() == []
+
+
+def test_no_page_scrolls_sideways(site: Site) -> None:
+    page = site.open("index.html")
+    wide = []
+    for path in pages(site.folder / BELOW):
+        name = path.relative_to(site.folder / BELOW).as_posix()
+        page.goto(f"{site.host}{BELOW}/{name}")
+        for width in (1400, 900, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                wide.append((name, width))
+    page.close()
+    assert wide == []
+
+
+def test_no_link_is_broken(site: Site) -> None:
+    assert len(pages(site.folder / BELOW)) > 60
+    assert broken_links(site.folder / BELOW) == []
+
+
+def test_every_key_error_and_verb_is_found_by_the_search(site: Site) -> None:
+    search = pytest.importorskip("sphinx.search.en")
+    text = (site.folder / BELOW / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text[text.index("(") + 1 : text.rindex(")")])
+    found = index["terms"].keys() | index["titleterms"].keys()
+    keys = (*BOOKKEEPER_KEYS.obeyed, *BOOKKEEPER_KEYS.refused, *PULSAR_KEYS.obeyed)
+    words = (
+        *(*keys, *PULSAR_KEYS.refused),
+        *(verb.name for verb in VERBS),
+        *Errors(sources()).documented(),
+    )
+    stem = search.SearchEnglish({}).stem
+    assert [word for word in words if stem(word.lower()) not in found] == []

@@ -1,4 +1,4 @@
-"""The lab in a browser tab: lessons run there as they are, and no page asks another host."""
+"""The lab in a browser tab runs lessons unchanged, and no page sends requests to another host."""
 
 import json
 
@@ -18,7 +18,7 @@ def code_cells(name: str) -> list[str]:
 
 
 def answer(notebook: Notebook, source: str) -> str:
-    """The card's sign when the function of lesson 05's first exercise is this one."""
+    """Run the first exercise of lesson 05 with this source; return the result card's symbol."""
     cells = code_cells("05-ensembles.ipynb")
     function = next(i for i, cell in enumerate(cells) if cell.startswith("def my_write_set"))
     rewrite(notebook, function, source)
@@ -76,7 +76,7 @@ def test_a_lesson_that_needs_a_cluster_says_where_it_runs(site: Site, name: str)
 
 
 def test_a_lesson_that_was_opened_before_runs_without_its_host(site: Site) -> None:
-    """The first visit registers the service worker; the second finds everything through it."""
+    """The first visit registers the service worker, which handles every request of the second."""
     with Site(site.browser, site.folder) as own:
         notebook = own.reload(own.open_lesson("04-last-log-mark.ipynb"))
         own.stop()

@@ -1,4 +1,4 @@
-"""The byte X-ray and bookie inside in JupyterLab, as a user sees and handles them."""
+"""The byte X-ray and the inside of a bookie in JupyterLab, operated as a user would."""
 
 import re
 
@@ -20,7 +20,7 @@ XRAY = "XRay(life_of_an_entry())"
 
 @pytest.fixture(scope="module", params=repeated(["light", "dark"]))
 def views(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
-    """A bookie's inside and an entry's bytes, in both themes."""
+    """Open a notebook with the inside of a bookie and the bytes of an entry, once per theme."""
     write_notebook(lab.folder / "storage.ipynb", INSIDE, XRAY)
     notebook = lab.open("storage.ipynb", request.param)
     notebook.run_all()
@@ -34,8 +34,8 @@ def test_a_crash_is_seen_and_the_replay_fills_the_memtable(views: Notebook) -> N
     expect(titles.filter(has_text="bookie-1: down")).to_have_count(1)
     expect(titles.filter(has_text="was in the memtable when")).to_have_count(3)
     view.screenshot(path=ARTIFACTS / f"bookie-inside-{views.theme}-killed.png")
-    view.get_by_role("button", name="Go to: bookie-1 read its journal again").click()
-    expect(titles.filter(has_text="in the memtable again")).to_have_count(2)
+    view.get_by_role("button", name="Go to: bookie-1 replayed its journal").click()
+    expect(titles.filter(has_text="back in the memtable")).to_have_count(2)
     view.get_by_role("slider", name="Moment of the run").press("End")
     expect(titles.filter(has_text=re.compile("in the memtable$"))).to_have_count(1)
     view.screenshot(path=ARTIFACTS / f"bookie-inside-{views.theme}.png")
@@ -46,7 +46,7 @@ def test_an_entry_is_lit_in_all_its_places_and_described_in_words(views: Noteboo
     view.locator("[data-kin='e7-0']").first.hover()
     places = view.locator(".lk-details li")
     expect(places).to_have_count(3)
-    expect(places.last).to_contain_text("entry 0 of ledger 7: slot at 1024 of the index")
+    expect(places.last).to_contain_text("entry 0 of ledger 7: index slot at 1024")
 
 
 def test_arrow_keys_move_in_the_bookie_and_do_not_reach_jupyterlab(views: Notebook) -> None:

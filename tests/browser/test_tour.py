@@ -1,4 +1,4 @@
-"""A student's way through the tour: real JupyterLab, real bookies, a real click."""
+"""The tour in JupyterLab with real bookies, as a student would work through it."""
 
 import shutil
 from pathlib import Path
@@ -14,7 +14,7 @@ TOUR = Path(__file__).parents[2] / "notebooks" / "00-tour.ipynb"
 
 
 def cell_with(notebook: Notebook, text: str) -> int:
-    """The number of the code cell that holds that text."""
+    """Return the index of the code cell that contains this text."""
     cells = notebook.cells
     return next(i for i in range(cells.count()) if text in cells.nth(i).inner_text())
 
@@ -38,7 +38,7 @@ def test_killing_a_bookie_by_its_button_kills_the_process(lab: JupyterLab) -> No
     view.kill("bookie-2")
     view.screenshot("tour-bookie-2-killed")
 
-    # The cell kills only what still lives, and the adds need no third bookie.
+    # The cell kills only bookies that are still running, and the adds need only two bookies.
     confirmed = notebook.run(killing)
     expect(confirmed).to_contain_text("confirmed without bookie-2: [4, 5, 6, 7]")
     run_between(notebook, killing + 1, restarting)

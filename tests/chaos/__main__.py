@@ -1,18 +1,18 @@
-"""Real bookies are killed, paused and cut off at random while clients write, read and recover.
+"""Kill, pause and disconnect real bookies at random while clients write, read and recover ledgers.
 
-    python -m tests.chaos --minutes 10              a long run, with a new seed
-    python -m tests.chaos --minutes 10 --seed 7     the schedule of an earlier run again
-    python -m tests.chaos --hostile                 what each hostile peer costs a bookie, and the
-                                                    table in docs/security.md again
-    python -m tests.chaos --hostile half_frames     one of them, and no table
+    python -m tests.chaos --minutes 10              a long run with a new seed
+    python -m tests.chaos --minutes 10 --seed 7     repeat the schedule of an earlier run
+    python -m tests.chaos --hostile                 measure what each hostile peer costs a bookie,
+                                                    and update the table in docs/security.md
+    python -m tests.chaos --hostile half_frames     measure one peer and leave the table alone
 
-Five bookies, ZooKeeper and nine clients on this machine.  Nothing that was confirmed may be lost,
-no byte may be wrong, nothing that a reader got may vanish, every ledger is back at all its copies
-in the end, and the trace of it all must keep every promise of `labkit.system.check`.  Ends with 1
-if not.
+The run uses five bookies, ZooKeeper and nine clients on this machine. It exits with status 1 if a
+confirmed entry is lost, an entry has wrong bytes, an entry that has been read disappears, a ledger
+does not get all of its copies back, or the trace breaks a promise of `labkit.system.check`.
 
-The seed gives the schedule of faults and what each client draws; when exactly a packet meets a
-fault is chance.  Where networks cannot be cut this says so, and the rest runs.
+The seed determines the schedule of faults and the random choices of each client, but not which
+packets are affected by a fault. If networks cannot be cut on this machine, the run says so and
+leaves out that kind of fault.
 """
 
 import argparse
@@ -35,7 +35,7 @@ BOOKIES = [f"bookie-{number}" for number in range(1, 6)]
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run as the command line says; the exit code."""
+    """Run with these command-line arguments and return the exit status."""
     words = sys.argv[1:] if words is None else list(words)
     options = _parse(words)
     if options.hostile is not None:
@@ -77,7 +77,7 @@ def _be_hostile(names: Sequence[str]) -> int:
 
 
 class _Bar:
-    """How far a run is, in one line on standard error."""
+    """A one-line progress bar on standard error."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -100,7 +100,7 @@ class _Bar:
 
 
 def _report(seed: int, outcome: Outcome) -> int:
-    """Print the summary, and keep it; with the trace if something is wrong."""
+    """Print and save the summary; if something went wrong, also save the trace."""
     kinds: dict[str, int] = {}
     for fault in outcome.faults:
         kinds[fault.kind] = kinds.get(fault.kind, 0) + 1

@@ -1,4 +1,4 @@
-"""What the clients were promised and what they saw, written down as it happens."""
+"""A record of the promises made to the clients and of their observations."""
 
 from dataclasses import dataclass, field
 
@@ -6,28 +6,31 @@ from labkit.system.model.entry import Entry
 
 
 def payload(ledger_id: int, entry_id: int) -> bytes:
-    """Up to 2000 bytes that no other entry has."""
+    """Return a payload of up to 2000 bytes that is unique to this entry."""
     size = (7919 * ledger_id + 104_729 * entry_id) % 2000
     return (f"{ledger_id}/{entry_id} ".encode() * 400)[:size]
 
 
 @dataclass(slots=True)
 class Page:
-    """One ledger: the last entry that was confirmed to its writer, the last that a reader got, and
-    where somebody found its end.
+    """The record of one ledger.
+
+    confirmed: the last entry that was confirmed to the writer.
+    read: the last entry that a reader received.
+    end: the last entry id of the closed ledger, once a client has seen it closed.
     """
 
     confirmed: int = -1
     read: int = -1
     end: int | None = None
     is_left: bool = False
-    """Its writer is gone and did not close it."""
+    """The writer is gone and did not close the ledger."""
     is_deleted: bool = False
 
 
 @dataclass(slots=True)
 class Book:
-    """All ledgers by id, counts of what was done, and every broken promise in words."""
+    """The records of all ledgers, operation counts, and descriptions of broken promises."""
 
     pages: dict[int, Page] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -35,27 +38,26 @@ class Book:
 
     @property
     def kept(self) -> list[int]:
-        """The ledgers that were not deleted, oldest first."""
+        """Return the ids of the ledgers that have not been deleted, oldest first."""
         return [ledger_id for ledger_id, page in self.pages.items() if not page.is_deleted]
 
     def wrong(self, what: str) -> None:
-        """A promise was broken; the same words count once."""
+        """Record a broken promise; ignore it if the same text has already been recorded."""
         if what not in self.broken:
             self.broken.append(what)
 
     def count(self, what: str, times: int = 1) -> None:
-        """Something was done, or failed."""
         self.counts[what] = self.counts.get(what, 0) + times
 
     def confirmed(self, ledger_id: int, entry_id: int) -> None:
-        """The writer got the confirmation of the entry."""
+        """Record that the writer received a confirmation of the entry."""
         self.count("entries confirmed")
         page = self.pages[ledger_id]
         page.confirmed = max(page.confirmed, entry_id)
         self._compare(ledger_id)
 
     def read(self, entry: Entry) -> None:
-        """A reader got the entry."""
+        """Record that a reader received the entry, and check its payload."""
         self.count("entries read")
         ledger_id, entry_id = entry.ledger_id, entry.entry_id
         page = self.pages[ledger_id]
@@ -65,7 +67,7 @@ class Book:
         self._compare(ledger_id)
 
     def ends(self, ledger_id: int, last_entry_id: int) -> None:
-        """Somebody found the ledger closed."""
+        """Record that a client found the ledger closed at this entry."""
         page = self.pages[ledger_id]
         if page.end not in (None, last_entry_id):
             self.wrong(f"ledger {ledger_id} ended at {page.end}, then at {last_entry_id}")

@@ -1,4 +1,4 @@
-"""A cluster whose bookies can be killed, paused and cut off."""
+"""A cluster whose bookies can be killed, paused and disconnected."""
 
 import asyncio
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ KEYS: dict[str, object] = {
     "openLedgerRereplicationGracePeriod": 3000,
     "lockReleaseOfFailedLedgerGracePeriod": 5000,
     "rwRereplicateBackoffMs": 500,
-    # Small, so that everything that a bookie ever does happens within minutes.
+    # Use small limits so that flushes, rollovers and compaction all happen within minutes.
     "skipListSizeLimit": 256 * 1024,
     "logSizeLimit": 1024 * 1024,
     "journalMaxSizeMB": 1,
@@ -38,7 +38,7 @@ KEYS: dict[str, object] = {
 
 
 class ChaosCluster(LocalCluster):
-    """Five bookies that repair ledgers; with `networks`, each in a separate network."""
+    """Five bookies with autorecovery; with `networks`, each bookie has a network of its own."""
 
     def __init__(self, zookeeper: str, *, networks: bool) -> None:
         super().__init__(5, zookeeper=zookeeper, autorecovery=KEYS)
@@ -61,7 +61,7 @@ class ChaosCluster(LocalCluster):
             cable.unplug()
 
     async def suffer(self, fault: Fault) -> None:
-        """Do it, and undo it when its time is over."""
+        """Inject the fault into all of its bookies, and repair it once its duration has passed."""
         await asyncio.gather(*(self._suffer(fault, bookie) for bookie in fault.bookies))
 
     async def _suffer(self, fault: Fault, bookie: str) -> None:
@@ -80,7 +80,7 @@ class ChaosCluster(LocalCluster):
                 await asyncio.sleep(fault.for_s)
                 self._cables[bookie].repair()
 
-    # Each bookie in its own network
+    # Run each bookie in its own network.
 
     def configuration_of(self, name: str) -> Mapping[str, object]:
         keys = super().configuration_of(name)
@@ -104,7 +104,7 @@ class ChaosCluster(LocalCluster):
 
 
 class _TraceFromInside(TraceStream):
-    """What a bookie reports comes to us whatever is cut."""
+    """A trace stream that reaches the bookie even while its cable is cut."""
 
     def __init__(self, cable: Cable, port: int, sink: Sink) -> None:
         super().__init__(cable.host, port, sink)

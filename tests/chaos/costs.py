@@ -1,7 +1,7 @@
-"""What each hostile peer costs a bookie, measured: `python -m tests.chaos --hostile`.
+"""Measure what each hostile peer costs a bookie: `python -m tests.chaos --hostile`.
 
-Each peer gets a fresh bookie, a separate process.  Meanwhile a well-behaved client adds entries
-one by one, and none of them may fail.  Memory is what the kernel reports of the process.
+Each peer attacks a fresh bookie in a separate process. Meanwhile, a well-behaved client adds
+entries one at a time, and none of the adds may fail. Memory is the kernel's figure for the process.
 """
 
 import asyncio
@@ -23,15 +23,19 @@ BEGIN, END = "<!-- bookie: begin -->", "<!-- bookie: end -->"
 ATTACK_S = 8.0
 RECOVERY_S = 5.0
 MOST_MEMORY = 4 * 1024**3
-"""A bookie that takes more ends: the machine that measures must not."""
+"""A bookie that exceeds this limit is stopped, so that the measuring machine does not run out of
+memory.
+"""
 
 Attack = Callable[[Peer], Awaitable[None]]
 
 
 @dataclass(slots=True)
 class Cost:
-    """Memory in MiB at rest, at its worst and afterwards; adds of the well-behaved client, and how
-    long the slowest and the median of them took, in ms.
+    """The costs of one attack.
+
+    rest, worst, after: memory in MiB before, during and after the attack.
+    adds, slowest_ms, median_ms: the number and latency of the well-behaved client's adds.
     """
 
     attack: Attack
@@ -43,7 +47,7 @@ class Cost:
     median_ms: float = 0
 
     def row(self) -> str:
-        """For the table."""
+        """Return the table row as Markdown."""
         peer = (self.attack.__doc__ or "").rstrip(".")
         memory = f"{self.rest:.0f} | {self.worst:.0f} | {self.after:.0f}"
         return f"| {peer} | {memory} | {self.median_ms:.1f} | {self.slowest_ms:.0f} |"
@@ -52,7 +56,7 @@ class Cost:
 async def measure(
     tell: Callable[[Cost], None], names: Sequence[str] = (), attack_s: float = ATTACK_S
 ) -> list[Cost]:
-    """The costs of the peers of these names, or of all."""
+    """Return the costs of the peers with these names, or of all peers."""
     attacks = [attack for attack in PEERS if not names or attack.__name__ in names]
     costs = []
     with tempfile.TemporaryDirectory() as folder:
@@ -104,7 +108,7 @@ async def _add_politely(port: int, cost: Cost, stop: asyncio.Event) -> None:
             began = time.monotonic()
             answer = await client.ask(add(POLITE, cost.adds, bytes(1000)))
             if answer != added(POLITE, cost.adds):
-                raise RuntimeError(f"{cost.attack.__name__}: an add was answered with {answer!r}")
+                raise RuntimeError(f"{cost.attack.__name__}: bad response to an add: {answer!r}")
             times_ms.append(1000 * (time.monotonic() - began))
             cost.adds += 1
     cost.slowest_ms, cost.median_ms = max(times_ms), sorted(times_ms)[len(times_ms) // 2]
@@ -123,7 +127,7 @@ def write_table(costs: Sequence[Cost]) -> None:
 
 
 def table(costs: Sequence[Cost]) -> str:
-    """All costs as Markdown."""
+    """Return a Markdown table of all costs."""
     head = (
         "| a peer that sends | MiB at rest | at its worst | 5 s after | median add, ms | slowest |"
     )

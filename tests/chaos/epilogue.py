@@ -1,4 +1,4 @@
-"""The end of a run: all faults are repaired, and everything is looked up."""
+"""End of a run: after all faults have been repaired, check every ledger."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ AT_ONCE = 16
 
 
 async def open_all(client: BookKeeper, book: Book, load: Load) -> None:
-    """Close every ledger and read it: its end is behind all that was confirmed or read."""
+    """Open and read every ledger, recording where it ends, so that missing entries are noticed."""
 
     async def is_open(ledger_id: int) -> bool:
         try:
@@ -40,7 +40,7 @@ async def open_all(client: BookKeeper, book: Book, load: Load) -> None:
 
 
 async def until_repaired(client: BookKeeper, book: Book, deadline_s: float) -> float:
-    """Wait until every bookie has every copy that the metadata promise; how long that took."""
+    """Wait until no copy in the metadata is missing; return how many seconds that took."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     for ledger_id in book.kept:
@@ -58,7 +58,7 @@ async def until_repaired(client: BookKeeper, book: Book, deadline_s: float) -> f
 
 
 async def missing(client: BookKeeper, ledger_id: int) -> list[str]:
-    """The copies that some bookie should have and does not give."""
+    """Return the copies that a bookie should store but does not return."""
     metadata = await client.ledger_metadata(ledger_id)
     reads = BookieReads(ledger_id, metadata, client.context)
     found: list[str] = []

@@ -1,6 +1,6 @@
-"""Peers that mean a bookie ill: each takes what it can get for some seconds.
+"""Hostile peers: each tries for a few seconds to use up as many of a bookie's resources as it can.
 
-None reads its answers, unless it says so.
+A peer does not read responses unless its docstring says so.
 """
 
 import asyncio
@@ -13,34 +13,34 @@ from labkit.system.model.batch_read import encode_batch_read
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.system.model.wire import MAX_FRAME_SIZE, BatchReadRequest
 from labkit.system.model.wire_v3 import encode_request
-from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.host.ports import LOOPBACK
 from tests.system.bookie.raw import FENCE, KEY, RawClient, add, frame, read
 
 LARGE, TINY, POLITE, FLOODED = 1, 2, 3, 4
-"""Ledgers: one entry of the largest size; many of the smallest; the well-behaved client's; the
-hostile one's, which goes on from there.
+"""Ledger ids: one entry of the maximum size; many of the minimum size; the ledger of the
+well-behaved client; and the first of the ledgers that the hostile peer writes.
 """
 TINY_COUNT = 30_000
 LARGEST_PAYLOAD = MAX_FRAME_SIZE - len(add(LARGE, 0, b""))
 HALF = struct.pack(">I", MAX_FRAME_SIZE - 4) + bytes(MAX_FRAME_SIZE - 1000)
-"""Of a frame of the largest size all but the end."""
+"""The beginning of a frame of the maximum size, with only its end missing."""
 
 
 class Peer:
-    """Connections of one host."""
+    """The connections of one hostile host."""
 
     def __init__(self, port: int, trace_port: int) -> None:
         self.port, self.trace_port = port, trace_port
         self._writers: list[asyncio.StreamWriter] = []
 
     async def connect(self, port: int = 0) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """One more connection.  Unread bytes stay in the kernel, except a few."""
+        """Open another connection. All but a few unread bytes stay in the kernel's buffers."""
         reader, writer = await asyncio.open_connection(LOOPBACK, port or self.port, limit=1)
         self._writers.append(writer)
         return reader, writer
 
     async def send(self, data: bytes, connections: int = 1) -> None:
-        """The same bytes on new connections, as far as the bookie takes them."""
+        """Send the same bytes on new connections, as far as the bookie accepts them."""
 
         async def one() -> None:
             with suppress(OSError):
@@ -51,7 +51,7 @@ class Peer:
         await asyncio.gather(*(one() for _ in range(connections)))
 
     async def send_all(self, pieces: Callable[[int], bytes], *, takes: bool = False) -> None:
-        """On one connection piece after piece, for ever; takes the answers or not."""
+        """Send pieces endlessly on one connection; with `takes`, also read the responses."""
         reader, writer = await self.connect()
         async with asyncio.TaskGroup() as group:
             if takes:
@@ -61,7 +61,7 @@ class Peer:
                 await writer.drain()
 
     def leave(self) -> None:
-        """All connections end at once."""
+        """Abort all connections."""
         for writer in self._writers:
             writer.transport.abort()
         self._writers.clear()
@@ -69,7 +69,7 @@ class Peer:
 
 async def _take_all(reader: asyncio.StreamReader) -> None:
     while await reader.read(1024 * 1024):
-        """It is not interested."""
+        """Discard the response."""
 
 
 async def large_reads(peer: Peer) -> None:
@@ -99,14 +99,14 @@ async def half_frames(peer: Peer) -> None:
 
 
 async def half_frames_that_come_and_go(peer: Peer) -> None:
-    """Half a frame of 5 MiB on each of 50 connections that then end, three times."""
+    """Half a frame of 5 MiB on each of 50 connections, which are then closed, three times."""
     for _ in range(3):
         await peer.send(HALF, 50)
         peer.leave()
 
 
 async def bytes_now_and_then(peer: Peer) -> None:
-    """300 connections announce 5 MiB and send a byte at a time."""
+    """300 connections that announce 5 MiB and send one byte at a time."""
     await peer.send(HALF[:4], 300)
     while True:
         for writer in peer._writers:
@@ -115,7 +115,7 @@ async def bytes_now_and_then(peer: Peer) -> None:
 
 
 async def silent_connections(peer: Peer) -> None:
-    """5,000 connections that say nothing."""
+    """5,000 connections that send nothing."""
     await peer.send(b"", 5_000)
 
 
@@ -132,7 +132,7 @@ async def lists_of_entries(peer: Peer) -> None:
 
 
 async def batch_reads(peer: Peer) -> None:
-    """20,000 batch reads without a bound on each of 4 connections."""
+    """20,000 batch reads without a limit on each of 4 connections."""
     request = BatchReadRequest(TINY, 0, 1, 0, MAX_FRAME_SIZE)
     await peer.send(frame(encode_batch_read(request)) * 20_000, 4)
 
@@ -145,7 +145,7 @@ async def auth_messages(peer: Peer) -> None:
 
 
 async def tiny_adds(peer: Peer) -> None:
-    """Adds of the smallest entries without a pause, and their answers are taken."""
+    """Adds of the smallest entries without a pause, with all responses read."""
 
     def piece(number: int) -> bytes:
         first = 5_000 * number
@@ -155,7 +155,7 @@ async def tiny_adds(peer: Peer) -> None:
 
 
 async def adds_to_many_ledgers(peer: Peer) -> None:
-    """The smallest adds without a pause, each to a new ledger, and their answers are taken."""
+    """Smallest adds without a pause, each to a new ledger, with all responses read."""
 
     def piece(number: int) -> bytes:
         first = FLOODED + 5_000 * number
@@ -175,7 +175,7 @@ async def large_adds(peer: Peer) -> None:
 
 
 async def readers_who_read(peer: Peer) -> None:
-    """4 connections that read 5 MiB entries without a pause, and take them."""
+    """4 connections that request 5 MiB entries without a pause, and read the responses."""
 
     async def one() -> None:
         reader, writer = await peer.connect()
@@ -188,7 +188,7 @@ async def readers_who_read(peer: Peer) -> None:
 
 
 async def deaf_listeners(peer: Peer) -> None:
-    """3 listeners of the trace that do not read, while adds are traced without a pause."""
+    """3 trace listeners that do not read, while adds are traced without a pause."""
     for _ in range(3):
         await peer.connect(peer.trace_port)
     async with RawClient(peer.port) as client:

@@ -1,8 +1,8 @@
-"""What each hostile peer costs a broker, measured: `python -m tests.chaos.hostile_broker`.
+"""Measure what each hostile peer costs a broker: `python -m tests.chaos.hostile_broker`.
 
-Each peer has a fresh broker, a separate process, for some seconds.  Meanwhile a well-behaved
-client sends messages one by one, and none of them may fail.  Memory is what the kernel reports of
-the process; the table in `docs/security.md` is written again.
+Each peer attacks a fresh broker in a separate process for a few seconds. Meanwhile, a well-behaved
+client sends messages one at a time, and none of them may fail. Memory is the kernel's figure for
+the process. The run updates the table in `docs/security.md`.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import pulsar
 from labkit.system.broker.protocol.frames import encode_frame
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandSubscribe
 from labkit.system.topic.messages import OutgoingMessage, encode_message
-from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.broker.client import connect
 
@@ -38,7 +38,7 @@ _FIELDS = {item.number: item.name for item in BaseCommand.DESCRIPTOR.fields}
 
 
 def command(kind: BaseCommand.Type, message: bytes = b"", **fields: Any) -> bytes:
-    """A frame as a client sends it."""
+    """Encode a frame as a client sends it."""
     body = encode_frame(BaseCommand(type=kind, **{_FIELDS[kind]: fields}), message)
     return len(body).to_bytes(4, "big") + body
 
@@ -48,14 +48,14 @@ CONNECT = command(BaseCommand.CONNECT, client_version="hostile", protocol_versio
 
 @dataclass
 class Host:
-    """Where the peer attacks from."""
+    """The host from which a peer attacks, with its connections."""
 
     port: int
     web_port: int
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def open(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Unread bytes stay in the kernel, except a few."""
+        """Open a connection. All but a few unread bytes stay in the kernel's buffers."""
         reader, writer = await asyncio.open_connection(LOOPBACK, port, limit=1)
         self.writers.append(writer)
         return reader, writer
@@ -63,7 +63,7 @@ class Host:
     async def say(
         self, first: bytes, pieces: Callable[[int], bytes], *, takes: bool = False, port: int = 0
     ) -> None:
-        """On one connection piece after piece, for ever, as far as the broker takes them."""
+        """Send pieces endlessly on one connection; reconnect when disconnected."""
         while True:
             with suppress(OSError):
                 reader, writer = await self.open(port or self.port)
@@ -73,18 +73,19 @@ class Host:
                     for number in count():
                         writer.write(pieces(number))
                         await writer.drain()
-                        await asyncio.sleep(0)  # Else a piece of nothing would never end.
+                        # Otherwise, a stream of empty pieces would block the event loop forever.
+                        await asyncio.sleep(0)
                 finally:
                     if taking is not None:
                         taking.cancel()
             await asyncio.sleep(0.05)
 
     async def together(self, connections: int, attack: Callable[[], Awaitable[None]]) -> None:
-        """The same on many connections."""
+        """Run the attack on many connections at once."""
         await asyncio.gather(*(attack() for _ in range(connections)))
 
     async def hold(self, connections: int, data: bytes, port: int) -> None:
-        """Connections that say this and then nothing."""
+        """Open connections that send these bytes and then nothing more."""
         for _ in range(connections):
             with suppress(OSError):
                 _, writer = await self.open(port)
@@ -102,19 +103,19 @@ HOST = "Host: localhost\r\nContent-Type: application/json\r\n"
 
 
 def http(method: str, path: str, body: bytes) -> bytes:
-    """A request on a connection that stays."""
+    """Return an HTTP request that keeps its connection open."""
     head = f"{method} {path} HTTP/1.1\r\n{HOST}Content-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
 async def pings_without_reading(host: Host) -> None:
-    """20 connections that ask and never take an answer."""
+    """20 connections that send requests and never read a response."""
     ping = command(BaseCommand.PING) * 1000
     await host.together(20, lambda: host.say(CONNECT, lambda _: ping))
 
 
 async def lookups_without_reading(host: Host) -> None:
-    """20 connections that look topics up and never take an answer."""
+    """20 connections that look up topics and never read a response."""
     ask = b"".join(
         command(BaseCommand.LOOKUP, topic=f"{TOPIC}-{n}", request_id=n) for n in range(500)
     )
@@ -128,7 +129,7 @@ async def half_frames(host: Host) -> None:
 
 
 async def silent_connections(host: Host) -> None:
-    """3,000 connections that say nothing."""
+    """3,000 connections that send nothing."""
     await host.hold(3000, b"", host.port)
 
 
@@ -140,7 +141,7 @@ async def long_names(host: Host) -> None:
 
 
 async def many_producers(host: Host) -> None:
-    """A connection that registers producers with names of 2,000 bytes, without end."""
+    """A connection that endlessly registers producers with names of 2,000 bytes."""
     lookup = command(BaseCommand.LOOKUP, topic=TOPIC, request_id=1, authoritative=True)
 
     def ask(number: int) -> bytes:
@@ -201,19 +202,19 @@ async def deep_bodies(host: Host) -> None:
 
 
 async def slow_heads(host: Host) -> None:
-    """1,000 HTTP connections that never end their request."""
+    """1,000 HTTP connections that never complete their request."""
     await host.hold(1000, b"GET /admin" + b"x" * 60_000, host.web_port)
 
 
 async def partitions(host: Host) -> None:
-    """Topics of a billion partitions made and deleted over HTTP."""
+    """Topics with a billion partitions, created and deleted over HTTP."""
     path = "/admin/v2/persistent/public/default/billion/partitions"
     both = http("PUT", path, b"1000000000") + http("DELETE", path, b"")
     await host.say(b"", lambda _: both, takes=True, port=host.web_port)
 
 
 async def schemas(host: Host) -> None:
-    """Schemas of 400 kB, each another one, over HTTP."""
+    """Different schemas of 400 kB, uploaded over HTTP."""
 
     def post(number: int) -> bytes:
         path = f"/admin/v2/schemas/public/default/s{number // 500}/schema"
@@ -240,7 +241,7 @@ PEERS = (
 
 
 class Polite(threading.Thread):
-    """A client that sends one message after the other, and expects a receipt of each."""
+    """A client that sends one message after another and expects a receipt for each."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -266,14 +267,14 @@ class Polite(threading.Thread):
 
 
 def memory_mib(pid: int, what: str) -> float:
-    """`VmRSS` or `VmHWM`."""
+    """Return the value of `VmRSS` or `VmHWM` in MiB."""
     status = Path(f"/proc/{pid}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith(what))
     return int(line.split()[1]) / 1024
 
 
 async def measure(cluster: LocalCluster, peer: Callable[[Host], Awaitable[None]]) -> str:
-    """A row of the table.  Raises `AssertionError` when the polite client fails."""
+    """Return the table row for a peer. Raises `AssertionError` if the well-behaved client fails."""
     await cluster.restart(BROKER)
     ports = cluster.ports_of(BROKER)
     polite = await asyncio.to_thread(Polite, cluster.service_url)

@@ -1,9 +1,8 @@
-"""Clients under which the bookies suffer: they write, read, recover and delete ledgers, and come
-back to deleted ones.
+"""The clients of a chaos run: they write, read, recover and delete ledgers.
 
-An error that proves nothing (a bookie did not answer, too few did) is counted and the client goes
-on, as an application would.  What an error must never say is that a confirmed entry does not exist,
-unless its ledger is deleted.
+An inconclusive error (a bookie did not respond, or too few did) is counted, and the client
+continues, as an application would. An error that denies the existence of a confirmed entry is a
+broken promise unless the ledger has been deleted.
 """
 
 import asyncio
@@ -21,24 +20,25 @@ from labkit.system.model.errors import (
 from tests.chaos.book import Book, Page, payload
 
 SHAPES = ((3, 3, 2), (3, 3, 2), (3, 2, 2), (4, 3, 2), (3, 3, 3), (4, 2, 1))
-"""E, Qw and Qa: at least one copy beyond the first, and a bookie left to replace one that fails."""
+"""E, Qw and Qa: ledgers with at least two copies, and at least one spare bookie as a replacement.
+"""
 LONGEST_LEDGER = 400
 LONGEST_BURST = 12
 BETWEEN_BURSTS_S = 0.4
 AFTER_AN_ERROR_S = 0.3
 STUCK_S = 90.0
-"""Longer than all time-outs of a client together."""
+"""Longer than all timeouts of a client combined."""
 RECENT = 8
 KEPT_LEDGERS = 40
-"""The oldest beyond these are deleted, once they are closed and all in them was read."""
+"""Ledgers older than the newest 40 are deleted once they have been closed and read completely."""
 READ_AT_ONCE = 200
 AWAY_S = 8.0
-"""Bookies collect a deleted ledger within 2 s, unless they suffer."""
+"""Bookies collect a deleted ledger within 2 s unless they are affected by a fault."""
 DENIES = (BKNoSuchEntryException, BKNoSuchLedgerExistsException)
 
 
 class Load:
-    """Clients of one cluster, until `stop`."""
+    """Clients that keep a cluster busy until `stop` is called."""
 
     def __init__(self, book: Book, seed: int) -> None:
         self._book = book
@@ -46,11 +46,11 @@ class Load:
         self._is_over = False
 
     def stop(self) -> None:
-        """Every client ends after its current operation."""
+        """Let every client exit after its current operation."""
         self._is_over = True
 
     async def write(self, client: BookKeeper, name: str) -> None:
-        """One ledger after the other: closed, left open, or taken away by a recovery."""
+        """Write one ledger after another; close it, abandon it, or lose it to a recovery."""
         lots = random.Random(f"{self._seed} {name}")
         while not self._is_over:
             page: Page | None = None
@@ -82,18 +82,18 @@ class Load:
     async def _finish(self, writer: LedgerWriter, page: Page, lots: random.Random) -> None:
         end = lots.random()
         if end < 0.5:
-            await writer.confirmed()
+            await writer.all_confirmed()
         if end < 0.7:
             await writer.close()
             self._book.ends(writer.ledger_id, writer.last_add_confirmed)
-        # Else it is left as a writer leaves it that dies.
+        # Otherwise, leave the ledger open, as a crashed writer would.
 
     def _added(self, ledger_id: int, added: asyncio.Future[int]) -> None:
         if not added.cancelled() and added.exception() is None:
             self._book.confirmed(ledger_id, added.result())
 
     async def read(self, client: BookKeeper, name: str) -> None:
-        """Read what is confirmed of a recent ledger, then follow its writer for a while."""
+        """Read the confirmed entries of a recent ledger, then follow its writer for a while."""
         lots = random.Random(f"{self._seed} {name}")
         while not self._is_over:
             ledger_id = self._recent(lots)
@@ -124,7 +124,7 @@ class Load:
             self._book.ends(ledger_id, reader.last_add_confirmed)
 
     async def recover(self, client: BookKeeper, name: str) -> None:
-        """Take ledgers from their writers, those first that have none any more, and read them."""
+        """Open ledgers with recovery and read them, preferring abandoned ones."""
         lots = random.Random(f"{self._seed} {name}")
         while not self._is_over:
             await asyncio.sleep(lots.uniform(0.2, 3.0))
@@ -138,7 +138,7 @@ class Load:
                 self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
 
     async def delete(self, client: BookKeeper, name: str) -> None:
-        """Read old ledgers a last time, and delete them."""
+        """Read old ledgers one last time and delete them."""
         while not self._is_over:
             await asyncio.sleep(AFTER_AN_ERROR_S)
             for ledger_id in self._book.kept[:-KEPT_LEDGERS]:
@@ -154,9 +154,9 @@ class Load:
                     self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
 
     async def come_back(self, client: BookKeeper, name: str) -> None:
-        """Write to a ledger, stay away while it is deleted, and write to it again.
+        """Write to a ledger, delete it, pause, and write to it again.
 
-        The trace shows whether a bookie took what came too late.
+        The trace shows whether a bookie accepted the late entry.
         """
         lots = random.Random(f"{self._seed} {name}")
         while not self._is_over:
@@ -176,7 +176,7 @@ class Load:
                 self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
 
     async def open_and_read(self, client: BookKeeper, ledger_id: int) -> None:
-        """Open with recovery, and read it all."""
+        """Open the ledger with recovery and read all of its entries."""
         if ledger_id < 0:
             return
         reader: LedgerReader = await client.open_ledger(ledger_id)
@@ -189,7 +189,7 @@ class Load:
         return lots.choice(self._book.kept[-RECENT:] or [-1])
 
     def _to_recover(self, lots: random.Random) -> int:
-        """Half of the time one that is left, else a recent one that may have a writer."""
+        """Return an abandoned ledger half of the time; otherwise any recent one."""
         pages = self._book.pages
         left = [n for n in self._book.kept if pages[n].is_left and pages[n].end is None]
         return lots.choice(left) if left and lots.random() < 0.5 else self._recent(lots)

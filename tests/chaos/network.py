@@ -1,11 +1,12 @@
-"""Networks to cut: each bookie in a separate network namespace, a cable to ours.
+"""Networks that can be cut: each bookie runs in a network namespace of its own, linked to ours.
 
-Needs Linux, `ip` (iproute2), `unshare` and `nsenter`, and the right to make namespaces: root's, or
-anybody's where the kernel gives it.  Everything is made inside a namespace of this process alone,
-so it touches no interface of the machine and is gone with the process.
+This needs Linux, `ip` (iproute2), `unshare` and `nsenter`, and permission to create namespaces (as
+root, or as any user if the kernel allows it). Everything is created inside a namespace that belongs
+to this process, so no interface of the machine is touched, and nothing remains after the process
+exits.
 
-A cut loses every packet in both directions and tells nobody: each end believes the other to have an
-address that nobody has.
+A cut drops every packet in both directions without notifying either side: each end is configured
+with a wrong hardware address for the other.
 """
 
 import asyncio
@@ -19,18 +20,18 @@ from pathlib import Path
 from threading import Thread
 
 from labkit.worlds.live.host.guard import guarded
-from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.host.ports import LOOPBACK
 
 NEEDED = ("ip", "unshare", "nsenter")
 PRIVATE = "LABKIT_CHAOS_NETWORK"
-"""Set in the process that has a separate network namespace."""
+"""Set in the process that runs in its own network namespace."""
 NOBODY = "02:00:00:00:00:01"
 CLONE_NEWNET = 0x40000000
 TIMEOUT_S = 20
 
 
 def why_not() -> str:
-    """Why networks cannot be cut here; empty if they can."""
+    """Return the reason why networks cannot be cut on this machine, or an empty string."""
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:
         return f"{', '.join(missing)} not on the PATH"
@@ -46,34 +47,34 @@ def why_not() -> str:
 
 
 def go_private(module: str, words: list[str]) -> None:
-    """Become the same program in a separate network namespace."""
+    """Replace this process with the same program in a new network namespace."""
     command = [*unshare(), sys.executable, "-m", module, *words]
     os.execvpe(command[0], command, os.environ | {PRIVATE: "yes"})
 
 
 def is_private() -> bool:
-    """Whether `go_private` was here."""
+    """Return whether this process was started by `go_private`."""
     return PRIVATE in os.environ
 
 
 def unshare() -> list[str]:
-    """The command line that begins a network namespace."""
+    """Return the command prefix that runs a program in a new network namespace."""
     return ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--net"]
 
 
 class Cable:
-    """One bookie's network, and the cable between it and ours."""
+    """One bookie's network and the virtual cable that connects it to ours."""
 
     def __init__(self, number: int) -> None:
         self._device = f"chaos{number}"
         self.host = f"10.77.{number}.2"
         self.gateway = f"10.77.{number}.1"
-        """Where we are, seen from there."""
+        """Our address on the cable, as seen from the bookie."""
         command = guarded(["unshare", "--net", "sleep", "infinity"])
         self._holder = subprocess.Popen(command, stdin=subprocess.PIPE)
 
     async def plug_in(self) -> None:
-        """Make the cable and the addresses of both ends."""
+        """Create the cable and set the addresses of both ends."""
         ours = os.readlink("/proc/self/ns/net")
         async with asyncio.timeout(TIMEOUT_S):
             while os.readlink(self._namespace) == ours:  # noqa: ASYNC110 - another process
@@ -90,26 +91,26 @@ class Cable:
             self._ip_inside(words)
 
     def inside(self, command: list[str]) -> list[str]:
-        """The command line that runs a command in this network."""
+        """Return the command line that runs a command inside this network."""
         return ["nsenter", f"--net={self._namespace}", "--", *command]
 
     def cut(self) -> None:
-        """From now on all packets are lost."""
+        """Drop all packets from now on."""
         _ip(f"neigh replace {self.host} lladdr {NOBODY} nud permanent dev {self._device}")
         self._ip_inside(f"neigh replace {self.gateway} lladdr {NOBODY} nud permanent dev eth0")
 
     def repair(self) -> None:
-        """From now on packets arrive."""
+        """Let packets through again."""
         _ip(f"neigh del {self.host} dev {self._device}")
         self._ip_inside(f"neigh del {self.gateway} dev eth0")
 
     def connect(self, port: int) -> socket.socket:
-        """A connection to the loopback address over there, which no cut concerns."""
+        """Connect to a loopback port inside this network; cuts do not affect the connection."""
         made: list[socket.socket] = []
 
         def visit() -> None:
-            # A thread may be in another namespace than its process; a socket stays where it was
-            # made.
+            # A thread can enter another namespace than the rest of its process; a socket stays in
+            # the namespace in which it was created.
             libc = ctypes.CDLL(None, use_errno=True)
             with Path(self._namespace).open("rb") as namespace:
                 if libc.setns(namespace.fileno(), CLONE_NEWNET):
@@ -123,7 +124,7 @@ class Cable:
         return made[0]
 
     def unplug(self) -> None:
-        """Give the network up."""
+        """Remove the network."""
         assert self._holder.stdin is not None
         self._holder.stdin.close()
         self._holder.kill()
@@ -142,14 +143,15 @@ def _ip(words: str) -> None:
 
 
 def open_up() -> None:
-    """Make our own side of the private network: loopback, and a way from cable to cable."""
+    """Set up our side of the private network: loopback and routing between cables."""
     _ip("link set lo up")
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 
 
 async def forward(address: str) -> asyncio.Server:
-    """Let every cable's other end reach a port of our loopback address, such as ZooKeeper's: at
-    `gateway` and the port of the server returned.
+    """Forward connections from every cable to an address on our loopback interface.
+
+    Bookies connect to `gateway` on the port of the returned server.
     """
     host, _, port = address.rpartition(":")
 

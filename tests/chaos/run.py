@@ -1,4 +1,4 @@
-"""One run: bookies suffer by a schedule, clients work, then everything is looked up and judged."""
+"""A chaos run: inject faults while clients work, then check every ledger and the trace."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ REPAIR_S = 90.0
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of it; `repaired_s`: how long after the end the last copy was back."""
+    """The result of a run; `repaired_s` is how long it took to restore all copies afterwards."""
 
     book: Book
     faults: list[Fault] = field(default_factory=list)
@@ -32,14 +32,14 @@ class Outcome:
 
     @property
     def wrong(self) -> list[str]:
-        """Every broken promise in words; empty if all were kept."""
+        """Return a description of every broken promise."""
         return [*self.book.broken, *(repr(verdict) for verdict in broken(self.verdicts))]
 
 
 async def run_chaos(
     seed: int, schedule: Sequence[Fault], tell: Callable[[str, Outcome], None]
 ) -> Outcome:
-    """Run the schedule to its end.  `tell` hears of the phase, now and then."""
+    """Run the whole schedule, calling `tell` with the current phase from time to time."""
     networks = any(fault.kind == CUT for fault in schedule)
     outcome = Outcome(Book())
     if networks:

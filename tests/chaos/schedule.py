@@ -1,4 +1,4 @@
-"""What is done to the bookies, and when: a value, which a seed gives again."""
+"""The schedule of faults, a value that is reproducible from its seed."""
 
 import random
 from collections.abc import Sequence
@@ -6,17 +6,19 @@ from dataclasses import dataclass
 
 KILL, PAUSE, CUT = "kill", "pause", "cut"
 MOST_AT_ONCE = 2
-"""Of five bookies: three are left, and some ledgers must wait for one of the two."""
+"""With at most two of five bookies down, three are left, and some ledgers have to wait for one to
+return.
+"""
 POWER_CUT_EVERY_S = 90.0
-"""Now and then all bookies are killed at once."""
+"""From time to time, all bookies are killed at once."""
 GAP_S = (0.2, 2.5)
 LENGTHS_S = ((0.0, 0.5), (0.5, 3.0), (5.0, 9.0))
-"""Unnoticed, within a session's time, and longer than a session lives."""
+"""Too short to be noticed; shorter than the session timeout; longer than the session timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """From `at_s` on, for `for_s` seconds, these bookies are dead, stopped or unreachable."""
+    """A fault: from `at_s` on, the bookies are dead, paused or unreachable for `for_s` seconds."""
 
     at_s: float
     kind: str
@@ -30,7 +32,7 @@ class Fault:
 def make_schedule(
     seed: int, seconds: float, bookies: Sequence[str], kinds: Sequence[str]
 ) -> list[Fault]:
-    """Faults that begin within `seconds`; a bookie suffers one at a time."""
+    """Return faults that begin within `seconds`; no bookie has two faults at the same time."""
     lots = random.Random(seed)
     busy_until = dict.fromkeys(bookies, 0.0)
     faults: list[Fault] = []

@@ -1,6 +1,6 @@
-"""The bounded run of `python -m tests.chaos`, and what it stands on.
+"""A short run of `python -m tests.chaos`, and tests of its components.
 
-`LABKIT_CHAOS_SEED=7` takes another schedule.
+Set `LABKIT_CHAOS_SEED=7` to use another schedule.
 """
 
 import os
@@ -16,18 +16,22 @@ from tests.chaos.book import Book, Page, payload
 from tests.chaos.schedule import CUT, KILL, MOST_AT_ONCE, PAUSE, Fault, make_schedule
 
 SEED = os.environ.get("LABKIT_CHAOS_SEED", "32")
-"""This one has a power cut of all five bookies."""
+"""The schedule of this seed contains a power cut of all five bookies."""
 MINUTES = "0.4"
 TIMEOUT_S = 300
 BOOKIES = [f"bookie-{number}" for number in range(1, 6)]
 LEDGER = 7
 
 
+@pytest.mark.promise(
+    "Bookies that are killed, paused, restarted and partitioned lose no acknowledged entry, "
+    "and in the end every copy exists"
+)
 @pytest.mark.java
 @pytest.mark.slow
 def test_bookies_killed_paused_and_cut_off_lose_nothing() -> None:
     command = [sys.executable, "-m", "tests.chaos", "--minutes", MINUTES, "--seed", SEED, "--show"]
-    # Its standard input ends with this process, and with it the run.
+    # The child reads end of file on its standard input when this process exits, and then stops.
     with subprocess.Popen(
         guarded(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as run:

@@ -1,4 +1,4 @@
-"""A bookie under peers that mean it ill; `python -m tests.chaos --hostile` measures them all."""
+"""A bookie withstands hostile peers; `python -m tests.chaos --hostile` measures all of them."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from tests.chaos.hostile import PEERS, half_frames, large_reads_on_many
 from tests.repeat import repeated
 
 MOST_MIB = 60 + 4 * 64 + 2 * 64 + 128
-"""The bound in docs/security.md, with the defaults."""
+"""The bound that docs/security.md states for the default settings."""
 WORST = [half_frames.__name__, large_reads_on_many.__name__]
 OTHERS = [peer.__name__ for peer in PEERS if peer.__name__ not in WORST]
 

@@ -1,4 +1,4 @@
-"""A network that is cut carries nothing, tells nobody, and carries again when it is repaired."""
+"""A cut network drops all packets silently, and delivers packets again once it is repaired."""
 
 import asyncio
 import subprocess
@@ -8,7 +8,7 @@ from asyncio.subprocess import PIPE
 import pytest
 
 from labkit.worlds.live.host.guard import guarded
-from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.host.ports import LOOPBACK
 from tests.chaos import network
 from tests.chaos.network import Cable
 
@@ -45,7 +45,7 @@ async def cut_and_mend() -> None:
     cable.cut()
     with pytest.raises(TimeoutError):
         await greeting(cable.host, port, SILENCE_S)
-    # What is opened from inside does not use the cable.
+    # Connections that are opened from inside the namespace do not use the cable.
     reader, _ = await asyncio.open_connection(sock=cable.connect(port))
     assert await reader.read() == b"hello"
     cable.repair()

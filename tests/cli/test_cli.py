@@ -1,4 +1,4 @@
-"""The command `labkit`, as a user runs it."""
+"""Tests the `labkit` command by running it as a user does."""
 
 import os
 import signal
@@ -16,14 +16,14 @@ import pytest
 from labkit import __version__
 from labkit.course.workshop.step import track
 from labkit.worlds.live.host.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
-from labkit.worlds.live.zookeeper.server import free_port
+from labkit.worlds.live.host.ports import free_port
 
 DEADLINE_S = 60
 NOWHERE = f"127.0.0.1:{free_port()}"
 
 
 def labkit(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
+    """Run the command until it exits."""
     return subprocess.run(
         [sys.executable, "-m", "labkit", *arguments],
         capture_output=True,
@@ -34,7 +34,7 @@ def labkit(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
-    """What a failed command said: a single line."""
+    """Return the single line that a failed command printed."""
     assert done.stdout == ""
     line, end, rest = done.stderr.partition("\n")
     assert (end, rest) == ("\n", ""), done.stderr
@@ -48,7 +48,7 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # The tests may run under nohup, which servers respect.
+        # Under nohup, SIGHUP is ignored, and servers would keep it that way.
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
     ) as process:
         deadline = Timer(DEADLINE_S, process.kill)
@@ -61,7 +61,7 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def lines_until(process: subprocess.Popen[str], last: str) -> list[str]:
-    """Lines up to the one that has this text in it; fails if the command ends before."""
+    """Read lines up to the first one that contains `last`; fail if the command exits before it."""
     assert process.stdout is not None
     lines: list[str] = []
     while not lines or last not in lines[-1]:
@@ -75,10 +75,10 @@ def lines_until(process: subprocess.Popen[str], last: str) -> list[str]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_local_runs_a_cluster_until_it_is_interrupted(tmp_path: Path, number: int) -> None:
     with running("local", "--bookies", "3", "--data", str(tmp_path)) as process:
-        lines = lines_until(process, "take writes")
+        lines = lines_until(process, "accept writes")
         assert lines[0].startswith("ZooKeeper  127.0.0.1:")
         assert [line.split()[0] for line in lines[1:4]] == ["bookie-1", "bookie-2", "bookie-3"]
-        assert lines[4] == "3 bookies take writes. Ctrl-C ends them all.\n"
+        assert lines[4] == "3 bookies accept writes. Press Ctrl-C to stop all servers.\n"
         process.send_signal(number)
         said, complained = process.communicate(timeout=DEADLINE_S)
         assert (process.returncode, said, complained) == (EXIT_OK, "", "")
@@ -89,13 +89,13 @@ def test_local_runs_a_cluster_until_it_is_interrupted(tmp_path: Path, number: in
 @pytest.mark.java
 def test_local_says_when_a_bookie_has_ended() -> None:
     with running("local", "--bookies", "1") as process:
-        _, where, word, pid, folder = lines_until(process, "take writes")[1].split()
+        _, where, word, pid, folder = lines_until(process, "accept writes")[1].split()
         assert where.startswith("127.0.0.1:")
         assert word == "process"
         os.kill(int(pid), signal.SIGKILL)
         assert process.stderr is not None
         assert process.stderr.readline() == (
-            f"labkit: bookie-1 has ended by SIGKILL; its log is in {folder}\n"
+            f"labkit: bookie-1 was terminated by SIGKILL; its log is in {folder}\n"
         )
         process.send_signal(signal.SIGTERM)
         assert process.communicate(timeout=DEADLINE_S) == ("", "")
@@ -105,14 +105,14 @@ def test_local_says_when_a_bookie_has_ended() -> None:
 @pytest.mark.java
 def test_local_says_when_its_zookeeper_has_ended(tmp_path: Path) -> None:
     with running("local", "--bookies", "1", "--data", str(tmp_path)) as process:
-        lines_until(process, "take writes")
+        lines_until(process, "accept writes")
         children = psutil.Process(process.pid).children()
         [server] = [each for each in children if "java" in each.name()]
         server.kill()
         assert process.stderr is not None
         said = process.stderr.readline()
         assert said.startswith(
-            f"labkit: ZooKeeper has ended; its log is in {tmp_path / 'zookeeper'}. Without it"
+            f"labkit: ZooKeeper has exited; its log is in {tmp_path / 'zookeeper'}. Without it,"
         )
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE_S) == EXIT_OK
@@ -122,7 +122,7 @@ def test_local_says_when_its_zookeeper_has_ended(tmp_path: Path) -> None:
 def test_local_says_where_its_brokers_are(tmp_path: Path) -> None:
     options = ("--bookies", "1", "--brokers", "1", "--data", str(tmp_path))
     with running("local", *options) as process:
-        name, service_url, web_url = lines_until(process, "take writes")[2].split()
+        name, service_url, web_url = lines_until(process, "accept writes")[2].split()
         assert name == "broker-1"
         assert service_url.startswith("pulsar://127.0.0.1:")
         assert web_url.startswith("http://127.0.0.1:")
@@ -132,7 +132,10 @@ def test_local_says_where_its_brokers_are(tmp_path: Path) -> None:
 
 @contextmanager
 def silent_server() -> Iterator[tuple[str, socket.socket]]:
-    """Where somebody listens and says nothing: who starts with that as its ZooKeeper waits."""
+    """Yield the address and socket of a server that accepts connections but never responds.
+
+    A command that uses it as its ZooKeeper keeps waiting.
+    """
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(DEADLINE_S)
         yield f"127.0.0.1:{server.getsockname()[1]}", server
@@ -206,7 +209,9 @@ def test_autorecovery_without_its_zookeeper_says_so(tmp_path: Path) -> None:
 def test_broker_needs_a_metadata_store() -> None:
     done = labkit("broker", "--id", "broker-1")
     assert done.returncode == EXIT_FAILED
-    assert one_line(done) == "labkit: broker-1: give --zookeeper"
+    assert one_line(done) == (
+        "labkit: broker-1: specify --zookeeper, or metadataStoreUrl in a file passed with --conf"
+    )
 
 
 @pytest.mark.parametrize(("bookies", "brokers"), [("0", "0"), ("3", "-1")])
@@ -214,7 +219,7 @@ def test_local_needs_a_bookie(bookies: str, brokers: str) -> None:
     done = labkit("local", "--bookies", bookies, "--brokers", brokers)
     assert done.returncode == EXIT_FAILED
     assert one_line(done) == (
-        f"labkit: a cluster of {bookies} bookies and {brokers} brokers; it needs at least 1 and 0"
+        f"labkit: a cluster needs at least 1 bookie and 0 brokers, got {bookies} and {brokers}"
     )
 
 
@@ -232,7 +237,7 @@ def test_local_says_why_a_bookie_did_not_start() -> None:
 def test_search_takes_no_negative_numbers(option: str) -> None:
     done = labkit("search", option, "-1")
     assert done.returncode == EXIT_FAILED
-    assert one_line(done) == "labkit: --first, --seeds and --jobs cannot be negative"
+    assert one_line(done) == "labkit: --first, --seeds and --jobs must not be negative"
 
 
 @pytest.mark.slow
@@ -272,11 +277,12 @@ def test_help_names_every_verb() -> None:
 
 @pytest.mark.slow
 def test_a_bookie_says_what_it_cannot_do_without(tmp_path: Path) -> None:
-    assert "give --id, or bookieId or advertisedAddress in a file with --conf" in one_line(
-        labkit("bookie")
+    assert (
+        "specify --id, or bookieId or advertisedAddress in a file passed with --conf"
+        in one_line(labkit("bookie"))
     )
     named = labkit("bookie", "--id", "bookie-1", "--data", str(tmp_path))
-    assert "give --zookeeper, or metadataServiceUri" in one_line(named)
+    assert "specify --zookeeper, or metadataServiceUri" in one_line(named)
     placeless = labkit("bookie", "--id", "bookie-1", "--zookeeper", NOWHERE)
     assert "at least one journal directory" in one_line(placeless)
 
@@ -297,6 +303,7 @@ def test_a_reader_that_leaves_early_causes_no_error() -> None:
         assert process.wait(DEADLINE_S) == EXIT_OK
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("stream", [1, 2])
 def test_a_closed_output_causes_no_error(stream: int) -> None:
     closed = f"exec {stream}>&-; exec {sys.executable} -m labkit handout /dev/null/class 05"
@@ -307,12 +314,13 @@ def test_a_closed_output_causes_no_error(stream: int) -> None:
     assert done.stderr.count("\n") == (stream == 1), done.stderr
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("option", "value", "complaint"),
     [
-        ("--id", "no/slash", "'no/slash' cannot be a bookie id"),
-        ("--id", "readonly", "'readonly', '.' and '..' are taken"),
-        ("--id", "..", "'..' cannot be a bookie id"),
+        ("--id", "no/slash", "invalid bookie id 'no/slash'"),
+        ("--id", "readonly", "'readonly', '.' and '..' are reserved"),
+        ("--id", "..", "invalid bookie id '..'"),
         ("--port", "70000", "--port is 70000; it must be at least 0 and at most 65535"),
         ("--port", "-1", "--port is -1; it must be at least 0 and at most 65535"),
         ("--flush-interval-ms", "0", "--flush-interval-ms is 0; it must be at least 1"),
@@ -333,7 +341,7 @@ def test_bookie_without_its_zookeeper_says_where_it_looked(tmp_path: Path) -> No
     done = labkit("bookie", "--id", "bookie-1", "--data", str(tmp_path), "--zookeeper", NOWHERE)
     assert done.returncode == EXIT_FAILED
     assert one_line(done) == (
-        f"labkit: bookie-1: no ZooKeeper answers at {NOWHERE} within 10 s; is it running?"
+        f"labkit: bookie-1: ZooKeeper at {NOWHERE} did not respond within 10 s; is it running?"
     )
 
 
@@ -342,7 +350,7 @@ def test_bookie_runs_until_sigterm_and_keeps_what_it_was_given(tmp_path: Path) -
     in_the_way = tmp_path / "file"
     in_the_way.write_bytes(b"")
     with running("local", "--bookies", "1", "--data", str(tmp_path / "cluster")) as cluster:
-        address = lines_until(cluster, "take writes")[0].split()[1]
+        address = lines_until(cluster, "accept writes")[0].split()[1]
         given = ("bookie", "--id", "extra", "--zookeeper", address, "--data")
         with running(*given, str(tmp_path / "extra")) as bookie:
             assert f'"pid": {bookie.pid}' in lines_until(bookie, "trace_port")[0]
@@ -352,14 +360,14 @@ def test_bookie_runs_until_sigterm_and_keeps_what_it_was_given(tmp_path: Path) -
         assert (tmp_path / "extra" / "ledgers" / "current" / "VERSION").is_file()
         done = labkit(*given, str(in_the_way))
         assert done.returncode == EXIT_FAILED
-        assert f"{in_the_way} is a file, and a folder must be there" in one_line(done)
+        assert f"{in_the_way} is a file, expected a folder: " in one_line(done)
 
 
 @pytest.mark.java
 def test_a_port_that_is_taken_is_named_before_anything_is_made(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with running("local", "--bookies", "1", "--data", str(tmp_path / "cluster")) as cluster:
-        address = lines_until(cluster, "take writes")[0].split()[1]
+        address = lines_until(cluster, "accept writes")[0].split()[1]
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = str(taken.getsockname()[1])
             for verb in (
@@ -370,8 +378,8 @@ def test_a_port_that_is_taken_is_named_before_anything_is_made(tmp_path: Path) -
                 done = labkit(*verb, "--zookeeper", address)
                 assert done.returncode == EXIT_FAILED
                 assert one_line(done) == (
-                    f"labkit: {verb[2]}: port {port} of 127.0.0.1 is taken by another program;"
-                    " name another one, or 0 for any that is free"
+                    f"labkit: {verb[2]}: port {port} of 127.0.0.1 is in use by another program;"
+                    " choose another port, or 0 for any free port"
                 )
         known = labkit("shell", "--zookeeper", address, "listbookies", "-a").stdout
     assert not data.exists()

@@ -1,4 +1,4 @@
-"""`labkit lab`: JupyterLab on the notebooks, wherever it is started."""
+"""Tests `labkit lab`, which opens the notebooks in JupyterLab from any working directory."""
 
 import os
 import subprocess
@@ -23,18 +23,21 @@ def test_lab_wants_a_notebook_that_is_there(tmp_path: Path) -> None:
     )
     assert done.returncode == EXIT_FAILED
     assert one_line(done) == (
-        "labkit: there is no nowhere.ipynb here; without a name, `labkit lab` opens the tour"
+        "labkit: notebook nowhere.ipynb does not exist; `labkit lab` without a name opens the tour"
     )
     assert list(tmp_path.iterdir()) == []
 
 
 def with_path_to(folder: Path) -> dict[str, str]:
-    """The environment in which modules of the folder are installed, as it were."""
+    """Return an environment in which Python can import the modules in the folder."""
     return {**os.environ, "PYTHONPATH": f"{Path(__file__).parents[2]}{os.pathsep}{folder}"}
 
 
 def lab_in(folder: Path, *arguments: str) -> list[str]:
-    """What `labkit lab` says in that folder, and at last Jupyter's arguments: this one ends."""
+    """Return the output of `labkit lab` in that folder.
+
+    A fake JupyterLab in the folder prints its arguments and exits.
+    """
     (folder / "jupyterlab.py").write_text("import sys; print(*sys.argv[1:], flush=True)")
     done = subprocess.run(
         [sys.executable, "-m", "labkit", "lab", *arguments],
@@ -84,7 +87,7 @@ def test_lab_opens_a_notebook_of_another_folder_in_its_folder(tmp_path: Path) ->
 def test_lab_copies_the_notebooks_on_first_use_and_opens_the_tour(tmp_path: Path) -> None:
     said, options = lab_in(tmp_path)
     count = len(list((tmp_path / "notebooks").rglob("*.ipynb")))
-    assert said == f"{count} notebooks are new in {tmp_path / 'notebooks'}"
+    assert said == f"copied {count} notebooks to {tmp_path / 'notebooks'}"
     assert options.split()[0] == "--LabApp.default_url=/lab/tree/notebooks/00-tour.ipynb"
     (tmp_path / "notebooks/01-entry.ipynb").write_text("my work")
     [options] = lab_in(tmp_path)
@@ -114,3 +117,25 @@ def test_lab_becomes_jupyter_so_that_ctrl_c_is_not_its_own(tmp_path: Path) -> No
     assert int(pid) == process.pid
     assert options[:2] == ["--LabApp.default_url=/lab/tree/my%20lesson.ipynb", "--no-browser"]
     assert process.returncode == EXIT_OK
+
+
+@pytest.mark.slow
+def test_lab_turns_off_the_news_and_keeps_the_readers_configuration(tmp_path: Path) -> None:
+    (tmp_path / "jupyterlab.py").write_text(
+        "from jupyterlab_server.config import get_page_config\n"
+        "print(sorted(get_page_config([])['disabledExtensions']), flush=True)\n"
+    )
+    (tmp_path / "lesson.ipynb").touch()
+    own = tmp_path / "own/labconfig"
+    own.mkdir(parents=True)
+    (own / "page_config.json").write_text('{"disabledExtensions": {"theirs": true}}')
+    done = subprocess.run(
+        [sys.executable, "-m", "labkit", "lab", "lesson.ipynb"],
+        cwd=tmp_path,
+        env={**with_path_to(tmp_path), "JUPYTER_CONFIG_PATH": str(own.parent)},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    assert done.stdout == "['@jupyterlab/apputils-extension:announcements', 'theirs']\n"

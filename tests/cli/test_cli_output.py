@@ -1,4 +1,4 @@
-"""What `labkit` does when its output cannot be written."""
+"""Tests what `labkit` does if its output cannot be written."""
 
 import os
 import subprocess
@@ -31,6 +31,7 @@ def labkit_in(
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize(
     "verb",
@@ -41,15 +42,16 @@ def labkit_in(
     ],
 )
 def test_an_output_without_space_is_one_line(tmp_path: Path, verb: list[str]) -> None:
-    # Python keeps what it could not write, and tries again at the exit; not with this variable.
+    # Unless PYTHONUNBUFFERED is set, Python keeps unwritten output and tries again at exit.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
     with FULL.open("w") as full:
         done = labkit_in(tmp_path, verb, environment, full)
     assert done.returncode == EXIT_FAILED
     [line] = [line for line in done.stderr.splitlines() if line and b"scenarios" not in line]
-    assert line.startswith(b"labkit: the output cannot be written: ")
+    assert line.startswith(b"labkit: cannot write the output: ")
 
 
+@pytest.mark.slow
 def test_a_sign_that_the_outputs_encoding_lacks_is_written_as_its_number(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
     done = labkit_in(tmp_path, ["workshop", "bookie", "1"], environment, subprocess.PIPE)

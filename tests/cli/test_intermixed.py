@@ -1,4 +1,4 @@
-"""Options may stand between positional arguments."""
+"""Tests that options can appear between positional arguments."""
 
 import pytest
 

@@ -1,11 +1,11 @@
-"""The long run: every decoder of labkit on malformed and hostile input.
+"""Feed malformed and hostile input to every decoder of labkit.
 
-    python -m tests.fuzz --seconds 600                 all decoders in turn
-    python -m tests.fuzz --first 20000                 go on where an earlier run ended
-    python -m tests.fuzz --target "journal 6" --only 17       one case again
-    python -m tests.fuzz --target "journal 6" --input FILE    one input again
+    python -m tests.fuzz --seconds 600                 run all decoders in turn
+    python -m tests.fuzz --first 20000                 continue where an earlier run stopped
+    python -m tests.fuzz --target "journal 6" --only 17       repeat one case
+    python -m tests.fuzz --target "journal 6" --input FILE    repeat one input
 
-Ends with 1 when something was found, and prints how to repeat it.
+If something is found, the run prints how to reproduce it and exits with status 1.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SHOWN_BYTES = 200
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run as the command line says; the exit code."""
+    """Run with these command-line arguments and return the exit status."""
     options = _parse(words)
     targets = [TARGETS[name] for name in options.target or TARGETS]
     if options.input:
@@ -64,7 +64,7 @@ def _run(targets: Sequence[Target], first: int, seconds: float) -> int:
                 return 0
     finally:
         tracemalloc.stop()
-    raise AssertionError("count has no end")
+    raise AssertionError("unreachable: the count is infinite")
 
 
 def _progress(targets: Sequence[Target], first: int, number: int, seconds: float) -> None:
@@ -76,7 +76,7 @@ def _progress(targets: Sequence[Target], first: int, number: int, seconds: float
 
 
 def _report(target: Target, data: bytes, name: str) -> bool:
-    """Try the input; whether something is wrong with it, which is then printed."""
+    """Try the input; print any finding, and return whether there was one."""
     finding = try_input(target, data)
     if finding is not None:
         _print_finding(target, shrink(target, data, finding), finding, name)

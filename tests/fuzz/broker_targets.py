@@ -1,4 +1,4 @@
-"""A broker's connection and its HTTP bodies, on what a stranger sends."""
+"""Fuzz a broker's binary connection and the bodies of its HTTP requests."""
 
 import asyncio
 import json
@@ -81,13 +81,13 @@ def _framed(kind: BaseCommand.Type, fields: dict[str, Any]) -> bytes:
 
 
 def _conversations() -> tuple[bytes, ...]:
-    """All in one, and each request behind what must come before."""
+    """Return all requests in one conversation, and each one by itself after CONNECT."""
     frames = [_framed(*request) for request in REQUESTS]
     return b"".join(frames), *(frames[0] + frame for frame in frames[1:])
 
 
 def _serve(data: bytes) -> None:
-    """A client sends these bytes.  Raises what no handler has foreseen."""
+    """Serve a client that sends these bytes. Raises any exception that no handler expects."""
     try:
         bodies, _ = split_frames(data)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a bookie may say to a client: bytes of its choice as answers, in both protocols."""
+"""Fuzz the responses of a bookie that a client receives, in both protocols."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -22,7 +22,7 @@ LEDGER = 5
 
 
 class _Hostile(ReadyConnection):
-    """The network, and the one connection in it."""
+    """A network whose only connection leads to a hostile bookie."""
 
     def __init__(self) -> None:
         self.is_open = asyncio.Event()
@@ -37,7 +37,7 @@ class _Hostile(ReadyConnection):
         return self
 
     def send(self, bodies: Sequence[bytes]) -> None:
-        """It knows what it will say."""
+        """Ignore the request, because the responses are already fixed."""
 
     def close(self) -> None:
         self._on_close()
@@ -48,7 +48,7 @@ async def _endpoint(bookie: str) -> Endpoint:
 
 
 async def _say_in_version_2(data: bytes) -> None:
-    """Each request is answered exactly once."""
+    """Check that each request is completed exactly once."""
     network, told = _Hostile(), list[tuple[int, Answer | BKException | None]]()
     client = PerChannelBookieClientV2("b1", network, _endpoint, 60.0)
 
@@ -71,7 +71,7 @@ async def _say_in_version_2(data: bytes) -> None:
 
 
 async def _say_in_version_3(data: bytes) -> None:
-    """Each request ends with a value or with a `BKException`."""
+    """Check that each request ends with a value or a `BKException`."""
     network = _Hostile()
     client = PerChannelBookieClientV3("b1", network, _endpoint, 60.0)
     asked: list[asyncio.Future[Any]] = [

@@ -1,7 +1,8 @@
-"""A bookie's start, and the shell's verbs, over real directories in which something is not what its
-name says: a FIFO, a folder, a link, a hole of terabytes, a file that is gone or cut short.
+"""Fuzz a bookie's startup and the shell commands on real directories that contain unexpected files.
 
-An input is a row of three bytes for each change: what, where, and how much.
+A path may turn out to be a FIFO, a directory, a link, a sparse file of several terabytes, or a file
+that is missing or truncated. The input is a sequence of changes, each encoded in three bytes: which
+change, which path, and how much.
 """
 
 import os
@@ -23,7 +24,7 @@ from labkit.views.shell.journal import last_marks, read_journal
 from labkit.views.shell.ledgers import list_ledgers, read_index, read_ledger
 from labkit.views.shell.rebuild import rebuild_index
 from labkit.views.shell.xray import file_spans
-from labkit.worlds.live.disk import RealDisk, hold_directory
+from labkit.worlds.live.disk import RealDisk, lock_directory
 from labkit.worlds.sim.machine.disk import SimDisk
 from labkit.worlds.sim.settings.bookie_script import MASTER_KEY, entry_bytes
 from tests.fuzz.harness import Target
@@ -42,7 +43,7 @@ PLACES = (
 
 
 def _make_room(path: Path) -> None:
-    """Whatever has the name is gone."""
+    """Remove whatever exists at the path."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -62,7 +63,7 @@ def _link_to(target: str) -> Change:
 
 
 def _resize(path: Path, size: int) -> None:
-    """Cut short, or with a hole at its end; a FIFO would wait for its reader."""
+    """Truncate or extend the file, skipping FIFOs because opening one would block."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         return
     with path.open("ab") as file:
@@ -90,7 +91,7 @@ CHANGES: tuple[Change, ...] = (
 
 @contextmanager
 def _crafted(data: bytes) -> Iterator[Path]:
-    """A bookie's folder, changed as the input says."""
+    """Create a bookie's directories and apply the changes that the input encodes."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for kind, disk in zip(("journal", "ledgers"), DISKS[6], strict=True):
@@ -98,7 +99,7 @@ def _crafted(data: bytes) -> Iterator[Path]:
                 _copy(disk, written, folder / kind / written)
         for what, where, how_much in zip(data[::3], data[1::3], data[2::3], strict=False):
             path = folder / PLACES[where % len(PLACES)]
-            with suppress(OSError):  # A change before it has taken its folder away.
+            with suppress(OSError):  # An earlier change may have removed the parent directory.
                 path.parent.mkdir(parents=True, exist_ok=True)
                 CHANGES[what % len(CHANGES)](path, how_much)
         yield folder
@@ -110,17 +111,17 @@ def _copy(disk: SimDisk, path: str, to: Path) -> None:
 
 
 def _names_its_path(call: Callable[[], object]) -> object:
-    """A failure of the system that names no path is a finding."""
+    """Make the call, and treat an `OSError` without a path as a finding."""
     try:
         return call()
     except OSError as error:
         if error.filename is None:
-            raise AssertionError(f"no path: {error}") from error
+            raise AssertionError(f"OSError without a path: {error}") from error
         raise
 
 
 def start_bookie(data: bytes) -> None:
-    """Hold the directories, open the store, read all, collect garbage, write and flush."""
+    """Lock the directories, open the store, read everything, collect garbage, write and flush."""
     with _crafted(data) as folder:
         _names_its_path(partial(_start, folder))
 
@@ -128,7 +129,7 @@ def start_bookie(data: bytes) -> None:
 def _start(folder: Path) -> None:
     journal, ledgers = folder / "journal", folder / "ledgers"
     for directory in (journal, ledgers):
-        hold_directory(directory)
+        lock_directory(directory)
     recorder = Recorder("bookie", lambda: 0)
     store = LedgerStore([RealDisk(journal)], [RealDisk(ledgers)], CONFIG, recorder, 9)
     with suppress(LabkitError):
@@ -140,7 +141,7 @@ def _start(folder: Path) -> None:
 
 
 def look_into(data: bytes) -> None:
-    """Every verb that reads a bookie's directories."""
+    """Run every shell command that reads a bookie's directories."""
     with _crafted(data) as folder:
         _names_its_path(partial(_look, folder))
 

@@ -1,7 +1,8 @@
-"""One input through one decoder, and what may not happen there.
+"""Run one decoder on one input and check that it obeys the rules for decoders.
 
-A decoder gives a value or an error of labkit's own.  It comes to an end, and it takes no more
-memory than the input's size and a constant, whatever lengths the input pretends to have.
+A decoder must return a value or raise one of labkit's errors. It must terminate, and it must not
+use more memory than the size of the input plus a constant, no matter which lengths the input
+claims.
 """
 
 import random
@@ -20,16 +21,16 @@ from tests.fuzz.mutate import make_input
 
 LIMIT_S = 10.0
 ALLOWANCE_BYTES = 4 * 1024 * 1024
-"""Read buffers, and Python's objects for inputs of 64 KiB at most."""
+"""Room for read buffers and for the Python objects of inputs up to 64 KiB."""
 SHRINKING_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A decoder and inputs that it understands.
+    """A decoder with valid sample inputs.
 
-    A decoder that gives its values one by one is drained.  `refusals` are the errors with which it
-    may say that the bytes are wrong.
+    If the decoder returns an iterator, it is exhausted. `refusals` are the exceptions with which
+    the decoder may reject its input.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What went wrong.  Two findings of one `kind` have the same cause."""
+    """A failure. Findings of the same `kind` have the same cause."""
 
     kind: str
     story: str
@@ -48,22 +49,22 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A target's input, known by its number."""
+    """An input of a target, identified by its number."""
 
     target: Target
     number: int
 
     def data(self) -> bytes:
-        """The input; always the same."""
+        """Return the input, which depends only on the target and the number."""
         return make_input(random.Random(f"{self.target.name} {self.number}"), self.target.seeds)
 
 
 class TookTooLong(BaseException):
-    """Not an Exception, so that no decoder takes it for one of its errors."""
+    """A `BaseException`, so that no decoder catches it with its own errors."""
 
 
 def try_input(target: Target, data: bytes, limit_s: float = LIMIT_S) -> Finding | None:
-    """Decode it; None when all is as it must be."""
+    """Decode the input; return None if everything is as it should be."""
     started_here = not tracemalloc.is_tracing()
     if started_here:
         tracemalloc.start()
@@ -118,7 +119,7 @@ def _time_limit(limit_s: float) -> Iterator[None]:
 
 
 def shrink(target: Target, data: bytes, finding: Finding, limit_s: float = LIMIT_S) -> bytes:
-    """A smaller input, with more zeros, that leads to the same kind of finding."""
+    """Return a smaller or simpler input that leads to the same kind of finding."""
     deadline = time.monotonic() + SHRINKING_S
 
     def is_as_bad(smaller: bytes) -> bool:

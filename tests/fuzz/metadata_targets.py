@@ -1,4 +1,4 @@
-"""The decoders of what lies in the metadata store, in `VERSION` and in `bk_server.conf`."""
+"""Fuzz the decoders of the metadata store's contents, `VERSION` and `bk_server.conf`."""
 
 import zlib
 

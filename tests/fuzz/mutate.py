@@ -1,6 +1,6 @@
-"""Inputs for a decoder: well-formed ones, changed here and there.
+"""Generate decoder inputs by mutating valid ones.
 
-Everything follows from a `random.Random`, so a case is repeated by its number alone.
+Each input depends only on a `random.Random`, so the case number is enough to reproduce it.
 """
 
 import random
@@ -14,7 +14,7 @@ Change = Callable[[random.Random, bytearray, Sequence[bytes]], None]
 
 
 def make_input(lots: random.Random, seeds: Sequence[bytes]) -> bytes:
-    """One of the seeds with a few changes; rarely bytes without any sense."""
+    """Return one of the seeds with a few mutations, or occasionally random bytes."""
     if lots.random() < 0.05:
         return lots.randbytes(lots.choice((0, 1, 3, 8, 20, 64, 600)))
     data = bytearray(lots.choice(seeds))

@@ -1,11 +1,11 @@
-"""What a broker looks into: frames of clients, stored entries, schemas."""
+"""Fuzz the broker's decoders of client frames, stored entries and schemas."""
 
 import json
 
 from labkit.system.broker.dispatch.entry import read_entry
 from labkit.system.broker.protocol.frames import body_of, decode_frame, encode_frame
-from labkit.system.broker.schemas.avro_compatibility import parse_definition, reading_problem
-from labkit.system.broker.schemas.types import join_pair, split_pair
+from labkit.system.broker.schemas.avro_compatibility import parse_definition, read_incompatibility
+from labkit.system.broker.schemas.types import join_key_value, split_key_value
 from labkit.system.model.message_id import LATEST, MessageId
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand
 from labkit.system.topic.chain.chain_reader import StoredEntry
@@ -64,7 +64,7 @@ def _frame(data: bytes) -> object:
 
 def _compared(data: bytes) -> object:
     known, read = parse_definition(RECORD), parse_definition(data)
-    return reading_problem(known, read), reading_problem(read, known)
+    return read_incompatibility(known, read), read_incompatibility(read, known)
 
 
 PULSAR_TARGETS = (
@@ -79,5 +79,5 @@ PULSAR_TARGETS = (
     Target("owner of a bundle", decode_owner, (encode_owner(BROKER),)),
     Target("broker's address", lambda data: decode_broker("b:80", data), (encode_broker(BROKER),)),
     Target("schema of a record", _compared, (RECORD,)),
-    Target("schema of keys and values", split_pair, (join_pair(b"a", RECORD),)),
+    Target("schema of keys and values", split_key_value, (join_key_value(b"a", RECORD),)),
 )

@@ -1,4 +1,4 @@
-"""A connection whose transport is only a list: the caller says what each receive brings."""
+"""Feed a connection with received bytes in pieces that the caller chooses."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from labkit.worlds.live.peers import Peers
 
 
 class _Transport(asyncio.Transport):
-    """Knows whether it may be read and whether it was closed."""
+    """A transport that records whether reading is enabled and whether it was closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -17,7 +17,7 @@ class _Transport(asyncio.Transport):
         self.closed = False
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Nothing is written."""
+        """Do nothing, because nothing is written."""
 
     def pause_reading(self) -> None:
         self.is_read = False
@@ -36,8 +36,10 @@ class _Transport(asyncio.Transport):
 
 
 async def receive_in_pieces(stream: bytes, cuts: Sequence[int]) -> tuple[list[bytes], bool]:
-    """What came out of a connection that got the stream in pieces of these sizes, over and over,
-    and whose receiver pauses after every third batch; and whether it was closed.
+    """Feed the stream to a connection in pieces of these sizes; return the decoded frames.
+
+    The receiver pauses after every third batch. The second return value is whether the connection
+    was closed.
     """
     bodies: list[bytes] = []
     batches = 0

@@ -1,6 +1,6 @@
-"""The decoders of a bookie's files, and the whole store over a file that is not what it should be.
+"""Fuzz the decoders of a bookie's files, and the whole store with one damaged file.
 
-The seeds are written by labkit's own store, small and with every kind of record.
+The seeds are small files written by labkit's own store, with every kind of record.
 """
 
 import errno
@@ -42,9 +42,9 @@ CONFIG = StorageConfig(
     journal_max_size_mb=1, journal_pre_alloc_size_mb=1, log_size_limit=2048, page_size=64
 )
 FORMATS = {4: 0, 5: 0, 6: 1}
-"""Index version by the journal version that is written with it."""
+"""The index version that goes with each journal version."""
 LONGEST_FILE = 1280 * 1024
-"""In bytes; a journal is preallocated to 1 MiB."""
+"""In bytes, because a journal is preallocated to 1 MiB."""
 INDEX = index_path(LEDGER)
 JOURNAL, LOG, LAST_MARK, LAST_ID = (
     f"current/{name}" for name in ("1.txn", "0.log", "lastMark", "lastId")
@@ -52,7 +52,7 @@ JOURNAL, LOG, LAST_MARK, LAST_ID = (
 
 
 def written(journal_version: int) -> tuple[SimDisk, SimDisk]:
-    """Journal and ledgers of a store with entries on both, a fence and an explicit LAC."""
+    """Return the disks of a store that contains entries, a fence and an explicit LAC."""
     config = replace(
         CONFIG,
         journal_format_version_to_write=journal_version,
@@ -81,13 +81,13 @@ def _open(journal: SimDisk, ledgers: SimDisk, config: StorageConfig = CONFIG) ->
 
 
 def content(disk: SimDisk, path: str) -> bytes:
-    """A file's bytes."""
+    """Return the contents of a file."""
     file = disk.open(path)
     return file.read(0, file.size())
 
 
 def older_journal(version: int) -> bytes:
-    """The journal as that version of BookKeeper wrote it: without what it did not know."""
+    """Return the journal as an older version of BookKeeper would have written it."""
     journal, _ = written(4)
     head = b"" if version == 1 else b"BKLG" + version.to_bytes(4, "big")
     known = {-0x1000: 3, -0x2000: 4}
@@ -98,14 +98,14 @@ def older_journal(version: int) -> bytes:
 
 
 def disk_with(path: str, data: bytes) -> SimDisk:
-    """A disk with this file alone."""
+    """Return a disk that contains only this file."""
     disk = SimDisk()
     disk.create(path).write(0, data)
     return disk
 
 
 def each(*calls: Callable[[], object]) -> None:
-    """Make all the calls; one that refuses does not spare the next.  Raises the first refusal."""
+    """Make all the calls, even if some of them raise, then raise the first error."""
     refusals: list[LabkitError] = []
     for call in calls:
         try:
@@ -119,7 +119,7 @@ def each(*calls: Callable[[], object]) -> None:
 
 
 def _alone(path: str, *decoders: Callable[[SimDisk], object]) -> Callable[[bytes], object]:
-    """Each decoder over a disk with that file alone."""
+    """Return a decoder that runs each of these on a disk with only that file."""
     return lambda data: each(*(partial(decoder, disk_with(path, data)) for decoder in decoders))
 
 
@@ -144,7 +144,7 @@ def _read_whole_index(disk: SimDisk) -> None:
 
 
 def _store_with(path: str, on_ledger_disk: bool) -> Callable[[bytes], object]:
-    """Start a bookie of which that file is another one; read all, flush, start once more."""
+    """Return a decoder that starts a bookie with this file replaced, uses it, and restarts it."""
     journal, ledgers = written(6)
 
     def decode(data: bytes) -> None:
@@ -163,7 +163,7 @@ def _store_with(path: str, on_ledger_disk: bool) -> Callable[[bytes], object]:
 
 
 def reads(store: LedgerStore) -> Iterator[Callable[[], object]]:
-    """The last entry and some others of each ledger."""
+    """Yield calls that read the last entry and a few others of each ledger."""
     for ledger_id in store.ledger_ids():
         yield partial(store.last_entry_id, ledger_id)
         for entry_id in (-1, 0, 1, 5):
@@ -175,13 +175,13 @@ def _copied(disk: SimDisk) -> SimDisk:
 
 
 def _limit_files(operation: Operation) -> None:
-    """The zeros before a high entry's location in an index take memory here, and none on a disk."""
+    """Reject huge files, because a simulated disk keeps the zeros of a sparse index in memory."""
     if operation.kind == "write" and operation.offset + operation.size > LONGEST_FILE:
         raise OSError(errno.EFBIG, f"{operation.path} is too long for this disk")
 
 
 def _shell(path: str, on_ledger_disk: bool) -> Callable[[bytes], object]:
-    """The shell's verbs over a bookie of which that file is another one."""
+    """Return a decoder that runs the shell commands on a bookie with this file replaced."""
     journal, ledgers = written(6)
 
     def decode(data: bytes) -> None:
@@ -205,7 +205,7 @@ def _file(spans: Callable[..., Iterator[object]]) -> Callable[[bytes], object]:
 
 DISKS = {version: written(version) for version in FORMATS}
 MARK_OFFSET = int.from_bytes(content(DISKS[6][1], LAST_MARK)[8:16], "big")
-"""Replay begins here in the journal, so a store refuses a shorter one."""
+"""Replay starts at this offset of the journal, so a store rejects a shorter journal."""
 JOURNALS = {version: older_journal(version).ljust(MARK_OFFSET, b"\0") for version in (1, 2, 3)} | {
     version: content(journal, JOURNAL).rstrip(b"\0").ljust(MARK_OFFSET, b"\0")
     for version, (journal, _) in DISKS.items()

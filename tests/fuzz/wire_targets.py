@@ -1,4 +1,4 @@
-"""The decoders of what comes over a connection: frames, requests and answers, traces."""
+"""Fuzz the decoders of network data: frames, requests, responses and traces."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ from labkit.system.model.wire import (
     encode_answer,
     encode_read,
 )
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import reported
 from labkit.worlds.live.net import split_frames
 from labkit.worlds.live.trace_stream import decode_rows
 from labkit.worlds.sim.settings.bookie_script import MASTER_KEY, PASSWORD, entry_bytes
@@ -53,24 +53,25 @@ ANSWERS = (
     encode_answer(Opcode.READ, Code.OK, 5, 3, ENTRY),
     encode_answer(Opcode.READ, Code.NO_ENTRY, 5, 9),
 )
-ROWS = [Row(1, "bookie-1", "node.started"), Row(2, "bookie-1", "memtable.put", 5, 3)]
+ROWS = [reported(1, "bookie-1", "node.started"), reported(2, "bookie-1", "memtable.put", 5, 3)]
 GARBLED = (LabkitError, ValueError)
-"""What speaks another protocol raises ValueError, at which the connection ends."""
+"""Input of another protocol raises ValueError, which closes the connection."""
 
 
 def framed(bodies: Sequence[bytes]) -> bytes:
-    """The bodies as frames, one behind the other."""
+    """Encode the bodies as consecutive frames."""
     return b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
 
 
 def _several(decode: Callable[[Sequence[bytes]], object]) -> Callable[[bytes], object]:
-    """The input as frames, whose bodies are decoded together."""
+    """Return a decoder that splits its input into frames and decodes all bodies together."""
     return lambda data: decode(split_frames(data)[0])
 
 
 def _in_pieces(data: bytes) -> None:
-    """However a stream of frames is cut into receives, and whenever its receiver pauses, the same
-    frames come out; the first bytes say where.
+    """Check that a stream yields the same frames however it is split or paused.
+
+    The first 16 bytes of the input determine where the stream is split.
     """
     cuts, stream = data[:16], data[16:]
     expected, at, garbled = list[bytes](), 0, False
@@ -106,7 +107,7 @@ def _request_3(data: bytes) -> None:
 
 
 def responses_3() -> tuple[bytes, ...]:
-    """An answer of each kind."""
+    """Return a response of each kind."""
     requests = [wire_v3.decode_request(body) for body in _requests_3()]
     return tuple(
         wire_v3.encode_response(r.header, pb.EOK, wire_v3.answer_to(r, pb.EOK)) for r in requests

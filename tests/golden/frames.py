@@ -1,7 +1,7 @@
-"""The frames of a simulated run, as golden scripts show them: a name, and the bytes field by field.
+"""The frames of a simulated run as golden scripts show them: a name, and the bytes of each field.
 
-A frame goes by who sends it to whom, what it is and, with bookies, the entry: `w>b0 ADD 0`,
-`b0>w ADD 0` for its answer, `x>b0 READ 0`, `p>broker1 SEND`.
+A frame is named after its sender, receiver and kind, and, between client and bookie, its entry:
+`w>b0 ADD 0`, `b0>w ADD 0` for the response, `x>b0 READ 0`, `p>broker1 SEND`.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ _DIGEST_SIZE = 4
 _COMMAND = FieldNames(BaseCommand.DESCRIPTOR, {})
 _ROW_BYTES = 20
 BYTES_WIDTH = 3 * _ROW_BYTES
-"""Columns of a line that are for bytes."""
+"""The width in columns of the bytes on each line."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What one node sent another: `body` is the frame without its length word."""
+    """A frame that one node sent to another; `body` excludes the frame's length field."""
 
     time_us: int
     source: str
@@ -52,34 +52,34 @@ class Frame:
 
     @property
     def is_pulsars(self) -> bool:
-        """Whether a broker and its client talk; else a bookie is one of the two."""
+        """Return whether the frame belongs to Pulsar's protocol rather than BookKeeper's."""
         ends = {self.source, self.target}
         brokers = [end for end in ends if end.startswith("broker")]
         return bool(brokers) and not any(end[:1] == "b" for end in ends.difference(brokers))
 
     @property
     def is_command(self) -> bool:
-        """Whether it is a command of Pulsar's other than of the handshake."""
+        """Return whether the frame is a Pulsar command other than the handshake."""
         return self.is_pulsars and not self._what().startswith("CONNECT")
 
     @property
     def is_request(self) -> bool:
-        """Whether a client asks a bookie."""
+        """Return whether the frame is a request to a bookie."""
         return self.target[:1] == "b" and self.target[1:].isdigit()
 
     @property
     def name(self) -> str:
-        """What a script calls it."""
+        """Return the name that scripts use for the frame."""
         return f"{self.source}>{self.target} {self._what()}"
 
     def words(self) -> str:
-        """A command of Pulsar's in one line."""
+        """Return a one-line description of a Pulsar command."""
         command, message = decode_frame(self.body)
         rest = f" and {len(message)} bytes of message" if message else ""
         return f"{self.name} {_in_words(body_of(command))}{rest}".rstrip()
 
     def lines(self) -> Iterator[str]:
-        """Its bytes under the names of their fields."""
+        """Yield the bytes of the frame with the names and values of its fields."""
         data = _LENGTH.pack(len(self.body)) + self.body
         length = Span("frame length", 0, _LENGTH.size, str(len(self.body)), "")
         spans = [replace(span, offset=span.offset + _LENGTH.size) for span in self._spans()]
@@ -126,7 +126,7 @@ class Frame:
 
 
 def _in_words(message: Message) -> str:
-    """The fields that are set; a message id is ledger:entry, as everywhere in labkit."""
+    """Describe the fields that are set; message ids are written as ledger:entry."""
     if isinstance(message, MessageIdData):
         return "{}:{}".format(*position_of(message))
     return " ".join(
@@ -155,13 +155,13 @@ def _header_in_words(body: bytes) -> str:
 
 
 def _in_hex(span: Span) -> Span:
-    """The master key's value says no more than its bytes do."""
+    """Describe the master key in words, because its value would only repeat the bytes."""
     return replace(span, value="SHA-1 of the password") if span.name == "master key" else span
 
 
 @contextmanager
 def heard() -> Iterator[list[Frame]]:
-    """All frames that nodes of a simulated run give to the network, in their order."""
+    """Collect every frame that the nodes of a simulated run send, in order."""
     frames: list[Frame] = []
     send = NetworkLink.send
 
@@ -170,7 +170,8 @@ def heard() -> Iterator[list[Frame]]:
         assert isinstance(loop, SimLoop)
         now_us = loop.now_us()
         frames.extend(
-            # Messages to and from the metadata store are objects: its protocol is ZooKeeper's.
+            # Skip metadata store messages: the simulation passes them as objects, and their real
+            # protocol is ZooKeeper's.
             Frame(now_us, link.source, link.target, body)
             for body in bodies
             if isinstance(body, bytes)

@@ -1,4 +1,4 @@
-"""Repairs for golden scripts: two instances of autorecovery, a and b, look after five bookies."""
+"""Runs for golden scripts about repairs, with five bookies and two autorecovery instances."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from tests.system.autorecovery.world import World, run
 
 
 def bookie_lost(entries: int, *, auditor_dies_after_s: float = 0.0) -> list[Event]:
-    """b2 goes and does not come back; with `auditor_dies_after_s` the auditor dies then."""
+    """Stop b2 for good; with `auditor_dies_after_s`, also kill the auditor after that time."""
     log = TraceLog()
 
     async def body(world: World) -> None:

@@ -1,15 +1,16 @@
-"""A golden script: a conversation of the protocol, as a file that reads from top to bottom.
+"""Golden scripts: protocol exchanges recorded in files that read from top to bottom.
 
     # what happens, and why
-    Scenario(...)                      the run, as Python
-    ! lac.advanced 2: a remark         goes above the first such event (2: its entry)
-    > w>b0 ADD 0: a remark             shows the first such frame in bytes (frames.py: its name)
+    Scenario(...)                      the scenario, in Python
+    ! lac.advanced 2: a remark         placed above the first such event for entry 2
+    > w>b0 ADD 0: a remark             shows the bytes of the first frame with that name (frames.py)
     ---
-    the events, one sentence a line
+    the events, one sentence per line
 
-With brokers, every command between them and Pulsar's clients is shown, and no add of an entry.
+In scripts with brokers, every command between brokers and Pulsar clients is shown, but no adds of
+entries to bookies.
 
-`pytest tests/golden --record` writes all below the line again.
+`pytest tests/golden --record` rewrites everything below the line.
 """
 
 from collections import deque
@@ -45,7 +46,7 @@ HIDDEN = (
     "garbage.collected",
     "garbage.kept",
 )
-"""What a bookie does inside: other scripts and the storage lessons show it."""
+"""Internal events of a bookie, which the storage lessons and other scripts show."""
 
 BELOW_BROKERS = (
     "add.pushed",
@@ -61,7 +62,7 @@ BELOW_BROKERS = (
     "ledger.fenced",
     "lac.read",
 )
-"""What a story of brokers leaves to the scripts without brokers."""
+"""Events that are left out of scripts with brokers because other scripts show them."""
 
 _LINE = "---\n"
 _NO_CODE = ("#", "!", ">")
@@ -75,7 +76,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Remark:
-    """What stands above the first event of that kind, and of that entry unless it is -1."""
+    """Text above the first event of this kind, for this entry unless `entry` is -1."""
 
     kind: str
     entry: int
@@ -95,7 +96,7 @@ class Remark:
 
 @dataclass(frozen=True)
 class InBytes:
-    """The first frame of that name is shown in bytes, below this text."""
+    """Text above the first frame with this name, whose bytes are shown below it."""
 
     name: str
     text: str
@@ -110,7 +111,7 @@ class InBytes:
 
 @dataclass(frozen=True)
 class Script:
-    """A file, read."""
+    """The two parts of a script file."""
 
     head: str
     recorded: str
@@ -125,7 +126,7 @@ class Script:
         return f"{self.head}{_LINE}{self.recorded}"
 
     def happened(self) -> list[Event | Frame]:
-        """Run it, up to the epilogue; every promise must hold."""
+        """Run the script up to the epilogue, check all promises, and return events and frames."""
         source = "".join(
             line for line in self.head.splitlines(keepends=True) if line[:1] not in _NO_CODE
         )
@@ -138,7 +139,7 @@ class Script:
         return _merged(events[:end], frames)
 
     def record(self) -> "Script":
-        """The same script with what happens now."""
+        """Return the script with a new recording."""
         return Script(self.head, "".join(f"{line}\n" for line in self._lines()))
 
     def _lines(self) -> list[str]:
@@ -156,12 +157,12 @@ class Script:
             if isinstance(shown, Frame) and fitting:
                 lines += [f"            {line}" for line in shown.lines()]
             marks = [mark for mark in marks if mark not in fitting]
-        assert marks == [], "nothing happened that these remarks are about"
+        assert marks == [], "no event matches these remarks"
         return lines
 
 
 def _merged(events: list[Event], frames: list[Frame]) -> list[Event | Frame]:
-    """The events in their order, and each frame behind the events of its time."""
+    """Merge events and frames by time; frames follow the events of the same time."""
     merged: list[Event | Frame] = []
     waiting = deque(frames)
     for event in events:
@@ -181,9 +182,10 @@ def _sentence(shown: Event | Frame) -> str:
 def _worth_showing(
     happened: list[Event | Frame], marks: list[Remark | InBytes]
 ) -> Iterator[Event | Frame]:
-    """What a reader of the script is to see.
+    """Yield the events and frames that the script shows.
 
-    Each read of a recovery fences; that a bookie is fenced, and durably, is said once.
+    Every read during recovery fences the bookie, but only the first fence of a bookie and the first
+    sync of the fence are shown.
     """
     said: set[tuple[str, str, int]] = set()
     with_brokers = any(isinstance(each, Frame) and each.is_pulsars for each in happened)
@@ -202,5 +204,5 @@ def _worth_showing(
 
 
 def _begins(each: Event | Frame) -> bool:
-    """Whether the conversation begins with it; before, the cluster starts."""
+    """Return whether the exchange starts here; everything before it is cluster startup."""
     return each.is_pulsars if isinstance(each, Frame) else each.kind == "ledger.created"

@@ -1,4 +1,4 @@
-"""Each golden script happens again as it is written down."""
+"""Running each golden script again reproduces its recording."""
 
 from pathlib import Path
 

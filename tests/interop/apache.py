@@ -1,7 +1,6 @@
-"""Apache BookKeeper on this machine: its jars, its client, its shell and its bookie.
+"""Run Apache BookKeeper on this machine: its client, its shell and its bookie.
 
-The jars come from Maven Central into the user's cache, once.  Nothing is waited for without a
-deadline.
+The jars are downloaded once from Maven Central into the user's cache. Every wait has a deadline.
 """
 
 import asyncio
@@ -39,14 +38,14 @@ JVM_OPTIONS = (
 
 
 class NotToBeHad(Exception):
-    """Apache BookKeeper cannot be run here; the message says why."""
+    """Raised if Apache BookKeeper cannot be run on this machine; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Apache:
-    """The software: `class_path` has its jars and our driver.
+    """An installation of Apache BookKeeper; `class_path` contains its jars and our drivers.
 
-    `login` is the file that tells a JVM the secret of ZooKeeper.
+    `login` is the file that provides ZooKeeper's secret to a JVM.
     """
 
     class_path: str
@@ -54,18 +53,18 @@ class Apache:
     jvm_options: Sequence[str] = JVM_OPTIONS
 
     def known_to(self, zookeeper: EmbeddedZooKeeper) -> Self:
-        """The same, let in by that server."""
+        """Return a copy with the login for this server."""
         return replace(self, login=zookeeper.login_configuration)
 
     def command(self, main_class: str, *arguments: str) -> list[str]:
-        """The command line of a JVM that runs that class."""
+        """Return the command line of a JVM that runs this class."""
         login = [f"-Djava.security.auth.login.config={self.login}"] if self.login else []
         options = (*self.jvm_options, *login, "-cp", self.class_path)
         return ["java", *options, main_class, *arguments]
 
 
 def get_apache(classes: Path, more_sources: Sequence[Path] = ()) -> Apache:
-    """Fetch what is missing and compile our drivers into the folder `classes`.
+    """Download missing jars and compile our drivers into the directory `classes`.
 
     Raises `NotToBeHad`.
     """
@@ -80,14 +79,15 @@ def get_apache(classes: Path, more_sources: Sequence[Path] = ()) -> Apache:
 
 
 def fetch_jars(name: str = "bookkeeper", pom: Path = POM, *properties: str) -> Path:
-    """The folder with the jars that the pom names.  Raises `NotToBeHad`."""
+    """Return a directory with the jars listed in the pom. Raises `NotToBeHad`."""
     key = hashlib.sha256(pom.read_bytes() + "".join(properties).encode()).hexdigest()[:12]
     return cached(name, key, lambda folder: _fetch_into(folder, pom, properties))
 
 
 def cached(name: str, key: str, make: Callable[[str], None]) -> Path:
-    """A folder in the user's cache, made unless one has that name and key; it is
-    there whole or not at all.
+    """Return the directory with this name and key in the user's cache, creating it if necessary.
+
+    The directory is created atomically, so it is never incomplete.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labkit"
     folder = cache / f"{name}-{key}"
@@ -100,7 +100,7 @@ def cached(name: str, key: str, make: Callable[[str], None]) -> Path:
             try:
                 os.replace(made, folder)
             except OSError:
-                if not folder.exists():  # Else another worker was quicker.
+                if not folder.exists():  # Otherwise, another worker created it first.
                     raise
     return folder
 
@@ -113,20 +113,20 @@ def _fetch_into(folder: str, pom: Path, properties: Sequence[str]) -> None:
             maven, check=True, timeout=FETCH_TIMEOUT_S, stdout=PIPE, stderr=STDOUT, text=True
         )
     except subprocess.TimeoutExpired as problem:
-        raise NotToBeHad(f"Maven fetched nothing in {FETCH_TIMEOUT_S} s") from problem
+        raise NotToBeHad(f"Maven downloads took longer than {FETCH_TIMEOUT_S} s") from problem
     except subprocess.CalledProcessError as problem:
         errors = (line for line in problem.stdout.splitlines() if "ERROR" in line)
         raise NotToBeHad(f"Maven failed: {next(errors, problem.stdout)}") from problem
 
 
 class DriverFailed(Exception):
-    """What the Java client raised: the exception's class and message."""
+    """Raised for an exception in the Java client; the message contains its class and message."""
 
 
 class JavaClient:
     """Apache BookKeeper's client in a separate process (`java/LedgerDriver.java`).
 
-    It ends when its standard input does, so at the latest with this process.
+    The process exits at the end of its standard input, that is, no later than this process.
     """
 
     def __init__(self, process: Process) -> None:
@@ -141,9 +141,9 @@ class JavaClient:
         log: Path,
         explicit_lac_interval_ms: int = 0,
     ) -> Self:
-        """A client of the cluster; `protocol` is "v2" or "v3".
+        """Start a client of the cluster; `protocol` is "v2" or "v3".
 
-        `explicit_lac_interval_ms`: so often its writers tell an explicit LAC; 0: never.
+        Its writers send an explicit LAC every `explicit_lac_interval_ms` milliseconds (0: never).
         """
         settings = f"zk://{zookeeper}/ledgers", protocol, str(explicit_lac_interval_ms)
         command = apache.command("LedgerDriver", *settings)
@@ -158,7 +158,7 @@ class JavaClient:
         return int(await self._ask(f"create {ensemble} {write} {ack} {digest}"))
 
     async def add(self, ledger_id: int, payloads: Sequence[bytes]) -> int:
-        """Push all at once; returns the last entry's id when all are confirmed."""
+        """Add all payloads at once, wait until all are confirmed, and return the last entry id."""
         words = " ".join(b64encode(payload).decode() for payload in payloads)
         return int(await self._ask(f"add {ledger_id} {words}"))
 
@@ -168,20 +168,20 @@ class JavaClient:
     async def open(
         self, ledger_id: int, digest: str = "CRC32C", *, recovery: bool = False
     ) -> tuple[int, int]:
-        """LastAddConfirmed and length, as the client finds them."""
+        """Open a ledger and return its LastAddConfirmed and length."""
         how = "recovery" if recovery else "norecovery"
         last, length = (await self._ask(f"open {ledger_id} {digest} {how}")).split()
         return int(last), int(length)
 
     async def read(self, ledger_id: int, first: int, last: int) -> list[bytes]:
-        """Payloads; the client checks the digests."""
+        """Read entries and return their payloads; the client verifies the digests."""
         words = (await self._ask(f"read {ledger_id} {first} {last}")).split(" ")
         return [b64decode(word) for word in words]
 
     async def read_batch(
         self, ledger_id: int, first: int, max_count: int, max_size: int
     ) -> list[bytes]:
-        """Payloads of as many entries as the bookie put into one answer."""
+        """Read a batch of entries and return the payloads that the bookie put into its response."""
         words = await self._ask(f"batchread {ledger_id} {first} {max_count} {max_size}")
         return [b64decode(word) for word in words.split(" ")]
 
@@ -189,38 +189,38 @@ class JavaClient:
         await self._ask(f"delete {ledger_id}")
 
     async def create_deferred(self, ensemble: int, write: int, ack: int) -> int:
-        """A ledger with deferred sync; its digest is CRC32C."""
+        """Create a ledger with deferred sync and CRC32C digests."""
         return int(await self._ask(f"createdeferred {ensemble} {write} {ack}"))
 
     async def force(self, ledger_id: int) -> None:
         await self._ask(f"force {ledger_id}")
 
     async def last_add_confirmed(self, ledger_id: int) -> int:
-        """What the handle knows; nobody is asked."""
+        """Return the LastAddConfirmed that the handle has cached, without sending a request."""
         return int(await self._ask(f"confirmed {ledger_id}"))
 
     async def read_last_confirmed(self, ledger_id: int) -> int:
-        """What the bookies know."""
+        """Ask the bookies for LastAddConfirmed."""
         return int(await self._ask(f"readconfirmed {ledger_id}"))
 
     async def read_explicit_last_confirmed(self, ledger_id: int) -> int:
-        """What the bookies know by explicit LACs."""
+        """Ask the bookies for the explicit LAC."""
         return int(await self._ask(f"readexplicit {ledger_id}"))
 
     async def await_entry(
         self, ledger_id: int, entry_id: int, timeout_ms: int
     ) -> tuple[int, bytes | None]:
-        """A long poll: LastAddConfirmed, and the entry's payload if it came."""
+        """Long-poll for an entry; return LastAddConfirmed and the payload, or None on timeout."""
         lac, payload = (await self._ask(f"await {ledger_id} {entry_id} {timeout_ms}")).split(" ")
         return int(lac), None if payload == "-" else b64decode(payload)
 
     async def list_of_entries(self, ledger_id: int, bookie_id: str, last: int) -> list[int]:
-        """The entries that the bookie says it has."""
+        """Ask a bookie for the ids of the ledger's entries that it stores."""
         answer = await self._ask(f"entries {ledger_id} {bookie_id} {last}")
         return [int(word) for word in answer.split()]
 
     async def disk_space(self, bookie_id: str) -> tuple[int, int]:
-        """Total and free bytes."""
+        """Return the bookie's total and free disk space in bytes."""
         total, free = (await self._ask(f"space {bookie_id}")).split()
         return int(total), int(free)
 

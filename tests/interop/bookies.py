@@ -1,6 +1,6 @@
-"""A bookie's folder, and the two kinds of process that can serve it: labkit's and Apache's.
+"""A bookie's directory, which can be served by labkit's or by Apache's bookie process.
 
-Both get the same bookie id and the same directories, so either may take over from the other.
+Both use the same bookie id and the same directories, so either can take over from the other.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from labkit.system.model.errors import BKBookieHandleNotAvailableException
 from labkit.system.storage.log_mark import LogMark, read_last_mark
 from labkit.worlds.live.disk import RealDisk
 from labkit.worlds.live.host.guard import guarded
-from labkit.worlds.live.zookeeper.server import LOOPBACK, free_port
+from labkit.worlds.live.host.ports import LOOPBACK, free_port
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 from tests.interop.apache import Apache
 
@@ -23,7 +23,7 @@ STOP_TIMEOUT_S = 30
 SHELL_TIMEOUT_S = 60
 POLL_INTERVAL_S = 0.05
 NEVER_MS = 24 * 3600 * 1000
-"""As a flush interval: what is acknowledged stays in the journal alone."""
+"""With this flush interval, acknowledged entries are stored only in the journal."""
 
 CONFIGURATION = """\
 bookieId={bookie_id}
@@ -47,17 +47,17 @@ autoRecoveryDaemonEnabled=false
 
 
 class BookieNotServing(Exception):
-    """The process ended, or did not serve in time; the message has the end of its log."""
+    """Raised if the process does not serve; the message contains the end of its log."""
 
 
 @dataclass(slots=True)
 class RunningBookie:
-    """A bookie's process of either kind."""
+    """A running bookie process of either kind."""
 
     process: Process
 
     async def stop(self) -> None:
-        """SIGTERM: the bookie flushes and leaves."""
+        """Send SIGTERM and wait until the bookie has flushed its data and exited."""
         if self.process.returncode is None:
             self.process.terminate()
         try:
@@ -68,7 +68,7 @@ class RunningBookie:
             raise
 
     async def kill(self) -> None:
-        """SIGKILL: what it has in memory is lost."""
+        """Send SIGKILL; data that the bookie holds only in memory is lost."""
         if self.process.returncode is None:
             self.process.kill()
         await self.process.wait()
@@ -76,8 +76,10 @@ class RunningBookie:
 
 @dataclass(frozen=True, slots=True)
 class BookieFolder:
-    """One bookie of a cluster: `journal/` and `ledgers/` lie in `folder`, its working directory,
-    unless `keys` of its configuration say otherwise.  A key of None is left out.
+    """The directory of one bookie of a cluster.
+
+    `folder` is the working directory of the bookie and contains `journal/` and `ledgers/`, unless
+    `keys` configures other directories. Keys with the value None are left out of the configuration.
     """
 
     bookie_id: str
@@ -85,10 +87,10 @@ class BookieFolder:
     zookeeper: str
     keys: tuple[tuple[str, object], ...] = ()
     port: int = 0
-    """0: another one at each start, or a free one."""
+    """0 means the bookie may use a different port after each start."""
 
     async def start_labkit(self, *options: str) -> RunningBookie:
-        """Serve the folder with labkit's bookie."""
+        """Serve the directory with labkit's bookie."""
         conf = self.write_configuration(self.port)
         command = [sys.executable, "-m", "labkit", "bookie", "--conf", str(conf), *options]
         bookie = await self._start(command, PIPE)
@@ -100,7 +102,7 @@ class BookieFolder:
         return bookie
 
     async def start_java(self, apache: Apache, metadata: ZooKeeperStore) -> RunningBookie:
-        """Serve the folder with Apache's bookie."""
+        """Serve the directory with Apache's bookie."""
         port = self.port or free_port()
         conf = self.write_configuration(port)
         command = apache.command("org.apache.bookkeeper.server.Main", "--conf", str(conf))
@@ -117,7 +119,7 @@ class BookieFolder:
         return bookie
 
     async def shell(self, apache: Apache, *arguments: str) -> str:
-        """What a command of `bookkeeper shell` prints about this folder; it must succeed."""
+        """Run a `bookkeeper shell` command here, check that it succeeds, and return its output."""
         conf = self.write_configuration(free_port())
         main_class = "org.apache.bookkeeper.bookie.BookieShell"
         command = guarded(apache.command(main_class, "-conf", str(conf), *arguments))
@@ -132,7 +134,7 @@ class BookieFolder:
         return output
 
     def write_configuration(self, port: int) -> Path:
-        """A `bk_server.conf` for this folder."""
+        """Write a `bk_server.conf` for this directory and return its path."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / "bk_server.conf"
         text = CONFIGURATION.format(
@@ -149,7 +151,7 @@ class BookieFolder:
         return path
 
     def last_mark(self) -> LogMark:
-        """How far the journal is flushed to entry logs and indexes."""
+        """Return the journal position up to which entries have been checkpointed."""
         return read_last_mark(RealDisk(self.folder / "ledgers"))
 
     async def _start(self, command: list[str], stdout: int) -> RunningBookie:

@@ -1,4 +1,4 @@
-"""Apache BookKeeper for the session, and an empty cluster for each module."""
+"""Apache BookKeeper for the whole session, and an empty cluster for each module."""
 
 import random
 import uuid
@@ -22,12 +22,14 @@ from tests.interop.apache import Apache, JavaClient, NotToBeHad, get_apache
 from tests.interop.bookies import BookieFolder, RunningBookie
 
 PATIENT = ClientConfig(request_timeout_s=60.0)
-"""A bookie that answers late on a busy machine would be replaced, and few clusters have another."""
+"""With a short timeout, a bookie that is slow on a busy machine would be replaced, and most of
+these clusters have no spare bookie.
+"""
 
 
 @dataclass(slots=True)
 class Cluster:
-    """ZooKeeper, and whatever bookies and clients of either kind a test adds to it."""
+    """ZooKeeper, with the bookies and clients of either kind that a test starts."""
 
     apache: Apache
     zookeeper: str
@@ -36,7 +38,7 @@ class Cluster:
     _cleanup: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     def bookie(self, bookie_id: str) -> BookieFolder:
-        """A bookie that does not run yet."""
+        """Return a bookie that has not been started yet."""
         return BookieFolder(bookie_id, self.folder / bookie_id, self.zookeeper)
 
     async def labkit_bookie(self, bookie: BookieFolder) -> RunningBookie:
@@ -46,7 +48,7 @@ class Cluster:
         return self._keep(await bookie.start_java(self.apache, self.metadata))
 
     def labkit_client(self, *ensemble: str) -> BookKeeper:
-        """A client whose ledgers lie on these bookies, and on others when one of them fails."""
+        """Return a client that stores its ledgers on these bookies as long as they work."""
 
         def placement(bookies: Sequence[str], count: int) -> Sequence[str]:
             wanted = [name for name in ensemble if name in bookies]
@@ -67,7 +69,7 @@ class Cluster:
     async def java_client(
         self, protocol: str = "v2", explicit_lac_interval_ms: int = 0
     ) -> JavaClient:
-        """A client that knows the bookies of now; it learns of later ones with a delay."""
+        """Start a client; it notices bookies that are started later only after a delay."""
         log = self.folder / "java-client.log"
         client = await JavaClient.start(
             self.apache, self.zookeeper, protocol, log, explicit_lac_interval_ms
@@ -96,7 +98,7 @@ async def cluster(
     apache: Apache, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Cluster]:
     async with EmbeddedZooKeeper() as zookeeper:
-        metadata = ZooKeeperStore(zookeeper.place)
+        metadata = ZooKeeperStore(zookeeper.location)
         await metadata.start()
         await init_cluster(metadata, str(uuid.uuid4()))
         folder = tmp_path_factory.mktemp("cluster")

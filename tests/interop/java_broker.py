@@ -1,4 +1,4 @@
-"""Apache Pulsar's broker on this machine, in a cluster of labkit's: its jars, its configuration."""
+"""Run Apache Pulsar's broker on this machine, in a labkit cluster."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labkit.system.metadata.store import MetadataStore, NodeExistsError
-from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.host.ports import LOOPBACK, free_port
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.interop.apache import fetch_jars
 from tests.until import until
@@ -27,7 +27,8 @@ JVM_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dpulsar.allocator.exit_on_oom=false",
-    # ZooKeeper's client would refuse the digest with which it logs in.
+    # In FIPS mode, ZooKeeper's client would reject the DIGEST-MD5 mechanism that it needs to log
+    # in.
     "-Dzookeeper.fips-mode=false",
     *(
         f"--add-opens={module}=ALL-UNNAMED"
@@ -47,23 +48,23 @@ JVM_OPTIONS = (
 
 
 class JavaBroker(NamedTuple):
-    """Where a running broker is."""
+    """The addresses of a running broker."""
 
     service_url: str
     web_url: str
 
 
 def broker_jars() -> Path:
-    """The folder with its jars.  Raises `NotToBeHad`."""
+    """Return the directory with the broker's jars. Raises `NotToBeHad`."""
     return fetch_jars("pulsar-broker", POM)
 
 
 @asynccontextmanager
 async def java_broker(cluster: LocalCluster, jars: Path) -> AsyncIterator[JavaBroker]:
-    """Pulsar's broker on the cluster's bookies and metadata, until the block ends."""
+    """Run Pulsar's broker with the cluster's bookies and metadata until the block ends."""
     client = await cluster.connect()
     await _know_the_cluster(client.store)
-    port, web_port = _free_port(), _free_port()
+    port, web_port = free_port(), free_port()
     conf = cluster.folder / "java-broker.conf"
     conf.write_text(_configuration(cluster, port, web_port))
     login = cluster.embedded_zookeeper.login_configuration
@@ -89,7 +90,7 @@ async def java_broker(cluster: LocalCluster, jars: Path) -> AsyncIterator[JavaBr
 
 async def _end(process: Process) -> None:
     if process.returncode is None:
-        process.terminate()  # It gives up its topics.
+        process.terminate()  # On SIGTERM, the broker releases its topics.
         try:
             async with asyncio.timeout(STOP_TIMEOUT_S):
                 await process.wait()
@@ -103,16 +104,8 @@ def _listens(port: int) -> bool:
         return probe.connect_ex((LOOPBACK, port)) == 0
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port = probe.getsockname()[1]
-        assert isinstance(port, int)
-        return port
-
-
 async def _know_the_cluster(store: MetadataStore) -> None:
-    """Pulsar's broker serves only namespaces that were created for its cluster."""
+    """Create the metadata without which Pulsar's broker does not serve a namespace."""
     quarters = [f"0x{at:08x}" for at in (0, 1 << 30, 2 << 30, 3 << 30, (1 << 32) - 1)]
     default = {
         "bundles": {"boundaries": quarters, "numBundles": 4},

@@ -1,4 +1,4 @@
-"""A process that writes a ledger with labkit's client, says its id, and is there to be killed.
+"""Write a ledger with labkit's client, print its id, and wait to be killed.
 
 python -m tests.interop.killed_writer ZOOKEEPER
 """
@@ -9,7 +9,7 @@ import sys
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.placement.placement import in_name_order
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
 from labkit.worlds.live.net import TcpNetwork
@@ -18,7 +18,7 @@ from tests.interop.payloads import PASSWORD, PAYLOADS
 
 
 async def write(zookeeper: str) -> None:
-    metadata = ZooKeeperStore(MetadataPlace(zookeeper))
+    metadata = ZooKeeperStore(MetadataLocation(zookeeper))
     await metadata.start()
     client = BookKeeper(
         metadata,

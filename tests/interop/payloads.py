@@ -1,4 +1,4 @@
-"""What the tests write: payloads of many sizes, among them an empty one."""
+"""Payloads of various sizes, including an empty one."""
 
 PASSWORD = b"pw"
 PAYLOADS = [b"", *(b"entry %d " % number * (1 + number % 100) for number in range(1, 300))]

@@ -1,7 +1,7 @@
-"""Apache Pulsar's own clients for Java and Go: a program in each language that runs scenarios.
+"""Apache Pulsar's own clients for Java and Go, each run by a program in its language.
 
-Client and program are fetched and compiled once, into the user's cache.  A program lives as long as
-the tests that use it; it reads the name of a scenario and answers whether it went as it must.
+The client and the program are downloaded and compiled once, into the user's cache. A program keeps
+running while tests use it; it reads the names of scenarios and reports whether each one succeeded.
 """
 
 import asyncio
@@ -26,12 +26,14 @@ GO_SOURCES = HERE / "pulsar_go"
 
 NEWEST_JAVA = "4.2.4"
 GO_TIMEOUT_S = 180
-"""To fetch and compile the client for Go; what is done by then is kept for the next run."""
+"""Enough to download and compile the Go client; if it is not, the next run continues with the files
+downloaded so far.
+"""
 SCENARIO_TIMEOUT_S = 90
 
 
 class Place(NamedTuple):
-    """Where a scenario meets a broker; "-" stands for nothing."""
+    """The broker addresses and credentials for a scenario; "-" means none."""
 
     service_url: str
     web_url: str
@@ -41,14 +43,14 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What it can do, and the command that starts it, which may raise `NotToBeHad`."""
+    """The scenarios of a program and the command that starts it, which may raise `NotToBeHad`."""
 
     scenarios: Sequence[str]
     command: Callable[[], list[str]]
 
 
 class RunningProgram:
-    """One of the programs, running; it ends when its standard input does."""
+    """A running program; it exits at the end of its standard input."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -62,7 +64,7 @@ class RunningProgram:
         return cls(process)
 
     async def run(self, scenario: str, place: Place) -> str:
-        """What it says: ok, or what went wrong."""
+        """Run a scenario and return the program's result: "ok" or an error description."""
         assert self._process.stdin is not None
         words = scenario, place.service_url, place.web_url, f"{scenario}-{self._process.pid}-"
         self._process.stdin.write(" ".join((*words, *place[2:])).encode() + b"\n")
@@ -81,12 +83,12 @@ async def _line(process: Process) -> str:
 
 
 def _java_command(version: str) -> list[str]:
-    """Starts the program on this version of the client for Java.  Raises `NotToBeHad`."""
+    """Return the command for a version of the Java client. Raises `NotToBeHad`."""
     return _on_java(version, JAVA_SOURCES, "Driver")
 
 
 def admin_calls_command() -> list[str]:
-    """Starts the program that calls the newest admin library.  Raises `NotToBeHad`."""
+    """Return the command that calls the newest admin library. Raises `NotToBeHad`."""
     return _on_java(NEWEST_JAVA, ADMIN_SOURCES, "AdminCalls")
 
 
@@ -101,13 +103,14 @@ def _on_java(version: str, folder: Path, main_class: str) -> list[str]:
         subprocess.run(compile_them, check=True, timeout=COMPILE_TIMEOUT_S)
 
     classes = cached("pulsar-java", _key(sources, version), compile_into)
-    # The admin library's jar has some of the client's classes, too, which lack what they need.
+    # Put the client's jar first, because the admin library's jar contains some of the client's
+    # classes without their dependencies.
     path = jars / f"pulsar-client-{version}.jar", jars / "*", classes
     return ["java", *JVM_OPTIONS, "-cp", os.pathsep.join(map(str, path)), main_class]
 
 
 def _go_command() -> list[str]:
-    """Starts the program on the client for Go.  Raises `NotToBeHad`."""
+    """Return the command for the Go client. Raises `NotToBeHad`."""
     if shutil.which("go") is None:
         raise NotToBeHad("go not on the PATH; install Go")
     sources = [*sorted(GO_SOURCES.glob("*.go")), GO_SOURCES / "go.mod", GO_SOURCES / "go.sum"]
@@ -140,7 +143,7 @@ def _key(sources: Sequence[Path], *more: str) -> str:
 
 
 def _scenarios(pattern: str, sources: Iterable[Path]) -> list[str]:
-    """The names that are given to scenarios there."""
+    """Return the names of the scenarios that these sources define."""
     return sorted(re.findall(pattern, "".join(map(Path.read_text, sources)), re.MULTILINE))
 
 
@@ -151,4 +154,5 @@ PROGRAMS = {
     "java-long-term": Program(_IN_JAVA, lambda: _java_command("4.0.13")),
     "go": Program(_scenarios(r'^\t"(\w+)":', GO_SOURCES.glob("scenarios.go")), _go_command),
 }
-"""By the name of the client, of which Java's has a newest version and one of long-term support."""
+"""By client name; Java's client is tested in its newest version and in a long-term support version.
+"""

@@ -1,7 +1,7 @@
-"""Pulsar's own admin library for Java gets the same outcome from labkit's broker as from Pulsar's.
+"""Pulsar's admin library for Java gets the same results from labkit's broker as from Pulsar's.
 
-`pulsar_admin/java_broker.tsv` has the outcomes of Pulsar's broker 4.2.4 (standalone), and
-`pulsar_admin/labkit_differs.tsv` those of labkit that differ, each with the reason.
+`pulsar_admin/java_broker.tsv` contains the results from Pulsar's broker 4.2.4 (standalone), and
+`pulsar_admin/labkit_differs.tsv` contains the differing results from labkit, each with a reason.
 """
 
 import asyncio
@@ -28,7 +28,11 @@ TIMEOUT_S = 240
 
 
 class Outcome(NamedTuple):
-    """`ok`, or the exception's class and the HTTP status; and the result, or the reason."""
+    """The result of a call.
+
+    kind: `ok`, or the exception's class and the HTTP status.
+    text: the returned value, or the reason for a difference.
+    """
 
     kind: str
     text: str

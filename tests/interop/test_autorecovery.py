@@ -1,5 +1,6 @@
-"""Apache's autorecovery and labkit's in one cluster: each repairs onto the other's bookies, and
-what the other has marked.
+"""Apache's and labkit's autorecovery repair ledgers together.
+
+Each repairs ledgers on the other's bookies, and ledgers that the other one has marked.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from labkit.system.autorecovery.underreplication import (
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.reads import BookieReads
 from labkit.worlds.live.host.guard import guarded
-from labkit.worlds.live.zookeeper.server import free_port
+from labkit.worlds.live.host.ports import free_port
 from tests.interop.bookies import BookieFolder, RunningBookie
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import PASSWORD, PAYLOADS
@@ -38,7 +39,7 @@ KEYS = (("openLedgerRereplicationGracePeriod", 1000), ("lostBookieRecoveryDelay"
 
 @asynccontextmanager
 async def running(cluster: Cluster, command: Sequence[str], name: str) -> AsyncIterator[None]:
-    """A process of autorecovery, until it is the auditor, and killed in the end."""
+    """Run an autorecovery process, which is the auditor by the time the block starts."""
     with (cluster.folder / f"{name}.log").open("ab") as log:
         process = await asyncio.create_subprocess_exec(
             *guarded(list(command)), stdin=PIPE, stdout=DEVNULL, stderr=log
@@ -109,7 +110,7 @@ async def assert_every_copy(labkit: BookKeeper, ledger_id: int) -> None:
 
 
 async def four_bookies(cluster: Cluster, prefix: str) -> dict[str, RunningBookie]:
-    """Two of labkit's and two of Apache's, in this order."""
+    """Start two labkit bookies and two Apache bookies, in this order."""
     names = [f"{prefix}-{number}" for number in range(1, 5)]
     running = {name: await cluster.labkit_bookie(cluster.bookie(name)) for name in names[:2]}
     for name in names[2:]:
@@ -117,6 +118,7 @@ async def four_bookies(cluster: Cluster, prefix: str) -> dict[str, RunningBookie
     return running
 
 
+@pytest.mark.promise("Each autorecovery repairs ledgers using the other system's bookies")
 @pytest.mark.long
 async def test_java_repairs_onto_labkit_bookies(cluster: Cluster) -> None:
     bookies = await four_bookies(cluster, "one")
@@ -160,7 +162,7 @@ async def test_each_repairs_what_the_other_marked_and_is_followed_by_the_other(
     ledger_id = await stored(labkit)
     before = await labkit.ledger_metadata(ledger_id)
     async with running(cluster, java_autorecovery(cluster, "java-healer"), "java-healer"):
-        # Its copies are all there: its repair only removes the mark.
+        # No copies are missing, so the repair only has to remove the mark.
         await marks_of(cluster).mark(ledger_id, ["three-2"])
         await until_repaired(cluster, labkit)
         shell = cluster.bookie("three-1")

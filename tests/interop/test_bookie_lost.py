@@ -1,4 +1,4 @@
-"""Apache BookKeeper's client copes with labkit bookies that are killed; labkit reads the result."""
+"""Apache BookKeeper's client survives the loss of labkit bookies, and labkit reads the result."""
 
 import pytest
 
@@ -42,7 +42,7 @@ async def test_java_recovers_an_unconfirmed_entry_that_one_bookie_has(
         await writer.add(payload)
     for bookie in lost:
         await bookie.kill()
-    # Those that are lost stay registered for a while, and there is no other.
+    # The killed bookies remain registered for a while, and no others are available.
     with pytest.raises(BKNotEnoughBookiesException):
         await writer.add(b"on the first bookie only")
     for folder in others:
@@ -52,7 +52,7 @@ async def test_java_recovers_an_unconfirmed_entry_that_one_bookie_has(
     last_entry_id, _ = await java.open(writer.ledger_id, recovery=True)
     assert last_entry_id == LAST_ENTRY_ID + 1
 
-    # Recovery wrote it to the others: they can do without the first now.
+    # Recovery has written the entry to the other bookies, so the first one is no longer needed.
     await kept.stop()
     reader = await labkit.open_ledger_no_recovery(writer.ledger_id, password=PASSWORD)
     assert reader.metadata.state is LedgerState.CLOSED

@@ -1,4 +1,4 @@
-"""The lists that hold the tables of keys are those of BookKeeper's and Pulsar's own classes."""
+"""The committed lists of keys match BookKeeper's and Pulsar's own classes."""
 
 import pytest
 

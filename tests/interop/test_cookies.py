@@ -1,13 +1,14 @@
-"""The cookie of either kind of bookie is the other's: relative directories stay as configured, and
-a bookie without an id has its address and port as one.
+"""Both kinds of bookie write the same cookie.
+
+The cookie records relative directories as configured, and a bookie without an id uses its address
+and port as its id.
 """
 
 from dataclasses import replace
 
 import pytest
 
-from labkit.worlds.live.net import LOOPBACK
-from labkit.worlds.live.zookeeper.server import free_port
+from labkit.worlds.live.host.ports import LOOPBACK, free_port
 from tests.interop.bookies import BookieFolder, BookieNotServing
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import PASSWORD, PAYLOADS
@@ -22,7 +23,7 @@ RELATIVE = (
 
 
 def unnamed(cluster: Cluster, name: str) -> BookieFolder:
-    """A bookie in relative directories whose configuration has no id."""
+    """Return a bookie whose configuration has relative directories and no id."""
     port = free_port()
     folder = replace(cluster.bookie(name), keys=RELATIVE, port=port)
     (folder.folder / "data").mkdir(parents=True)
@@ -43,13 +44,12 @@ async def test_a_bookie_in_relative_directories_is_taken_over_and_given_back(
     cookies: list[bytes] = []
     for kind in (first, second, first):
         bookie = await start[kind](folder)
-        cookies.append(
-            (await cluster.metadata.get(f"{cluster.metadata.place.cookies}/{folder.bookie_id}"))[0]
-        )
+        path = f"{cluster.metadata.location.cookies}/{folder.bookie_id}"
+        cookies.append((await cluster.metadata.get(path))[0])
         writer = await client.create_ledger(1, 1, 1, password=PASSWORD)
         for payload in PAYLOADS:
             writer.add(payload)
-        await writer.confirmed()
+        await writer.all_confirmed()
         await writer.close()
         written.append(writer.ledger_id)
         for ledger_id in written:

@@ -1,5 +1,6 @@
-"""Ledgers that a bookie of either kind has collected do not come back: each request is answered
-alike, byte for byte, before and after a restart that replays the journal.
+"""After collecting deleted ledgers, both kinds of bookie return identical responses.
+
+The responses are compared byte for byte, before and after a restart that replays the journal.
 """
 
 from dataclasses import replace
@@ -49,7 +50,7 @@ async def test_a_ledger_that_was_collected_takes_no_add(cluster: Cluster, kind: 
     async with RawClient(await port()) as raw:
 
         async def all_are_collected() -> bool:
-            """The one deleted last takes adds until then: nobody has fenced it."""
+            """Check the last deleted ledger, which accepts adds until it has been collected."""
             last = never_fenced.ledger_id
             return await raw.ask(add(last, 1)) == added(last, 1, FENCED)
 
@@ -64,8 +65,8 @@ async def test_a_ledger_that_was_collected_takes_no_add(cluster: Cluster, kind: 
             with pytest.raises(BKLedgerFencedException):
                 await writer.add(b"too late")
 
-    # Both replay what was written, and the fence with it.  (BookKeeper drops the fence of a ledger
-    # that it has no entry of.)
+    # Both kinds of bookie replay the entries and the fence. (BookKeeper drops the fence of a ledger
+    # of which it has no entries.)
     await bookie.kill()
     await start(folder)
     async with RawClient(await port()) as raw:

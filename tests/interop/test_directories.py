@@ -1,5 +1,6 @@
-"""Several journal directories and several ledger directories, in every journal version that is
-written: either kind of bookie serves what the other has left there.
+"""Bookies of either kind serve each other's files in several directories.
+
+This holds for several journal and ledger directories and every journal version in use.
 """
 
 import pytest
@@ -19,13 +20,15 @@ pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 INDEX_VERSION = {4: 0, 5: 0, 6: 1}
 LEDGERS = 4
-"""This many ids in a row go to both journals and, at labkit, to both ledger directories."""
+"""This many consecutive ids use both journals and, in labkit, both ledger directories."""
 DRAWN = 20
-"""New ledgers, each in one of two directories by chance: one in a million runs leaves one empty."""
+"""Each new ledger uses one of two directories at random, so one of them remains empty in about one
+of a million runs.
+"""
 
 
 def with_two_of_each(folder: BookieFolder, journal_version: int) -> BookieFolder:
-    """The bookie with two journal and two ledger directories."""
+    """Configure the bookie with two journal directories and two ledger directories."""
     both = {
         f"{kind}Directories": f"{folder.folder}/{name}0,{folder.folder}/{name}1"
         for kind, name in (("journal", "j"), ("ledger", "l"))
@@ -43,7 +46,7 @@ def disks(folder: BookieFolder, name: str) -> list[RealDisk]:
 
 
 def check_formats(folder: BookieFolder, version: int, *, of_labkit: bool) -> None:
-    """All is in the version that was asked for; each journal has the records of its ledgers."""
+    """Check that all files have the requested version and each journal has the right ledgers."""
     for number, disk in enumerate(disks(folder, "j")):
         scans = [JournalScan(disk, file_id) for file_id in journal_ids(disk)]
         assert {scan.version for scan in scans} == {version}
@@ -55,7 +58,7 @@ def check_formats(folder: BookieFolder, version: int, *, of_labkit: bool) -> Non
             assert LedgerIndex.load(ledger_id, disk, 8192).header.version == INDEX_VERSION[version]
             assert disk.exists(index_path(ledger_id))
     if of_labkit:
-        # Apache's bookie draws lots for the directory of an index and of a log.
+        # Apache's bookie chooses the directories of indexes and entry logs at random.
         assert [{ledger_id % 2 for ledger_id in ids} for ids in stored] == [{0}, {1}]
         assert all(log_ids(disk) for disk in disks(folder, "l"))
 
@@ -75,11 +78,11 @@ async def test_a_successor_serves_every_entry_of_two_journals_and_two_ledger_dir
             writer = await client.create_ledger(1, 1, 1, password=PASSWORD)
             for payload in PAYLOADS:
                 writer.add(payload)
-            await writer.confirmed()
+            await writer.all_confirmed()
             await writer.close()
             written.append(writer.ledger_id)
 
-    # Some of it is in entry logs and indexes, the rest in the journals alone.
+    # Some entries are in entry logs and indexes, and the others are only in the journals.
     bookie = await start[kind](folder)
     await write()
     await bookie.stop()

@@ -1,4 +1,4 @@
-"""Apache's bookie beside labkit's in one ensemble, and each on the directories of the other."""
+"""Apache's and labkit's bookies share an ensemble and take over each other's directories."""
 
 from collections.abc import Awaitable, Callable
 
@@ -17,22 +17,22 @@ from tests.system.bookie.raw import UNAUTHORIZED, RawClient, add, added
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 ENTRIES = [*PAYLOADS, bytes(MAX_PAYLOAD_SIZE)]
-"""With one as large as a frame lets it be."""
+"""Includes a payload of the maximum size."""
 
 
 async def write(client: BookKeeper, payloads: list[bytes]) -> LedgerWriter:
-    """A ledger on one bookie, left open."""
+    """Write a ledger to one bookie and leave it open."""
     writer = await client.create_ledger(1, 1, 1, password=PASSWORD)
     for payload in payloads:
         writer.add(payload)
-    await writer.confirmed()
+    await writer.all_confirmed()
     return writer
 
 
 async def write_and_fence(
     client: BookKeeper, java: JavaClient, payloads: list[bytes]
 ) -> LedgerWriter:
-    """A ledger that a reader recovers; its writer does not know yet."""
+    """Write a ledger and recover it with another client, without the writer noticing."""
     writer = await write(client, payloads)
     last, _ = await java.open(writer.ledger_id, recovery=True)
     assert last == len(payloads) - 1
@@ -40,11 +40,12 @@ async def write_and_fence(
 
 
 async def read(client: BookKeeper, ledger_id: int) -> list[bytes]:
-    """The payloads of a closed ledger."""
+    """Return the payloads of a closed ledger."""
     reader = await client.open_ledger_no_recovery(ledger_id, password=PASSWORD)
     return [entry.payload async for entry in reader.read()]
 
 
+@pytest.mark.promise("A ledger can be stored on bookies of both kinds")
 async def test_one_ensemble_has_bookies_of_both_kinds(cluster: Cluster) -> None:
     labkit_names = ["labkit-1", "labkit-2"]
     labkit_bookies = [await cluster.labkit_bookie(cluster.bookie(name)) for name in labkit_names]
@@ -53,17 +54,21 @@ async def test_one_ensemble_has_bookies_of_both_kinds(cluster: Cluster) -> None:
     writer = await client.create_ledger(3, 3, 2, password=PASSWORD)
     for payload in ENTRIES:
         writer.add(payload)
-    await writer.confirmed()
+    await writer.all_confirmed()
     await writer.close()
     assert await read(client, writer.ledger_id) == ENTRIES
 
-    # Apache's bookie alone has all of it, too.
+    # Apache's bookie has a complete copy, too.
     for bookie in labkit_bookies:
         await bookie.stop()
     assert await read(client, writer.ledger_id) == ENTRIES
     await apache_bookie.stop()
 
 
+@pytest.mark.promise(
+    "Apache's bookie serves labkit's directories and the reverse; Apache's shell reads "
+    "labkit's files"
+)
 @pytest.mark.parametrize(
     ("end", "flushed"),
     [
@@ -89,7 +94,7 @@ async def test_a_successor_serves_what_the_other_kind_of_bookie_acknowledged(
     ledger = await write(client, ENTRIES)
     fenced = [await write_and_fence(client, java, ENTRIES)]
     if kind == "labkit":
-        # Apache's bookie forgets the fence of a ledger that it has no entry of.
+        # Apache's bookie forgets the fence of a ledger of which it has no entries.
         fenced.append(await write_and_fence(client, java, []))
     await end(bookie)
     assert (folder.last_mark() > mark) == flushed
@@ -108,7 +113,7 @@ async def test_a_successor_serves_what_the_other_kind_of_bookie_acknowledged(
 async def test_a_bookie_refuses_the_writer_of_an_id_that_a_stranger_took_first(
     cluster: Cluster, kind: str
 ) -> None:
-    """As docs/security.md says, of both kinds of bookie."""
+    """docs/security.md says this about both kinds of bookie."""
     start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}
     folder = cluster.bookie(f"{kind}-with-a-stranger")
     await start[kind](folder)
@@ -126,6 +131,9 @@ async def test_a_bookie_refuses_the_writer_of_an_id_that_a_stranger_took_first(
     assert await known.add(b"as before") == 1
 
 
+@pytest.mark.promise(
+    "labkit's client creates, writes, reads, recovers and deletes ledgers on Apache's bookies"
+)
 async def test_labkit_fences_recovers_and_reads_in_batches_on_apaches_bookies(
     cluster: Cluster,
 ) -> None:
@@ -136,7 +144,7 @@ async def test_labkit_fences_recovers_and_reads_in_batches_on_apaches_bookies(
     writer = await client.create_ledger(2, 2, 2, password=PASSWORD)
     for payload in PAYLOADS:
         writer.add(payload)
-    await writer.confirmed()
+    await writer.all_confirmed()
 
     reader = await cluster.labkit_client(*names).open_ledger(writer.ledger_id, password=PASSWORD)
 
@@ -146,4 +154,4 @@ async def test_labkit_fences_recovers_and_reads_in_batches_on_apaches_bookies(
         await writer.add(b"too late")
     batch = await reader.read_batch(5, 20, 1 << 20)
     assert [entry.payload for entry in batch] == PAYLOADS[5:25]
-    assert reader.batches.can_ask, "the bookie closed the connection over the batch read"
+    assert reader.batch_reads.can_ask, "the bookie closed the connection because of the batch read"

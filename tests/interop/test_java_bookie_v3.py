@@ -1,4 +1,4 @@
-"""labkit's client speaks protocol version 3 to Apache's bookies."""
+"""labkit's client uses protocol version 3 with Apache's bookies."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ async def bookies(cluster: Cluster) -> None:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def client(cluster: Cluster) -> AsyncIterator[BookKeeper]:
-    """One whose writers tell an explicit LAC."""
+    """Return a client whose writers send explicit LACs."""
     client = BookKeeper(
         cluster.metadata,
         TcpNetwork(),
@@ -89,7 +89,7 @@ async def test_a_bookie_tells_its_entries_and_its_space(client: BookKeeper) -> N
     writer = await client.create_ledger(2, 1, 1, password=PASSWORD)
     await asyncio.gather(*map(writer.add, PAYLOADS[:21]))
     for place, name in enumerate(BOOKIES):
-        bookie = client.context.bookies.get_v3(name)
+        bookie = client.context.bookie_client.get_v3(name)
         entries = await bookie.list_of_entries(writer.ledger_id)
         assert [n for n in range(30) if n in entries] == list(range(place, 21, 2))
         space = await bookie.disk_space()

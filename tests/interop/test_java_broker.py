@@ -1,4 +1,4 @@
-"""Pulsar's broker and labkit's take turns on one cluster, and read each other's schemas."""
+"""Pulsar's broker and labkit's broker use one cluster in turn and read each other's schemas."""
 
 import asyncio
 import json
@@ -53,14 +53,14 @@ def ask(web_url: str, method: str, path: str, body: object = None) -> tuple[int,
 
 
 def tell(web_url: str, topic: str) -> list[tuple[int, object]]:
-    """All that a broker says about a topic's schemas."""
+    """Return all of a broker's responses about the schemas of a topic."""
     versions = [f"schema/{number}" for number in range(5)]
     paths = ("schema", "schemas", "metadata", *versions)
     return [ask(web_url, "GET", f"{topic}/{path}") for path in paths]
 
 
 def produce(service_url: str, topic: str) -> list[str]:
-    """Send messages with two schemas; returns the versions that the messages carry."""
+    """Send messages with two schemas and return the schema versions that the messages carry."""
     client = connect(service_url)
     try:
         reader = client.create_reader(topic, pulsar.MessageId.earliest)
@@ -72,7 +72,7 @@ def produce(service_url: str, topic: str) -> list[str]:
 
 
 def consume(service_url: str, topic: str, count: int) -> list[tuple[int, int]]:
-    """What a consumer with the newest schema gets."""
+    """Return the values that a consumer with the newest schema receives."""
     client = connect(service_url)
     try:
         reader = client.create_reader(topic, pulsar.MessageId.earliest, schema=JsonSchema(Numbers))
@@ -82,8 +82,9 @@ def consume(service_url: str, topic: str, count: int) -> list[tuple[int, int]]:
         client.close()
 
 
+@pytest.mark.promise("Pulsar's broker reads labkit's schemas, and labkit reads Pulsar's")
 async def test_schemas_are_the_same_whichever_broker_is_asked(cluster: LocalCluster) -> None:
-    """First by labkit, then by Java, then by labkit again."""
+    """Use labkit's broker first, then Pulsar's, then labkit's again."""
     try:
         jars = await asyncio.to_thread(broker_jars)
     except NotToBeHad as reason:
@@ -105,7 +106,7 @@ async def test_schemas_are_the_same_whichever_broker_is_asked(cluster: LocalClus
         assert again == (200, {"version": {"version": 2}})
         assert (await asyncio.to_thread(ask, java.web_url, "DELETE", "deleted/schema"))[0] == 200
         assert await asyncio.to_thread(produce, java.service_url, "theirs") == versions
-        # The topic is known, and its newest schema is the one that labkit registered.
+        # The topic already exists, and its newest schema is the one that labkit registered.
         assert await asyncio.to_thread(produce, java.service_url, "ours") == versions
         names = ("ours", "deleted", "theirs")
         said = {name: await asyncio.to_thread(tell, java.web_url, name) for name in names}

@@ -1,4 +1,4 @@
-"""Apache BookKeeper's own client and labkit's meet over labkit's bookies."""
+"""Apache BookKeeper's client and labkit's client share ledgers on labkit's bookies."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 BOOKIES = ("bookie-1", "bookie-2", "bookie-3")
 
-# Java calls the digest MAC that the metadata call HMAC.
+# In the Java API, the digest type that the metadata calls HMAC is named MAC.
 DIGESTS = [
     (DigestType.CRC32C, "CRC32C"),
     (DigestType.CRC32, "CRC32"),
@@ -47,6 +47,10 @@ async def labkit(cluster: Cluster) -> BookKeeper:
     return cluster.labkit_client(*BOOKIES)
 
 
+@pytest.mark.promise(
+    "Apache's client, v2 and v3, creates, writes, reads, recovers and deletes ledgers on "
+    "labkit's bookies"
+)
 @pytest.mark.parametrize(("digest", "java_name"), DIGESTS)
 async def test_labkit_reads_what_java_wrote_and_closed(
     java: JavaClient, labkit: BookKeeper, digest: DigestType, java_name: str
@@ -72,7 +76,7 @@ async def test_java_reads_what_labkit_wrote_and_closed(
     writer = await labkit.create_ledger(3, 2, 2, digest_type=digest, password=PASSWORD)
     for payload in PAYLOADS:
         writer.add(payload)
-    await writer.confirmed()
+    await writer.all_confirmed()
     await writer.close()
 
     assert await java.open(writer.ledger_id, java_name) == (LAST_ENTRY_ID, LENGTH)
@@ -103,9 +107,9 @@ async def test_java_recovers_an_open_ledger_and_fences_its_labkit_writer(
     writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
     for payload in PAYLOADS:
         writer.add(payload)
-    await writer.confirmed()
+    await writer.all_confirmed()
 
-    # The last entry is found by reading past the LastAddConfirmed and written back.
+    # Recovery finds the last entry by reading past LastAddConfirmed, and writes it back.
     assert await java.open(writer.ledger_id, recovery=True) == (LAST_ENTRY_ID, LENGTH)
 
     with pytest.raises(BKLedgerFencedException):
@@ -128,6 +132,7 @@ async def test_labkit_recovers_an_open_ledger_and_fences_its_java_writer(
         await java.add(ledger_id, [b"too late"])
 
 
+@pytest.mark.promise("Each client recovers a ledger whose writer, of the other system, was killed")
 async def test_labkit_recovers_the_ledger_of_a_java_writer_that_was_killed(
     cluster: Cluster, labkit: BookKeeper
 ) -> None:
@@ -157,7 +162,7 @@ async def test_java_reads_in_batches(java: JavaClient, labkit: BookKeeper) -> No
     writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
     for payload in PAYLOADS:
         writer.add(payload)
-    await writer.confirmed()
+    await writer.all_confirmed()
     await writer.close()
     await java.open(writer.ledger_id)
     read = await java.read_batch(writer.ledger_id, 0, 3, 5 * 1024 * 1024)

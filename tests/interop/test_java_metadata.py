@@ -1,4 +1,4 @@
-"""Ledger metadata, ledger ids and layouts, read and written by both sides.
+"""Both implementations read each other's ledger metadata, ledger ids and layouts.
 
 In BookKeeper: `meta/LedgerMetadataSerDe.java`, `meta/*LedgerManagerFactory.java`.
 """
@@ -37,7 +37,7 @@ CASES = [(version, state) for version in (1, 2, 3) for state in LedgerState]
 
 
 def drive(apache: Apache, *requests: str) -> list[list[str]]:
-    """The words of each answer of `MetadataDriver`; each must be ok."""
+    """Send requests to `MetadataDriver`, check that all succeed, and return the responses."""
     run = subprocess.run(
         apache.command("MetadataDriver"),
         input="".join(f"{request}\n" for request in requests),
@@ -53,7 +53,7 @@ def drive(apache: Apache, *requests: str) -> list[list[str]]:
 
 
 def ledger_of(version: int, state: LedgerState) -> LedgerMetadata:
-    """What `MetadataDriver` makes."""
+    """Return the metadata that `MetadataDriver` creates."""
     first = ("192.0.2.1:3181", "192.0.2.2:3181", "b-3")
     segments = (Segment(0, first), Segment(2, ("192.0.2.1:3181", "b-4", "b-3")))
     ledger = LedgerMetadata(3, 2, 2, segments, format_version=version, has_password=version > 1)
@@ -81,7 +81,8 @@ def test_java_reads_the_metadata_that_labkit_writes(apache: Apache) -> None:
     ledgers = [ledger_of(version, state) for version, state in CASES]
     written = [encode_ledger_metadata(ledger) for ledger in ledgers]
     answers = drive(apache, *(f"read {b64encode(data).decode()}" for data in written))
-    # What Java writes again says the same, and its text is the one that labkit's shell prints.
+    # Java's encoding of the same metadata decodes to the same value, and Java describes it in the
+    # same words as labkit's shell.
     again = [decode_ledger_metadata(b64decode(answer[1])) for answer in answers]
     assert again == ledgers
     assert [answer[2] for answer in answers] == [describe_metadata(ledger) for ledger in ledgers]
@@ -93,7 +94,7 @@ async def test_both_find_each_others_ledgers_in_every_layout(
 ) -> None:
     async with EmbeddedZooKeeper() as zookeeper:
         apache = apache.known_to(zookeeper)
-        store = ZooKeeperStore(zookeeper.place)
+        store = ZooKeeperStore(zookeeper.location)
         await store.start()
         bookie = BookieFolder("bookie-1", tmp_path, zookeeper.address)
         await init_cluster(store, str(uuid.uuid4()), layout)
@@ -103,7 +104,7 @@ async def test_both_find_each_others_ledgers_in_every_layout(
             manager = LedgerManager(store)
             ids = [await java.create(1, 1, 1, "CRC32C"), await manager.new_ledger_id()]
             if layout.long_ids:
-                # Both draw long ids from now on.
+                # From now on, both assign long ids.
                 await store.create("/ledgers/idgen-long", b"")
                 long_java = await JavaClient.start(
                     apache, zookeeper.address, "v2", tmp_path / "java.log"
@@ -112,7 +113,7 @@ async def test_both_find_each_others_ledgers_in_every_layout(
                 await long_java.kill()
                 ids.append(await LedgerManager(store).new_ledger_id())
                 assert ids[2:] == [1 << 32, (1 << 32) + 1]
-            # A flat cluster counts all nodes below its root.
+            # In a flat layout, ids count every node that was ever created below the root.
             assert ids[:2] == [0, 1] or (layout is FLAT and ids[0] < ids[1])
             ledger = LedgerMetadata(1, 1, 1, (Segment(0, ("bookie-1",)),), password=PASSWORD)
             for ledger_id in ids[1::2]:
@@ -138,7 +139,7 @@ async def test_labkit_adopts_a_cluster_that_java_formatted(apache: Apache, tmp_p
         apache = apache.known_to(zookeeper)
         bookie = BookieFolder("bookie-1", tmp_path, zookeeper.address)
         await bookie.shell(apache, "metaformat", "-n", "-f")
-        store = ZooKeeperStore(zookeeper.place)
+        store = ZooKeeperStore(zookeeper.location)
         await store.start()
         try:
             layout, instance_id = await read_layout(store), await read_instance_id(store)

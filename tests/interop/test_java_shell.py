@@ -1,4 +1,4 @@
-"""`bookkeeper shell` reads what labkit wrote: a bookie's files, and a cluster's metadata.
+"""`bookkeeper shell` reads the files of a labkit bookie and the metadata of a labkit cluster.
 
 In BookKeeper: `bookie/BookieShell.java`, `tools/cli/commands/bookie/*.java`.
 """
@@ -36,7 +36,7 @@ SMALL = StorageConfig(
     log_size_limit=4096,
     page_size=PAGE_SIZE,
 )
-"""Entry logs that are full after a few entries, so that there is one with a ledgers map."""
+"""Entry logs fill up after a few entries, so that one of them gets a ledgers map."""
 
 RECORD = re.compile(r"Lid=(-?\d+), Eid=(-?\d+), ByteOffset=(\d+), EntrySize=(\d+)")
 ENTRY = re.compile(r"Lid=(\d+), Eid=(\d+), EntrySize=\d+")
@@ -46,7 +46,7 @@ LEDGER_SIZE = re.compile(r"Lid=(\d+), TotalSizeOfEntriesOfLedger=(\d+)")
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> BookieFolder:
-    """Two ledgers; 5 is fenced and has an explicit LAC.  One entry log is full, one is not."""
+    """Write two ledgers, fence one and give it an explicit LAC, and fill one entry log."""
     folder = BookieFolder("bookie-1", tmp_path_factory.mktemp("written"), "127.0.0.1:1")
     store = store_over(journal_disk(folder), ledger_disk(folder), SMALL)
     for ledger_id in LEDGERS:
@@ -68,7 +68,7 @@ def ledger_disk(folder: BookieFolder) -> RealDisk:
 
 
 def records(output: str) -> list[tuple[int, ...]]:
-    """Ledger id, entry id, offset and size of all that the shell lists."""
+    """Return the ledger id, entry id, offset and size of every record that the shell lists."""
     return [tuple(map(int, found)) for found in RECORD.findall(output)]
 
 
@@ -131,14 +131,14 @@ async def test_localconsistencycheck_passes(apache: Apache, written: BookieFolde
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def ledger_id(cluster: Cluster) -> int:
-    """A closed ledger on one labkit bookie, in a cluster of two."""
+    """Write a closed ledger to one labkit bookie in a cluster of two."""
     for number in (1, 2):
         await cluster.labkit_bookie(cluster.bookie(f"bookie-{number}"))
     client = cluster.labkit_client("bookie-1")
     writer = await client.create_ledger(1, 1, 1, password=PASSWORD)
     for payload in PAYLOADS:
         writer.add(payload)
-    await writer.confirmed()
+    await writer.all_confirmed()
     await writer.close()
     return writer.ledger_id
 
@@ -148,6 +148,7 @@ async def test_listbookies_lists_writable_bookies(cluster: Cluster, ledger_id: i
     assert re.findall(r"BookieID:(\S+?),", output) == ["bookie-1", "bookie-2"]
 
 
+@pytest.mark.promise("Apache's shell lists, prints and checks what labkit wrote")
 async def test_listledgers_and_ledgermetadata_decode_the_metadata(
     cluster: Cluster, ledger_id: int
 ) -> None:
@@ -162,6 +163,7 @@ async def test_listledgers_and_ledgermetadata_decode_the_metadata(
     assert expected in await shell(cluster.apache, "ledgermetadata", "-ledgerid", str(ledger_id))
 
 
+@pytest.mark.promise("The shell's verbs do the same as Apache's")
 async def test_both_shells_tell_the_same_of_ledgers_and_bookies(
     cluster: Cluster, ledger_id: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Apache BookKeeper's client in its default protocol, version 3, over labkit's bookies."""
+"""Apache BookKeeper's client works with labkit's bookies in its default protocol, version 3."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 BOOKIES = ("bookie-1", "bookie-2", "bookie-3")
 LONG_POLL_MS = 4000
-"""Less than Apache's client gives any request."""
+"""Shorter than the request timeout of Apache's client."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
@@ -66,7 +66,7 @@ async def test_java_recovers_what_labkit_wrote(java: JavaClient, labkit: BookKee
     writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
     for payload in PAYLOADS:
         writer.add(payload)
-    await writer.confirmed()
+    await writer.all_confirmed()
     assert await java.open(writer.ledger_id, recovery=True) == (LAST_ENTRY_ID, LENGTH)
     assert await java.read(writer.ledger_id, 0, LAST_ENTRY_ID) == PAYLOADS
 
@@ -100,7 +100,7 @@ async def test_java_tails_a_ledger_by_long_polls(cluster: Cluster, java: JavaCli
     await java.add(ledger_id, PAYLOADS[:1])
     for entry_id in range(5):
         poll = asyncio.create_task(reader.await_entry(ledger_id, entry_id, LONG_POLL_MS))
-        # An entry is known to be confirmed by the next one.
+        # A reader learns that an entry is confirmed when the next entry is added.
         await java.add(ledger_id, [PAYLOADS[entry_id + 1]])
         assert await poll == (entry_id, PAYLOADS[entry_id])
 
@@ -128,7 +128,7 @@ async def test_java_forces_what_it_wrote_with_deferred_sync(
 
 @pytest.mark.parametrize("protocol", ["v2", "v3"])
 async def test_javas_explicit_lac_announces_the_last_entry(cluster: Cluster, protocol: str) -> None:
-    """A client of version 2 opens a second connection for it."""
+    """A client that uses protocol version 2 opens a second connection for explicit LACs."""
     writer = await cluster.java_client(protocol, explicit_lac_interval_ms=20)
     reader = await cluster.java_client(protocol)
     ledger_id = await writer.create(3, 2, 2, "CRC32C")
@@ -146,7 +146,7 @@ async def test_java_learns_which_entries_a_bookie_has(java: JavaClient, labkit: 
     writer = await labkit.create_ledger(3, 2, 2, password=PASSWORD)
     for payload in PAYLOADS:
         writer.add(payload)
-    await writer.confirmed()
+    await writer.all_confirmed()
     for place, bookie in enumerate(BOOKIES):
         stored = await java.list_of_entries(writer.ledger_id, bookie, LAST_ENTRY_ID)
         mine = {place, (place - 1) % 3}

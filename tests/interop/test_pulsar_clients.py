@@ -1,4 +1,4 @@
-"""Pulsar's own clients for Java and Go find what docs/pulsar.md promises, as Python's does."""
+"""Pulsar's clients for Java and Go find that labkit's broker does what docs/pulsar.md promises."""
 
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 SECRET = b"a secret that is long enough for HS256"
 ELSEWHERE = {"strangers_are_refused", "friends_are_let_in"}
-"""These need a broker with other settings."""
-# The other clients repeat what the main one of today finds.
+"""These scenarios need a broker with other settings."""
+# The other clients repeat the scenarios of the newest Java client, so they run only in long tests.
 REPEATS = {name: () if name == "java" else pytest.mark.long for name in PROGRAMS}
 CLIENTS = [pytest.param(name, marks=REPEATS[name]) for name in PROGRAMS]
 CASES = [
@@ -33,7 +33,7 @@ Programs = Callable[[str], Awaitable[RunningProgram]]
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """Pulsar's keys for a broker with a self-made certificate."""
+    """Return the broker configuration for a self-signed certificate."""
     folder = tmp_path_factory.mktemp("tls")
     files = {"certificate": folder / "certificate.pem", "key": folder / "key.pem"}
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
@@ -45,14 +45,14 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def brokers(certificate: dict[str, object]) -> AsyncIterator[LocalCluster]:
-    """Three bookies and two brokers, which also serve TLS."""
+    """Start three bookies and two brokers, which also serve TLS."""
     async with LocalCluster(3, brokers=2, traced=False, broker_conf=certificate) as cluster:
         yield cluster
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def programs(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Programs]:
-    """Each is started when a test wants it; one that is missing is skipped with the reason."""
+    """Return a function that starts a program on demand, or skips the test if it cannot."""
     folder = tmp_path_factory.mktemp("programs")
     started: dict[str, RunningProgram | NotToBeHad] = {}
 
@@ -79,6 +79,9 @@ def place(brokers: LocalCluster) -> Place:
     return Place(brokers.service_url, brokers.web_url_of("broker-1"))
 
 
+@pytest.mark.promise(
+    "Pulsar's own Java and Go clients work: every kind of producer, consumer, schema and codec"
+)
 @pytest.mark.parametrize(("client", "scenario"), CASES)
 async def test_pulsars_own_client_finds_what_is_promised(
     programs: Programs, place: Place, client: str, scenario: str

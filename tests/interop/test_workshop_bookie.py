@@ -1,6 +1,4 @@
-"""The workshop's bookie: the official client writes to it and reads from it, and BookKeeper's own
-shell reads its files.
-"""
+"""The official client can use the workshop's bookie, and BookKeeper's shell can read its files."""
 
 import pytest
 

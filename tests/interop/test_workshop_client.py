@@ -1,5 +1,6 @@
-"""The workshop's client: BookKeeper's own shell reads and recovers its program's ledgers, and the
-program takes over those of the official client.
+"""BookKeeper's shell reads and recovers the ledgers of the workshop's client program.
+
+The program, in turn, takes over ledgers of the official client.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -35,7 +36,7 @@ async def bookies(cluster: Cluster) -> None:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def start(cluster: Cluster) -> AsyncIterator[Start]:
-    """Starts programs, which end with the test."""
+    """Return a function that starts programs, which are stopped at the end of the test."""
     programs: list[ProgramProcess] = []
 
     async def begin(name: str, *arguments: str) -> ProgramProcess:
@@ -68,13 +69,13 @@ async def test_the_official_shell_recovers_the_ledger_of_a_stopped_program_and_f
 ) -> None:
     writer = await start("w2", "write")
     await writer.give(LINES)
-    await writer.said_at_least(COUNT, "confirmed")
+    await writer.wait_for_lines(COUNT, "confirmed")
     await writer.stop()
     ledger_id = writer.numbers("ledger")[0]
     shell = cluster.bookie("shell").shell
     output = await shell(cluster.apache, "readledger", "-r", "-l", str(ledger_id))
     assert _entries(output) == [(ledger_id, entry_id) for entry_id in range(COUNT)]
-    writer.go_on()
+    writer.resume()
     await writer.give(b"too late\n")
     await writer.close_input()
     assert await writer.ended() == 1

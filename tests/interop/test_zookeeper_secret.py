@@ -1,4 +1,4 @@
-"""A Java process that belongs to a cluster of labkit's is let in by its ZooKeeper."""
+"""A labkit cluster's ZooKeeper accepts a Java process only if it knows the cluster's secret."""
 
 import os
 import re
@@ -15,18 +15,20 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 IN_FIPS_MODE = "Client will not use DIGEST-MD5 as SASL mechanism, because FIPS mode is enabled"
 LISTED = "Resolved as"
-"""What the shell of 4.18 says once for each bookie; its log keeps the id apart from the text."""
+"""The shell of version 4.18 prints this once per bookie; its log format separates the id from the
+text.
+"""
 REFUSED = "Session closed because client failed to authenticate"
 
 
 def documented_options(data: Path) -> str:
-    """What docs/security.md tells its reader to put into JAVA_TOOL_OPTIONS."""
+    """Return the options for JAVA_TOOL_OPTIONS that docs/security.md recommends."""
     [options] = re.findall(r'export JAVA_TOOL_OPTIONS="(.*)"', PAGE.read_text())
     return str(options).replace("$DATA", str(data))
 
 
 def bookkeeper(version: str) -> Apache:
-    """Apache's BookKeeper of another version than the other tests have."""
+    """Return Apache BookKeeper in another version than the one used by the other tests."""
     jars = fetch_jars("bookkeeper", POM, f"-Dbookkeeper.version={version}")
     return Apache(f"{jars}{os.sep}*")
 
@@ -36,7 +38,8 @@ async def test_a_java_process_gets_in_with_the_documented_options_and_not_withou
 ) -> None:
     async with LocalCluster(1, folder=tmp_path / "data", traced=False) as cluster:
         java = BookieFolder("java", tmp_path / "java", cluster.zookeeper)
-        refused = await java.shell(apache, "listbookies", "-rw")  # Its exit code is 0 all the same.
+        # The exit status is 0 nevertheless.
+        refused = await java.shell(apache, "listbookies", "-rw")
         assert REFUSED in refused
         assert "bookie-1" not in refused
         monkeypatch.setenv("JAVA_TOOL_OPTIONS", documented_options(tmp_path / "data"))

@@ -1,6 +1,6 @@
-"""`make mutants`: plant each mistake in a copy of the code and run the tests that should notice it.
+"""`make mutants`: plant each bug in a copy of the code and run the tests that should catch it.
 
-No part of the suite: it measures the suite.  It ends with status 1 when a mistake survives.
+This is not part of the test suite; it measures the suite. It exits with status 1 if a bug survives.
 """
 
 import argparse
@@ -43,8 +43,10 @@ def main() -> int:
 
 
 def tried(copy: Path, mistake: Mistake) -> str:
-    """`killed` by a test that fails with it, `survived`, or `no answer`: the tests did not end or
-    fail without it, too.
+    """Try a bug and return "killed", "survived" or "no answer".
+
+    It is killed if a test fails and survives if all tests pass. There is no answer if the tests do
+    not finish, or if they fail even without the bug.
     """
     if not passes(copy, mistake.tests):
         return "no answer"
@@ -59,12 +61,12 @@ def tried(copy: Path, mistake: Mistake) -> str:
 
 @cache
 def passes(copy: Path, tests: str) -> bool:
-    """Whether the tests pass with healthy code."""
+    """Return whether the tests pass without a planted bug."""
     return judged(copy, tests) is True
 
 
 def judged(copy: Path, tests: str) -> bool | None:
-    """Whether the tests pass; None where they come to no end or cannot be run."""
+    """Return whether the tests pass, or None if they do not finish or cannot be run."""
     try:
         run = subprocess.run(
             [sys.executable, "-m", "pytest", *ARGUMENTS, tests],

@@ -1,14 +1,14 @@
-"""Mistakes of meaning, each a small change of the protocol's code that some quick test notices.
+"""Handwritten bugs: small changes to the protocol's code, each of which a quick test catches.
 
-They are written by hand: what they change is a rule of the system, so each one says which rule its
-tests prove.  `old` stands exactly once in its file.
+Each bug breaks a rule of the system and names that rule, which its tests verify. `old` must occur
+exactly once in its file.
 """
 
 from typing import NamedTuple
 
 
 class Mistake(NamedTuple):
-    """A rule that is broken, where, by which change, and the test files that should notice."""
+    """A planted bug: the broken rule, the change to a file, and the tests that should fail."""
 
     rule: str
     file: str
@@ -63,7 +63,7 @@ MISTAKES = (
     Mistake(
         "a log goes when the later copies of its entries are synced",
         "labkit/system/storage/garbage.py",
-        "                sync_again(self.entry_logger.disk_of(other), log_name(other))",
+        "                sync_file(self.entry_logger.disk_of(other), log_name(other))",
         "                pass",
         "tests/system/storage/test_garbage.py",
     ),
@@ -105,8 +105,8 @@ MISTAKES = (
     Mistake(
         "a long poll's LastAddConfirmed needs a digest",
         "labkit/system/client/lac_reads.py",
-        "confirmed = await self._proven_by(ensemble[place])",
-        "confirmed = answer.last_add_confirmed",
+        "lac = await self._proven_by(ensemble[index])",
+        "lac = reply.last_add_confirmed",
         "tests/system/client/test_lac_reads.py",
     ),
     Mistake(
@@ -114,14 +114,14 @@ MISTAKES = (
         "labkit/system/client/batch_read.py",
         "                break\n            if recorder.listening",
         "                continue\n            if recorder.listening",
-        "tests/system/client/test_reads.py",
+        "tests/system/client/test_batch_read.py",
     ),
     Mistake(
         "recovery starts behind the last segment's beginning",
         "labkit/system/client/recovery.py",
-        "return max(last_add_confirmed, self.metadata.segments[-1].first_entry_id - 1)",
-        "return last_add_confirmed",
-        "tests/system/client/test_recovery_bounds.py",
+        "return max(reported_lac, self.metadata.segments[-1].first_entry_id - 1)",
+        "return reported_lac",
+        "tests/system/client/test_recovery.py",
     ),
     Mistake(
         "each read of a recovery fences",
@@ -133,22 +133,22 @@ MISTAKES = (
     Mistake(
         "recovery piggybacks what was confirmed before",
         "labkit/system/client/recovery.py",
-        "return self._confirmed_before",
+        "return self._lac_before_recovery",
         "return self.last_add_confirmed",
-        "tests/system/client/test_recovery_bounds.py",
+        "tests/system/client/test_recovery.py",
     ),
     Mistake(
         "the acknowledgement of a replaced bookie counts no more",
         "labkit/system/client/ensemble_change.py",
-        "        pending.acked &= ~(1 << place)\n",
+        "        pending.acked &= ~(1 << index)\n",
         "",
         "tests/system/client/test_ensemble_change.py",
     ),
     Mistake(
         "the bookie that failed is blamed, not the one that replaces it",
         "labkit/system/client/ensemble_change.py",
-        "self.failed[failed] = used.bookie",
-        "self.failed[failed] = self.ledger.ensemble[failed]",
+        "self.failed[other_index] = channel.bookie_id",
+        "self.failed[other_index] = self.writer.ensemble[other_index]",
         "tests/system/client/test_delayed_ensemble_change.py",
     ),
     Mistake(
@@ -156,14 +156,14 @@ MISTAKES = (
         "labkit/system/metadata/ledger_manager.py",
         "ledger_id), data, version)",
         "ledger_id), data, -1)",
-        "tests/system/metadata/test_ledger_manager_in_memory.py",
+        "tests/system/metadata/test_ledger_manager.py",
     ),
     Mistake(
         "a ledger of another client is not taken for its own",
         "labkit/system/metadata/ledger_manager.py",
         "if found.c_token and found.c_token == metadata.c_token:",
         "if found.c_token == metadata.c_token:",
-        "tests/system/metadata/test_ledger_manager_in_memory.py",
+        "tests/system/metadata/test_ledger_manager.py",
     ),
     Mistake(
         "answers wait for the records of the same group",

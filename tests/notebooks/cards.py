@@ -1,4 +1,4 @@
-"""The cards of a lesson's checks: open exercises, passed ones, and answers that are refused."""
+"""Reads the cards that a lesson's checks show: open or passed exercises, and rejected answers."""
 
 import re
 from collections.abc import Iterator
@@ -9,11 +9,13 @@ from nbformat import NotebookNode
 
 OPEN, PASSED, REFUSED = "○✔✘"
 _CARD = re.compile(r"[○✔✘](?= (\w+\.\w+|\w+, step \d): )")
-"""Of an exercise, "journal.padding", or of a step of the workshop, "bookie, step 1"."""
+"""The name is that of an exercise, such as "journal.padding", or of a workshop step, such as
+"bookie, step 1".
+"""
 
 
 def cards(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
-    """The tag of each cell that shows a card, and the card's sign."""
+    """Yield the tag of each cell that shows a card, and the symbol on the card."""
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         tag = next((t for t in tags if t in ("exercise", "refused")), "")
@@ -24,7 +26,10 @@ def cards(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
 
 
 def check_cards(path: Path, version: str) -> None:
-    """Exercises are open for the learner and passed in the solution; nothing else is red."""
+    """Assert that exercises are open in the learner's version and passed in the solution.
+
+    Only cells that are tagged "refused" may reject an answer.
+    """
     found = list(cards(nbformat.read(path, as_version=4)))
     expected = {"exercise": OPEN if version == "learner" else PASSED, "refused": REFUSED}
     assert [sign for _, sign in found] == [expected.get(tag, PASSED) for tag, _ in found]

@@ -1,4 +1,4 @@
-"""Runs notebooks as a teacher does: with papermill and other parameters, and with nbval."""
+"""Runs notebooks with papermill, using other parameters, and with nbval, as a teacher would."""
 
 import os
 import subprocess
@@ -15,14 +15,14 @@ CELL_TIMEOUT_S = 240
 
 
 def run_with(name: str, out: Path, **parameters: object) -> str:
-    """Execute a notebook with these parameters, in the folder of `out`; returns everything that it
+    """Execute a notebook with these parameters in the folder of `out`; return everything that it
     printed or showed.
 
-    Fails for a parameter that the notebook does not have, which papermill only warns about.
+    Fail if the notebook lacks one of the parameters, because papermill only warns about that.
     """
     source = NOTEBOOKS / name
     known = papermill.inspect_notebook(str(source))
-    assert set(parameters) <= set(known), f"{name} has the parameters {', '.join(known)}"
+    assert set(parameters) <= set(known), f"the parameters of {name} are {', '.join(known)}"
     papermill.execute_notebook(
         str(source),
         str(out),
@@ -39,8 +39,11 @@ def run_with(name: str, out: Path, **parameters: object) -> str:
 
 
 def check_with_nbval(name: str, folder: Path, **environment: str) -> None:
-    """Execute a copy of the committed notebook in that folder, as a lesson may make files, and
-    compare the outputs that are marked for it; `environment` is added to this process's.
+    """Execute a copy of the committed notebook, and compare the outputs that are marked for
+    comparison.
+
+    The copy is in `folder`, because a lesson may create files. `environment` adds variables to
+    those of this process.
     """
     copy = folder / Path(name).name
     copyfile(NOTEBOOKS / name, copy)

@@ -1,4 +1,4 @@
-"""Every lesson runs with its own and with other parameters, and its checks stand as announced."""
+"""Tests that lessons run with default and other parameters and give the expected check results."""
 
 from pathlib import Path
 
@@ -106,6 +106,7 @@ def test_every_lesson_has_three_sets_of_parameters() -> None:
     assert {name: len(PARAMETERS.get(name, [])) for name in LESSONS} == dict.fromkeys(LESSONS, 3)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("version", repeated(VERSIONS))
 @pytest.mark.parametrize("name", LESSONS)
 def test_what_a_lesson_shows_it_shows_again(name: str, version: str, tmp_path: Path) -> None:
@@ -121,6 +122,7 @@ WITH_OTHER_PARAMETERS = [
 ]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("number", repeated(range(3)))
 @pytest.mark.parametrize("name", WITH_OTHER_PARAMETERS)
 def test_a_lesson_stands_as_announced_with_other_parameters(

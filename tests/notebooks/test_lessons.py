@@ -1,4 +1,4 @@
-"""The committed lessons are what their sources say, and their checks stand as announced."""
+"""Tests that the committed notebooks match their sources and show the expected check results."""
 
 import nbformat
 import pytest
@@ -22,8 +22,8 @@ def test_the_committed_notebook_is_the_source_and_stands_as_announced(
 
 
 NOT_COMPARED = {"00-tour.ipynb": 6, "11-topics.ipynb": 1, "12-messageid-streams.ipynb": 9}
-"""How many cells show what differs in each run: real times, names and offsets of real journals,
-Spark's plans.
+"""The number of cells whose output differs in each run, such as real times, names and offsets of
+real journals, and Spark's plans.
 """
 
 

@@ -1,4 +1,4 @@
-"""Lessons on live parts at a person's speed: a long pause before each cell that touches them."""
+"""Tests lessons at a reader's pace: a long pause before each cell that uses live components."""
 
 import asyncio
 import faulthandler
@@ -24,8 +24,8 @@ pytestmark = [
 ]
 
 PAUSE_S = 65.0
-"""Longer than sessions and flush intervals, and than the 60 s after which a broker or a client
-takes a silent connection for dead.
+"""Longer than the session timeout, the flush interval, and the 60 s after which a broker or a
+client closes a silent connection.
 """
 CELL_TIMEOUT_S = 300
 LESSON_TIMEOUT_S = 3600
@@ -36,12 +36,12 @@ TOUCHES = {
     "solutions/12-messageid-streams.ipynb": r"await record|message_id_picture|stream_report",
     "solutions/13-streaming.ipynb": r"await |spark\.",
 }
-"""Of each lesson, what a cell has in it that asks live parts."""
+"""For each lesson, a pattern that matches the cells which use live components."""
 PARAMETERS = {"solutions/12-messageid-streams.ipynb": {"source": "live", "message_count": 6_000}}
 
 
 async def run_slowly(name: str) -> NotebookNode:
-    """Execute the notebook, with a pause before each cell that touches live parts."""
+    """Execute the notebook, with a pause before each cell that uses live components."""
     notebook = load_notebook_node(str(NOTEBOOKS / name))
     if name in PARAMETERS:
         notebook = parameterize_notebook(notebook, PARAMETERS[name])
@@ -65,7 +65,7 @@ async def run_slowly(name: str) -> NotebookNode:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def runs() -> AsyncIterator[dict[str, "asyncio.Task[NotebookNode]"]]:
-    """All lessons at once, as they mostly sleep."""
+    """Run all lessons at the same time, because they spend most of their time sleeping."""
     tasks = {name: asyncio.create_task(run_slowly(name)) for name in TOUCHES}
     yield tasks
     for task in tasks.values():
@@ -74,7 +74,7 @@ async def runs() -> AsyncIterator[dict[str, "asyncio.Task[NotebookNode]"]]:
 
 
 def printed(notebook: NotebookNode) -> dict[str, str]:
-    """What the cells print whose outputs are compared, by the cells' ids."""
+    """Return the printed output of each cell whose output is compared, by cell id."""
     return {
         cell.id: "".join(o.text for o in cell.outputs if o.get("name") == "stdout")
         for cell in notebook.cells
@@ -86,7 +86,7 @@ def printed(notebook: NotebookNode) -> dict[str, str]:
 async def test_a_lesson_says_the_same_to_a_reader_who_takes_a_minute_for_each_cell(
     name: str, runs: dict[str, "asyncio.Task[NotebookNode]"]
 ) -> None:
-    faulthandler.cancel_dump_traceback_later()  # The suite's limit for a test is ten minutes.
+    faulthandler.cancel_dump_traceback_later()  # The test suite limits each test to ten minutes.
     async with asyncio.timeout(LESSON_TIMEOUT_S):
         said = printed(await asyncio.shield(runs[name]))
     if name not in PARAMETERS:

@@ -1,4 +1,4 @@
-"""docs/rules.md is true: each rule of the source documents has a cell that a learner can change."""
+"""Tests docs/rules.md: each rule of the source documents has a cell that a learner can change."""
 
 import re
 from functools import cache
@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 ROW = re.compile(r"(?m)^\| (\w+) \| .+ \| \[(\d\d)\]\((\S+)\) \| `(.+)` \|$")
 ROWS = ROW.findall((DOCS / "rules.md").read_text(encoding="utf-8"))
 RULES = {"M": 8, "S": 15, "D": 6, "R": 8, "A": 10, "U": 2}
-"""How many rules the source documents have, by kind."""
+"""The number of rules of each kind in the source documents."""
 TO_DO = ("predict(", "check(", "yours to change")
 
 

@@ -1,4 +1,4 @@
-"""The tour runs from top to bottom, with other parameters too, and says what it said."""
+"""Tests that the tour runs with any parameters and reproduces its committed output."""
 
 from pathlib import Path
 
@@ -21,5 +21,6 @@ def test_tour_runs_with_other_sizes(tmp_path: Path, sizes: tuple[int, int]) -> N
     assert f"Cluster: {bookies} bookies, ledger 0 with entries up to 7" in shown
 
 
+@pytest.mark.core
 def test_committed_tour_says_what_it_says_when_run_again(tmp_path: Path) -> None:
     check_with_nbval("00-tour.ipynb", tmp_path)

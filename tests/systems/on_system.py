@@ -1,4 +1,4 @@
-"""Runs Python as another operating system shows itself; see the `sitecustomize.py` of each."""
+"""Run Python as if on another operating system; see the `sitecustomize.py` of each system."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ ROOT = HERE.parents[1]
 
 
 def python_on(system: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run Python with these arguments to its end."""
+    """Run Python with these arguments and wait until it exits."""
     path = os.pathsep.join((str(HERE / system), str(ROOT)))
     return subprocess.run(
         [sys.executable, *arguments],

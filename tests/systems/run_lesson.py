@@ -1,4 +1,4 @@
-"""A program: runs a lesson's solution cell by cell and prints a line for each card.
+"""Run the solutions of a lesson cell by cell and print a line for each result card.
 
 python run_lesson.py 05
 """

@@ -1,7 +1,7 @@
-"""Takes names out of modules for all that is imported from now on.
+"""Remove names from modules, so that code imported afterwards does not find them.
 
-What was imported before keeps the whole module: the standard library and other packages know each
-system by themselves, so they are loaded first, and labkit afterwards.
+Modules that were imported earlier keep the names. The standard library and other packages handle
+each system themselves, so they are loaded before the names are removed, and labkit is loaded after.
 """
 
 import importlib
@@ -11,14 +11,14 @@ from types import ModuleType
 
 
 def load(names: str) -> None:
-    """Import these modules, as far as they are there."""
+    """Import these modules, skipping those that are missing."""
     for name in names.split():
         with suppress(ImportError):
             importlib.import_module(name)
 
 
 def take_away(module: ModuleType, names: str) -> ModuleType:
-    """A module in place of this one, without these names."""
+    """Replace the module with a copy that lacks these names, and return the copy."""
     left = ModuleType(module.__name__, module.__doc__)
     gone = set(names.split())
     left.__dict__.update({name: v for name, v in module.__dict__.items() if name not in gone})

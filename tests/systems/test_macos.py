@@ -1,4 +1,4 @@
-"""macOS lacks what Linux alone has: a bookie runs there, and its syncs reach the drive."""
+"""Bookies work on macOS without Linux features, and their syncs reach the drive."""
 
 import subprocess
 import sys
@@ -74,7 +74,8 @@ def test_a_sync_of_a_file_or_a_folder_reaches_the_drive(tmp_path: Path) -> None:
     called = tmp_path / "called"
     run = python_on("macos", "-c", SYNCS, str(tmp_path), FULL_SYNCS=str(called))
     assert run.returncode == 0, run.stderr
-    made = [str(tmp_path), str(tmp_path / "disk")]  # A folder is durable in its parent.
+    # A new directory is durable only after its parent has been synced.
+    made = [str(tmp_path), str(tmp_path / "disk")]
     synced = [str(tmp_path / "disk/current/a"), str(tmp_path / "disk/current")]
     assert called.read_text(encoding="utf-8").splitlines() == made + synced
 

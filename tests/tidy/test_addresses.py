@@ -1,4 +1,4 @@
-"""The address where labkit is published stands in pyproject.toml and in one block of README.md."""
+"""Tests that the published address is written only to pyproject.toml and a block of README.md."""
 
 import shutil
 from pathlib import Path
@@ -43,5 +43,5 @@ def test_an_address_is_written_into_the_project_and_into_one_block_of_the_readme
 
 @pytest.mark.parametrize("wrong", ["", "labkit", "https://github.com/owner", "owner/name"])
 def test_what_is_not_an_address_of_a_repository_is_refused(wrong: str) -> None:
-    with pytest.raises(ValueError, match="not an address"):
+    with pytest.raises(ValueError, match="expected a URL such as"):
         change(wrong)

@@ -1,5 +1,7 @@
-"""The suite passes wherever the project lies: in a folder named as its package, which is what
-`git clone` makes, below a path with a space in it, and without pytest's cache.
+"""Tests that the test suite passes wherever the project is located.
+
+The clone's folder has the same name as the package, its path contains a space, and pytest has no
+cache yet.
 """
 
 import os
@@ -15,7 +17,7 @@ from tests.tidy.test_style import ROOT, committed
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A copy of the project as a clone lies: in a folder named labkit."""
+    """Copy the project into a folder named labkit, as `git clone` would."""
     folder = tmp_path / "a clone" / "labkit"
     for file in committed():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)

@@ -1,23 +1,26 @@
-"""The documents' Markdown says what its author meant."""
+"""Tests the Markdown documents: code blocks, links, and names of modules and functions."""
 
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 
 import nbformat
+import pytest
 
+from labkit.cli.main import main
 from tests.tidy.test_style import ROOT, committed
 
 CODE = re.compile(r" {4,}\S")
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
-"""The path of a link that leads to a file of the project."""
+"""Captures the path of a link to a file of the project."""
 SITE = Path("tools/site")
-"""Its pages link to each other as they lie in the site."""
+"""The links between its pages are relative to the generated site."""
 
 
 def indented_blocks(text: str) -> Iterator[list[str]]:
-    """The code blocks without a fence: indented lines behind an empty one."""
+    """Yield the code blocks that have no fence: indented lines after an empty line."""
     parts = text.split("```")[::2]
     for part in parts:
         before = ""
@@ -68,8 +71,50 @@ def test_the_architecture_names_modules_classes_and_functions_that_exist() -> No
 
 
 def text_of(path: Path) -> str:
-    """What a person reads in the file as Markdown."""
+    """Return the Markdown text in the file that people read."""
     if path.suffix == ".md":
         return path.read_text(encoding="utf-8")
     cells = nbformat.read(path, as_version=4).cells
     return "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+DOCUMENTS = sorted(
+    path for path in committed() if path.suffix == ".md" and not path.is_relative_to(SITE)
+)
+
+
+def code_of(text: str) -> str:
+    """The code spans and blocks of a document, each on a line of its own."""
+    blocks = re.findall(r"```\w*\n(.*?)```", text, re.S)
+    spans = re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.S))
+    return "\n".join(["\n".join(blocks), *(" ".join(span.split()) for span in spans)])
+
+
+CODE_OF_ALL = "\n".join(code_of((ROOT / path).read_text(encoding="utf-8")) for path in DOCUMENTS)
+
+
+def test_each_command_of_labkit_in_a_document_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    verbs = set(re.findall(r"(?m)^(?:\$ |.*bin[/\\])?labkit ([a-z]\w*)", CODE_OF_ALL))
+    shell = re.findall(r"labkit shell(?: --\w+ [\w./:]+)* ([a-z]\w+)", CODE_OF_ALL)
+    tables = (ROOT / "docs/operators.md").read_text(encoding="utf-8").split("## ")[2]
+    named = re.findall(r"(?m)^\| (`[a-z].*?) \|", tables)
+    shell += [verb for cell in named for verb in re.findall(r"`([a-z]\w+)", cell)]
+    assert len(verbs) >= 10
+    assert len(set(shell)) > 20
+    for words in (*((verb,) for verb in sorted(verbs)), *(("shell", each) for each in set(shell))):
+        with pytest.raises(SystemExit) as ended:
+            main([*words, "--help"])
+        assert (words, ended.value.code) == (words, 0), capsys.readouterr().err
+
+
+def test_each_target_of_make_in_a_document_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"(?m)^make (?:[A-Z]+=\S+ )?([a-z-]+)", CODE_OF_ALL))
+    assert len(targets) > 10
+    assert targets <= set(re.findall(r"(?m)^([a-z-]+):", makefile))
+
+
+def test_each_module_that_a_document_runs_exists() -> None:
+    modules = set(re.findall(r"python3? -m ((?:labkit|tests|tools|benchmarks)[\w.]*)", CODE_OF_ALL))
+    assert len(modules) > 5
+    assert [name for name in modules if not find_spec(name)] == []

@@ -1,4 +1,4 @@
-"""pip, conda and Binder install the same: all three follow pyproject.toml."""
+"""Tests that pip, conda and Binder install the same packages, as declared in pyproject.toml."""
 
 import os
 import re
@@ -18,13 +18,13 @@ PYTHON = SpecifierSet(PROJECT["requires-python"])
 
 
 def requirements() -> list[Requirement]:
-    """Everything that pyproject.toml asks for, extras included."""
+    """Return all dependencies in pyproject.toml, including those of the extras."""
     extras = PROJECT["optional-dependencies"].values()
     return [Requirement(line) for line in sum(extras, PROJECT["dependencies"])]
 
 
 def pins() -> dict[str, str]:
-    """The version that constraints.txt names for this Python, by package."""
+    """Return the version of each package that constraints.txt pins for this Python."""
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pinned = [Requirement(line) for line in lines if not line.lstrip().startswith("#")]
     return {
@@ -36,7 +36,7 @@ def pins() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def dockerfile() -> str:
-    """What Binder would build, without building it: no container engine is needed."""
+    """Return the Dockerfile that Binder would build; this needs no container engine."""
     run = subprocess.run(
         [sys.executable, "-m", "repo2docker", "--no-build", "--debug", "."],
         cwd=ROOT,
@@ -83,11 +83,12 @@ def test_binder_installs_what_pyproject_says() -> None:
 @pytest.mark.slow
 def test_binder_uses_the_python_of_runtime_txt(dockerfile: str) -> None:
     runtime = (ROOT / "binder/runtime.txt").read_text().strip()
-    # repo2docker's locked conda environments are named after the Python they hold; in the
-    # Dockerfile the name's dots and dashes are written as hexadecimal codes
+    # The names of repo2docker's locked conda environments contain the Python version; the
+    # Dockerfile encodes dots and dashes in them as hexadecimal numbers.
     assert f"environment-2epy-2d{runtime.removeprefix('python-').replace('.', '-2e')}" in dockerfile
 
 
+@pytest.mark.slow
 def test_binder_installs_labkit_after_its_source_is_there(dockerfile: str) -> None:
     copy = dockerfile.index("COPY --chown=0:0 src/ ${REPO_DIR}/")
     install = dockerfile.index('pip install --no-cache-dir -r "binder/requirements.txt"')

@@ -1,4 +1,4 @@
-"""`import labkit` offers what a notebook needs, and the page about it describes all of it."""
+"""Tests that `import labkit` provides all that a notebook needs, and that its API is documented."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""`make check` holds JavaScript to rules as it does Python, with what a machine has installed."""
+"""Tests that `make check` also checks JavaScript, using only tools installed on the machine."""
 
 import os
 import shutil
@@ -18,11 +18,11 @@ MISTAKES = {
     "check": 'export const size = "word".lenght;\n',
     "check ": "export const twice = (number) => 2 * number;\n",
 }
-"""The last two differ in the rule: a name that is not there, a parameter without a type."""
+"""The last two break different rules: an undefined name, and a parameter without a type."""
 
 
 def deno(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """Run it there under the project's rules.  What it would fetch it does not find."""
+    """Run deno in the folder with the project's rules and without access to the network."""
     if not DENO.exists():
         assert not os.environ.get("CI"), "CI must check JavaScript: deno is not installed"
         pytest.skip("deno has no wheel for this machine")
@@ -43,7 +43,7 @@ def deno(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
 
 
 def project(folder: Path, source: str) -> Path:
-    """A project with the rules of this one, and that module."""
+    """Create a project with this project's rules and one JavaScript module; return its folder."""
     shutil.copy(ROOT / "deno.json", folder)
     module = folder / "labkit" / "views" / "widgets" / "browser" / "module.js"
     module.parent.mkdir(parents=True)

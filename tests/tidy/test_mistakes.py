@@ -1,4 +1,4 @@
-"""The mistakes of `make mutants` can be planted in the code as it is."""
+"""Tests that every mistake of `make mutants` can be planted in the current code."""
 
 from pathlib import Path
 

@@ -1,6 +1,7 @@
-"""Code that starts a process with other variables gives them to that process alone.
+"""Tests that code passes extra environment variables only to the process that needs them.
 
-A variable set in the own process would reach all that a notebook or a test starts later.
+A variable that is set in this process would affect everything that a notebook or a test starts
+later.
 """
 
 import ast
@@ -21,7 +22,7 @@ _CHANGES = {
 
 
 def changes(code: str) -> list[int]:
-    """The lines that change the environment or the folder of the own process."""
+    """Return the lines that change the environment or the working directory of this process."""
     found = []
     for node in ast.walk(ast.parse(code)):
         match node:
@@ -35,7 +36,7 @@ def changes(code: str) -> list[int]:
 
 
 def is_environment(value: ast.expr) -> bool:
-    """`os.environ`, by either of its names."""
+    """Return whether the expression is `os.environ` or `environ`."""
     return ast.unparse(value) in {"os.environ", "environ"}
 
 
@@ -62,6 +63,7 @@ def test_code_that_reads_the_environment_passes(code: str) -> None:
     assert changes(code) == []
 
 
+@pytest.mark.slow
 def test_only_the_start_of_a_jvm_changes_the_environment() -> None:
     found = {str(source) for source in sources() if changes((ROOT / source).read_text())}
     assert found == set(_FOR_A_JVM)

@@ -1,4 +1,4 @@
-"""What labkit imports is declared, and its files are read alike on every system."""
+"""Tests that all imported packages are declared, and that text files are read with an encoding."""
 
 import ast
 import sys
@@ -20,7 +20,7 @@ SITE = PROJECT["optional-dependencies"]["site"]
 
 
 def named(line: str) -> Iterator[str]:
-    """What a line of dependencies names: a package, and what it needs for the extras there."""
+    """Yield the package in a dependency line, and the packages that its extras require."""
     requirement = Requirement(line)
     yield requirement.name
     if requirement.extras:
@@ -32,7 +32,7 @@ def named(line: str) -> Iterator[str]:
 
 
 def imported(file: Path) -> Iterator[str]:
-    """The packages of others that a file imports, wherever in it."""
+    """Yield the top-level packages that a file imports, including imports inside functions."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -43,6 +43,7 @@ def imported(file: Path) -> Iterator[str]:
         yield from (name.partition(".")[0] for name in names)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("folder", "declared"),
     [
@@ -68,7 +69,7 @@ def test_every_import_is_declared(folder: str, declared: list[str]) -> None:
 
 
 def calls(file: Path) -> Iterator[ast.Call]:
-    """Calls that read or write text."""
+    """Yield the calls that read or write text."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call):
             continue
@@ -85,7 +86,7 @@ def test_text_files_name_their_encoding_as_windows_has_another_default() -> None
     silent = [
         f"{file.relative_to(ROOT)}:{call.lineno}"
         for file in sorted((ROOT / "labkit").rglob("*.py"))
-        if file.parent.name != "source"  # Lessons read what they have written.
+        if file.parent.name != "source"  # Lessons read only their own files.
         for call in calls(file)
         if "encoding" not in {keyword.arg for keyword in call.keywords}
     ]

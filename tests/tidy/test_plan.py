@@ -1,4 +1,4 @@
-"""How the suite runs: what stays together, what is refused, and how a run ends in time."""
+"""Tests how pytest distributes tests to workers, enforces markers and time limits, and retries."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ def test_java_is_not_started_without_its_marker() -> None:
 def test_a_run_whose_time_is_over_skips_the_rest_and_ends_well() -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:nbval"]
     ended = subprocess.run(
-        [*command, "--end-within=599", "tests/tidy/test_proofs.py"],
+        [*command, "--end-within=599", "tests/tidy/test_terms.py"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -106,3 +106,48 @@ def test_a_worker_that_crashes_fails_the_test_that_it_ran_and_loses_no_other(
     )
     assert "1 failed, 10 passed" in ended.stdout
     assert "crashed while running 'test_crash.py::test_crash'" in ended.stdout
+
+
+@pytest.mark.slow
+def test_more_workers_than_work_run_each_test_once(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.plan import pytest_xdist_make_scheduler\n")
+    for number in range(5):
+        (tmp_path / f"test_{number}.py").write_text("def test_it(): pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "4", "-p", "no:nbval"]
+    ended = subprocess.run(
+        [*command, "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "5 passed" in ended.stdout, ended.stdout
+
+
+@pytest.mark.slow
+def test_of_a_sampled_table_one_row_is_chosen_and_the_others_are_further(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntimeout = 600\n")
+    (tmp_path / "conftest.py").write_text("from tests.plan import pytest_collection_modifyitems\n")
+    (tmp_path / "test_table.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.sampled\n"
+        "@pytest.mark.parametrize('row', 'abc')\n"
+        "def test_row(row): pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:nbval"]
+    chosen = {
+        expression: subprocess.run(
+            [*command, "--collect-only", "-m", expression, str(tmp_path)],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+        for expression in ("further", "not further")
+    }
+    assert "test_row[a]" in chosen["not further"]
+    assert "1/3 tests collected" in chosen["not further"]
+    assert "2/3 tests collected" in chosen["further"]

@@ -1,7 +1,7 @@
-"""Seams are public: no code touches a name with one underscore of another module's class.
+"""Tests that no code uses a private name of a class in another module.
 
-Planted mistakes and lessons bend the real code by overriding its methods; what may be overridden
-has a name without underscore, so that a reader sees it.
+Planted mistakes and lessons change the real code by overriding its methods. The methods that they
+override have no leading underscore, so that a reader can see where this may happen.
 """
 
 import ast
@@ -11,15 +11,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
-_OF_NAMEDTUPLE = {"_asdict", "_fields", "_make", "_replace"}
+_OF_NAMEDTUPLE = {"_asdict", "_field_defaults", "_fields", "_make", "_replace"}
 _OF_ASYNCIO = {
     name
     for kind in (asyncio.Handle, asyncio.TimerHandle, asyncio.Future, asyncio.Task)
     for name in dir(kind)
 }
-"""The simulated event loop stands in for asyncio's, which has no public names for its parts."""
+"""The simulated event loop replaces asyncio's, whose internal attributes have no public names."""
 
 _OF_LIBRARIES = {
     "_handle_custom_msg": "ipywidgets: what a message from the browser calls",
@@ -27,7 +29,7 @@ _OF_LIBRARIES = {
     "_socket": "kazoo: as above",
     "_jvm": "pyspark: which versions run in the JVM",
 }
-"""Private names of libraries that tests need, as there is no public way; and why."""
+"""Private names of libraries without a public alternative, and why the tests need them."""
 
 _OURS = ("self", "cls")
 _FOLDERS = ("labkit", "tests", "benchmarks")
@@ -36,8 +38,8 @@ ClassId = tuple[str, str]
 
 @dataclass
 class ClassSource:
-    """What a class says of itself: its bases as written, the private names that it defines, and
-    those that it uses on `self`.
+    """The base classes of a class as expressions, the private names that it defines, and the
+    private names that it uses on `self`.
     """
 
     bases: list[ast.expr]
@@ -47,7 +49,7 @@ class ClassSource:
 
 @dataclass
 class ModuleSource:
-    """A module's classes, and where its imported names come from: a module, or one's name."""
+    """The classes of a module, and the module and name from which each imported name comes."""
 
     tree: ast.Module
     classes: dict[str, ClassSource] = field(default_factory=dict)
@@ -55,7 +57,10 @@ class ModuleSource:
 
 
 def is_private(name: str) -> bool:
-    """One underscore in front; `_name_` is a hook of a library, and `__name` is mangled."""
+    """Return whether the name has a single leading underscore.
+
+    Names such as `_name_` are hooks of a library, and `__name` is mangled.
+    """
     return name.startswith("_") and not name.startswith("__") and not name.endswith("_")
 
 
@@ -101,7 +106,7 @@ def is_on_self(part: ast.Attribute) -> bool:
 
 
 def resolve(modules: Mapping[str, ModuleSource], where: str, base: ast.expr) -> ClassId | None:
-    """The class of the project that this expression names, if it is one."""
+    """Return the project's class to which this expression refers, or None."""
     module = modules[where]
     match base:
         case ast.Subscript(value=value):
@@ -116,7 +121,7 @@ def resolve(modules: Mapping[str, ModuleSource], where: str, base: ast.expr) -> 
 
 
 def private_of_foreign_bases(modules: Mapping[str, ModuleSource], at: ClassId) -> dict[str, str]:
-    """Private names that other modules' classes give to this one, each with its class."""
+    """Return the private names that the class inherits from other modules, each with its class."""
     found: dict[str, str] = {}
     pending, seen = [at], {at}
     while pending:
@@ -136,7 +141,7 @@ def private_of_foreign_bases(modules: Mapping[str, ModuleSource], at: ClassId) -
 
 
 def bent(modules: Mapping[str, ModuleSource]) -> Iterator[str]:
-    """Classes that override, or use on `self`, a private name of another module's class."""
+    """Yield classes that override or use a private name of a class in another module."""
     for where, module in modules.items():
         for name, source in module.classes.items():
             inherited = private_of_foreign_bases(modules, (where, name))
@@ -145,7 +150,7 @@ def bent(modules: Mapping[str, ModuleSource]) -> Iterator[str]:
 
 
 def reached_into(modules: Mapping[str, ModuleSource]) -> Iterator[str]:
-    """Places that import a private name, or take one from an object of another module's class."""
+    """Yield places that import a private name, or use one on an object from another module."""
     for where, module in modules.items():
         own = {name for source in module.classes.values() for name in source.defined}
         own |= _OF_NAMEDTUPLE | _OF_ASYNCIO
@@ -161,7 +166,7 @@ def reached_into(modules: Mapping[str, ModuleSource]) -> Iterator[str]:
 
 
 def is_library(module: ModuleSource, value: ast.expr) -> bool:
-    """Whether this is a module from outside the project."""
+    """Return whether the expression refers to a module outside the project."""
     while isinstance(value, ast.Attribute):
         value = value.value
     if not isinstance(value, ast.Name) or value.id not in module.imported:
@@ -172,7 +177,7 @@ def is_library(module: ModuleSource, value: ast.expr) -> bool:
 
 @cache
 def modules_of(folder: str) -> dict[str, ModuleSource]:
-    """All modules of a folder but what protoc wrote and the notebooks' texts."""
+    """Return all modules in a folder, except generated ones and the sources of notebooks."""
     found = {}
     for file in sorted((ROOT / folder).rglob("*.py")):
         parts = file.relative_to(ROOT).with_suffix("").parts
@@ -182,16 +187,19 @@ def modules_of(folder: str) -> dict[str, ModuleSource]:
     return found
 
 
+@pytest.mark.slow
 def test_no_class_overrides_or_uses_a_private_name_of_another_modules_class() -> None:
     assert list(bent(modules_of("labkit") | modules_of("tests"))) == []
 
 
+@pytest.mark.slow
 def test_no_object_is_asked_for_a_private_name_of_another_modules_class() -> None:
     assert list(reached_into(modules_of("labkit"))) == []
 
 
+@pytest.mark.slow
 def test_tests_and_benchmarks_use_public_names_alone() -> None:
-    """A test that reaches inside breaks when the inside changes, and no promise did."""
+    """A test that uses private names fails after a refactoring although no promise is broken."""
     found = [
         place
         for place in reached_into(modules_of("tests") | modules_of("benchmarks"))

@@ -1,4 +1,4 @@
-"""House rules that a machine can read: imports, sizes, what may not be committed."""
+"""Tests the project's style rules: imports, sizes, and contents that must not be committed."""
 
 import ast
 import json
@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LESSONS = Path("labkit/course/lessons/source")
+LESSONS = Path("notebooks/source")
 
-# Each of these belongs to somebody's machine or network, not to the project.
+# Each of these patterns matches details of a particular machine or network.
 PRIVATE = re.compile(
     rb"(?<![\w.~)}-])/(?:root|work|home|Users|tmp)/"
     rb"|\bpypi\.org|pythonhosted\.org|repo1?\.maven|registry\.npmjs|\bcrates\.io|proxy\.golang"
@@ -23,8 +23,9 @@ PRIVATE = re.compile(
 
 @cache
 def committed() -> tuple[Path, ...]:
-    """The files that git keeps or would keep, in a fixed order, as paths from the root: a rule must
-    not depend on the folder that the project lies in.
+    """Return the project's files (tracked, or untracked and not ignored), sorted by relative path.
+
+    The paths are relative, so that no rule depends on the folder in which the project is located.
     """
     if not (ROOT / ".git").exists():
         pytest.skip("this is not a git clone, so nothing says which files are the project's")
@@ -40,12 +41,12 @@ def committed() -> tuple[Path, ...]:
 
 
 def names(files: list[Path]) -> list[str]:
-    """Paths as text, for a short and stable message."""
+    """Return the paths as text, so that messages are short and stable."""
     return [str(file) for file in files]
 
 
 def sources() -> list[Path]:
-    """Python that people write: no generated modules, and no notebooks' sources."""
+    """Return the Python files written by hand: no generated modules, no sources of notebooks."""
     python = [f for f in committed() if f.suffix == ".py" and not f.stem.endswith("_pb2")]
     return [f for f in python if f.parent != LESSONS]
 
@@ -74,7 +75,7 @@ def test_a_path_of_a_machine_is_recognised(folder: str) -> None:
 @pytest.mark.parametrize("file", ["ARCHITECTURE.md", "labkit/__init__.py"])
 def test_the_map_names_exactly_the_packages_that_exist(file: str) -> None:
     text = (ROOT / file).read_text()
-    # A package stands in the map as an indented `name/`, elsewhere as `labkit/name/`
+    # The map shows a package as an indented `name/`; other sentences write `labkit/name/`.
     found = re.findall(r"(?m)^[ \t]+([a-z]\w*)/(?=\s|$)|\blabkit/([a-z]\w*)/", text)
     mapped = {indented or inline for indented, inline in found}
     existing = {f.parent.name for f in committed() if f.match("labkit/*/__init__.py")}
@@ -88,7 +89,7 @@ def test_notebooks_store_no_widget_state() -> None:
 
 
 def essays() -> list[Path]:
-    """The `__init__.py` of each package whose modules people write."""
+    """Return the `__init__.py` of each package whose modules are written by hand."""
     inits = sorted((ROOT / "labkit").rglob("__init__.py"))
     return [init for init in inits if init.parent.name not in ("proto", "widgets")]
 

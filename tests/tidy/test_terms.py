@@ -1,4 +1,4 @@
-"""BookKeeper's words: a ledger's metadata has segments; a repair works on fragments."""
+"""Tests the use of BookKeeper's terms: metadata has segments, and repairs work on fragments."""
 
 import re
 from pathlib import Path
@@ -8,13 +8,13 @@ ROOT = Path(__file__).parents[2]
 WITHOUT_REPAIRS = (
     *("system/model", "system/metadata", "system/client", "system/storage", "system/bookie"),
     *("system/trace", "system/topic", "system/broker", "views/spark"),
-    "course",  # but what is on repair
+    "course",  # except the modules about repair
 )
-"""Packages that know ensembles by the metadata alone."""
+"""Packages that see ensembles only in the metadata."""
 _OTHER_LESSONS = re.compile(r"repair|09_re_replication|^slides|^blocked_answers")
-"""Those on repair; a slide's fragment is another thing, which nbconvert names."""
+"""The modules about repair, and those that use nbconvert's word for part of a slide."""
 
-# The event at the end of a repair, BookKeeper's class for it, and a check of the specification.
+# The event at the end of a repair, BookKeeper's class for it, and an invariant of the TLA+ spec.
 _OF_A_REPAIR = re.compile(
     r"fragment\.replicated|for the fragment from|LedgerFragmentReplicator|OnlyValidFragments"
 )

@@ -1,4 +1,4 @@
-"""What runs on GitHub is well-formed, and its commands are those of this version."""
+"""Tests that the GitHub workflows are well-formed and use commands of the current version."""
 
 import argparse
 import shlex

@@ -2,12 +2,12 @@
 (***************************************************************************)
 (* Is a recorded run a behaviour of BookKeeperProtocol?                    *)
 (*                                                                         *)
-(* TraceData has the run as a sequence of what is visible of the ledger:   *)
-(* metadata, stored entries, fences, and what each client has reported.    *)
-(* `i` is the element that has been reached.  A step of the specification  *)
-(* either leaves the visible part as it is, or makes it the next element;  *)
-(* messages stay inside.  The run is a behaviour exactly if the last       *)
-(* element can be reached, that is if `NotExplained` is violated.          *)
+(* TraceData contains the run as a sequence of visible states of a ledger: *)
+(* metadata, stored entries, fences, and the events of each client.        *)
+(* `i` is the index of the current state.  A step of the specification     *)
+(* either leaves the visible state unchanged or leads to the next one;     *)
+(* messages are not visible.  The run is a behaviour if and only if the    *)
+(* last state can be reached, that is, if `NotExplained` is violated.      *)
 (***************************************************************************)
 EXTENDS BookKeeperProtocol, TraceData
 
@@ -15,7 +15,7 @@ VARIABLE i
 
 ASSUME TLCSet(1, 0)
 
-(* What is visible *)
+(* The visible state *)
 
 Stages == ( Nil :> "none" @@ STATUS_OPEN :> "open" @@ STATUS_IN_RECOVERY :> "in recovery"
             @@ STATUS_CLOSED :> "closed" )
@@ -24,7 +24,7 @@ Segments(fragments) ==
     [n \in DOMAIN fragments |->
         [first |-> fragments[n].first_entry_id, bookies |-> fragments[n].ensemble]]
 
-\* While a recoverer fences, its LastAddPushed follows the answers one by one: that is hidden.
+\* Hide LastAddPushed during fencing, because it changes with each response.
 SeenOf(c) ==
     LET fences == c.recovery_phase = FencingPhase IN
     [begun     |-> c.status # Nil,
@@ -44,12 +44,12 @@ Seen ==
 Confirmed == [c \in Clients |-> IF clients[c].recovery_phase = FencingPhase
                                 THEN 0 ELSE clients[c].lac]
 
-(* Messages: the specification leaves open which are lost and when one arrives.  Here they arrive *)
-(* as in the run; Trace[n].arrived counts the answers that had come when state n ended.           *)
+(* Messages: the specification allows any message to be lost or late.  Here, they arrive as in    *)
+(* the run; Trace[n].arrived counts the responses that had arrived when state n ended.            *)
 
 Responses == {AddEntryResponseMessage, FenceResponseMessage, ReadResponseMessage}
 
-\* An answer as the run names it.
+\* A response in the run's notation.
 AnswerOf(msg) ==
     CASE msg.type = AddEntryResponseMessage ->
             << IF msg.success THEN "add" ELSE "refused", msg.cid, msg.bookie, msg.entry.id >>
@@ -70,7 +70,7 @@ AnswersTo(msg) ==
 Places == [answer \in { Arrivals[n] : n \in DOMAIN Arrivals } |->
               CHOOSE n \in DOMAIN Arrivals : Arrivals[n] = answer]
 
-\* When the answer to a request arrived: a place in Arrivals, or 0 for never.
+\* The index in Arrivals of the response to a request, or 0 if there was no response.
 PlaceOf(msg) ==
     LET known == AnswersTo(msg) \intersect DOMAIN Places
     IN IF known = {} THEN 0 ELSE Places[CHOOSE answer \in known : TRUE]
@@ -90,7 +90,7 @@ MustBeTaken(msg, c) ==
             /\ c.recovery_phase = ReadWritePhase
             /\ c.curr_read_entry = msg.entry.id
 
-\* A client takes answers in the order in which they arrive, and skips only what is of no use to it.
+\* A client processes responses in order of arrival, and skips only those that it cannot use.
 IsTakenAsInTheRun(msg) ==
     /\ PlaceOf(msg) <= Trace[i'].arrived
     /\ \A other \in DOMAIN messages \ {msg} :
@@ -99,15 +99,15 @@ IsTakenAsInTheRun(msg) ==
                 [] PlaceOf(other) > PlaceOf(msg) -> messages[other] = 1
                 [] OTHER -> messages[other] = 0 \/ ~MustBeTaken(other, clients[msg.cid])
 
-\* An answer that has arrived was sent before, and its client has taken it.
+\* A response that has arrived was sent earlier, and its client has processed it.
 NothingIsLate ==
     \A msg \in DOMAIN messages' :
         messages'[msg] = 1 /\ PlaceOf(msg) > 0 /\ PlaceOf(msg) <= Trace[i].arrived
             => msg.type \in Responses /\ ~MustBeTaken(msg, clients'[msg.cid])
 
-(* Hidden steps of bookies in one order, as any order of them ends in the same state.  A bookie    *)
-(* that has an entry keeps it, so a read that finds it can wait for its answer's turn, and one     *)
-(* that does not find it can come first.                                                           *)
+(* Allow only one order of the bookies' hidden steps, because every order leads to the same        *)
+(* state.  A bookie never loses an entry, so a read that finds the entry can wait until its        *)
+(* response is due, and a read that does not find it can happen first.                             *)
 
 IsPending(msg) == messages[msg] = 1 /\ msg.type \notin Responses /\ PlaceOf(msg) > 0
 
@@ -126,7 +126,7 @@ HiddenRequestsTakeTurns ==
        /\ \A msg \in waiting : messages'[msg] = 0 =>
              PlaceOf(msg) <= Trace[i + 1].arrived /\ IsNext(msg, waiting)
 
-\* Nor does it matter when a recoverer sends what it can send, so it does so first.
+\* The time at which a recoverer sends a request does not matter either, so it sends it first.
 HasToSend(c) ==
     /\ c.status = STATUS_IN_RECOVERY
     /\ c.recovery_phase = ReadWritePhase
@@ -144,7 +144,7 @@ MessagesAreAsInTheRun ==
               => IsTakenAsInTheRun(msg)
     /\ IF i' = i THEN SendingComesFirst /\ HiddenRequestsTakeTurns ELSE NothingIsLate
 
-(* Which bookies make an ensemble: CHOOSE stands for any choice, this is that of the run *)
+(* Choice of ensembles: CHOOSE allows any choice, but here it must be the one in the run *)
 
 EnsemblesAt(n) ==
     LET seen == Trace[n].seen
@@ -157,19 +157,19 @@ EnsembleOfTheRun(include, exclude) ==
     IN IF fit # {} THEN CHOOSE e \in fit : TRUE
        ELSE CHOOSE e \in SUBSET Bookies : ValidEnsemble(e, include, exclude)
 
-(* Amendments: where BookKeeper does otherwise, see amendments.py *)
+(* Amendments for differences between BookKeeper and the specification; see amendments.py *)
 
-\* "answers not needed": they stay, and are not looked at.
+\* "answers not needed": other responses are kept but ignored.
 LeavesOtherAnswers(msg, ensemble) == TRUE
 
-\* "confirmed before recovery": what the fence reported counts as acknowledged.
+\* "confirmed before recovery": entries up to the LAC that fencing returned are acknowledged.
 AddsToWhatWasConfirmed(c, entry_id, bookie) ==
     [id \in DOMAIN c.confirmed |->
         IF id <= c.lac THEN c.curr_fragment.ensemble
         ELSE IF id = entry_id THEN c.confirmed[id] \union {bookie}
         ELSE c.confirmed[id]]
 
-\* "two recoverers": a recoverer goes on with the version that another recoverer has left.
+\* "two recoverers": a recoverer continues with the version that another recoverer has written.
 ReadsMetadataAgain(c) ==
     /\ "two recoverers" \in Amendments
     /\ meta_status = STATUS_IN_RECOVERY
@@ -193,7 +193,7 @@ TraceNext ==
 
 TraceSpec == TraceInit /\ [][TraceNext]_<< vars, i >>
 
-\* Says how far the run could be explained.
+\* Prints how far the run can be explained.
 Progress == IF i > TLCGet(1) THEN TLCSet(1, i) /\ PrintT(<< "explained", i >>) ELSE TRUE
 
 NotExplained == i < Len(Trace)

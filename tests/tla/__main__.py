@@ -1,9 +1,10 @@
-"""TLC judges all runs: simulated ones, correct and with a mistake, and live ones.
+"""Check all runs with TLC: live runs, and simulated runs with and without a bug.
 
     LABKIT_TLA=FOLDER:FOLDER python -m tests.tla                the runs of `scenarios`, `live_runs`
     LABKIT_TLA=FOLDER:FOLDER python -m tests.tla --as-it-is     without amendments
 
-`tlc` says what the folders must have.  Ends with 1 when a verdict is not the expected one.
+See `tlc` for the contents of the directories. The exit status is 1 if a verdict is not the expected
+one.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from tests.tla.tlc import TlcError, get_tlc
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Judge the runs; the exit code."""
+    """Check the runs and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.tla")
     parser.add_argument(
         "--as-it-is", action="store_true", help="judge by the specification without amendments"
@@ -41,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _runs() -> Iterator[tuple[str, Run, bool]]:
-    """Their names, and whether they are correct."""
+    """Yield the name of each run, the run, and whether it is correct."""
     for name in SCENARIOS:
         yield name, run_in(name), True
     for variant, name in MISTAKES.items():

@@ -1,7 +1,7 @@
-"""Where BookKeeper does otherwise than the specification, and what is added for it.
+"""Differences between BookKeeper and the specification, and the amendments that allow them.
 
-Without an amendment, TLC refuses correct runs; `test_trace_validation` shows one for each.
-`LedgerTrace.tla` has the operators.
+Without the amendments, TLC rejects correct runs; `test_trace_validation` shows one such run for
+each amendment. The operators are defined in `LedgerTrace.tla`.
 """
 
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """One difference: what the specification does, and what BookKeeper does."""
+    """A difference: the behaviour in the specification and the behaviour of BookKeeper."""
 
     name: str
     specification: str
     bookkeeper: str
     replaces: tuple[str, str] | None = None
-    """An operator of the specification, and the one of `LedgerTrace.tla` that takes its place."""
+    """An operator of the specification and its replacement from `LedgerTrace.tla`."""
 
 
 ANSWERS_NOT_NEEDED = Amendment(

@@ -1,4 +1,4 @@
-"""TLC with the public specification; where these are missing its tests are skipped."""
+"""TLC with the public specification; tests are skipped if either is missing."""
 
 import pytest
 

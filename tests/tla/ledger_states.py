@@ -1,8 +1,9 @@
-"""A run as the sequence of what is visible of one ledger, in the specification's terms.
+"""Convert a run to the sequence of one ledger's visible states, in the specification's terms.
 
-The specification counts entries from 1 and has 0 for "none"; events count from 0 and have -1.
-Events that change nothing visible make no state, but what clients have learned by then is noted in
-the state before: the answers that arrived decide which steps of the specification can come next.
+The specification numbers entries from 1 and uses 0 for "none"; events number them from 0 and use
+-1. An event that changes nothing visible does not create a state. The responses that clients have
+received by then are recorded in the previous state, because they determine which steps of the
+specification are possible next.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -12,10 +13,10 @@ from itertools import groupby, takewhile
 from labkit.system.trace.events import Event
 
 Segments = tuple[tuple[int, frozenset[str]], ...]
-"""First entry and bookies of each."""
+"""The first entry and the bookies of each segment."""
 
 Answer = tuple[str, str, str, int]
-"""`add`, `refused`, `fence`, `read` or `no entry`; client, bookie and entry."""
+"""`add`, `refused`, `fence`, `read` or `no entry`, followed by client, bookie and entry."""
 
 _METADATA = {"ledger.created", "ensemble.set", "ledger.closed"}
 _FENCED = "BKLedgerFencedException"
@@ -23,27 +24,29 @@ _ABSENT = {"BKNoSuchEntryException", "BKNoSuchLedgerExistsException"}
 
 
 class NotComparable(ValueError):
-    """The specification has no such runs; the message says what it lacks."""
+    """Raised for a run that the specification cannot describe; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What a client has reported."""
+    """The state of a client according to its events."""
 
     begun: bool = False
     withdrawn: bool = False
-    """A bookie refused its add, as the ledger is fenced."""
+    """A bookie rejected an add of the client because the ledger is fenced."""
     reads: bool = False
-    """A recoverer has fenced enough bookies and reads entries."""
+    """The client is a recoverer that has fenced enough bookies and is reading entries."""
     pushed: int = 0
     confirmed: int = 0
     segments: Segments = ()
-    """A recoverer's; the metadata learn of its ensemble changes at the close."""
+    """The segments as the recoverer sees them; its ensemble changes reach the metadata only on
+    close.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is visible of the ledger at a moment."""
+    """The visible state of the ledger."""
 
     stage: str = "none"
     last: int = 0
@@ -53,24 +56,24 @@ class Ledger:
     clients: Mapping[str, Client] = field(default_factory=dict)
 
     def with_client(self, name: str, **changes: object) -> "Ledger":
-        """The same with changes to one client."""
+        """Return a copy with changes to one client."""
         client = replace(self.clients[name], **changes)  # type: ignore[arg-type]
         return replace(self, clients={**self.clients, name: client})
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A moment: what is visible, the event that made it so, and the answers that have arrived."""
+    """A visible state, the event that led to it, and the responses that have arrived."""
 
     ledger: Ledger
     event: Event | None
     arrived: int
-    """How many of the run's answers had arrived when the next state began."""
+    """The number of the run's responses that had arrived when the next state began."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One ledger's part of a run."""
+    """The part of a run that concerns one ledger."""
 
     bookies: tuple[str, ...]
     clients: tuple[str, ...]
@@ -78,17 +81,17 @@ class Run:
     ack_quorum: int
     states: tuple[State, ...]
     arrivals: tuple[Answer, ...]
-    """In the order in which clients took them."""
+    """The responses in the order in which clients processed them."""
 
     @property
     def entries(self) -> int:
-        """The highest entry that a client pushed; at least 1."""
+        """Return the highest entry that a client has pushed, but at least 1."""
         clients = self.states[-1].ledger.clients.values()
         return max(1, *(client.pushed for client in clients))
 
 
 def run_of(events: Iterable[Event], bookies: Iterable[str], ledger_id: int = 0) -> Run:
-    """The run of that ledger, up to the epilogue.  Raises `NotComparable`."""
+    """Return the ledger's part of the run, up to the epilogue. Raises `NotComparable`."""
     before = takewhile(lambda event: event.kind != "epilogue.started", events)
     ours = [event for event in before if event.ledger == ledger_id]
     names, clients = tuple(bookies), _clients(ours)
@@ -109,7 +112,7 @@ def _clients(events: list[Event]) -> tuple[str, ...]:
     if not names:
         raise NotComparable("no client created the ledger")
     if len(set(names)) < len(names):
-        raise NotComparable("a client of the specification writes or recovers, and only once")
+        raise NotComparable("the specification allows a client to write or recover only once")
     return tuple(names)
 
 
@@ -117,12 +120,11 @@ def _quorums(events: list[Event]) -> tuple[int, int, int]:
     created = next((event for event in events if event.kind == "ledger.created"), None)
     if created is None:
         raise NotComparable("the run does not begin with the ledger's creation")
-    sizes = dict(part.split("=") for part in created.note.split())
-    return int(sizes["E"]), int(sizes["Qw"]), int(sizes["Qa"])
+    return created.ensemble_size, created.write_quorum, created.ack_quorum
 
 
 def _states(events: list[Event], ledger: Ledger, arrivals: list[Answer]) -> Iterator[State]:
-    """The states, each as it is when the next one begins; fills `arrivals`."""
+    """Yield each state as it is when the next one begins, appending responses to `arrivals`."""
     made_by: Event | None = None
     held = _Held(_first_failures(events))
     for group in _steps(events):
@@ -139,29 +141,29 @@ def _states(events: list[Event], ledger: Ledger, arrivals: list[Answer]) -> Iter
 
 
 class _Held:
-    """Answers that have arrived and that their client has not looked at.
+    """Responses that have arrived but that the client has not processed yet.
 
-    A client that changes the ensemble confirms nothing from the bookie's failure on, as the change
-    is one step in the specification.  A recoverer decides on what it read an event later, at the
-    same time.
+    An ensemble change is a single step in the specification, so a client confirms nothing between
+    the bookie's failure and the end of the change. A recoverer acts on the entries it has read one
+    event later, at the same time.
     """
 
     def __init__(self, failures: Container[Event]) -> None:
-        """`failures`: where a change begins."""
+        """`failures` are the events that start an ensemble change."""
         self._failures = failures
         self._adds: dict[str, list[Answer]] = {}
         self._reads: list[Answer] = []
         self._now_us = 0
 
     def before(self, event: Event) -> list[Answer]:
-        """What counts before this event."""
+        """Return the responses that take effect before this event."""
         freed = self._reads if event.time_us > self._now_us else []
         self._reads = [] if freed else self._reads
         self._now_us = event.time_us
         return freed
 
     def after(self, event: Event) -> list[Answer]:
-        """What counts from this event on."""
+        """Return the responses that take effect from this event on."""
         node, kind = event.node, _kind_of_answer(event)
         answer = kind, node, event.peer, 0 if kind == "fence" else event.entry + 1
         if event in self._failures:
@@ -182,36 +184,37 @@ class _Held:
 
 
 def _first_failures(events: list[Event]) -> set[Event]:
-    """For each ensemble change the first failure of an add to a bookie that it replaces."""
+    """Return, for each ensemble change, the first failed add to a bookie that is replaced."""
     failed: dict[tuple[str, str], Event] = {}
     found: set[Event] = set()
     for event in events:
         if event.kind == "add.failed":
             failed.setdefault((event.node, event.peer), event)
         elif event.kind == "ensemble.changing":
-            lost = [failed.pop((event.node, bookie), event) for bookie in event.note.split(", ")]
+            lost = [failed.pop((event.node, bookie), event) for bookie in event.bookies]
             found.add(min(lost, key=lambda each: each.seq))
     return found
 
 
 def _kind_of_answer(event: Event) -> str:
-    match event.kind, event.note:
+    match event.kind, event.error:
         case "add.acked", _:
             return "add"
-        case "add.failed", note if note == _FENCED:
+        case "add.failed", error if error == _FENCED:
             return "refused"
         case "fence.answered", _:
             return "fence"
         case "read.done", _:
             return "read"
-        case "read.failed", note if note in _ABSENT:
+        case "read.failed", error if error in _ABSENT:
             return "no entry"
     return ""
 
 
 def _steps(events: list[Event]) -> Iterator[list[Event]]:
-    """What is one step of the specification and several events: one answer may confirm several
-    entries, and one write of the metadata sets ensembles and the end.
+    """Group the events that are a single step in the specification.
+
+    One response may confirm several entries, and one metadata write may set ensembles and the end.
     """
 
     def step(numbered: tuple[int, Event]) -> tuple[object, ...]:
@@ -227,13 +230,13 @@ def _steps(events: list[Event]) -> Iterator[list[Event]]:
 
 
 def after(ledger: Ledger, event: Event) -> Ledger:
-    """What is visible after the event."""
+    """Return the visible state after the event."""
     node, entry = event.node, event.entry + 1
     match event.kind:
         case "ledger.created":
             return replace(ledger, stage="open").with_client(node, begun=True)
         case "ensemble.set":
-            return replace(ledger, segments=_with_segment(ledger.segments, entry, event.note))
+            return replace(ledger, segments=_with_segment(ledger.segments, entry, event.ensemble))
         case "ledger.closed":
             return replace(ledger, stage="closed", last=entry)
         case "memtable.put":
@@ -243,7 +246,7 @@ def after(ledger: Ledger, event: Event) -> Ledger:
             return replace(ledger, fenced=ledger.fenced | {node})
         case "recovery.started":
             stage = "closed" if ledger.stage == "closed" else "in recovery"
-            segments = tuple(map(_segment, event.note.split()))
+            segments = tuple((first + 1, frozenset(names)) for first, names in event.segments)
             return replace(ledger, stage=stage).with_client(node, begun=True, segments=segments)
         case _ if node in ledger.clients:
             return _after_client(ledger, event)
@@ -257,22 +260,16 @@ def _after_client(ledger: Ledger, event: Event) -> Ledger:
             return ledger.with_client(node, pushed=entry)
         case "lac.advanced":
             return ledger.with_client(node, confirmed=entry)
-        case "add.failed" if event.note == _FENCED:
+        case "add.failed" if event.error == _FENCED:
             return ledger.with_client(node, withdrawn=True)
         case "recovery.covered":
             return ledger.with_client(node, reads=True, pushed=entry, confirmed=entry)
         case "ensemble.deferred":
-            segments = _with_segment(ledger.clients[node].segments, entry, event.note)
+            segments = _with_segment(ledger.clients[node].segments, entry, event.ensemble)
             return ledger.with_client(node, segments=segments)
     return ledger
 
 
-def _segment(note: str) -> tuple[int, frozenset[str]]:
-    """One of `recovery.started`: "0:b0,b1,b2"."""
-    first, names = note.split(":", 1)
-    return int(first) + 1, frozenset(names.split(","))
-
-
-def _with_segment(segments: Segments, first: int, names: str) -> Segments:
+def _with_segment(segments: Segments, first: int, names: tuple[str, ...]) -> Segments:
     kept = tuple(segment for segment in segments if segment[0] != first)
-    return tuple(sorted((*kept, (first, frozenset(names.split(",")))), key=lambda each: each[0]))
+    return tuple(sorted((*kept, (first, frozenset(names))), key=lambda each: each[0]))

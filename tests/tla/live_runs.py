@@ -1,7 +1,7 @@
-"""Small runs of real processes that TLC judges.
+"""Small runs of real processes that TLC checks.
 
-All nodes are on one machine and take their times from one clock, so an event that caused another
-comes before it in the trace.
+All nodes run on one machine and use the same clock, so each event in the trace comes after its
+cause.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -18,7 +18,7 @@ from tests.tla.ledger_states import Run, run_of
 
 BOOKIES = 4
 _ONE_STEP_US = 200
-"""A client that waits for nothing reports its next event within this time."""
+"""A client that is not waiting for anything reports its next event within this time."""
 _ARRIVALS = {"add.acked", "add.failed", "fence.answered", "fence.failed", "read.done"}
 
 _Story = Callable[[LocalCluster, BookKeeper, BookKeeper], Awaitable[None]]
@@ -56,13 +56,13 @@ STORIES: dict[str, _Story] = {
     "an ensemble change": _ensemble_change,
     "a recovery": _recovery,
 }
-"""Two entries; a bookie's process killed between two entries; a ledger that is taken from a writer
-that goes on, and is refused.
+"""Two entries; a bookie killed between two entries; a ledger recovered from a writer that keeps
+writing until it is rejected.
 """
 
 
 async def live_run(name: str) -> Run:
-    """The ledger's part of a run of real processes.  Raises `NotComparable`."""
+    """Run real processes and return the ledger's part of the run. Raises `NotComparable`."""
     async with LocalCluster(BOOKIES) as cluster:
         w, x = await cluster.connect("w"), await cluster.connect("x")
         await STORIES[name](cluster, w, x)
@@ -71,7 +71,7 @@ async def live_run(name: str) -> Run:
 
 
 def in_steps(events: Iterable[Event]) -> list[Event]:
-    """The events, those of one step of a node at one time, as the simulated clock gives them."""
+    """Give all events of a node's step the same time, as in the simulated world."""
     of_nodes = groupby(sorted(events, key=attrgetter("node")), attrgetter("node"))
     timed = [event for _, own in of_nodes for event in _timed(own)]
     return sorted(timed, key=attrgetter("time_us", "node", "seq"))

@@ -1,4 +1,4 @@
-"""The module TraceData and TLC's configuration: a run in TLA+."""
+"""Write a run in TLA+: the module TraceData and TLC's configuration."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ _MODEL_VALUES = (
 
 
 def trace_data(run: Run, amendments: Iterable[Amendment]) -> str:
-    """The module with the run's states."""
+    """Return the module with the run's states."""
     states = ",\n".join(map(_state, run.states))
     return (
         "---- MODULE TraceData ----\nEXTENDS TLC\n"
@@ -27,7 +27,7 @@ def trace_data(run: Run, amendments: Iterable[Amendment]) -> str:
 
 
 def configuration(run: Run, amendments: Iterable[Amendment]) -> str:
-    """What TLC needs to know of the run, and the operators that it replaces."""
+    """Return TLC's configuration: the run's constants, and the operators that are replaced."""
     constants = {
         "Bookies": _set(run.bookies),
         "Clients": _set(run.clients),

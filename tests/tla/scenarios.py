@@ -1,6 +1,6 @@
-"""Small runs of the simulated world that TLC judges in seconds.
+"""Small runs of the simulated world that TLC checks within seconds.
 
-E is Qw in all of them, as the specification has no striping.
+E equals Qw in all of them, because the specification has no striping.
 """
 
 from labkit.worlds.sim.run import run
@@ -37,18 +37,18 @@ SCENARIOS = {
         ),
     ),
 }
-"""Correct runs, by what happens in them."""
+"""The scenarios of correct runs, named after the events in them."""
 
 MISTAKES = {
     "ack after one bookie": "a plain write",
     "ensemble change from the wrong entry": "an ensemble change",
     "recovery without fencing": "a recovery",
 }
-"""Variants, by name, and the scenario in which the specification refuses each."""
+"""By variant: the scenario in which the specification rejects its bug."""
 
 
 def run_in(name: str, variant: str = "") -> Run:
-    """The ledger's part of a run of that scenario, with a mistake or without."""
+    """Return the part of the scenario's run that concerns the ledger, with or without a variant."""
     scenario = SCENARIOS[name]
     if variant:
         scenario = Scenario(scenario.cluster, scenario.workload, scenario.faults, variant=variant)

@@ -1,12 +1,13 @@
-"""What TLC gets to judge is what the run's events say."""
+"""The states passed to TLC match the events of the run."""
 
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Unpack
 
 import pytest
 
-from labkit.system.trace.events import Event
+from labkit.system.trace.events import Event, Fields
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.steps import Write
@@ -63,21 +64,22 @@ def test_acknowledgements_during_an_ensemble_change_count_after_it(change: Run) 
 
 
 def test_an_ensemble_change_begins_with_the_failed_add() -> None:
-    # A live client asks the metadata store between the two, and answers may come meanwhile.
-    def event(kind: str, entry: int, peer: str = "", note: str = "") -> Event:
-        return Event(next(seqs), 1000, "w", kind, ledger=0, entry=entry, peer=peer, note=note)
+    # A live client queries the metadata store between the two events, and responses may arrive
+    # meanwhile.
+    def event(kind: str, entry: int, **fields: Unpack[Fields]) -> Event:
+        return Event(next(seqs), 1000, "w", kind, ledger=0, entry=entry, **fields)
 
     seqs = count()
     run = run_of(
         [
-            event("ledger.created", -1, note="E=3 Qw=3 Qa=2"),
-            event("ensemble.set", 0, note="b0,b1,b2"),
+            event("ledger.created", -1, ensemble_size=3, write_quorum=3, ack_quorum=2),
+            event("ensemble.set", 0, ensemble=("b0", "b1", "b2")),
             event("add.pushed", 0),
-            event("add.failed", 0, "b0"),
-            event("add.acked", 0, "b1"),
-            event("add.acked", 0, "b2"),
-            event("ensemble.changing", 0, note="b0"),
-            event("ensemble.set", 0, note="b3,b1,b2"),
+            event("add.failed", 0, peer="b0"),
+            event("add.acked", 0, peer="b1"),
+            event("add.acked", 0, peer="b2"),
+            event("ensemble.changing", 0, bookies=("b0",)),
+            event("ensemble.set", 0, ensemble=("b3", "b1", "b2")),
             event("lac.advanced", 0),
         ],
         ["b0", "b1", "b2", "b3"],
@@ -132,5 +134,5 @@ def test_refusal_names_the_first_event_without_an_explanation(change: Run) -> No
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("shutil.which", str)
     monkeypatch.setenv("LABKIT_TLA", str(tmp_path))
-    with pytest.raises(NotToBeHad, match="LABKIT_TLA has BookKeeperProtocol"):
+    with pytest.raises(NotToBeHad, match="no directory in LABKIT_TLA contains BookKeeperProtocol"):
         get_tlc()

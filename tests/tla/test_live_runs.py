@@ -1,4 +1,4 @@
-"""Runs of real processes are behaviours of the public specification, too."""
+"""Runs of real processes conform to the public specification, too."""
 
 from dataclasses import replace
 

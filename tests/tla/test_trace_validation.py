@@ -1,6 +1,6 @@
-"""TLC judges runs of the simulated world by the public specification of the protocol.
+"""TLC checks runs of the simulated world against the public specification of the protocol.
 
-Skipped where the specification is not there: `tlc` says what it needs.
+The tests are skipped if the specification is missing; `tlc` lists the requirements.
 """
 
 import pytest
@@ -18,6 +18,9 @@ from tests.tla.tlc import Tlc
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 
+@pytest.mark.promise(
+    "Small runs are behaviours of the public TLA+ specification, and runs with a bug are not"
+)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_run_of_the_protocol_is_a_behaviour_of_the_specification(tlc: Tlc, name: str) -> None:
     judgement = tlc.judge(run_in(name))

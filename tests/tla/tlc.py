@@ -1,10 +1,10 @@
-"""TLC on this machine: what it needs, and what it says of a run.
+"""Find TLC on this machine and run it.
 
-The specification is not part of this project.  `LABKIT_TLA` names the folders to look in for it
-(`BookKeeperProtocol.tla` and `MessagePassing.tla`, of Vanlightly/bookkeeper-tlaplus on GitHub) and
-for the modules it extends (`FiniteSetsExt.tla` and others, of tlaplus/CommunityModules), separated
-as in PATH.  TLC comes from Maven Central into the user's cache, once; `LABKIT_TLC_JAR` names
-another `tla2tools.jar`.
+The specification is not part of this project. `LABKIT_TLA` lists directories, separated as in PATH,
+that contain the specification (`BookKeeperProtocol.tla` and `MessagePassing.tla` of
+Vanlightly/bookkeeper-tlaplus on GitHub) and the modules that it extends (`FiniteSetsExt.tla` and
+others of tlaplus/CommunityModules). TLC is downloaded once from Maven Central into the user's
+cache; set `LABKIT_TLC_JAR` to use another `tla2tools.jar`.
 """
 
 import os
@@ -34,7 +34,7 @@ _REACHED = re.compile(r'<<"explained", (\d+)>>')
 
 
 class TlcError(Exception):
-    """TLC came to no verdict; the message is what it printed."""
+    """Raised if TLC reached no verdict; the message is TLC's output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class Judgement:
 
     run: Run
     explained: int
-    """How many of the run's states the specification reaches."""
+    """How many of the run's states can be reached in the specification."""
     states: int
-    """Distinct states of the specification that TLC found."""
+    """How many distinct states of the specification TLC found."""
     seconds: float
 
     @property
     def is_behaviour(self) -> bool:
-        """Whether the specification explains the run to its end."""
+        """Return whether the specification allows the complete run."""
         return self.explained == len(self.run.states)
 
     def __str__(self) -> str:
@@ -68,13 +68,13 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Tlc:
-    """TLC, and the folders with the specification and its modules."""
+    """TLC, and the directories with the specification and its modules."""
 
     jar: Path
     folders: tuple[Path, ...]
 
     def judge(self, run: Run, amendments: Sequence[Amendment] = AMENDMENTS) -> Judgement:
-        """Whether the run is a behaviour of the specification.  Raises `TlcError`."""
+        """Check whether the specification allows the run. Raises `TlcError`."""
         with tempfile.TemporaryDirectory() as folder:
             work = Path(folder)
             shutil.copy(HERE / f"{NAME}.tla", work)
@@ -99,7 +99,7 @@ class Tlc:
                 command, cwd=work, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
             )
         except subprocess.TimeoutExpired as problem:
-            raise TlcError(f"TLC found no verdict in {TIMEOUT_S} s") from problem
+            raise TlcError(f"TLC reached no verdict within {TIMEOUT_S} s") from problem
         return done.stdout + done.stderr
 
 
@@ -113,14 +113,14 @@ def _judgement(run: Run, printed: str, seconds: float) -> Judgement:
 
 
 def get_tlc() -> Tlc:
-    """TLC with the specification.  Raises `NotToBeHad` with what is missing."""
+    """Find TLC and the specification. Raises `NotToBeHad` if something is missing."""
     missing = [name for name in ("java", "mvn") if shutil.which(name) is None]
     if missing:
         raise NotToBeHad(f"{', '.join(missing)} not on the PATH")
     folders = tuple(map(Path, filter(None, os.environ.get("LABKIT_TLA", "").split(os.pathsep))))
     lacking = [name for name in NEEDED if not any((each / name).exists() for each in folders)]
     if lacking:
-        raise NotToBeHad(f"no folder in LABKIT_TLA has {', '.join(lacking)}")
+        raise NotToBeHad(f"no directory in LABKIT_TLA contains {', '.join(lacking)}")
     jar = os.environ.get("LABKIT_TLC_JAR")
     jars = [Path(jar)] if jar else sorted(fetch_jars("tlc", POM).glob("*.jar"))
     return Tlc(jars[0].absolute(), tuple(each.absolute() for each in folders))

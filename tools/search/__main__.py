@@ -1,6 +1,6 @@
-"""The long search: tries seeds for hours, counts what they reach, and continues at the next call.
+"""Runs a long search for broken promises, which can be interrupted and resumed.
 
-python -m tools.search --folder search --minutes 60       continue the search in that folder
+python -m tools.search --folder search --minutes 60        resume the search in that folder
 python -m tools.search --counterexamples FOLDER            write the smallest counterexamples
 """
 
@@ -13,25 +13,39 @@ from tools.search.command import run_search
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Search; returns 1 if a promise broke, or if a counterexample was not found."""
+    """Search; return 1 if a promise broke, or if a counterexample was not found."""
     parser = argparse.ArgumentParser(
-        prog="python -m tools.search", description="Look for broken promises for hours."
+        prog="python -m tools.search",
+        description="Search simulated runs for broken promises, for hours if you like.  The search"
+        " keeps its state in a folder, so you can interrupt and resume it.",
     )
-    parser.add_argument("--variant", default="", help="the mistake to plant (default: none)")
+    parser.add_argument("--variant", default="", help="name of the bug to plant (default: none)")
     limit = parser.add_mutually_exclusive_group()
-    limit.add_argument("--minutes", type=float, default=0, help="run this long (default: no limit)")
-    limit.add_argument("--seeds", type=int, default=0, help="how many more (default: no limit)")
-    parser.add_argument(
-        "--jobs", type=int, default=0, help="processes (default: one per processor)"
+    limit.add_argument(
+        "--minutes", type=float, default=0, metavar="N", help="time limit (default: none)"
+    )
+    limit.add_argument(
+        "--seeds",
+        type=int,
+        default=0,
+        metavar="N",
+        help="maximum number of seeds to try (default: no limit)",
     )
     parser.add_argument(
-        "--folder", type=Path, help="the folder of the search's state (default: search)"
+        "--jobs",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of processes (default: one per processor)",
+    )
+    parser.add_argument(
+        "--folder", type=Path, help="folder with the state of the search (default: search)"
     )
     parser.add_argument(
         "--counterexamples",
         type=Path,
         metavar="FOLDER",
-        help="write the smallest scenario that --variant, or else each one, breaks",
+        help="instead, write the smallest counterexample of --variant, or of every variant",
     )
     try:
         return 0 if run_search(parser.parse_args(arguments), print) else 1

@@ -1,6 +1,7 @@
-"""The branches of the protocol's code that runs have taken, measured by coverage.py.  A branch is
-one of several ways on from a line: an `if` has two.  Watching makes a run about three times as
-slow, so a search watches only a sample.
+"""Measures with coverage.py which branches of the protocol's code the runs have taken.
+
+A branch is a jump from one line to another; an `if` has two. Measuring makes a run about three
+times slower, so a search measures only a sample of its runs.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,18 +16,18 @@ if TYPE_CHECKING:
     from coverage import Coverage
 
 PACKAGES = ("autorecovery", "bookie", "client", "metadata", "storage", "topic")
-"""The protocol's packages, in `labkit.system`."""
+"""The packages of the protocol in `labkit.system`."""
 
 _ROOT = Path(labkit.system.__file__).parent
 _T = TypeVar("_T")
 
 Taken = Mapping[str, frozenset[tuple[int, int]]]
-"""A module's path in `labkit.system` -> the branches taken, each from a line to a line."""
+"""Path of a module in `labkit.system` -> the branches taken, as pairs of line numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The number of branches in a package, and of those that were taken."""
+    """The number of branches in a package, and how many of them were taken."""
 
     package: str
     taken: int
@@ -34,14 +35,13 @@ class Share:
 
 
 def modules() -> Iterator[str]:
-    """The protocol's modules, each as its path in `labkit.system`."""
+    """Yield the path of each module of the protocol, relative to `labkit.system`."""
     for package in PACKAGES:
         for path in sorted((_ROOT / package).rglob("*.py")):
             yield path.relative_to(_ROOT).as_posix()
 
 
 def watched(call: Callable[[], _T]) -> tuple[_T, Taken]:
-    """The result of the call, and the branches that it took."""
     cover = _coverage_of_runs()
     cover.start()
     try:
@@ -58,7 +58,6 @@ def watched(call: Callable[[], _T]) -> tuple[_T, Taken]:
 
 
 def shares(taken: Taken) -> list[Share]:
-    """The branches taken, package by package."""
     cover = _coverage()
     names = list(modules())
     data = cover.get_data()
@@ -75,12 +74,12 @@ def shares(taken: Taken) -> list[Share]:
 
 @cache
 def _coverage_of_runs() -> "Coverage":
-    """One for all runs: Python keeps each that was ever started until the process ends."""
+    # Share one object among all runs: Python keeps each started coverage object until it exits.
     return _coverage()
 
 
 def _coverage() -> "Coverage":
-    from coverage import Coverage  # noqa: PLC0415 - a browser's Python has no wheel of it
+    from coverage import Coverage  # noqa: PLC0415 - not available for Python in a browser
 
     include = [str(_ROOT / package / "*") for package in PACKAGES]
     return Coverage(data_file=None, branch=True, config_file=False, include=include)

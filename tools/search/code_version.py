@@ -1,6 +1,6 @@
-"""The version of the code that a search has tried: a count of seeds says nothing about later code.
+"""Identifies the version of the code that a search has run, because results apply only to it.
 
-The version changes when the code of the protocol or of its checks changes, and only then, not when
+The version changes only if the code of the protocol or of its checks changes, but not if only
 comments or docstrings do.
 """
 
@@ -20,19 +20,21 @@ PROTOCOL = (
     *("autorecovery", "bookie", "client", "metadata", "model", "broker"),
     *("node", "storage", "topic"),
 )
-"""The packages that run in the simulated world as they run live."""
+"""The packages that run unchanged in both worlds."""
 PACKAGES = (*PROTOCOL, "check")
-"""These, and the one that judges it."""
+"""`PROTOCOL`, and the package that checks the promises."""
 
 _ROOT: Traversable = files(labkit.system)
-"""A folder, or a part of the zip file from which labkit is imported."""
+"""A directory, or a directory inside the zip file from which labkit is imported."""
 _GIT_LIMIT_S = 30
 
 
 @dataclass(frozen=True, slots=True)
 class CodeVersion:
-    """digest: of the code of all `PACKAGES`; name: the origin of the code, for people; protocol:
-    the digest without the checks, "" if it is not known.
+    """A version of the code.
+
+    `digest` covers the code of all `PACKAGES`, `protocol` only that of `PROTOCOL` ("" if unknown).
+    `name` is human-readable.
     """
 
     digest: str
@@ -42,7 +44,6 @@ class CodeVersion:
 
 @cache
 def code_version() -> CodeVersion:
-    """The version of the protocol's code that this process runs."""
     code = {package: _code_of(package) for package in sorted(PACKAGES)}
     protocol = b"".join(code[package] for package in PROTOCOL)
     name = _commit() or f"labkit {labkit.__version__}"
@@ -63,7 +64,7 @@ def _code_of(package: str) -> bytes:
 
 
 def _modules(folder: Traversable, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The Python files in the folder: their names and those of their folders."""
+    """Yield the path of each Python file in the folder, as a tuple of names."""
     for each in folder.iterdir():
         if each.is_dir():
             yield from _modules(each, (*name, each.name))
@@ -72,7 +73,6 @@ def _modules(folder: Traversable, name: tuple[str, ...]) -> Iterator[tuple[str, 
 
 
 def _code_in(module: Traversable) -> str:
-    """The file without comments, docstrings and layout."""
     tree = ast.parse(module.read_bytes())
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -82,7 +82,6 @@ def _code_in(module: Traversable) -> str:
 
 
 def _is_text(node: ast.AST) -> bool:
-    """Whether it is a string that stands alone: a docstring."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -91,7 +90,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _commit() -> str:
-    """The last commit that changed the packages; "" if git does not know them."""
+    """Return the last commit that changed the packages, or "" if they are not in a git checkout."""
     last = _git("log", "-1", "--format=commit %h of %cs")
     return f"{last}, with later changes" if last and _git("status", "--porcelain") else last
 
@@ -103,5 +102,5 @@ def _git(*arguments: str) -> str:
             command, capture_output=True, text=True, check=True, timeout=_GIT_LIMIT_S
         )
     except (OSError, subprocess.SubprocessError):
-        return ""  # No git, or no checkout: the package has a version too.
+        return ""  # Not a checkout, or git is not installed.
     return done.stdout.strip()

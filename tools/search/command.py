@@ -1,4 +1,4 @@
-"""What `python -m tools.search` does: a long search in a folder, or counterexamples again."""
+"""Implements `python -m tools.search`: a long search, or a search for small counterexamples."""
 
 import math
 import signal
@@ -15,39 +15,40 @@ _FOLDER = Path("search")
 _SEEDS_PER_VARIANT = 5000
 
 
-def run_search(arguments: Namespace, tell: Callable[[str], None]) -> bool:
-    """Search and report; returns whether all went well: nothing broke, or each counterexample that
-    was asked for was found.
+def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
+    """Search, and print a report.
 
-    Raises `BKIncorrectParameterException` for arguments that make no sense and for a folder with
-    another search, and `OSError` when the folder cannot be written.
+    Return True if no promise broke, or if all requested counterexamples were found.  Raises
+    `BKIncorrectParameterException` if an argument is invalid or the folder belongs to a different
+    search, and `OSError` if the folder cannot be written.
     """
     if arguments.variant not in VARIANTS:
         raise BKIncorrectParameterException(
-            f"no variant {arguments.variant!r}; there are: {', '.join(filter(None, VARIANTS))}"
+            f"unknown variant {arguments.variant!r}; valid variants:"
+            f" {', '.join(filter(None, VARIANTS))}"
         )
     if math.isnan(arguments.minutes):
-        raise BKIncorrectParameterException("--minutes nan is not a time: give a number")
+        raise BKIncorrectParameterException("--minutes must be a number, got nan")
     if min(arguments.minutes, arguments.seeds, arguments.jobs) < 0:
-        raise BKIncorrectParameterException("--minutes, --seeds and --jobs cannot be negative")
-    # A stop signal ends the search like Ctrl-C: the findings are kept.
+        raise BKIncorrectParameterException("--minutes, --seeds and --jobs must not be negative")
+    # Like Ctrl-C, SIGTERM stops the search and keeps its results.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.counterexamples:
-        return _keep_counterexamples(arguments, tell)
+        return _keep_counterexamples(arguments, print_line)
     folder = arguments.folder or _FOLDER
     search = resume(folder, arguments.variant)
     search.run(seconds=arguments.minutes * 60, seeds=arguments.seeds, jobs=arguments.jobs)
-    tell("\n" + (folder / REPORT).read_text(encoding="utf-8"))
-    tell(f"The state is in the folder {folder}: run this command again to continue.")
+    print_line("\n" + (folder / REPORT).read_text(encoding="utf-8"))
+    print_line(f"The state is in folder {folder}; run this command again to resume the search.")
     return not search.count.broken
 
 
-def _keep_counterexamples(arguments: Namespace, tell: Callable[[str], None]) -> bool:
+def _keep_counterexamples(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
     if arguments.minutes or arguments.folder:
         raise BKIncorrectParameterException(
-            "--counterexamples is another search: it takes --seeds, not --minutes or --folder"
+            "--counterexamples can be combined with --seeds, but not with --minutes or --folder"
         )
-    # A folder that cannot be written is reported before the search.
+    # Create the folder before the search, so that errors are reported at once.
     arguments.counterexamples.mkdir(parents=True, exist_ok=True)
     missing = []
     for variant in [arguments.variant] if arguments.variant else VARIANTS:
@@ -57,7 +58,7 @@ def _keep_counterexamples(arguments: Namespace, tell: Callable[[str], None]) -> 
         if shrunk is None:
             missing.append(variant)
         else:
-            tell(f"\n{keep(shrunk, arguments.counterexamples)}\n{shrunk}")
+            print_line(f"\n{keep(shrunk, arguments.counterexamples)}\n{shrunk}")
     if missing:
-        tell(f"nothing found for {', '.join(missing)}")
+        print_line(f"no counterexample found for {', '.join(missing)}")
     return not missing

@@ -1,7 +1,8 @@
-"""The situations of the protocol that a search counts, by name.  Each is an event that happens
-during an activity (`meetings`).  The list is written by hand, from the places where BookKeeper's
-protocol has two things to reconcile: two clients and one ledger, a bookie and its disks, a session
-and the work done in it, a repair and its ledger.
+"""Lists the situations that a search counts: each is an event that happens during an activity.
+
+The list was written by hand. It covers the points where BookKeeper's protocol must reconcile two
+things: two clients and one ledger, a bookie and its disks, a session and the work done in it, a
+repair and its ledger.
 """
 
 from labkit.system.trace.events import Event
@@ -44,7 +45,7 @@ _ABSENCE = Activity(("bookie.unregistered",), ("bookie.registered",), ("node",),
 _OUTAGE = Activity(("metadata.hung",), ("metadata.resumed",), ("node",), outlives_node=True)
 
 _REPAIR = Activity(("replication.started",), ("replication.done", "replication.deferred"))
-_PUT_OFF = Activity(
+_DEFERRED = Activity(
     ("replication.deferred",), ("replication.started", "replication.deferred", "replication.done")
 )
 _MARKED = Activity(
@@ -53,7 +54,7 @@ _MARKED = Activity(
 _LOST = Activity(("bookie.lost",), (), ("peer",), outlives_node=True)
 _PAST_AUDITOR = Activity(("auditor.elected",), (), ("node",), outlives_node=True)
 
-_OWNER = Activity(("bundle.acquired",), ("bundle.lost", "bundle.released"), ("node", "note"))
+_OWNER = Activity(("bundle.acquired",), ("bundle.lost", "bundle.released"), ("node", "bundle"))
 _TAKEOVER = Activity(("bundle.acquired",), ("topic.opened",), ("node",))
 _SERVING = Activity(("topic.opened",), ("topic.ended", "topic.closed"), ("node",))
 
@@ -62,11 +63,11 @@ _KILLED = ("node.killed",)
 _FENCE = ("ledger.fenced",)
 
 
-def _names_node(begun: Event, now: Event) -> bool:
+def _is_its_peer(begun: Event, now: Event) -> bool:
     return begun.peer == now.node
 
 
-def _names_it(begun: Event, now: Event) -> bool:
+def _has_same_peer(begun: Event, now: Event) -> bool:
     return begun.peer == now.peer
 
 
@@ -79,22 +80,22 @@ def _finds_no_more(begun: Event, now: Event) -> bool:
 
 
 def _waits_for_its_writer(begun: Event, now: Event) -> bool:
-    return same_ledger(begun, now) and begun.note.startswith("it is open")
+    return same_ledger(begun, now) and begun.detail == "open"
 
 
-def _elsewhere(begun: Event, now: Event) -> bool:
+def _on_other_node(begun: Event, now: Event) -> bool:
     return begun.node != now.node
 
 
 def _other_owner(begun: Event, now: Event) -> bool:
-    return begun.node != now.node and begun.note == now.note
+    return begun.node != now.node and begun.bundle == now.bundle
 
 
 def _earlier_entry(begun: Event, now: Event) -> bool:
     return same_ledger(begun, now) and begun.entry < now.entry
 
 
-def _of_the_ledger(begun: Event, now: Event) -> bool:
+def _same_ledger_anywhere(begun: Event, now: Event) -> bool:
     return begun.ledger == now.ledger
 
 
@@ -102,8 +103,8 @@ _WRITING = (
     Situation(
         "an entry is acknowledged before an earlier one", ("add.acked",), _ADD, _earlier_entry
     ),
-    Situation("the writer dies with entries in doubt", _KILLED, _ADD, here),
-    Situation("the writer loses its session with entries in doubt", _LOST_SESSION, _ADD, here),
+    Situation("the writer dies with unconfirmed entries", _KILLED, _ADD, here),
+    Situation("the writer loses its session with unconfirmed entries", _LOST_SESSION, _ADD, here),
     Situation("an ensemble change", ("ensemble.changing",)),
     Situation("a bookie fails during an ensemble change", ("add.failed",), _CHANGE, same_ledger),
     Situation(
@@ -120,19 +121,27 @@ _WRITING = (
     Situation(
         "a recovery starts during an ensemble change", ("recovery.started",), _CHANGE, other_node
     ),
-    Situation("a ledger is deleted under its writer", ("ledger.deleted",), _ADD, _of_the_ledger),
     Situation(
-        "a bookie collects a ledger under its writer", ("ledger.collected",), _ADD, _of_the_ledger
+        "a ledger is deleted while it is being written",
+        ("ledger.deleted",),
+        _ADD,
+        _same_ledger_anywhere,
     ),
-    Situation("the writer finds itself fenced", ("add.failed",), note="BKLedgerFencedException"),
+    Situation(
+        "a bookie collects a ledger while it is being written",
+        ("ledger.collected",),
+        _ADD,
+        _same_ledger_anywhere,
+    ),
+    Situation("the writer finds itself fenced", ("add.failed",), error="BKLedgerFencedException"),
 )
 _RECOVERING = (
     Situation("two recoverers", ("recovery.started",), _RECOVERY, other_node),
     Situation(
-        "a recovery of a ledger whose recovery failed",
+        "a ledger is recovered after a failed recovery",
         ("recovery.started",),
         _FAILED_RECOVERY,
-        _of_the_ledger,
+        _same_ledger_anywhere,
     ),
     Situation("an ensemble change during recovery", ("ensemble.deferred",), _RECOVERY, same_ledger),
     Situation(
@@ -142,36 +151,36 @@ _RECOVERING = (
         other_node,
     ),
     Situation(
-        "another client pushes an entry while a recoverer fences",
+        "another client pushes an entry while a recoverer is fencing",
         ("add.pushed",),
         _FENCING,
         other_node,
     ),
     Situation(
-        "another client confirms an entry while a recoverer fences",
+        "another client confirms an entry while a recoverer is fencing",
         ("lac.advanced",),
         _FENCING,
         other_node,
     ),
-    Situation("the recoverer dies while it fences", _KILLED, _FENCING, here),
-    Situation("the recoverer dies while it writes entries again", _KILLED, _REREADING, here),
-    Situation("a session is lost in mid-recovery", _LOST_SESSION, _RECOVERY, here),
-    Situation("the recoverer is paused in mid-recovery", ("node.paused",), _RECOVERY, here),
-    Situation("the metadata store hangs in mid-recovery", ("metadata.hung",), _RECOVERY),
+    Situation("the recoverer dies while fencing", _KILLED, _FENCING, here),
+    Situation("the recoverer dies while writing entries back", _KILLED, _REREADING, here),
+    Situation("the recoverer loses its session during recovery", _LOST_SESSION, _RECOVERY, here),
+    Situation("the recoverer is paused during recovery", ("node.paused",), _RECOVERY, here),
+    Situation("the metadata store hangs during recovery", ("metadata.hung",), _RECOVERY),
     Situation(
-        "a bookie dies while a recoverer fences it", ("fence.failed",), _FENCING, same_ledger
+        "a bookie dies while a recoverer is fencing it", ("fence.failed",), _FENCING, same_ledger
     ),
-    Situation("a bookie dies in mid-recovery", _KILLED, _RECOVERY, _elsewhere),
+    Situation("a bookie dies during recovery", _KILLED, _RECOVERY, _on_other_node),
     Situation(
         "a recovery finds entries beyond the LAC", ("recovery.ended",), _REREADING, _finds_more
     ),
     Situation(
         "a recovery finds nothing beyond the LAC", ("recovery.ended",), _REREADING, _finds_no_more
     ),
-    Situation("a recovery that fails", ("recovery.failed",)),
+    Situation("a recovery fails", ("recovery.failed",)),
     Situation("the recoverer dies before it closes the ledger", _KILLED, _CLOSING, here),
     Situation(
-        "another one closes the ledger before the recoverer",
+        "another client closes the ledger before the recoverer",
         ("ledger.closed",),
         _CLOSING,
         other_node,
@@ -183,19 +192,19 @@ _RECOVERING = (
         other_node,
     ),
     Situation(
-        "a ledger is deleted during recovery", ("ledger.deleted",), _RECOVERY, _of_the_ledger
+        "a ledger is deleted during recovery", ("ledger.deleted",), _RECOVERY, _same_ledger_anywhere
     ),
-    Situation("a fence on a deleted ledger", _FENCE, _DELETED, _of_the_ledger),
-    Situation("a fence on a closed ledger", _FENCE, _CLOSED, _of_the_ledger),
+    Situation("a fence on a deleted ledger", _FENCE, _DELETED, _same_ledger_anywhere),
+    Situation("a fence on a closed ledger", _FENCE, _CLOSED, _same_ledger_anywhere),
 )
 _READING = (
-    Situation("a bookie dies while it is asked for an entry", _KILLED, _READ, _names_node),
-    Situation("a ledger is fenced while a reader waits", _FENCE, _READ, other_node),
-    Situation("a reader learns a LAC during recovery", ("lac.read",), _RECOVERY, other_node),
+    Situation("a bookie dies during a read", _KILLED, _READ, _is_its_peer),
+    Situation("a ledger is fenced during a read", _FENCE, _READ, other_node),
+    Situation("a reader reads the LAC during recovery", ("lac.read",), _RECOVERY, other_node),
     Situation(
-        "a reader learns a LAC during an ensemble change", ("lac.read",), _CHANGE, other_node
+        "a reader reads the LAC during an ensemble change", ("lac.read",), _CHANGE, other_node
     ),
-    Situation("a reader gets a damaged entry", ("read.failed",), note="BKDigestMatchException"),
+    Situation("a reader gets a damaged entry", ("read.failed",), error="BKDigestMatchException"),
     Situation("an entry is read from a damaged disk", ("read.served",), _ROTTEN, here),
 )
 _STORING = (
@@ -210,7 +219,7 @@ _STORING = (
     Situation("a power failure during compaction", _KILLED, _COMPACTION, here),
     Situation("a power failure while deleted ledgers are collected", _KILLED, _COLLECTION, here),
     Situation("a power failure while a bookie opens its disks", _KILLED, _OPENING, here),
-    Situation("a bookie dies between replay and its first answer", _KILLED, _STARTING, here),
+    Situation("a bookie dies between replay and its first response", _KILLED, _STARTING, here),
     Situation("a bookie loses its session before it serves", _LOST_SESSION, _STARTING, here),
     Situation("an add during compaction", ("memtable.put",), _COMPACTION, here),
     Situation("a read during compaction", ("read.served",), _COMPACTION, here),
@@ -221,87 +230,95 @@ _STORING = (
     Situation("a bookie dies on a bad disk", _KILLED, _BAD_DISK, here),
 )
 _REPAIRING = (
-    Situation("a bookie is taken for lost", ("bookie.lost",)),
+    Situation("a bookie is considered lost", ("bookie.lost",)),
     Situation(
-        "a bookie that was taken for lost comes back", ("bookie.registered",), _LOST, _names_node
+        "a bookie that was considered lost returns", ("bookie.registered",), _LOST, _is_its_peer
     ),
-    Situation("a bookie is taken for lost again", ("bookie.lost",), _LOST, _names_it),
+    Situation("a bookie is considered lost again", ("bookie.lost",), _LOST, _has_same_peer),
     Situation("a bookie is lost while the metadata store hangs", ("bookie.lost",), _OUTAGE),
     Situation(
         "another node becomes the auditor",
         ("auditor.elected",),
         _PAST_AUDITOR,
-        _elsewhere,
+        _on_other_node,
     ),
     Situation("a worker dies during a repair", _KILLED, _REPAIR, here),
     Situation("a worker loses its session during a repair", _LOST_SESSION, _REPAIR, here),
-    Situation("a repair that is put off", ("replication.deferred",)),
-    Situation("a repair that copies a fragment", ("fragment.replicated",)),
+    Situation("a repair is deferred", ("replication.deferred",)),
+    Situation("a repair copies a fragment", ("fragment.replicated",)),
     Situation(
         "a ledger is marked again during its repair",
         ("ledger.underreplicated",),
         _REPAIR,
-        _of_the_ledger,
+        _same_ledger_anywhere,
     ),
     Situation(
         "a worker recovers an open ledger",
         ("recovery.started",),
-        _PUT_OFF,
+        _DEFERRED,
         _waits_for_its_writer,
     ),
     Situation(
-        "two workers repair a ledger at a time", ("replication.started",), _REPAIR, other_node
+        "two workers repair a ledger at the same time",
+        ("replication.started",),
+        _REPAIR,
+        other_node,
     ),
     Situation(
-        "a ledger is closed while it is short of copies",
+        "a ledger is closed while it is under-replicated",
         ("ledger.closed",),
         _MARKED,
-        _of_the_ledger,
+        _same_ledger_anywhere,
     ),
     Situation(
-        "an ensemble change while the ledger is short of copies",
+        "an ensemble change while the ledger is under-replicated",
         ("ensemble.changing",),
         _MARKED,
-        _of_the_ledger,
+        _same_ledger_anywhere,
     ),
     Situation(
-        "a ledger is deleted while it is short of copies",
+        "a ledger is deleted while it is under-replicated",
         ("ledger.deleted",),
         _MARKED,
-        _of_the_ledger,
+        _same_ledger_anywhere,
     ),
-    Situation("a bookie gives up copies that others have now", ("ledger.dropped",)),
-    Situation("the auditor asks for an entry and finds a copy missing", ("replicas.missing",)),
+    Situation("a bookie deletes copies that other bookies have taken over", ("ledger.dropped",)),
+    Situation("the auditor reads an entry and finds a copy missing", ("replicas.missing",)),
     Situation("a closed ledger's copies span too few racks", ("placement.unmet",)),
-    Situation("a source of a repair dies", _KILLED, _REPAIR, _elsewhere),
-    Situation("a ledger is fenced while a bookie is away", _FENCE, _ABSENCE, _elsewhere),
+    Situation("a source of a repair dies", _KILLED, _REPAIR, _on_other_node),
+    Situation(
+        "a ledger is fenced while a bookie is unregistered", _FENCE, _ABSENCE, _on_other_node
+    ),
 )
 _SERVING_TOPICS = (
+    Situation("two brokers believe they own a topic", ("bundle.acquired",), _OWNER, _other_owner),
+    Situation("a broker dies while taking over a topic", _KILLED, _TAKEOVER, here),
     Situation(
-        "two brokers believe that they own a topic", ("bundle.acquired",), _OWNER, _other_owner
+        "a broker loses its session while taking over a topic", _LOST_SESSION, _TAKEOVER, here
     ),
-    Situation("a broker dies while it takes a topic over", _KILLED, _TAKEOVER, here),
+    Situation("a broker is paused while taking over a topic", ("node.paused",), _TAKEOVER, here),
     Situation(
-        "a broker loses its session while it takes a topic over", _LOST_SESSION, _TAKEOVER, here
-    ),
-    Situation("a broker is paused while it takes a topic over", ("node.paused",), _TAKEOVER, here),
-    Situation(
-        "a topic goes on in a new ledger with entries in doubt", ("ledger.rolled",), _ADD, here
-    ),
-    Situation(
-        "a topic's new ledger comes while the metadata store hangs", ("ledger.rolled",), _OUTAGE
+        "a topic rolls over to a new ledger with unconfirmed entries",
+        ("ledger.rolled",),
+        _ADD,
+        here,
     ),
     Situation(
-        "a broker finds the ledger of its topic fenced", ("topic.ended",), _FENCED, _elsewhere
+        "a topic rolls over to a new ledger while the metadata store hangs",
+        ("ledger.rolled",),
+        _OUTAGE,
     ),
-    Situation("a broker gives a topic up in good order", ("topic.closed",)),
-    Situation("a topic's ledger takes no entry", ("ledger.delayed",)),
+    Situation(
+        "a broker finds the ledger of its topic fenced", ("topic.ended",), _FENCED, _on_other_node
+    ),
+    Situation("a broker closes a topic gracefully", ("topic.closed",)),
+    Situation("a topic's new ledger accepts no entries", ("ledger.delayed",)),
     Situation(
         "a broker that serves a topic finds itself fenced",
         ("add.failed",),
         _SERVING,
         here,
-        note="BKLedgerFencedException",
+        error="BKLedgerFencedException",
     ),
 )
 

@@ -1,15 +1,15 @@
-"""The long search: tries seeds one after the other for hours, and can be stopped and continued.
+"""Runs a long search: one seed after the other for hours, which can be interrupted and resumed.
 
-After every few seeds it tries a near relative of a scenario that reached a rare situation (`aim`).
-What it knows is in a folder:
+Every few seeds, it also runs a mutation of a scenario that reached a rare situation (`targeting`).
+Its state is kept in a folder:
 
-    progress.json      how far it is and what it reached, replaced atomically twice a minute
-    counterexamples/   for each promise that broke in the present code: the first scenario, shrunk
-    report.txt         the same for people, written when the search ends
+    progress.json      the progress and the situations reached, replaced atomically twice a minute
+    counterexamples/   the first scenario that broke each promise in the current code, shrunk
+    report.txt         a human-readable report, written when the search ends
 
-It counts by the version of the protocol's code and its checks: with other code it begins again,
-except that it goes on with new seeds, and tries first what broke before.  What it has reached stays
-reached when only the checks change.
+Runs are counted separately for each version of the code of the protocol and its checks. If the code
+changes, the counts restart, but the search first reruns the scenarios that broke a promise earlier,
+and then continues with new seeds. If only the checks change, the situations reached are kept.
 """
 
 import os
@@ -34,20 +34,22 @@ from tools.search.targeting import Aim
 PROGRESS, REPORT, COUNTEREXAMPLES = "progress.json", "report.txt", "counterexamples"
 
 WATCHED_EVERY = 31
-"""One seed of these is watched.  No multiple of 5: those seeds have brokers, and all would."""
+"""The branches of one in this many seeds are measured.  This must not be a multiple of 5, because
+every fifth seed has brokers.
+"""
 _AIMED_EVERY = 3
 _EARLY_SEEDS = 10_000
 _AIMED_EVERY_LATER = 10
-"""After the early seeds fewer are aimed: new seeds have reached most situations by then, and an
-aimed run takes 1.6 times as long as theirs.
+"""After the early seeds, fewer runs are aimed at rare situations: by then the seeds have reached
+most situations, and an aimed run takes 1.6 times as long as a run with a seed.
 """
-_WITH_BROKERS_EVERY = 5
+_BROKERS_EVERY = 5
 _SAVE_EVERY_S = 30.0
 _SEEDS_KEPT = 100
 
 
 class LongSearch:
-    """A search whose state is in a folder.  With a `variant` it looks for a planted mistake."""
+    """A search that keeps its state in a folder, and plants the bug of the state's variant."""
 
     def __init__(self, state: SearchState, folder: Path, code: CodeVersion) -> None:
         self.state = state
@@ -61,39 +63,39 @@ class LongSearch:
 
     @property
     def count(self) -> Count:
-        """Of the present code."""
         return self.state.counts[-1]
 
     def run(self, *, seconds: float = 0, seeds: int = 0, jobs: int = 0) -> None:
-        """Try the next seeds for `seconds`, or `seeds` of them (0: no limit).  An interrupt ends
-        the search as well, and nothing is lost.
+        """Run seeds for `seconds`, or `seeds` of them (0: no limit).
 
-        Raises `OSError` when the folder cannot be written: before the search, not after hours; and
-        `BKIncorrectParameterException` when another search goes on in the same folder.
+        An interrupt also stops the search, without losing results. Raises `OSError` before the
+        search starts if the folder cannot be written, and `BKIncorrectParameterException` if
+        another search is using the folder.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.save()
         begun_at, first = time.monotonic(), self.state.next_seed
-        tell = ProgressLine(seeds, "seeds", in_place=sys.stderr.isatty())
+        show_progress = ProgressLine(seeds, "seeds", in_place=sys.stderr.isatty())
         try:
             for each in in_processes(tried, self.trials(seeds), jobs):
                 self.take(each)
                 broken = sum(promise.times for promise in self.count.broken.values())
-                tell(self.state.next_seed - first, broken)
+                show_progress(self.state.next_seed - first, broken)
                 now = time.monotonic()
                 if now - self._saved_at >= _SAVE_EVERY_S:
                     self.save()
                 if seconds and now - begun_at >= seconds:
                     break
         except KeyboardInterrupt:
-            pass  # It says stop, not fail: what was found is kept.
+            pass  # Stop normally and keep the results.
         finally:
             self.save()
             _replace(self.folder / REPORT, report(self.state) + "\n")
 
     def trials(self, seeds: int = 0) -> Iterator[Trial]:
-        """What is tried next: what broke before, then `seeds` seeds (0: without end), and between
-        them what is aimed.
+        """Yield scenarios that broke a promise in earlier code, then `seeds` seeds (0: endlessly).
+
+        Aimed scenarios are interspersed.
         """
         if not self.count.seeds:
             earlier = {name: each for old in self.state.counts for name, each in old.broken.items()}
@@ -110,7 +112,7 @@ class LongSearch:
         return seed % (_AIMED_EVERY if is_early else _AIMED_EVERY_LATER) == 0
 
     def take(self, result: Tried) -> None:
-        """Count what came of a trial, and keep what broke."""
+        """Record the result of a trial, and save the scenario if a promise broke."""
         state, seed = self.state, result.trial.seed
         if seed is None:
             self.count.aimed += 1
@@ -127,25 +129,24 @@ class LongSearch:
             self._add(finding, seed)
 
     def save(self) -> None:
-        """Replace the state by that of now: a stop at any moment leaves the old or the new one,
-        whole.
+        """Replace the saved state atomically.
 
-        Raises `BKIncorrectParameterException` when another search has saved its own since.
+        Raises `BKIncorrectParameterException` if another search has saved its state in the
+        meantime.
         """
         path = self.folder / PROGRESS
         if _stamp(path) not in (None, self._stamp):
             raise BKIncorrectParameterException(
-                f"another search has saved its state in {self.folder} since this one did, and goes"
-                " on from there; this one ends. Let one search at a time use a folder: --jobs"
-                " gives it more processes"
+                f"another search has saved its state in {self.folder}, so this one stops. Run only"
+                " one search per folder; --jobs gives it more processes"
             )
         _replace(path, self.state.to_json())
         self._saved_at, self._stamp = time.monotonic(), _stamp(path)
 
     def scenario(self, seed: int) -> Scenario:
-        """What is tried for the seed: of the real thing every fifth time brokers, too."""
+        """Return the scenario of a seed; without a variant, one in five includes brokers."""
         variant = self.state.variant
-        if not variant and seed % _WITH_BROKERS_EVERY == 0:
+        if not variant and seed % _BROKERS_EVERY == 0:
             return drawn_topic(seed)
         return scenario_of(seed, variant)
 
@@ -161,7 +162,7 @@ class LongSearch:
             self._keep(finding.promise, broken)
 
     def _keep(self, promise: str, broken: BrokenPromise) -> None:
-        """Keep the scenario as it is, and then, in its place, the smallest one like it."""
+        """Save the original scenario, then shrink it and save the result."""
         path = self.folder / COUNTEREXAMPLES / f"{promise}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, broken.scenario.to_json() + "\n")
@@ -174,10 +175,9 @@ class LongSearch:
 
 
 def resume(folder: Path, variant: str = "") -> LongSearch:
-    """The search whose state is in the folder, or a new one.
+    """Return the search whose state is in the folder, or a new one.
 
-    Raises `BKIncorrectParameterException` for the state of another variant's search, and for a file
-    that is none.
+    Raises `BKIncorrectParameterException` if the state is invalid or belongs to another variant.
     """
     path = folder / PROGRESS
     if not path.exists():
@@ -192,19 +192,18 @@ def resume(folder: Path, variant: str = "") -> LongSearch:
         BKIncorrectParameterException,
     ) as error:
         raise BKIncorrectParameterException(
-            f"{path} is not the state of a search ({type(error).__name__}: {error}); name another"
-            " folder, or remove the file to begin again"
+            f"{path} is not the state of a search ({type(error).__name__}: {error}); use another"
+            " folder, or delete the file to start over"
         ) from None
     if state.variant != variant:
         raise BKIncorrectParameterException(
-            f"{path} is the state of a search with the variant {state.variant!r}; name another"
-            " folder for this one"
+            f"{path} is the state of a search with variant {state.variant!r}; use another folder"
         )
     return LongSearch(state, folder, code_version())
 
 
 def _aim_of_other_code(before: Aim) -> Aim:
-    """It has reached nothing yet, but the stock is a start."""
+    # The new code has not reached any situation yet, but the stored scenarios are a good start.
     aim = Aim()
     for name, reached in before.reached.items():
         aim.reached[name].stock = reached.stock
@@ -212,7 +211,7 @@ def _aim_of_other_code(before: Aim) -> Aim:
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """Changes when the file is replaced; None without one."""
+    """Return a value that changes whenever the file is replaced, or None if it does not exist."""
     if not path.exists():
         return None
     stat = path.stat()

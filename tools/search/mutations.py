@@ -1,4 +1,4 @@
-"""Near relatives of a scenario: the same cluster and work with a little more, or other, trouble."""
+"""Mutates scenarios: cluster and workload stay the same, and faults are added or modified."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -16,42 +16,39 @@ from tools.search.situations_reached import Situation
 _HORIZON_MS = 100.0
 _LEDGER = 0
 _STRANGER = "z"
-"""A client of no drawn scenario: checks tell recoveries apart by the client's name."""
+"""A client name that random scenarios never use; checks identify a recovery by its client."""
 
 
-def relative(scenario: Scenario, situation: Situation, lots: random.Random) -> Scenario:
-    """The scenario, which has reached that situation, with other random decisions, and mostly with
-    other faults.
-    """
+def relative(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
+    """Return a scenario that reached the situation with a new seed and usually modified faults."""
     faults = list(scenario.faults)
-    seed = lots.getrandbits(40)
-    if faults and lots.random() < 0.2:
-        faults.pop(lots.randrange(len(faults)))
-    if faults and lots.random() < 0.6:
-        place = lots.randrange(len(faults))
-        faults[place] = _at_another_moment(faults[place], situation, lots)
+    seed = rng.getrandbits(40)
+    if faults and rng.random() < 0.2:
+        faults.pop(rng.randrange(len(faults)))
+    if faults and rng.random() < 0.6:
+        index = rng.randrange(len(faults))
+        faults[index] = _at_another_moment(faults[index], situation, rng)
     scenario = replace(scenario, faults=tuple(faults), seed=seed)
-    return storm(scenario, seed, lots.choice((0, 0, 1)), _HORIZON_MS)
+    return storm(scenario, seed, rng.choice((0, 0, 1)), _HORIZON_MS)
 
 
 def can_be_provoked(situation: Situation, scenario: Scenario) -> bool:
-    """Whether `provoked` can try to bring that situation about in the scenario.
-
-    A client beside the brokers has no business with their ledgers.
-    """
+    """Return whether `provoked` can make the situation's event happen in the scenario."""
     if situation.during is None or not situation.during.begins:
         return False
-    known = _FAULTS if scenario.cluster.brokers else {**_FAULTS, **_STEPS}
-    return any(kind in known for kind in situation.kinds)
+    # In scenarios with brokers, no other client is allowed to use the ledgers.
+    injectable = _FAULTS if scenario.cluster.brokers else {**_FAULTS, **_STEPS}
+    return any(kind in injectable for kind in situation.kinds)
 
 
-def provoked(scenario: Scenario, situation: Situation, lots: random.Random) -> Scenario:
-    """The scenario, in which the situation's activity has taken place, with other random decisions,
-    and with the situation's event at the moment when the activity begins.
+def provoked(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
+    """Return a mutation in which the situation's event happens when its activity begins.
+
+    The given scenario has reached the activity.  The mutation also has a new seed.
     """
     assert situation.during is not None
-    seed = lots.getrandbits(40)
-    when = On(lots.choice(situation.during.begins), lots.choice((1, 1, 1, 2, 3)))
+    seed = rng.getrandbits(40)
+    when = On(rng.choice(situation.during.begins), rng.choice((1, 1, 1, 2, 3)))
     nodes = (*scenario.clients, *scenario.cluster.broker_names)
     drawn = ScenarioRandom(
         "provoked", seed, scenario.cluster, tuple(dict.fromkeys(nodes)), _HORIZON_MS
@@ -74,17 +71,17 @@ _STEPS: Mapping[str, Callable[[Moment], Step]] = {
     "ledger.fenced": lambda when: Recover(_LEDGER, _STRANGER, when),
     "ledger.deleted": lambda when: Delete(_LEDGER, _STRANGER, when),
 }
-"""Kinds of events, and what brings them about."""
+"""Kinds of events, and the faults and steps that cause them."""
 
 
-def _at_another_moment(fault: Fault, situation: Situation, lots: random.Random) -> Fault:
-    """A little earlier or later, or when what the situation is about begins."""
+def _at_another_moment(fault: Fault, situation: Situation, rng: random.Random) -> Fault:
+    """Move the fault a little earlier or later, or to the beginning of the situation's activity."""
     when = fault.when
     begins = situation.during.begins if situation.during is not None else ()
-    if begins and lots.random() < 0.3:
-        when = On(lots.choice(begins), lots.choice((1, 1, 2, 3)))
+    if begins and rng.random() < 0.3:
+        when = On(rng.choice(begins), rng.choice((1, 1, 2, 3)))
     elif isinstance(when, At):
-        when = At(float(f"{when.ms * lots.uniform(0.5, 1.5):.3g}"))
+        when = At(float(f"{when.ms * rng.uniform(0.5, 1.5):.3g}"))
     else:
-        when = replace(when, nth=max(1, when.nth + lots.choice((-2, -1, 1, 2))))
+        when = replace(when, nth=max(1, when.nth + rng.choice((-2, -1, 1, 2))))
     return replace(fault, when=when)

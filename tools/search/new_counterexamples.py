@@ -1,5 +1,6 @@
-"""Looks for the smallest scenario that breaks a variant's promise, and writes it to a file of
-`labkit.worlds.sim.explore.counterexamples`.
+"""Finds the smallest scenario that breaks a variant's promise, and writes it to a file.
+
+The files are those of `labkit.worlds.sim.explore.counterexamples`.
 """
 
 from pathlib import Path
@@ -11,12 +12,14 @@ from labkit.worlds.sim.explore.shrink import Shrunk, shrink
 from labkit.worlds.sim.variants.variants import VARIANTS
 
 _SHRUNK_OF = 3
-"""How many findings are shrunk."""
+"""How many counterexamples are shrunk before the smallest one is chosen."""
 
 
 def smallest(variant: str, seed_count: int, jobs: int = 0) -> Shrunk | None:
-    """Search random scenarios with seeds below `seed_count` for runs that break the variant's
-    promise, shrink the first few, and return the smallest, or None.  Raises `KeyboardInterrupt`.
+    """Return the smallest scenario that breaks the variant's promise, or None if none is found.
+
+    Searches random scenarios with seeds below `seed_count`, and shrinks the first few that break
+    it.  Raises `KeyboardInterrupt`.
     """
     promise = VARIANTS[variant].breaks
     checks = [check for check in CHECKS if check.__name__ == promise]
@@ -28,13 +31,13 @@ def smallest(variant: str, seed_count: int, jobs: int = 0) -> Shrunk | None:
 
 
 def _length(shrunk: Shrunk) -> tuple[bool, int]:
-    """Sort key of scenarios: those without the metadata store first, then the shortest."""
+    """Return a sort key: scenarios without metadata store faults come first, then shorter ones."""
     text = repr(shrunk.scenario)
     return "zk" in text, len(text)
 
 
 def keep(shrunk: Shrunk, folder: Path) -> Path:
-    """Write the scenario under the name by which `counterexample` finds it."""
+    """Write the scenario to the file from which `counterexample` loads it; return the path."""
     path = folder / file_name(shrunk.scenario.variant)
     path.write_text(shrunk.scenario.to_json() + "\n", encoding="utf-8")
     return path

@@ -1,15 +1,15 @@
-"""What long searches have done, and what it brings to aim them.
+"""Publishes the results of long searches, and measures how much aiming at rare situations helps.
 
     python -m tools.search.published --begin FOLDER
-        a folder in which the search continues from the state in `benchmarks/results`
+        create a folder in which a search resumes from the state in `benchmarks/results`
     python -m tools.search.published FOLDER
-        keep the state of that folder, and make the page's table from it
+        save the state of that folder to `benchmarks/results`, and update the table
     python -m tools.search.published --compare 1000
-        as many runs without and with an aim
+        compare 1000 runs without aiming with 1000 runs with it
     python -m tools.search.published --again FIRST LAST SETTING
-        try the seeds from FIRST to LAST - 1 once more, those whose writers have another SETTING
+        rerun the seeds from FIRST to LAST - 1 whose writers have a non-default SETTING
 
-All but the first replace a part of tools/search/results.md.
+All except the first replace a part of tools/search/results.md.
 """
 
 import argparse
@@ -33,18 +33,34 @@ _SETTINGS = [each.name for each in fields(Write)]
 
 
 def main() -> None:
-    """Write the part that the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("folder", type=Path, nargs="?", help="of the search")
-    what.add_argument("--compare", type=int, metavar="RUNS", help="runs of either kind")
-    what.add_argument("--begin", type=Path, metavar="FOLDER", help="of a search that goes on")
-    what.add_argument("--again", nargs=3, metavar=("FIRST", "LAST", "SETTING"))
+    mode = parser.add_mutually_exclusive_group(required=True)
+    mode.add_argument(
+        "folder", type=Path, nargs="?", metavar="FOLDER", help="publish the search in this folder"
+    )
+    mode.add_argument(
+        "--compare",
+        type=int,
+        metavar="RUNS",
+        help="compare this many runs with and without aiming at rare situations",
+    )
+    mode.add_argument(
+        "--begin",
+        type=Path,
+        metavar="FOLDER",
+        help="create a folder in which a search resumes from the published state",
+    )
+    mode.add_argument(
+        "--again",
+        nargs=3,
+        metavar=("FIRST", "LAST", "SETTING"),
+        help="rerun the seeds from FIRST to LAST - 1 whose writers have a non-default SETTING",
+    )
     arguments = parser.parse_args()
     if arguments.again:
         first, last, setting = arguments.again
         if not (first.isdecimal() and last.isdecimal() and setting in _SETTINGS):
-            parser.error(f"--again wants two seeds and one of {', '.join(_SETTINGS)}")
+            parser.error(f"--again expects two seeds and one of {', '.join(_SETTINGS)}")
         replace_part("search again", _again(range(int(first), int(last)), setting))
     elif arguments.compare:
         replace_part("aimed search", _comparison(arguments.compare))
@@ -57,7 +73,7 @@ def main() -> None:
 def _begin(folder: Path) -> None:
     progress = folder / PROGRESS
     if progress.exists():
-        sys.exit(f"{folder} is the folder of a search already; name a new one")
+        sys.exit(f"{folder} already contains a search; choose a new folder")
     folder.mkdir(parents=True, exist_ok=True)
     progress.write_bytes(gzip.decompress(_KEPT.read_bytes()))
 
@@ -65,55 +81,57 @@ def _begin(folder: Path) -> None:
 def _keep(folder: Path) -> None:
     progress = folder / PROGRESS
     if not progress.exists():
-        sys.exit(f"{folder} has no {PROGRESS}: it is not the folder of a search")
-    # Without a time in it: the same state gives the same file.
+        sys.exit(f"{folder} does not contain a search: {PROGRESS} does not exist")
+    # Omit the time, so that the same state gives the same file.
     _KEPT.write_bytes(gzip.compress(progress.read_bytes(), mtime=0))
     replace_part("long search", published(resume(folder).state))
 
 
 def _again(seeds: range, setting: str) -> str:
-    """What came of those seeds whose writers have another value of the setting than usual: a change
-    of code that only such writers reach leaves the runs of all other seeds as they were.
+    """Rerun the seeds whose writers have a non-default setting, and describe the result.
+
+    This is enough after a code change that affects only such writers, because the runs of all other
+    seeds stay the same.
     """
-    search, usual = _new_search(), getattr(Write(), setting)
+    search, default = _new_search(), getattr(Write(), setting)
     drawn = (Trial(search.scenario(seed), seed) for seed in seeds)
     trials = (
         trial
         for trial in drawn
         if any(
-            isinstance(step, Write) and getattr(step, setting) != usual
+            isinstance(step, Write) and getattr(step, setting) != default
             for step in trial.scenario.workload
         )
     )
-    tried_seeds, processor_s, broken = 0, 0.0, list[str]()
+    seed_count, processor_s, broken = 0, 0.0, list[str]()
     for result in in_processes(tried, trials, 0):
-        tried_seeds += 1
+        seed_count += 1
         processor_s += result.processor_s
         broken += (f"{result.trial.seed}: {each.promise}" for each in result.findings)
     return (
-        f"Of the {len(seeds):,} seeds from {seeds.start:,} on, {tried_seeds:,} have a writer whose"
-        f" `{setting}` is not {usual}. They were tried again in"
-        f" {processor_s / 3600:.3f} processor hours. Broken: {', '.join(broken) or 'none'}.\n"
+        f"Of the {len(seeds):,} seeds from {seeds.start:,} on, {seed_count:,} have a writer whose"
+        f" `{setting}` is not {default}. They were rerun in {processor_s / 3600:.3f} processor"
+        f" hours. Broken promises: {', '.join(broken) or 'none'}.\n"
     )
 
 
 def _comparison(runs: int) -> str:
-    """A table; rare is what is rare without an aim."""
+    """Return a table that compares runs with and without aiming; the latter define what is rare."""
     plain, aimed = _reached(runs, is_aimed=False), _reached(runs, is_aimed=True)
     rare = [name for name in _names() if plain[name] <= RARE * runs]
     rows = [
         f"| {runs:,} runs | situations reached | rare ones reached | rare ones reached"
-        " three times or more | times that a run reached a rare one |",
+        " at least three times | number of times a run reached a rare one |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for what, counts in (("seeds alone", plain), ("aimed", aimed)):
+    for label, counts in (("only seeds", plain), ("aimed", aimed)):
         figures = (
             sum(1 for name in _names() if counts[name]),
             sum(1 for name in rare if counts[name]),
             sum(1 for name in rare if counts[name] >= 3),
             sum(counts[name] for name in rare),
         )
-        rows.append(f"| {what} | {' | '.join(f'{figure:,}' for figure in figures)} |")
+        rows.append(f"| {label} | {' | '.join(f'{figure:,}' for figure in figures)} |")
     total = f"There are {len(_names())} situations; {len(rare)} of them are rare."
     return "\n".join((*rows, "", total, ""))
 
@@ -123,7 +141,6 @@ def _names() -> list[str]:
 
 
 def _reached(runs: int, *, is_aimed: bool) -> Counter[str]:
-    """How many runs got into each situation."""
     search, counts = _new_search(), Counter[str]()
     trials = (each for each in search.trials() if is_aimed or each.seed is not None)
     for result in in_processes(tried, islice(trials, runs), 1):

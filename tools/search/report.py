@@ -1,6 +1,4 @@
-"""The report of a long search: in words for the terminal and the file, and as a table for a
-page.
-"""
+"""Formats the report of a long search as text for the terminal and as a table for a web page."""
 
 from collections.abc import Iterator
 
@@ -13,13 +11,12 @@ _SEEDS_SHOWN = 10
 
 
 def report(state: SearchState) -> str:
-    """The whole report, with scenarios that can be replayed."""
     parts = (_counts(state), _broken(state.counts[-1]), _situations(state), _branches(state))
     return "\n".join(line for lines in parts for line in lines)
 
 
 def published(state: SearchState) -> str:
-    """The table about the search for a page: one row for each version of the code."""
+    """Return a Markdown table of the search, with one row for each version of the code."""
     rows = [
         "| code of the protocol | seeds | aimed runs | processor hours | broken promises |",
         "| --- | --- | --- | --- | --- |",
@@ -32,20 +29,20 @@ def published(state: SearchState) -> str:
     taken, total = _totals(shares(state.taken))
     never, situations = state.aim.never_reached(), len(state.aim.reached)
     reached = (
-        "The last row is this version of the code. With its code of the protocol, and these or"
-        f" earlier checks, {_tried(*state.same_protocol)} were tried. They reached"
+        "The last row is the current version of the code. With its protocol code, and the current"
+        f" or earlier checks, the search ran {_tried(*state.same_protocol)}. They reached"
         f" {situations - len(never)} of {situations} situations and took {taken:,} of {total:,}"
-        f" branches of the protocol's packages ({state.watched:,} runs were watched)."
+        f" branches of the protocol's packages (measured in {state.watched:,} runs)."
         f" Never reached: {', '.join(never) or 'none'}."
     )
     return "\n".join((*rows, "", reached, ""))
 
 
 def _counts(state: SearchState) -> Iterator[str]:
-    yield f"Variant: {state.variant or 'none, the real thing'}"
+    yield f"Variant: {state.variant or 'none'}"
     present, *earlier = reversed(state.counts)
     yield f"Code: {present.code.name} ({present.code.digest})"
-    yield f"{_tried(present)} on this code; the next seed is {state.next_seed:,}"
+    yield f"{_tried(present)} with this code; the next seed is {state.next_seed:,}"
     for each in earlier:
         yield f"Earlier code, {each.code.name} ({each.code.digest}): {_tried(each)}"
 
@@ -59,8 +56,8 @@ def _tried(*counts: Count) -> str:
 def _broken(count: Count) -> Iterator[str]:
     yield f"Promises that broke: {len(count.broken) or 'none'}"
     for promise, each in count.broken.items():
-        seeds = ", ".join(map(str, each.seeds[:_SEEDS_SHOWN])) or "none, only in aimed runs"
-        yield f"\n{promise}: {each.times} times, first at seeds {seeds}"
+        seeds = ", ".join(map(str, each.seeds[:_SEEDS_SHOWN])) or "none (only in aimed runs)"
+        yield f"\n{promise}: {each.times} times, first seeds: {seeds}"
         yield each.reason
         yield repr(each.scenario)
 
@@ -79,17 +76,17 @@ def _situations(state: SearchState) -> Iterator[str]:
     )
     for name in rare[:_RAREST_SHOWN]:
         each = reached[name]
-        first = "" if each.first_seed is None else f" (the first is {each.first_seed:,})"
+        first = "" if each.first_seed is None else f" (first: {each.first_seed:,})"
         yield f"  {name}: seeds {each.by_seeds:,}{first}, aimed runs {each.by_aimed:,}"
 
 
 def _branches(state: SearchState) -> Iterator[str]:
     if not state.watched:
-        yield "\nBranches of the code: no run was watched yet"
+        yield "\nBranches of the code: not measured yet"
         return
     packages = shares(state.taken)
     taken, total = _totals(packages)
-    yield f"\nBranches of the code taken in the {state.watched:,} runs that were watched:"
+    yield f"\nBranches of the code taken in {state.watched:,} measured runs:"
     yield f"  {taken:,} of {total:,} ({taken / total:.0%})"
     for each in packages:
         yield f"  {each.package}: {each.taken:,} of {each.total:,} ({each.taken / each.total:.0%})"

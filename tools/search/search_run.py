@@ -1,4 +1,4 @@
-"""One run of a long search: the promises that broke, the situations reached, and the cost."""
+"""Runs the scenarios of a long search, and reports broken promises and situations reached."""
 
 import gc
 import time
@@ -16,8 +16,9 @@ _MEETINGS = Meetings(SITUATIONS)
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A scenario to try, and the seed that it was drawn from; None for an aimed one.  With
-    `is_watched` the branches that it takes are recorded.
+    """A scenario to run and its seed, which is None for an aimed scenario.
+
+    If `is_watched`, the branches that the run takes are recorded.
     """
 
     scenario: Scenario
@@ -27,7 +28,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The result of a trial.  `processor_s`: its time in seconds of one processor."""
+    """The result of a trial; `processor_s` is the processor time that it took."""
 
     trial: Trial
     findings: list[Finding]
@@ -37,10 +38,9 @@ class Tried:
 
 
 def tried(trials: list[Trial]) -> list[Tried]:
-    """The result of each trial."""
     with without_garbage_collection():
         found = [_tried(trial) for trial in trials]
-    # What the runs left is young; a collection of all objects takes as long as half a run.
+    # The garbage of a run is young, and a full collection would take as long as half a run.
     gc.collect(1)
     return found
 

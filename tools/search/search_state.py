@@ -1,4 +1,4 @@
-"""The state of a long search, as a value that is written as JSON and read back."""
+"""The state of a long search, stored as JSON between runs."""
 
 import json
 from dataclasses import dataclass, field
@@ -12,8 +12,10 @@ from tools.search.targeting import Aim, Reached
 
 @dataclass(slots=True)
 class BrokenPromise:
-    """How often a promise broke, at which seeds (the first hundred; aimed runs have none), how it
-    broke in the first scenario, and that scenario, shrunk.
+    """How often a promise broke, and the first scenario that broke it.
+
+    `seeds` lists the first hundred seeds; aimed runs have no seed.  `scenario` is shrunk, and
+    `reason` describes how it breaks the promise.
     """
 
     times: int
@@ -24,9 +26,7 @@ class BrokenPromise:
 
 @dataclass(slots=True)
 class Count:
-    """The runs of one version of the code, their time in seconds of one processor, and what
-    broke.
-    """
+    """The runs of one version of the code, their processor time, and the broken promises."""
 
     code: CodeVersion
     seeds: int = 0
@@ -37,11 +37,11 @@ class Count:
 
 @dataclass(slots=True)
 class SearchState:
-    """A search with a variant, in which all seeds before `next_seed` were tried.
+    """The state of a search, in which all seeds below `next_seed` have been tried.
 
-    counts: one for each version of the code, in the order in which they were tried; the last one is
-    of the present code.  `aim` and `taken` (branches: from line, to line) are only about the
-    present code of the protocol.
+    `counts` has one element for each version of the code, in chronological order; the last one is
+    for the current code. `aim` and `taken` (branches, as pairs of lines) apply only to the current
+    protocol code.
     """
 
     variant: str = ""
@@ -53,13 +53,12 @@ class SearchState:
 
     @property
     def same_protocol(self) -> list[Count]:
-        """The counts of the present code of the protocol, with earlier checks and with these."""
+        """The counts of the current protocol code, with the current or earlier checks."""
         protocol = self.counts[-1].code.protocol
         others = takewhile(lambda each: each.code.protocol == protocol, reversed(self.counts))
         return [*others] if protocol else self.counts[-1:]
 
     def to_json(self) -> str:
-        """The state as text; `state_from_json` reads it."""
         data = {
             "variant": self.variant,
             "next_seed": self.next_seed,
@@ -76,14 +75,16 @@ class SearchState:
 
 
 def state_from_json(text: str) -> SearchState:
-    """The state that `to_json` wrote.  Raises `ValueError`, `KeyError`, `TypeError`,
-    `AttributeError` or `BKIncorrectParameterException` for another text.
+    """Parse the output of `SearchState.to_json`.
+
+    Raises `ValueError`, `KeyError`, `TypeError`, `AttributeError` or
+    `BKIncorrectParameterException` if the text is anything else.
     """
     data = json.loads(text)
     aim = Aim()
     aim.seeds = int(data["tried_seeds"])
     for name, (by_seeds, by_aimed, first_seed, stock) in data["reached"].items():
-        # The state of other code, which had other situations.
+        # The state may have been saved by code with other situations.
         if name in aim.reached:
             scenarios = [_scenario(each) for each in stock]
             aim.reached[name] = Reached(by_seeds, by_aimed, first_seed, scenarios)

@@ -1,11 +1,10 @@
-"""Situations of the protocol in a run: an event happens while an activity is under way.
+"""Determines which situations a run reached.
 
-    Activity     lasts from an event to another one, or as long as a call of a disk worker
-    Situation    an event that meets an activity, such as a fence that comes during a flush
-    reached      the situations that a run got into before its epilogue
+    Activity     lasts from one event to another, or as long as a call of a disk worker
+    Situation    an event during an activity, such as a fence during a flush
 
-A situation says nothing about right or wrong, which `labkit.system.check` judges.  It says what a
-run has tested.
+The situations show which cases a run has tested, not whether the run was correct, which
+`labkit.system.check` checks. Only situations before the epilogue of a run count.
 """
 
 from collections import defaultdict
@@ -24,10 +23,11 @@ _KILLED = "node.killed"
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """From an event of one of the kinds `begins` to one of `ends`, or to the death of the node.
+    """Something that takes time, such as a recovery.
 
-    same: the fields that are equal in both events; they identify one of several activities at a
-    time. `call` names the disk workers' calls, instead of events.
+    It lasts from an event whose kind is in `begins` to one whose kind is in `ends`, or until the
+    node dies. `same` lists the fields that must be equal in both events; they distinguish
+    concurrent activities. Instead of events, `call` can list calls of disk workers.
     """
 
     begins: tuple[str, ...] = ()
@@ -38,57 +38,52 @@ class Activity:
 
 
 Meets = Callable[[Event, Event], bool]
-"""Whether the second event meets the activity that the first one began."""
+"""Return whether the second event belongs to the activity that the first event began."""
 
 
 def here(begun: Event, now: Event) -> bool:
-    """On the same node."""
     return begun.node == now.node
 
 
 def same_ledger(begun: Event, now: Event) -> bool:
-    """On the same node, about the same ledger."""
     return begun.node == now.node and begun.ledger == now.ledger
 
 
 def other_node(begun: Event, now: Event) -> bool:
-    """On another node, about the same ledger."""
     return begun.node != now.node and begun.ledger == now.ledger
 
 
 def anywhere(begun: Event, now: Event) -> bool:
-    """Wherever it is."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """An event of one of these `kinds` that meets the activity; without one, any such event.
+    """An event of one of the `kinds` that happens during an activity.
 
-    name: its name in reports; `note`: the beginning of the event's note.
+    If `during` is None, the event can happen at any time. `name` is used in reports. If `error` is
+    set, the event must have this error.
     """
 
     name: str
     kinds: tuple[str, ...]
     during: Activity | None = None
     meets: Meets = anywhere
-    note: str = ""
+    error: str = ""
 
 
 class Run(Protocol):
-    """A run, as far as situations need it: a trace of the simulated world."""
+    """The attributes of a simulated trace that are needed to find situations."""
 
     @property
-    def events(self) -> tuple[Event, ...]:
-        """The events in the order of their times."""
+    def events(self) -> tuple[Event, ...]: ...
 
     @property
-    def disk_calls(self) -> tuple[DiskCall, ...]:
-        """Of all bookies."""
+    def disk_calls(self) -> tuple[DiskCall, ...]: ...
 
 
 class _Moment(NamedTuple):
-    """An event, or the beginning or end of a disk call (`rank`: after events of the same time)."""
+    """An event, or the start or end of a disk call; `rank` orders moments with the same time."""
 
     time_us: int
     rank: int
@@ -97,8 +92,6 @@ class _Moment(NamedTuple):
 
 
 class Meetings:
-    """Looks for situations in one run after the other."""
-
     def __init__(self, situations: Iterable[Situation]) -> None:
         self._by_kind: defaultdict[str, list[Situation]] = defaultdict(list)
         activities: dict[Activity, None] = {}
@@ -115,7 +108,6 @@ class Meetings:
         self._kinds = frozenset(kinds)
 
     def reached(self, run: Run) -> list[str]:
-        """The names of the situations that the run got into, in their order."""
         found: dict[str, None] = {}
         under_way: defaultdict[Activity, dict[object, Event]] = defaultdict(dict)
         for moment in self._moments(run):
@@ -132,7 +124,7 @@ class Meetings:
             for situation in self._by_kind.get(event.kind, ()):
                 if situation.name not in found and _is_met(situation, event, under_way):
                     found[situation.name] = None
-            self._go_on(event, under_way)
+            self._update_activities(event, under_way)
         return list(found)
 
     def _moments(self, run: Run) -> Iterator[_Moment]:
@@ -143,8 +135,9 @@ class Meetings:
         by_time = attrgetter("time_us", "rank")
         return merge(events, sorted((*begins, *ends), key=by_time), key=by_time)
 
-    def _go_on(self, event: Event, under_way: Mapping[Activity, dict[object, Event]]) -> None:
-        """End and begin the activities of the event."""
+    def _update_activities(
+        self, event: Event, under_way: Mapping[Activity, dict[object, Event]]
+    ) -> None:
         for activity in self._ends.get(event.kind, ()):
             under_way[activity].pop(_key(activity, event), None)
         if event.kind == _KILLED:
@@ -159,7 +152,7 @@ class Meetings:
 def _is_met(
     situation: Situation, event: Event, under_way: Mapping[Activity, dict[object, Event]]
 ) -> bool:
-    if not event.note.startswith(situation.note):
+    if situation.error and event.error != situation.error:
         return False
     if situation.during is None:
         return True

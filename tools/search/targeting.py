@@ -1,12 +1,13 @@
-"""Aims a search at rare situations, with near relatives of scenarios that came close to them.
+"""Aims a search at rare situations by mutating scenarios that came close to them.
 
-A seed knows nothing of what other seeds reached.  Here the latest scenarios that reached each
-situation are in stock.  The aim is a situation that few seeds reached, or none did:
+Runs from seeds are not affected by what other seeds reached. This module stores the latest
+scenarios that reached each situation, picks a situation that few or no seeds have reached, and
+mutates one of these:
 
-    it is in stock       a relative of what reached it: other random decisions, another fault
-    its activity is      what reached the activity, and now its event is made to happen then
+    a scenario that reached the situation       by changing its seed and its faults
+    a scenario that reached only its activity   by injecting the situation's event at that moment
 
-`relatives` makes both.  They reach rare situations far more often than new seeds do.
+`mutations` implements both. They reach rare situations far more often than new seeds do.
 """
 
 import random
@@ -19,18 +20,16 @@ from tools.search.mutations import can_be_provoked, provoked, relative
 from tools.search.situations_reached import Situation
 
 RARE = 0.01
-"""A situation is rare when at most this share of the seeds has reached it."""
+"""A situation is rare if at most this share of the seeds has reached it."""
 _IN_STOCK = 4
-"""How many scenarios are kept of a situation: the latest ones."""
+"""How many of the latest scenarios are kept for each situation."""
 _PROVOKED = 0.5
-"""The share of provoked scenarios where a relative is possible as well."""
+"""If both kinds of mutation are possible, this share injects the event."""
 
 
 @dataclass(slots=True)
 class Reached:
-    """How many seeds and aimed runs reached a situation, the first seed that did, and the latest
-    scenarios that did.
-    """
+    """How often a situation was reached, the first seed, and the latest scenarios that did so."""
 
     by_seeds: int = 0
     by_aimed: int = 0
@@ -39,16 +38,16 @@ class Reached:
 
 
 class Aim:
-    """What was reached so far, and the scenarios to try next because of it."""
+    """Records which situations were reached, and derives the next scenarios from them."""
 
     def __init__(self, situations: Sequence[Situation] = SITUATIONS) -> None:
         self.reached = {each.name: Reached() for each in situations}
         self.seeds = 0
-        """How many seeds were tried."""
+        """The number of seeds that have been run."""
         self._situations = situations
 
     def note(self, scenario: Scenario, names: Iterable[str], seed: int | None) -> None:
-        """Take in what a run reached: of that seed, or with None of an aimed scenario."""
+        """Record what a run reached; `seed` is None for an aimed scenario."""
         if seed is not None:
             self.seeds += 1
         for name in names:
@@ -62,30 +61,30 @@ class Aim:
             reached.stock = [*reached.stock[1 - _IN_STOCK :], scenario]
 
     def is_rare(self, name: str) -> bool:
-        """Whether few seeds reached that situation, or none did."""
         return self.reached[name].by_seeds <= RARE * self.seeds
 
     def never_reached(self) -> list[str]:
-        """The situations that no run reached."""
         return [
             name for name, each in self.reached.items() if not each.by_seeds and not each.by_aimed
         ]
 
     def next(self, number: int) -> Scenario | None:
-        """A scenario that comes close to a rare situation, the same one for the same `number` and
-        stock; None while there is none.  The rarer a situation is, the likelier it is the aim.
+        """Return a scenario that comes close to a rare situation, or None if none is known yet.
+
+        The rarer a situation, the more likely it is to be chosen. The result depends only on
+        `number` and the recorded scenarios.
         """
         aims = [each for each in self._situations if self._is_possible(each)]
         if not aims:
             return None
-        lots = random.Random(f"aim {number}")
+        rng = random.Random(f"aim {number}")
         counts = [self.reached[each.name] for each in aims]
         weights = [1 / (1 + each.by_seeds + each.by_aimed) for each in counts]
-        (aim,) = lots.choices(aims, weights)
+        (aim,) = rng.choices(aims, weights)
         near, stock = self._near(aim), self.reached[aim.name].stock
-        if near and (not stock or lots.random() < _PROVOKED):
-            return provoked(lots.choice(near), aim, lots)
-        return relative(lots.choice(stock), aim, lots)
+        if near and (not stock or rng.random() < _PROVOKED):
+            return provoked(rng.choice(near), aim, rng)
+        return relative(rng.choice(stock), aim, rng)
 
     def _is_possible(self, situation: Situation) -> bool:
         if not self.is_rare(situation.name):
@@ -93,7 +92,7 @@ class Aim:
         return bool(self.reached[situation.name].stock or self._near(situation))
 
     def _near(self, situation: Situation) -> list[Scenario]:
-        """Scenarios that reached what the situation's activity is, without its event."""
+        """Return scenarios that reached the situation's activity, possibly with another event."""
         return [
             scenario
             for each in self._situations

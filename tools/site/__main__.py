@@ -8,7 +8,6 @@ from tools.site.pyodide import ROOT, CannotBuildError
 
 
 def main(arguments: list[str]) -> None:
-    """Build into the given folder, by default `site`; exits with the error if it fails."""
     target = Path(arguments[0] if arguments else "site")
     try:
         build_site(target, ROOT / "build" / "site")

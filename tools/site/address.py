@@ -1,8 +1,8 @@
-"""The address where the project is published: one line of pyproject.toml, and a block of README.md.
+"""The address where the project is published, in pyproject.toml and README.md.
 
-python -m tools.site.address https://github.com/owner/name     write both
+python -m tools.site.address https://github.com/owner/name     write it to both files
 
-A checkout has no address until somebody publishes it; pages then have no link to it or to Binder.
+Until the project is published, it has no address, and pages do not link to it or to Binder.
 """
 
 import re
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from labkit.worlds.sim.run_link import site_of
+
 _ROOT = Path(__file__).parents[2]
 _URLS = re.compile(r"(?m)^(\[project\.urls\]\n(?:#.*\n)*)(?:Repository = .*\n)?")
 README_BLOCK = re.compile(r"(?s)(<!-- address: [^\n]*-->\n).*(<!-- end of address -->)")
@@ -19,35 +21,30 @@ README_BLOCK = re.compile(r"(?s)(<!-- address: [^\n]*-->\n).*(<!-- end of addres
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """repository: `https://github.com/<owner>/<name>`."""
+    """`repository` has the form `https://github.com/<owner>/<name>`."""
 
     repository: str
 
     @classmethod
     def of_project(cls) -> "Address | None":
-        """Return the address in pyproject.toml; None if the project is not published."""
+        """Return the address in pyproject.toml, or None if the project is not published."""
         text = (_ROOT / "pyproject.toml").read_text(encoding="utf-8")
         repository = tomllib.loads(text)["project"].get("urls", {}).get("Repository")
         return cls(repository) if repository else None
 
     @property
     def site(self) -> str:
-        """The site's address on GitHub Pages."""
-        owner, name = self.repository.rsplit("/", 2)[1:]
-        return f"https://{owner.lower()}.github.io/{name}/"
+        return site_of(self.repository)
 
     def binder(self, notebook: str) -> str:
-        """Return the address of a notebook in JupyterLab on mybinder.org."""
         owner, name = self.repository.rsplit("/", 2)[1:]
         path = quote(f"lab/tree/notebooks/{notebook}", safe="")
         return f"https://mybinder.org/v2/gh/{owner}/{name}/HEAD?urlpath={path}"
 
     def file(self, path: str) -> str:
-        """Return the address of a file of the repository."""
         return f"{self.repository}/blob/HEAD/{path}"
 
     def badges(self) -> str:
-        """Return README's badges and links, as Markdown."""
         tests = f"{self.repository}/actions/workflows/tests.yml"
         binder = self.binder("00-tour.ipynb")
         return (
@@ -60,9 +57,11 @@ class Address:
 
 
 def change(repository: str) -> None:
-    """Write the address into pyproject.toml and README.md.  Raises `ValueError`."""
+    """Write the address to pyproject.toml and README.md.  Raises `ValueError`."""
     if not repository.startswith("https://") or repository.count("/") != 4:
-        raise ValueError(f"{repository!r} is not an address such as https://github.com/owner/name")
+        raise ValueError(
+            f"expected a URL such as https://github.com/owner/name, got {repository!r}"
+        )
     _substitute("pyproject.toml", _URLS, rf'\g<1>Repository = "{repository}"\n')
     _substitute("README.md", README_BLOCK, rf"\g<1>{Address(repository).badges()}\g<2>")
 
@@ -71,7 +70,7 @@ def _substitute(name: str, pattern: re.Pattern[str], replacement: str) -> None:
     path = _ROOT / name
     text, count = pattern.subn(replacement, path.read_text(encoding="utf-8"))
     if count != 1:
-        raise ValueError(f"{name} has {count} places for the address; expected 1")
+        raise ValueError(f"expected one place for the address in {name}, found {count}")
     path.write_text(text, encoding="utf-8")
 
 

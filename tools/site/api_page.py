@@ -1,4 +1,4 @@
-"""The page on what `import labkit` offers, made from the docstrings."""
+"""Generates the API page for `import labkit` from the docstrings."""
 
 import ast
 import inspect
@@ -18,35 +18,33 @@ SECTIONS = {
     "views.widgets": "Pictures",
     "views.spark": "Tables",
 }
-"""The page's sections, by the package of a name."""
+"""Package -> section of the page."""
 
 _INTRODUCTION = """\
-# What `import labkit` offers
+# What `import labkit` provides
 
-Import everything else from its module: see the [guide to the code](../architecture.md).
+Import everything else from its module; see the [guide to the code](../architecture.md).
 """
 
 
 def api_page() -> str:
-    """Return the page as Markdown, without links to the repository."""
     sections = dict.fromkeys(SECTIONS.values(), "")
-    for module, name in _offered():
+    for module, name in _exports():
         sections[SECTIONS[".".join(module.split(".")[:2])]] += "\n" + _entry(module, name)
     return _INTRODUCTION + "".join(f"\n## {title}\n{text}" for title, text in sections.items())
 
 
-def _offered() -> Iterator[tuple[str, str]]:
-    """Yield module below `labkit` and name, in the order of the stub."""
+def _exports() -> Iterator[tuple[str, str]]:
     for node in ast.parse(STUB.read_text()).body:
         if isinstance(node, ast.ImportFrom):
             yield from ((node.module or "", alias.name) for alias in node.names)
 
 
 def _entry(module: str, name: str) -> str:
-    thing = getattr(labkit, name)
-    tree = ast.parse(dedent(inspect.getsource(thing))).body[0]
+    exported = getattr(labkit, name)
+    tree = ast.parse(dedent(inspect.getsource(exported))).body[0]
     parts = [f"### `{name}`", f"```python\n{_signature(tree)}\n```", f"In `labkit.{module}`."]
-    parts.append(_text(thing))
+    parts.append(_text(exported))
     if isinstance(tree, ast.ClassDef):
         methods = [m for m in map(_method, tree.body) if m]
         parts.append("\n".join(methods))
@@ -54,26 +52,42 @@ def _entry(module: str, name: str) -> str:
 
 
 def _signature(tree: ast.stmt) -> str:
-    """Return the call as in the source: a dataclass's fields, or a class's `__init__`."""
+    """Return the signature as in the source: a dataclass's fields, or a class's `__init__`."""
     if isinstance(tree, ast.ClassDef):
-        fields = [_field(s) for s in tree.body if isinstance(s, ast.AnnAssign)]
         starts = [s for s in tree.body if getattr(s, "name", "") == "__init__"]
-        call = _arguments(starts[0]) if starts else ",\n    ".join(fields)
-        return f"{tree.name}(\n    {call}\n)" if call else f"{tree.name}()"
+        fields = [_field(s) for s in tree.body if isinstance(s, ast.AnnAssign)]
+        return tree.name + _in_lines(_arguments(starts[0]) if starts else fields)
     assert isinstance(tree, ast.FunctionDef)
     returns = f" -> {ast.unparse(tree.returns)}" if tree.returns else ""
-    return f"{tree.name}(\n    {_arguments(tree)}\n){returns}"
+    return tree.name + _in_lines(_arguments(tree)) + returns
+
+
+def _in_lines(parts: list[str]) -> str:
+    return "(\n" + "".join(f"    {part},\n" for part in parts) + ")" if parts else "()"
 
 
 def _field(node: ast.AnnAssign) -> str:
-    default = f" = {ast.unparse(node.value)}" if node.value else ""
-    return f"{ast.unparse(node.target)}: {ast.unparse(node.annotation)}{default}"
+    return _with_default(f"{ast.unparse(node.target)}: {ast.unparse(node.annotation)}", node.value)
 
 
-def _arguments(node: Any) -> str:
-    words = node.args
-    words.args = [a for a in words.args if a.arg != "self"]
-    return ast.unparse(words).replace(", *", ",\n    *")
+def _arguments(node: Any) -> list[str]:
+    """Return each argument with its annotation and its default."""
+    given = node.args
+    defaults = [None] * (len(given.args) - len(given.defaults)) + given.defaults
+    parts = [
+        _with_default(ast.unparse(each), default)
+        for each, default in zip(given.args, defaults, strict=True)
+        if each.arg != "self"
+    ]
+    if given.vararg or given.kwonlyargs:
+        parts.append(f"*{ast.unparse(given.vararg) if given.vararg else ''}")
+    for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        parts.append(_with_default(ast.unparse(each), default))
+    return [*parts, *([f"**{ast.unparse(given.kwarg)}"] if given.kwarg else [])]
+
+
+def _with_default(argument: str, default: ast.expr | None) -> str:
+    return f"{argument} = {ast.unparse(default)}" if default else argument
 
 
 def _method(node: ast.stmt) -> str:
@@ -81,15 +95,15 @@ def _method(node: ast.stmt) -> str:
         return ""
     is_property = any(ast.unparse(d) == "property" for d in node.decorator_list)
     call = "" if is_property else "(...)" if len(node.args.args) > 1 else "()"
-    word = "await " if isinstance(node, ast.AsyncFunctionDef) else ""
+    keyword = "await " if isinstance(node, ast.AsyncFunctionDef) else ""
     docstring = ast.get_docstring(node)
-    if docstring is None:  # Part of a protocol inside labkit, such as a fault's `strike`.
+    if docstring is None:  # The method is internal to labkit, such as `strike` of a fault.
         return ""
     summary = " ".join(docstring.split("\n\n")[0].split())
-    return f"- `{word}{node.name}{call}`: {summary}"
+    return f"- `{keyword}{node.name}{call}`: {summary}"
 
 
-def _text(thing: object) -> str:
-    """Return a docstring as Markdown: indented blocks become code."""
-    paragraphs = (inspect.getdoc(thing) or "").split("\n\n")
+def _text(documented: object) -> str:
+    """Return a docstring as Markdown, with indented blocks as code."""
+    paragraphs = (inspect.getdoc(documented) or "").split("\n\n")
     return "\n\n".join(f"```\n{dedent(p)}\n```" if p.startswith("    ") else p for p in paragraphs)

@@ -11,11 +11,11 @@ from tools.site.tab import build_tab
 
 
 def build_site(target: Path, cache: Path) -> None:
-    """Build the site into `target`, which is emptied first; downloads are kept in `cache`.
+    """Build the site into `target`, which is emptied first; keep downloads in `cache`.
 
     Raises `CannotBuildError`.
     """
-    # Absolute, since the commands that build the parts run in other folders.
+    # Use absolute paths, because some commands run in other folders.
     target, cache = target.resolve(), cache.resolve()
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)

@@ -1,13 +1,13 @@
-"""A Python that has started before the tab opens it: Pyodide with labkit and its dependencies.
+"""Prepares a Pyodide that has already imported labkit and its dependencies, so that tabs open fast.
 
-Pyodide can save its memory and start from the saved memory.  So the builder starts Pyodide once,
-under Node.js, with all wheels unpacked, imports the modules that the lessons import, and saves
-memory and files as one archive.  A tab does not initialise Python, unpack wheels or compile
-modules.  Pyodide's options for this, `_makeSnapshot` and `_loadSnapshot`, are not part of its
-documented interface: a new `RELEASE` needs the tests in `tests/worlds/sim/test_pyodide.py`.
+Pyodide can save its memory and start from it.  The builder starts Pyodide once under Node.js with
+all wheels unpacked, imports the modules that the lessons import, and saves the memory and the files
+as one archive.  So a tab does not have to initialise Python, unpack wheels or compile modules.
+Pyodide's options for this, `_makeSnapshot` and `_loadSnapshot`, are undocumented: before you change
+`RELEASE`, run `tests/worlds/sim/test_pyodide.py`.
 
     start/save.mjs      imports the modules and saves the memory
-    start/start.mjs     loads the memory in the tab, in the place of Pyodide's own script
+    start/start.mjs     loads the memory in the tab; replaces Pyodide's own script
 """
 
 import ast
@@ -32,7 +32,7 @@ _CORE = (
     "python_stdlib.zip",
 )
 _NOT_UNPACKED = (
-    # Type stubs of other packages, for completion: 4,800 files
+    # Type stubs of third-party packages for completion: 4,800 files
     "jedi/third_party/django-stubs/",
     "jedi/third_party/typeshed/stubs/",
 )
@@ -41,21 +41,21 @@ _NOT_UNPACKED = (
 def distribution(
     folder: Path, cache: Path, imports: Iterable[str], given: Iterable[Path] = ()
 ) -> list[str]:
-    """Put Pyodide, labkit and its dependencies into the folder; returns the packages' names.
+    """Write Pyodide, labkit and its dependencies to the folder; return the names of the packages.
 
-    Downloads are kept in `cache`.  imports: the statements that have run when a tab starts.
-    given: wheels that replace those of the pins.  Raises `CannotBuildError`.
+    Downloads are kept in `cache`.  `imports` are the import statements to run before the memory is
+    saved; `given` are wheels that replace the pinned ones.  Raises `CannotBuildError`.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     core = pyodide(cache)
     for name in _CORE:
         shutil.copy(core / name, folder)
-    # JupyterLite loads a file of this name, and gets the Python that has started
+    # JupyterLite loads a file of this name, and so gets the prepared Python
     shutil.copy(core / "pyodide.mjs", folder / "core.mjs")
     shutil.copy(START / "start.mjs", folder / "pyodide.mjs")
     found = wheels(cache, given)
-    # The packages are in the archive: a cell that imports one must not load its wheel again
+    # Omit the packages: they are in the archive, so importing one must not load its wheel
     info = json.loads((core / "pyodide-lock.json").read_text(encoding="utf-8"))["info"]
     lock = {"info": {**info, "version": RELEASE}, "packages": {}}
     (folder / "pyodide-lock.json").write_text(json.dumps(lock), encoding="utf-8")
@@ -65,7 +65,6 @@ def distribution(
 
 
 def imports_of(notebooks: Iterable[Path]) -> list[str]:
-    """The import statements of the notebooks' cells, each once."""
     return sorted({each for path in notebooks for each in _imports(path)})
 
 
@@ -104,7 +103,7 @@ def _unpack(wheel: Path, packages: Path) -> None:
 
 
 def _add(archive: tarfile.TarFile, name: str, path: Path) -> None:
-    """Add a file without the names, times and numbers that describe the builder's machine."""
+    """Add a file without user names, times and modes, so that the archive is reproducible."""
     entry = tarfile.TarInfo(name)
     entry.size = path.stat().st_size
     with path.open("rb") as file:

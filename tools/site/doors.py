@@ -1,4 +1,4 @@
-"""The links above every page: run it in a tab, on Binder (if the project is published), at home."""
+"""The links at the top of each page: run it in a tab, on Binder (if published), or at home."""
 
 from collections.abc import Callable, Iterable
 from html import escape
@@ -9,7 +9,7 @@ from tools.site.lessons import Lesson
 
 
 def doors(lessons: Iterable[Lesson], address: Address | None) -> Callable[..., None]:
-    """The function that Sphinx calls for each page before writing it: it puts the doors on top."""
+    """Return a Sphinx handler for `html-page-context` that adds the links to a page."""
     by_page = {f"course/{lesson.path.stem}": lesson for lesson in lessons}
 
     def with_doors(
@@ -23,7 +23,7 @@ def doors(lessons: Iterable[Lesson], address: Address | None) -> Callable[..., N
 
 
 def doors_html(lesson: Lesson | None, address: Address | None, up: str = "") -> str:
-    """The doors as HTML.  lesson: the one to open, by default the tour.  up: to the site's root."""
+    """Return the links as HTML; they open `lesson`, or else the tour.  `up` leads to the root."""
     notebook = lesson.path.name if lesson else "00-tour.ipynb"
     tab = f"{up}tab/lab/index.html?path={notebook}"
     home = f"{up}start.html#start"
@@ -42,5 +42,5 @@ def doors_html(lesson: Lesson | None, address: Address | None, up: str = "") -> 
             f"<p>This lesson needs {escape(lesson.needs)}. It runs {runs}. "
             f"A {tour} runs in a browser tab.</p>"
         )
-    items = "".join(f'<li><a href="{escape(url)}">{words}</a></li>' for url, words in links)
+    items = "".join(f'<li><a href="{escape(url)}">{text}</a></li>' for url, text in links)
     return f'<nav aria-label="Where to run this"><ul class="lk-doors">{items}</ul></nav>{note}'

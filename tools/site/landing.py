@@ -1,7 +1,7 @@
-"""The landing page: a moving picture of a real run, in which a visitor can kill a bookie.
+"""The landing page: an animation of a real run, in which a visitor can kill a bookie.
 
-It needs no Python in the browser: the runs were made when the site was built.  For each bookie and
-each moment there is a fork: a film of the same run in which this bookie is killed at this moment.
+It needs no Python in the browser, because all runs are made when the site is built: for each bookie
+and each of a list of moments, a fork of the run in which this bookie is killed at this moment.
 """
 
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster import ClusterView
 from labkit.views.widgets.scene_view import MODULE, STYLE
 from labkit.worlds.sim.run import run
@@ -27,21 +28,19 @@ SCENARIO = Scenario(
     Cluster(bookies=5), (Write(entries=8, ensemble=4, write_quorum=3, ack_quorum=2),), seed=1
 )
 SPACING_MS = 1000
-"""In ms of display time: a kill takes effect at the next of these moments."""
+"""Time between two moments at which a bookie can be killed, in milliseconds of display time."""
 
 _TEXT = Path(__file__).parent / "theme" / "landing.md"
 
 
 class LandingView(ClusterView):
-    """The cluster view with the only fault that the page has forks for: a kill."""
+    """The cluster view with kills as the only faults, because the page has no other forks."""
 
-    def acts(self) -> tuple[str, ...]:
-        """Kill."""
-        return ("kill",)
+    def acts(self) -> Acts:
+        return super().acts()._replace(offered=("kill",))
 
 
 def landing(lessons: Iterable[Lesson], address: Address | None, views: Views) -> str:
-    """The page's text, as Markdown."""
     rows = (
         f"| [{each.title}](course/{each.path.name}) | {_where(each, address)} |" for each in lessons
     )
@@ -53,18 +52,18 @@ def landing(lessons: Iterable[Lesson], address: Address | None, views: Views) ->
 
 
 def breakable_run(trace: Trace, views: Views) -> str:
-    """The HTML place of the run, with its forks."""
     view = LandingView(trace)
+    data, _ = view._repr_mimebundle_()
+    state = _state(view)
     forks = {
-        bookie: [[seq, _fork(trace, seq, bookie, views)] for seq in moments(view)]
+        bookie: [[seq, _fork(view, seq, bookie, views)] for seq in list(moments(view))]
         for bookie in trace.scenario.cluster.names
     }
-    data, _ = view._repr_mimebundle_()
-    return views.place(_state(view) | {"forks": forks}, data["text/html"])
+    return views.place(state | {"forks": forks}, data["text/html"])
 
 
 def moments(view: LandingView) -> Iterator[int]:
-    """The events after which a bookie can be killed, `SPACING_MS` apart."""
+    """Yield the events after which a bookie can be killed, at least `SPACING_MS` apart."""
     first, last = reach(SCENARIO, view.run.events)
     after = -SPACING_MS
     for at, _, _, seq in view.film["beats"]:
@@ -73,10 +72,11 @@ def moments(view: LandingView) -> Iterator[int]:
             yield seq
 
 
-def _fork(trace: Trace, seq: int, bookie: str, views: Views) -> str:
-    view = LandingView(trace.fork(seq, "kill", bookie))
-    view.go_on_from(trace.events)
-    return views.keep(json.dumps(view.whole(), separators=(",", ":")), ".json")
+def _fork(view: LandingView, seq: int, bookie: str, views: Views) -> str:
+    view.fork(seq, "kill", bookie)
+    name = views.keep(json.dumps(view.film, separators=(",", ":")), ".json")
+    view.undo()
+    return name
 
 
 def _state(view: LandingView) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The lessons for the site: the question of each, and what it needs."""
+"""Lists the lessons, and what each one needs to run."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _NEEDS = {
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A notebook of the course.  needs: what it needs that a browser tab lacks; may be empty."""
+    """A notebook of the course; `needs` describes what it needs beyond a browser tab, or is ""."""
 
     number: str
     title: str
@@ -26,12 +26,10 @@ class Lesson:
 
     @property
     def in_a_tab(self) -> bool:
-        """Whether the lesson runs in a browser tab."""
         return not self.needs
 
 
 def lessons() -> list[Lesson]:
-    """All lessons, in order."""
     return [_lesson(path) for path in sorted(shipped("notebooks").glob("[0-9][0-9]-*.ipynb"))]
 
 

@@ -1,8 +1,9 @@
-"""For a class without internet: the site, all wheels that labkit needs, and a page for teachers.
-
-Students' machines are not like the teacher's, so there are wheels for each usual system.
+"""Builds a folder for classes without internet: the site, all wheels, and a page for teachers.
 
 python -m tools.site.offline [FOLDER]      by default build/offline
+
+The wheels cover all common operating systems, because students' machines may differ from the
+teacher's.
 """
 
 import shutil
@@ -21,14 +22,16 @@ SYSTEMS = {
         *(f"manylinux_2_{minor}_x86_64" for minor in range(5, 29)),
     ),
 }
-"""uv's names, and pip's tags.  macOS 13 stands for older ones, too; a version of glibc does not."""
+"""uv's platform names, and pip's tags.  The tag of macOS 13 also matches older wheels,
+whereas each glibc version must be listed.
+"""
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 _PINS = ("-c", str(ROOT / "constraints.txt"))
 
 
 def build_offline(folder: Path, cache: Path) -> None:
-    """Put everything into a folder, which is emptied first.  Raises `CannotBuildError`."""
+    """Write everything to a folder, which is emptied first.  Raises `CannotBuildError`."""
     folder = folder.resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -38,35 +41,35 @@ def build_offline(folder: Path, cache: Path) -> None:
 
 
 def wheelhouse(folder: Path) -> None:
-    """The wheels of labkit and its dependencies, for this machine and for `SYSTEMS`, all for this
-    version of Python.  Raises `CannotBuildError`.
+    """Write the wheels of labkit and its dependencies for this machine and for `SYSTEMS`.
+
+    All are for the running version of Python.  Raises `CannotBuildError`.
     """
     _pip("wheel", *_PINS, "-w", str(folder), str(ROOT))
     for system, tags in SYSTEMS.items():
         with tempfile.TemporaryDirectory() as work:
             needed = str(Path(work) / "requirements.txt")
             _resolve(system, needed)
-            # Packages without a wheel are pure Python, and `pip wheel` has just built them.
-            found = ("--only-binary=:all:", "--find-links", str(folder), "--no-deps", "-r", needed)
-            fits = [word for tag in tags for word in ("--platform", tag)]
-            _pip("download", "--python-version", PYTHON, *fits, *found, "-d", str(folder))
+            # Packages without published wheels are pure Python; `pip wheel` has just built them.
+            source = ("--only-binary=:all:", "--find-links", str(folder), "--no-deps", "-r", needed)
+            platforms = [argument for tag in tags for argument in ("--platform", tag)]
+            _pip("download", "--python-version", PYTHON, *platforms, *source, "-d", str(folder))
 
 
 def _resolve(system: str, needed: str) -> None:
-    """Write what labkit needs on that system: not everywhere the same."""
+    """Write the requirements of labkit on that system, which differ between systems."""
     command = ("uv", "pip", "compile", "--quiet", "--system-certs", "--no-header", "--no-annotate")
-    where = ("--python-platform", system, "--python-version", PYTHON)
+    target = ("--python-platform", system, "--python-version", PYTHON)
     project = str(ROOT / "pyproject.toml")
-    run_command(*command, *where, *_PINS, project, "-o", needed, failure=CannotDownloadError)
+    run_command(*command, *target, *_PINS, project, "-o", needed, failure=CannotDownloadError)
 
 
-def _pip(verb: str, *words: str) -> None:
+def _pip(verb: str, *arguments: str) -> None:
     pip = (sys.executable, "-m", "pip", verb, "--quiet", "--disable-pip-version-check")
-    run_command(*pip, *words, failure=CannotDownloadError)
+    run_command(*pip, *arguments, failure=CannotDownloadError)
 
 
 def main(arguments: list[str]) -> None:
-    """Build into the given folder; exits with the error if it fails."""
     try:
         build_offline(Path(*arguments or ("build/offline",)), ROOT / "build" / "site")
     except CannotBuildError as error:

@@ -1,7 +1,7 @@
-"""The pages: the course with its views, the documents, and the essays, made by Sphinx.
+"""Builds the pages with Sphinx: the course with its views, the documents, and the essays.
 
-The sources are collected in a separate folder: notebooks after a run, the documents of this
-repository with links between their pages, and the essays from the packages' docstrings.
+The sources are collected in a separate folder: executed notebooks, the documents of the repository
+with links converted to pages, and the essays, which are the docstrings of packages.
 """
 
 import ast
@@ -14,12 +14,18 @@ from typing import Any
 import nbformat
 from sphinx.application import Sphinx
 
+from benchmarks.report import pictures, report
+from benchmarks.results import stored_runs
 from tools.site.address import README_BLOCK, Address
 from tools.site.api_page import api_page
+from tools.site.configuration_page import configuration_page
 from tools.site.doors import doors
+from tools.site.errors_page import errors_page
 from tools.site.landing import landing
 from tools.site.lessons import Lesson
+from tools.site.promises_page import promises_page
 from tools.site.pyodide import ROOT, CannotBuildError
+from tools.site.run_page import run_page
 from tools.site.views import Views, for_a_page, run_notebook
 
 THEME = Path(__file__).parent / "theme"
@@ -34,10 +40,16 @@ _DOCUMENTS = {
         for path in sorted((ROOT / "docs").glob("*.md"))
     },
 }
-"""Page -> the file of the repository that it shows."""
+"""Page -> source file in the repository."""
 
-_GENERATED = {"reference/api": api_page}
-"""Page -> the function that writes it."""
+_GENERATED = {
+    "reference/api": api_page,
+    "reference/configuration": configuration_page,
+    "reference/errors": errors_page,
+    "reference/promises": promises_page,
+    "reference/benchmarks": lambda: report(stored_runs()),
+}
+"""Page -> the function that returns it as Markdown."""
 
 _ESSAYS = (
     *("system", "system/broker", "system/topic", "system/client", "system/bookie"),
@@ -51,24 +63,24 @@ _READABLE = {
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
-    # Keys can also reach what scrolls sideways on a phone.
+    # Make blocks that scroll sideways reachable by keyboard.
     "<pre>": '<pre tabindex="0">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
 }
-"""HTML of the theme, and its replacement for screen readers and keyboards."""
+"""HTML of the theme -> accessible replacement for screen readers and keyboards."""
 
 _LINK = re.compile(r"\[([^][]*)\]\((?!https?:|#|mailto:)([^)\s]+)\)")
-"""The text and the path of a link to a file of the project."""
+"""A link to a file of the project: its text and its path."""
 
 
 def build_pages(
     target: Path, work: Path, cache: Path, lessons: list[Lesson], address: Address | None
 ) -> None:
-    """Build the pages into `target`.  Raises `CannotBuildError` for a broken link."""
+    """Build the pages into `target`.  Raises `CannotBuildError`, for example for a broken link."""
     source = work / "pages"
     (source / "course").mkdir(parents=True)
     views = Views(source / "_static" / "views")
-    for name in ("play.js", "landing.js", "site.css"):
+    for name in ("play.js", "landing.js", "run.js", "run-worker.js", "site.css"):
         shutil.copy(THEME / name, source / "_static")
     for lesson in lessons:
         _put_lesson(lesson, source / "course", views, cache)
@@ -84,9 +96,12 @@ def build_pages(
         shutil.copy(picture, source / "reference")
         (source / "docs").mkdir(exist_ok=True)
         shutil.copy(picture, source / "docs")
+    for name, drawn in pictures(stored_runs()).items():
+        (source / "reference" / name).write_text(drawn, encoding="utf-8")
+    (source / "run.md").write_text(run_page(views), encoding="utf-8")
     index = landing(lessons, address, views) + _contents(course, list(documents), list(essays))
     (source / "index.md").write_text(index, encoding="utf-8")
-    # MyST-NB writes beside the folder that it builds.
+    # Use a separate folder, because MyST-NB also writes next to the folder that it builds.
     built = work / "html"
     _run_sphinx(source, built, work / "doctrees", doors(lessons, address))
     for path in built.rglob("*.html"):
@@ -98,7 +113,7 @@ def build_pages(
 
 
 def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None:
-    """Put a lesson there: newly run if it runs in a tab, otherwise with its stored outputs."""
+    """Write a lesson: freshly executed if it runs in a tab, else with its stored outputs."""
     notebook = nbformat.read(lesson.path, as_version=4)
     if lesson.in_a_tab:
         notebook = run_notebook(notebook, cache / "run")
@@ -106,24 +121,24 @@ def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None
 
 
 def _document(page: str, file: str, address: Address | None) -> str:
-    """Return a document whose relative links lead to pages, if they exist, or to the repository."""
+    """Return a document with relative links converted to pages, or to files in the repository."""
     pages = {path: name for name, path in _DOCUMENTS.items()}
     up = "../" * page.count("/")
 
-    def led(link: re.Match[str]) -> str:
-        words, (path, _, anchor) = link[1], link[2].partition("#")
+    def converted(link: re.Match[str]) -> str:
+        text, (path, _, anchor) = link[1], link[2].partition("#")
         found = _normal(PurePosixPath(file).parent / path)
         anchor = f"#{anchor}" if anchor else ""
         if found in pages:
-            return f"[{words}]({up}{pages[found]}.md{anchor})"
+            return f"[{text}]({up}{pages[found]}.md{anchor})"
         if found.startswith("notebooks/") and found.count("/") == 1 and found.endswith(".ipynb"):
-            return f"[{words}]({up}course/{PurePosixPath(found).name})"
+            return f"[{text}]({up}course/{PurePosixPath(found).name})"
         if found.endswith(".svg"):
-            return f"[{words}]({up}{found})"
-        return f"[{words}]({address.file(found)})" if address else words
+            return f"[{text}]({up}{found})"
+        return f"[{text}]({address.file(found)})" if address else text
 
-    # Badges would be loaded from other hosts.
-    return _LINK.sub(led, README_BLOCK.sub("", (ROOT / file).read_text(encoding="utf-8")))
+    # Remove the badges, which would be loaded from other hosts.
+    return _LINK.sub(converted, README_BLOCK.sub("", (ROOT / file).read_text(encoding="utf-8")))
 
 
 def _normal(path: PurePosixPath) -> str:
@@ -134,7 +149,6 @@ def _normal(path: PurePosixPath) -> str:
 
 
 def _essay(name: str) -> str:
-    """A package's docstring, which is Markdown."""
     module = ast.parse((ROOT / "labkit" / name / "__init__.py").read_text(encoding="utf-8"))
     # 2**40 is a power, not the start of bold text.
     text = re.sub(r"(?<=\d)\*\*(?=\d)", r"\\*\\*", ast.get_docstring(module) or "")
@@ -172,7 +186,7 @@ def _run_sphinx(
         "myst_heading_anchors": 3,
         "copybutton_exclude": ".linenos, .gp, .go",
         "suppress_warnings": ["myst.header", "misc.highlighting_failure"],
-        "myst_enable_extensions": [],  # No mathematics: a dollar sign is a dollar sign.
+        "myst_enable_extensions": [],  # No math mode: a dollar sign is just a dollar sign.
     }
     app = Sphinx(
         source, None, target, doctrees, "html", configuration, freshenv=True, warningiserror=True
@@ -180,4 +194,4 @@ def _run_sphinx(
     app.connect("html-page-context", with_doors)
     app.build()
     if app.statuscode:
-        raise CannotBuildError("Sphinx could not set the pages: its warnings above say why")
+        raise CannotBuildError("Sphinx failed to build the pages; see its warnings above")

@@ -1,6 +1,6 @@
-"""A browser's Python and its wheels: Pyodide, labkit, and everything that labkit needs there.
+"""Downloads Pyodide, a Python for browsers, and the wheels that labkit needs there.
 
-The wheels are labkit's own dependencies for `sys_platform == 'emscripten'`, in the versions of
+The wheels are labkit's dependencies for `sys_platform == 'emscripten'`, in the versions pinned in
 `constraints.txt`.
 """
 
@@ -45,17 +45,15 @@ _NOT_IN_A_TAB = (
 
 
 class CannotBuildError(LabkitError):
-    """The site cannot be built here; the message says what is missing."""
+    """The site cannot be built on this machine."""
 
 
 class CannotDownloadError(CannotBuildError):
-    """A package registry did not answer, or does not have the package."""
+    """A package registry did not respond, or does not have the package."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A pure Python wheel."""
-
     path: Path
     name: str
     version: str
@@ -63,33 +61,35 @@ class Wheel:
 
     @classmethod
     def read(cls, path: Path) -> "Wheel":
-        """The wheel's own metadata."""
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
-            said = HeaderParser().parsestr(archive.read(metadata).decode())
-        needs = (Requirement(line) for line in said.get_all("Requires-Dist", []))
+            headers = HeaderParser().parsestr(archive.read(metadata).decode())
+        needs = (Requirement(line) for line in headers.get_all("Requires-Dist", []))
         return cls(
             path,
-            canonicalize_name(said["Name"]),
-            said["Version"],
+            canonicalize_name(headers["Name"]),
+            headers["Version"],
             tuple(canonicalize_name(each.name) for each in needs if _applies(each)),
         )
 
 
 def wheels(cache: Path, given: Iterable[Path] = ()) -> list[Wheel]:
-    """labkit's wheel and the wheels of everything that it needs in a tab.
+    """Return the wheels of labkit and everything that it needs in a tab.
 
-    Downloads are kept in `cache`.  given: wheels that replace those of the pins.  Raises
+    Downloads are kept in `cache`; `given` are wheels that replace the pinned ones.  Raises
     `CannotBuildError`.
     """
     found = {wheel.name: wheel for wheel in map(Wheel.read, (labkit_wheel(cache), *given))}
-    _add_what_they_need(found, cache)
+    _add_dependencies(found, cache)
     return [found[name] for name in sorted(found)]
 
 
 def pyodide(cache: Path) -> Path:
-    """The folder of Pyodide's npm package, downloaded once.  Raises `CannotBuildError`."""
+    """Return the folder of Pyodide's npm package, downloading it if needed.
+
+    Raises `CannotBuildError`.
+    """
     home = cache / f"pyodide-{RELEASE}"
     folder = home / "node_modules" / "pyodide"
     if not (folder / "package.json").exists():
@@ -99,7 +99,7 @@ def pyodide(cache: Path) -> Path:
 
 
 def labkit_wheel(cache: Path) -> Path:
-    """This checkout's wheel, without the parts that are useless in a tab."""
+    """Build the wheel of this checkout, without the parts that are useless in a tab."""
     built, small = cache / "built", cache / "labkit"
     for folder in (built, small):
         shutil.rmtree(folder, ignore_errors=True)
@@ -116,8 +116,7 @@ def labkit_wheel(cache: Path) -> Path:
     return small / whole.name
 
 
-def _add_what_they_need(found: dict[str, Wheel], cache: Path) -> None:
-    """Download wheels, round by round, until every dependency is there."""
+def _add_dependencies(found: dict[str, Wheel], cache: Path) -> None:
     folder = cache / "wheels"
     folder.mkdir(parents=True, exist_ok=True)
     pins = dict(_pins())
@@ -127,13 +126,12 @@ def _add_what_they_need(found: dict[str, Wheel], cache: Path) -> None:
         if name not in found
     }:
         if unknown := missing - pins.keys():
-            raise CannotBuildError(f"constraints.txt names no {', '.join(sorted(unknown))}")
+            raise CannotBuildError(f"constraints.txt does not pin {', '.join(sorted(unknown))}")
         for wheel in _downloaded({name: pins[name] for name in missing}, folder):
             found[wheel.name] = wheel
 
 
 def _downloaded(pins: dict[str, str], folder: Path) -> Iterator[Wheel]:
-    """The pure Python wheels with these versions; pip downloads only those that are missing."""
     absent = [
         f"{name}=={version}" for name, version in pins.items() if not _kept(folder, name, version)
     ]
@@ -153,7 +151,7 @@ def _downloaded(pins: dict[str, str], folder: Path) -> Iterator[Wheel]:
     for name, version in pins.items():
         wheel = _kept(folder, name, version)
         if wheel is None:
-            raise CannotBuildError(f"{name} {version} has no wheel of pure Python")
+            raise CannotBuildError(f"{name} {version} has no pure Python wheel")
         yield wheel
 
 
@@ -165,7 +163,6 @@ def _kept(folder: Path, name: str, version: str) -> Wheel | None:
 
 
 def _pins() -> Iterator[tuple[str, str]]:
-    """Name and version of each pin that applies in a tab."""
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
@@ -181,14 +178,10 @@ def _applies(requirement: Requirement) -> bool:
 def run_command(
     *command: str, folder: Path = ROOT, failure: type[CannotBuildError] = CannotBuildError
 ) -> None:
-    """Run a command of this environment, or of the machine, to its end.  Raises `failure` if it
-    fails.
-    """
+    """Run a command from this environment or from PATH.  Raises `failure` if it fails."""
     program = shutil.which(command[0], path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if program is None:
-        raise CannotBuildError(
-            f"there is no {command[0]} here, and the site cannot be built without"
-        )
+        raise CannotBuildError(f"the site cannot be built without {command[0]}: install it first")
     done = subprocess.run(
         (program, *command[1:]), cwd=folder, capture_output=True, text=True, check=False
     )

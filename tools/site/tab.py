@@ -1,7 +1,7 @@
-"""The lab in a browser tab: JupyterLite on labkit's own Pyodide, with the committed notebooks.
+"""Builds the lab for a browser tab: JupyterLite with the prepared Pyodide and the notebooks.
 
-A lesson that needs a real cluster is there under its name too, so that links between lessons work:
-as one text that says what it needs and where to run it.
+A lesson that needs a real cluster is replaced by a notebook of the same name that explains what it
+needs and where to run it, so that links between lessons work.
 """
 
 import json
@@ -26,12 +26,14 @@ TOUR = SOURCES / "tour_in_a_tab.py"
 _KERNEL = "@jupyterlite/pyodide-kernel-extension"
 _EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget", _KERNEL)
 _KERNEL_IMPORTS = ("import pyodide_kernel", "import piplite.piplite")
-"""They come first: the kernel puts its own modules in the place of those that a browser lacks."""
+"""Must be imported first: the kernel replaces modules that do not exist in a browser."""
+
+_RUN_PAGE_IMPORT = "import labkit.course.runs.open_run"
 
 _SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/apputils-extension:themes": {"adaptive-theme": True},
-    # All cells of a notebook are on the page, as the tests of its views expect.
+    # Render all cells of a notebook, as the tests of its views expect.
     "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
 }
 
@@ -39,7 +41,7 @@ _SETTINGS = {
 def build_tab(
     target: Path, work: Path, cache: Path, lessons: Iterable[Lesson], address: Address | None
 ) -> None:
-    """Build JupyterLite into `target`; `work` is for its sources.
+    """Build JupyterLite into `target`, using `work` for its sources.
 
     Raises `CannotBuildError`.
     """
@@ -58,7 +60,7 @@ def build_tab(
         else:
             _put(_notice(lesson, address), files / lesson.path.name)
     _put(tour(), files / "00-tour.ipynb")
-    imports = (*_KERNEL_IMPORTS, *imports_of(files.rglob("*.ipynb")))
+    imports = (*_KERNEL_IMPORTS, *imports_of(files.rglob("*.ipynb")), _RUN_PAGE_IMPORT)
     names = distribution(lite / "static" / "pyodide", cache, imports, _wheels_of_the_kernel())
     _write(lite / "jupyter-lite.json", _configuration(names))
     _write(lite / "overrides.json", _SETTINGS)
@@ -66,12 +68,11 @@ def build_tab(
 
 
 def tour() -> NotebookNode:
-    """The tour of the simulated world, not yet run."""
     return parse(TOUR.read_text(encoding="utf-8"), "tab-tour", "learner")
 
 
 def _put(notebook: NotebookNode, path: Path) -> None:
-    # A Jupyter server joins the lines of a text; JupyterLite would show a list with commas.
+    # Keep strings whole: JupyterLite shows a list of lines joined by commas.
     nbformat.write(notebook, path, split_lines=False)
 
 
@@ -81,13 +82,12 @@ def _notice(lesson: Lesson, address: Address | None) -> NotebookNode:
     )
     text = (
         f"# {lesson.title}\n\nThis lesson needs {lesson.needs}, which a browser tab cannot run. "
-        f"{binder} it at home: the page *Start* of this site says how."
+        f"{binder} it at home: the page *Start* of this site explains how."
     )
     return new_notebook(cells=[new_markdown_cell(text, id=f"notice-{lesson.number}")])
 
 
 def _extension(name: str) -> Path:
-    """The folder of an installed extension of JupyterLab."""
     folder = Path(sys.prefix) / "share" / "jupyter" / "labextensions" / name
     if not folder.is_dir():
         raise CannotBuildError(f"{name} is not installed: pip install -e '.[site]'")
@@ -95,7 +95,7 @@ def _extension(name: str) -> Path:
 
 
 def _wheels_of_the_kernel() -> list[Path]:
-    """The wheels of JupyterLite's kernel: shims of IPython's kernel that talk to the browser."""
+    """Return the wheels of JupyterLite's kernel, which replace those of IPython's kernel."""
     return sorted((_extension(_KERNEL) / "static" / "pypi").glob("*.whl"))
 
 
@@ -110,7 +110,7 @@ def _configuration(packages: list[str]) -> dict[str, object]:
         "jupyter-config-data": {
             "appName": "labkit",
             "exposeAppInBrowser": True,
-            # JupyterLite keeps loaded files for the next visit.
+            # Let JupyterLite cache files for the next visit.
             "enableServiceWorkerCache": "true",
             "disabledExtensions": ["@jupyterlab/apputils-extension:announcements"],
             "litePluginSettings": {f"{_KERNEL}:kernel": kernel},
@@ -129,7 +129,7 @@ def _run_jupyter_lite(lite: Path, target: Path, work: Path) -> None:
         folder=work,
     )
     if not (target / "static" / "pyodide" / "pyodide-lock.json").exists():
-        raise CannotBuildError(f"JupyterLite has not taken Pyodide into {target}")
+        raise CannotBuildError(f"JupyterLite did not copy Pyodide to {target}")
 
 
 def _write(path: Path, value: object) -> None:

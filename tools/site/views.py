@@ -1,11 +1,12 @@
-"""Views that play on a page without a kernel: a lesson runs once, and its views' states are stored.
+"""Prepares views for pages without a kernel: runs a lesson once and stores the state of its views.
 
-A view is an anywidget: a JavaScript module, a style sheet and its state.  In JupyterLab the state
-comes from a kernel; on a page it comes from a file, and `theme/play.js` passes it to the module.
-Before that, and without JavaScript, the page shows the view's still picture.
+A view is an anywidget: a JavaScript module, a style sheet, and its state.  In JupyterLab the state
+comes from a kernel; on a page it comes from a file, which `theme/play.js` passes to the module.
+Until then, and without JavaScript, the page shows a still picture of the view.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from hashlib import blake2b
 from html import escape
@@ -16,70 +17,121 @@ import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+from labkit.worlds.sim.run_link import RunLink
 from tools.site.pyodide import ROOT
 
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _STATE = "application/vnd.jupyter.widget-state+json"
 _SHOWN = ("text/html", "image/svg+xml", "image/png", "text/markdown", "text/plain")
-"""The forms of an output: a page shows the first of these that exists."""
+"""MIME types of an output in order of preference: a page shows the first that exists."""
 
 _CELL_TIMEOUT_S = 300
+_BUTTON = {"role", "tabindex", "data-act", "data-on"}
+_HIDDEN = ("display", "none")
+_CLICK = re.compile(r": click to .*")
 
 
 def run_notebook(notebook: NotebookNode, cache: Path) -> NotebookNode:
-    """The notebook after a run, with the state of its views.
+    """Return the executed notebook with the state of its views.
 
-    It is kept in `cache` under a name that changes with the notebook and with labkit.
+    The result is cached in `cache` until the notebook or labkit changes.
     """
     code = "".join(cell.source for cell in notebook.cells)
-    kept = cache / f"{blake2b((code + _labkit()).encode(), digest_size=12).hexdigest()}.ipynb"
-    if not kept.exists():
+    cached = cache / f"{blake2b((code + _labkit()).encode(), digest_size=12).hexdigest()}.ipynb"
+    if not cached.exists():
         NotebookClient(notebook, timeout=_CELL_TIMEOUT_S, store_widget_state=True).execute()
         cache.mkdir(parents=True, exist_ok=True)
-        nbformat.write(notebook, kept)
-    return nbformat.read(kept, as_version=4)
+        nbformat.write(notebook, cached)
+    return nbformat.read(cached, as_version=4)
 
 
 class Views:
-    """Writes the files of views into a folder; equal modules and style sheets only once."""
+    """Writes the files of views to a folder; identical files are written only once."""
 
     def __init__(self, folder: Path) -> None:
+        self.runs: dict[str, dict[str, str]] = {}
+        """The files of each view that a link can open, by the part of the link's content that
+        identifies the view."""
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
     def place(self, state: dict[str, Any], still: str) -> str:
-        """HTML that shows the still picture until it becomes the view.
+        """Return an HTML element that shows the still picture until `play.js` loads the view.
 
-        state: the widget's traits, as a kernel sends them.
+        `state` contains the widget's traits, as a kernel sends them.
         """
         module = self.keep(state["_esm"], ".js")
         style = self.keep(state.get("_css", ""), ".css")
         traits = {name: value for name, value in state.items() if not name.startswith("_")}
         text = json.dumps(traits, separators=(",", ":"), sort_keys=True)
         data = {"module": module, "style": style, "state": self.keep(text, ".json")}
+        if link := traits.get("film", {}).get("link", ""):
+            self.runs.setdefault(key_of(RunLink.parse(link)), data)
         attributes = " ".join(f'data-{name}="{escape(value)}"' for name, value in data.items())
         return f'<div class="lk-place" {attributes}>{still}</div>'
 
     def keep(self, text: str, suffix: str) -> str:
-        """Write a file under a name made from its content; returns the name."""
         name = blake2b(text.encode(), digest_size=8).hexdigest() + suffix
         (self._folder / name).write_text(text, encoding="utf-8")
         return name
 
 
+def key_of(link: RunLink) -> str:
+    """Return the beginning of a link's content, which `theme/run.js` looks up."""
+    return link.content().partition('"scenario":')[0]
+
+
 def for_a_page(notebook: NotebookNode, views: Views) -> NotebookNode:
-    """The notebook with one form of each output, and an HTML place for each view."""
+    """Keep only the preferred form of each output, and replace views by HTML elements."""
     states = notebook.metadata.pop("widgets", {}).get(_STATE, {}).get("state", {})
     for output in _outputs(notebook):
         data = output["data"]
         state = states.get(data.get(_WIDGET, {}).get("model_id"), {}).get("state", {})
         if "_esm" in state:
             still = data.get("text/html") or f"<pre>{escape(data.get('text/plain', ''))}</pre>"
-            output["data"] = {"text/html": views.place(state, still)}
+            output["data"] = {
+                "text/html": views.place(_for_readers(state), still) + _settings(state)
+            }
         else:
             output["data"] = {kind: data[kind] for kind in _SHOWN if kind in data}
             output["data"] = dict(list(output["data"].items())[:1])
     return notebook
+
+
+def _for_readers(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of a view without controls and buttons, which only Python would answer."""
+    film = dict(state.get("film", {}))
+    pairs = [tuple(pair) for pair in film.get("pairs", ())]
+    hidden = len(pairs)
+
+    def readable(numbers: list[int]) -> list[int]:
+        match dict(pairs[number] for number in numbers).get("data-act", ""):
+            case "" | "seek" | "show":  # The page itself answers these two.
+                return numbers
+            case "fail":  # The heading of a bookie, which is a button only in a notebook.
+                return [number for number in numbers if pairs[number][0] not in _BUTTON]
+        return [hidden]
+
+    if pairs:
+        film["attributes"] = [readable(numbers) for numbers in film["attributes"]]
+        film["pairs"] = [*pairs, _HIDDEN]
+        film["words"] = [_CLICK.sub("", each) for each in film["words"]]
+        film["reports"] = False
+    return {**state, "film": film, "controls": []} if "controls" in state else state
+
+
+def _settings(state: dict[str, Any]) -> str:
+    """Return the values of the view's controls as text."""
+    words = []
+    for each in state.get("controls", ()):
+        if each["kind"] == "number":
+            words.append(f"{each['label']}: {each['value']}")
+        elif each["kind"] == "choice":
+            words.append(f"{each['label']}: {dict(each['options']).get(each['value'], '')}")
+    if not words:
+        return ""
+    shown = escape(" \N{MIDDLE DOT} ".join(words))
+    return f'<p class="lk-settings">{shown}. Open the lesson in a tab to change this.</p>'
 
 
 def _outputs(notebook: NotebookNode) -> Iterator[NotebookNode]:
@@ -90,7 +142,6 @@ def _outputs(notebook: NotebookNode) -> Iterator[NotebookNode]:
 
 
 def _labkit() -> str:
-    """A text that changes when labkit does."""
     found = blake2b(digest_size=16)
     for path in sorted((ROOT / "labkit").rglob("*")):
         if path.suffix in {".py", ".js", ".css"} and "site" not in path.parts:

@@ -1,13 +1,14 @@
 """Judges a learner's answer and shows the verdict.
 
-    exercise               an exercise: its name, its three hints, and the trial of an answer
-    check                  an answer -> the trial -> a card
-    card                   what a learner sees, as text and HTML
-    cases, draw            hundreds of generated questions; the smallest wrong one is shown
-    forked_check           runs a trial in a copy of the process, which can be stopped
-    hints_and_predictions  `hint`, `predict`, `compare`: kept in the kernel's memory
-    record                 and in a file of the learner's, if the learner says so
-    parameters             the ranges of a lesson's parameters
+    exercise               an exercise: its name, three hints, and the trial that tests an answer
+    check                  runs the trial on an answer and returns a card
+    card                   the feedback that a learner sees, as text and HTML
+    cases                  hundreds of generated test cases; the smallest failing one is shown
+    generated_cases        generates the cases from a seed, and shrinks a failing one
+    forked_check           runs a trial in a forked copy of the process that can be killed
+    hints_and_predictions  `hint`, `predict` and `compare`, whose state is kept in the kernel
+    record                 saves predictions and hints to a file if the learner agrees
+    parameters             the allowed range of each lesson parameter
 
 No module here depends on a particular lesson.  Read `exercise` and `check` first.
 """

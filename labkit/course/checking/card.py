@@ -1,31 +1,32 @@
-"""Cards: what a lesson answers with, as text and as HTML for light and dark themes.
+"""Cards: the feedback that learners see, as text and as HTML for light and dark themes.
 
-A card's text is the same in every run, so that a committed notebook can be compared with a new run.
+A card's text is the same in every run, so a committed notebook can be compared with a new run.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from html import escape
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from IPython.display import display
 
 from labkit.views.widgets.view import View
 
-# JupyterLab's own variables follow its theme; elsewhere the second colour reads on light and dark.
+# JupyterLab's variables follow its theme; elsewhere the fallback is readable on light and dark.
 _BLOCK = (
     "border-left:4px solid {colour};padding:.3em .9em;margin:.3em 0;"
     "color:var(--jp-content-font-color1,inherit)"
 )
-# JupyterLab breaks what is preformatted inside words.
+# By default JupyterLab breaks preformatted text in the middle of words.
 _WORDS_STYLE = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
 _NEUTRAL = "var(--jp-brand-color1,#2b7bba)"
 
 
 class CardState(StrEnum):
-    """How an exercise stands; the value is the sign in front of it, so that colour says nothing
-    alone.
+    """The status of an exercise.  The value is the sign shown before the name, so that the status
+    does not depend on colour alone.
     """
 
     PASSED = "✔"
@@ -43,20 +44,31 @@ _COLOURS = {
 
 @runtime_checkable
 class Playable(Protocol):
-    """A counterexample for which there is a view, such as a run that plays in a timeline."""
+    """A counterexample that has a view, such as a run that can be replayed in a timeline."""
 
     def view(self) -> object:
-        """The counterexample, opened where the promise broke; a `View` if it is live."""
+        """Return a picture of the counterexample, opened where the promise broke; a `View` is
+        interactive.
+        """
+
+
+@runtime_checkable
+class Linked(Protocol):
+    """A counterexample that is a simulated run."""
+
+    def link(self, code: str = "") -> str:
+        """Return a link to the run, with the learner's code as text if it is given, or ""."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Card:
-    """What `check` answers.
+    """The result of `check`.
 
-    message: one sentence; for a refused answer the rule that broke.
-    counterexample: the smallest case that shows it, a value with words (`str`) or a picture of its
-    own; None if there is none to show.  A view, or one with a `view()`, is live under the card.
-    asked: in words a call of the learner's function that led there, None if there is none to tell.
+    message: one sentence; for a refused answer, the rule that was broken.
+    counterexample: the smallest case that breaks the rule, as an object with a `str` or an HTML
+        representation, or None.  A `View`, or an object with a `view()`, is interactive below the
+        card.
+    asked: the call of the learner's function that led to the counterexample, as text, or None.
     """
 
     name: str
@@ -67,8 +79,16 @@ class Card:
 
     @property
     def passed(self) -> bool:
-        """Whether the exercise is done."""
         return self.outcome is CardState.PASSED
+
+    def link(self, learner: Any = None) -> str:
+        """Return a link to the run that refutes the answer, or "" if no simulated run does.
+
+        The link does not include the learner's code unless the function or class is passed here;
+        then its source is part of the link, as text.  Raises `OSError` if it has no source.
+        """
+        code = "" if learner is None else inspect.getsource(learner)
+        return self.counterexample.link(code) if isinstance(self.counterexample, Linked) else ""
 
     def __repr__(self) -> str:
         text = f"{self.outcome} {self.name}: {_WORDS[self.outcome]}. {self.message}"
@@ -76,14 +96,28 @@ class Card:
         return "\n".join(str(part) for part in parts if part is not None)
 
     def _ipython_display_(self) -> None:
-        """A view is shown under the card, where it is live and follows the theme."""
-        shown = self.counterexample
-        view = shown.view() if isinstance(shown, Playable) else shown
-        if not isinstance(view, View):
+        """Show an interactive view below the card, because inside it the view would neither work
+        nor follow the theme.
+        """
+        view = self._view()
+        if view is None:
             raise NotImplementedError("the card's HTML shows all of it")
         card = {"text/plain": repr(self), "text/html": self._repr_html_()}
         display(card, raw=True)  # type: ignore[no-untyped-call]
         display(view)  # type: ignore[no-untyped-call]
+
+    def _view(self) -> View | None:
+        shown = self.counterexample
+        view = shown.view() if isinstance(shown, Playable) else shown
+        return view if isinstance(view, View) else None
+
+    def still_counterexample(self) -> str:
+        """Return the counterexample as HTML that needs no kernel, or "" if there is none."""
+        if self.counterexample is None:
+            return ""
+        view = self._view()
+        words = "" if isinstance(self.counterexample, View) else picture_of(self.counterexample)
+        return words if view is None else words + view.image()
 
     def _repr_html_(self) -> str:
         title = f"{self.outcome} {self.name}: {_WORDS[self.outcome]}"
@@ -95,8 +129,6 @@ class Card:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Note:
-    """A hint, or a prediction beside what came: a title and one line for each thing said."""
-
     title: str
     lines: tuple[str, ...]
 
@@ -108,7 +140,7 @@ class Note:
 
 
 def picture_of(value: object) -> str:
-    """A value as HTML: its own picture, or its words."""
+    """Return the value's own HTML representation, or its text as preformatted HTML."""
     html: Callable[[], str] | None = getattr(value, "_repr_html_", None)
     if html is not None:
         return html()

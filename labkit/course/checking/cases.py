@@ -1,27 +1,28 @@
-"""Cases: hundreds of small questions beside a trial's stories, drawn where its rule has an edge.
+"""Generated test cases: hundreds of small calls, concentrated on the edge cases of a rule.
 
     @exercise("quorums.lost", ..., like=is_lost, cases=Cases(draw_counts, is_lost, _RULE))
 
-A story shows what a wrong answer leads to; but stories are few, and an answer may be right in them
-by luck.  So after its trial each function is asked the same questions as one that is right, the
-same ones on every machine; what is shown is the smallest question that it answers wrong.
+A trial's runs show what a wrong answer leads to.  But runs are few, and a wrong answer may pass
+them by luck.  So after the trial, the learner's function is compared with a correct function on
+generated cases, which are the same on every machine.  The smallest failing case is shown.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import partial
+from inspect import isfunction
 from typing import Any
 
 from labkit.course.checking.card import picture_of
-from labkit.course.checking.draw import Draw, drawn, smallest
+from labkit.course.checking.generated_cases import Draw, generated_cases, smallest_failing_case
 from labkit.views.widgets.view import StillPicture, View
 
 Function = Callable[..., Any]
 Arguments = tuple[Any, ...]
 COUNT = 400
-_LONGEST = 160
+_LONGEST, _SHOWN_BYTES = 160, 8
 
 
 Picture = View | StillPicture | None
@@ -33,9 +34,9 @@ def _no_picture() -> Picture:
 
 @dataclass(frozen=True, slots=True)
 class WrongAnswer:
-    """A call of the learner's function that was answered wrong, and what is right.
+    """A call of the learner's function that returned a wrong result, and the correct result.
 
-    why: what the question shows; picture: draws it.
+    why: explains the case; picture: draws it.
     """
 
     call: str
@@ -45,56 +46,59 @@ class WrongAnswer:
     picture: Callable[[], Picture] = field(default=_no_picture, compare=False, repr=False)
 
     def __str__(self) -> str:
-        said = f"  It said {shown(self.answer)}; right is {shown(self.right)}."
+        answer, right = shown_apart(self.answer, self.right)
+        said = f"  It said {answer}; right is {right}."
         return f"Your function was asked {self.call}.\n{said} {self.why}".rstrip()
 
     def view(self) -> Picture:
-        """Draw the question; None if nothing is drawn."""
         return self.picture()
 
     def _repr_html_(self) -> str:
-        drawn = self.view()
-        still = drawn._repr_html_() if isinstance(drawn, StillPicture) else ""
+        picture = self.view()
+        still = picture._repr_html_() if isinstance(picture, StillPicture) else ""
         return picture_of(str(self)) + still
 
 
-def as_it_is(_arguments: Arguments, answer: Any) -> Any:
-    """What counts of an answer, where all of it does."""
+def whole_answer(_arguments: Arguments, answer: Any) -> Any:
     return answer
 
 
 def in_any_order(_arguments: Arguments, answer: Any) -> Any:
-    """What counts of an answer, where it is a list and its order says nothing."""
+    """Compare the answer as a list whose order does not matter."""
     return sorted(answer)
 
 
-def directly(function: Function, *arguments: Any) -> Any:
-    """Ask a function with the case's parts as its arguments."""
+def call_directly(function: Function, *arguments: Any) -> Any:
     return function(*arguments)
 
 
-def call_of(name: str, arguments: Arguments) -> str:
-    """A call as it is written."""
+def format_call(name: str, arguments: Arguments) -> str:
     return f"{name}({', '.join(map(shown, arguments))})"
 
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """What to ask, and how to judge the answer.
+    """How to generate test cases and how to judge the answers.
 
-    draw: makes the arguments of one question that can happen; right: what is right there; rule:
-    what a wrong answer breaks, in words or as a function of arguments and answer; counts: what of
-    an answer counts; ask: how a question is put, if not as a call; words: the question as it is
-    shown, if not as a call; why: what a question shows; picture: draws a question and its answer;
-    first: ask before the stories, which then cannot tell more; of_runs: the rules that a refused
-    story shows in the place of its own, if a call broke one; seed: of the drawing, from 1 on.
+    draw: generates the arguments of one realistic call
+    right: the correct function
+    rule: the rule that a wrong answer breaks, as text or as a function of the arguments and the
+        answer
+    counts: extracts the part of an answer that is compared
+    ask: how to run a case, if not as a plain call
+    words: how to show a case, if not as a call
+    why: explains a case
+    picture: draws a case and its answer
+    first: run the cases before the trial's runs, because the runs cannot reveal anything more
+    of_runs: if a call broke one of these rules, a refused run shows that rule instead of its own
+    seed: seed of the generator, at least 1
     """
 
     draw: Callable[[Draw], Arguments]
     right: Function
     rule: str | Callable[[Arguments, Any], str]
-    counts: Callable[[Arguments, Any], Any] = as_it_is
-    ask: Function = directly
+    counts: Callable[[Arguments, Any], Any] = whole_answer
+    ask: Function = call_directly
     words: Callable[[Arguments], str] | None = None
     why: Callable[[Arguments], str] | None = None
     picture: Callable[[Arguments, Any], Picture] | None = None
@@ -104,33 +108,32 @@ class Cases:
     seed: int = 1
 
     def wrong(self, learner: Function, name: str) -> tuple[str, WrongAnswer] | None:
-        """The broken rule and the smallest question that is answered wrong; None if all are right.
+        """Return the broken rule and the smallest case with a wrong answer, or None if all are
+        correct.
 
-        Raises what the learner's function raises.
+        Raises whatever the learner's function raises.
         """
 
         def is_wrong(arguments: Arguments) -> bool:
             return self.is_wrong(arguments, self.ask(learner, *deepcopy(arguments)))
 
-        for arguments, numbers in drawn(self.draw, self.count, self.seed):
+        for arguments, numbers in generated_cases(self.draw, self.count, self.seed):
             if is_wrong(arguments):
-                least = smallest(self.draw, numbers, is_wrong)
+                least = smallest_failing_case(self.draw, numbers, is_wrong)
                 answer = self.ask(learner, *deepcopy(least))
                 return self.rule_broken_by(least, answer), self.shown(name, least, answer)
         return None
 
     def is_wrong(self, arguments: Arguments, answer: Any) -> bool:
-        """Whether this answer is not what is right, as far as it counts."""
+        """Return whether the part of this answer that counts differs from the correct answer."""
         right = self._right(arguments)
         return bool(self.counts(arguments, answer) != self.counts(arguments, right))
 
     def rule_broken_by(self, arguments: Arguments, answer: Any) -> str:
-        """What this wrong answer breaks, in words."""
         return self.rule if isinstance(self.rule, str) else self.rule(arguments, answer)
 
     def shown(self, name: str, arguments: Arguments, answer: Any) -> WrongAnswer:
-        """A wrong answer as a card shows it."""
-        call = self.words(arguments) if self.words else call_of(name, arguments)
+        call = self.words(arguments) if self.words else format_call(name, arguments)
         why = self.why(arguments) if self.why else ""
         picture = partial(self.picture, arguments, answer) if self.picture else _no_picture
         return WrongAnswer(call, answer, self._right(arguments), why, picture)
@@ -140,7 +143,7 @@ class Cases:
 
 
 class WrongCalls:
-    """The calls of a trial that the learner's function answered incorrectly."""
+    """Records the calls in a trial to which the learner's function returned a wrong answer."""
 
     def __init__(self, cases: Cases, name: str) -> None:
         self._cases, self._name = cases, name
@@ -148,18 +151,17 @@ class WrongCalls:
         """The first wrong answer for each rule, the most recently broken rule last."""
 
     def listen(self, arguments: Arguments, answer: Any) -> None:
-        """Take a call of the learner's function and what it returned."""
         cases = self._cases
-        if cases.ask is directly and cases.is_wrong(arguments, answer):
+        if cases.ask is call_directly and cases.is_wrong(arguments, answer):
             rule = cases.rule_broken_by(arguments, answer)
-            known = self._first.pop(rule, None)
-            self._first[rule] = known or cases.shown(self._name, arguments, answer)
+            earlier = self._first.pop(rule, None)
+            self._first[rule] = earlier or cases.shown(self._name, arguments, answer)
 
     def breaking(self, rule: str) -> tuple[str, WrongAnswer] | None:
         """Return this rule and the first call that broke it.
 
         If no call broke it, return the rule that was broken most recently, because the run that is
-        shown ends there, and the first call that broke that one.  Rules that a run can break have
+        shown ends there, with the first call that broke that rule.  Rules in `of_runs` take
         precedence.
         """
         if rule in self._first:
@@ -170,18 +172,22 @@ class WrongCalls:
 
 
 def shown(value: object) -> str:
-    """A value as a card shows it: bytes as numbers, sets in order, nothing too long."""
+    """Return the text of a value for a card: bytes in hexadecimal, sets sorted, long text
+    truncated.
+    """
     if isinstance(value, set | frozenset):
         text = "{" + ", ".join(map(shown, sorted(value))) + "}" if value else "set()"
-    elif isinstance(value, bytes) and len(value) > 8:
-        text = f"{len(value)} bytes: {value[:8].hex(' ')} ..."
+    elif isinstance(value, bytes) and len(value) > _SHOWN_BYTES:
+        text = f"{len(value)} bytes: {value[:_SHOWN_BYTES].hex(' ')} ..."
     elif isinstance(value, float):
         text = f"{value:.6g}"
     elif isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         inside = ", ".join(map(shown, value)) + "," * (isinstance(value, tuple) and len(value) == 1)
         text = f"[{inside}]" if isinstance(value, list) else f"({inside})"
     elif is_dataclass(value) and type(value).__str__ is object.__str__:
-        inside = ", ".join(shown(getattr(value, each.name)) for each in fields(value))
+        parts = [getattr(value, each.name) for each in fields(value)]
+        # A function in a field, such as the one that computes a digest, says nothing to a learner.
+        inside = ", ".join(shown(part) for part in parts if not isfunction(part))
         text = f"{type(value).__name__}({inside})"
     elif isinstance(value, Enum):
         text = value.name
@@ -190,3 +196,47 @@ def shown(value: object) -> str:
     else:
         text = getattr(value, "__name__", None) or repr(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def shown_apart(one: object, other: object) -> tuple[str, str]:
+    """Return the texts of two values so that the first difference is in view, even if `shown` would
+    truncate both to the same text.
+    """
+    if isinstance(one, bytes) and isinstance(other, bytes):
+        at = _first_difference(one, other)
+        return _bytes_from(one, at), _bytes_from(other, at)
+    for kind in (list, tuple):
+        if isinstance(one, kind) and isinstance(other, kind):
+            at = _first_difference(one, other)
+            items: tuple[str | None, str | None] = (None, None)
+            if at < min(len(one), len(other)):
+                items = shown_apart(one[at], other[at])
+            return _items_with(one, at, items[0]), _items_with(other, at, items[1])
+    return shown(one), shown(other)
+
+
+def _first_difference(one: Sequence[object], other: Sequence[object]) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _bytes_from(value: bytes, at: int) -> str:
+    """Return a text of the bytes that shows those from the index `at` on."""
+    if len(value) <= _SHOWN_BYTES or at + 1 < _SHOWN_BYTES:
+        return shown(value)
+    part = value[at : at + _SHOWN_BYTES].hex(" ")
+    return f"{len(value)} bytes, from byte {at} on: {part or 'none'}"
+
+
+def _items_with(value: list[Any] | tuple[Any, ...], at: int, item: str | None) -> str:
+    """Return a text of the items that shows item `at`, whose text is `item` or the usual one."""
+    texts = [shown(each) for each in value]
+    if item is not None:
+        texts[at] = item
+    inside = ", ".join(texts) + "," * (isinstance(value, tuple) and len(value) == 1)
+    text = f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    if len(text) <= _LONGEST:
+        return text
+    return (
+        f"{len(value)} items, of which item {at} is {texts[at] if at < len(texts) else 'missing'}"
+    )

@@ -1,9 +1,9 @@
-"""check: the learner's object in the real code, and a card that says how it went.
+"""check: run the learner's object inside the real system and report the result on a card.
 
-Whatever the learner's code does, the answer is a card: an exception is shown with the line that
-raised it, and a loop without end is stopped after `STEPS` steps of the learner's own code, counted
-and not timed, so that the same code gets the same card on every machine.  What takes no steps, such
-as a sleep, is stopped by the clock (`forked_check`).
+Whatever the learner's code does, the result is a card.  An exception is shown with the line that
+raised it.  An endless loop is stopped after `STEPS` bytecode instructions of the learner's own
+code; counting instructions instead of seconds gives the same card on every machine.  Code that
+executes no instructions, such as a sleep, is stopped by a timer (`forked_check`).
 """
 
 import linecache
@@ -26,17 +26,18 @@ from labkit.course.checking.parameters import case_seed
 from labkit.system.model.missing_part import MissingPart
 
 STEPS = 20_000_000
-"""Bytecode instructions: some two million lines, a few seconds."""
+"""Bytecode instructions: about two million lines of code, or a few seconds."""
 
 
-class EndlessError(BaseException):
-    """The learner's code ran too long.  It is not an `Exception`, so that a loop
-    that catches those ends as well.
+class RanTooLongError(BaseException):
+    """The learner's code ran too long.
+
+    This is not an `Exception`, so that it also ends a loop that catches every `Exception`.
     """
 
 
 class NotPassedError(Exception):
-    """An exercise is open or refused where it must be passed; `card` says why."""
+    """An exercise that must be passed is open or refused; `card` says why."""
 
     def __init__(self, card: Card) -> None:
         super().__init__(repr(card))
@@ -44,17 +45,17 @@ class NotPassedError(Exception):
 
 
 def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
-    """Put the learner's object into the exercise and say how it went.
+    """Run the learner's object in the exercise and return the result as a card.
 
-    None, or code that raises NotImplementedError, leaves the exercise open.  With `must_pass`, or
-    where the environment has LABKIT_CHECKS=must-pass, what is not passed raises `NotPassedError`,
-    so that papermill or a build sees it; so it is where nbgrader validates or grades the notebook.
-    Raises `NoSuchExerciseError` for a name that no exercise has.
+    None, or code that raises NotImplementedError, leaves the exercise open.  Raises
+    `NotPassedError` if the exercise is not passed and either `must_pass` is true, the environment
+    variable LABKIT_CHECKS is "must-pass", or nbgrader is validating or grading the notebook, so
+    that papermill or a build fails. Raises `NoSuchExerciseError` for an unknown name.
     """
     exercise = find(name).with_cases_of(case_seed())
     card = _open(name) if learner is None else _judged(exercise, learner)
     if must_pass is None:
-        must_pass = must_pass_here()
+        must_pass = must_pass_by_default()
     if must_pass and not card.passed:
         raise NotPassedError(card)
     return card
@@ -62,21 +63,21 @@ def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
 
 ENVIRONMENT, MUST_PASS = "LABKIT_CHECKS", "must-pass"
 NBGRADER = "NBGRADER_EXECUTION"
-"""nbgrader sets it to "validate" or "autograde" in the kernels that it starts."""
+"""nbgrader sets this to "validate" or "autograde" in the kernels that it starts."""
 
 
-def must_pass_here() -> bool:
-    """Whether this process's environment wants what is not passed to raise."""
+def must_pass_by_default() -> bool:
     return os.environ.get(ENVIRONMENT) == MUST_PASS or NBGRADER in os.environ
 
 
 LIMIT_S = 30.0
-"""How long the learner's function may be at work in one check, all its calls together.  Right
-answers take less than a second.
+"""Total run time of the learner's function in one check.  Correct answers take less than a second.
 """
 
 SPARK_LIMIT_S = 300.0
-"""How long a trial with Spark may take here, where no copy can take its place."""
+"""Time limit for a trial with Spark, which runs in this process because it cannot run in a forked
+copy.
+"""
 
 
 def _judged(exercise: Exercise, learner: Any) -> Card:
@@ -94,13 +95,15 @@ def _judged(exercise: Exercise, learner: Any) -> Card:
 
 @contextmanager
 def _alarm() -> Iterator[None]:
-    """Stop what sleeps or waits, where signals reach it: in the main thread, not on Windows."""
+    """Interrupt code that sleeps or waits, where signals work: in the main thread, and not on
+    Windows.
+    """
     if not hasattr(signal, "setitimer") or threading.current_thread() != threading.main_thread():
         yield
         return
 
     def ring(_signal: int, _frame: FrameType | None) -> None:
-        raise EndlessError
+        raise RanTooLongError
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, SPARK_LIMIT_S)
@@ -112,7 +115,9 @@ def _alarm() -> Iterator[None]:
 
 
 def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
-    """What the trial itself raises is raised where it is seen: not in a copy."""
+    """Return None if the trial itself raises, so that it is rerun and raises in the parent
+    process.
+    """
     try:
         return card_of(exercise, learner)
     except MemoryError:
@@ -122,7 +127,9 @@ def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
 
 
 def card_of(exercise: Exercise, learner: Any) -> Card:
-    """How it went, in this process.  Raises what the trial itself raises."""
+    """Return the card for this answer, judged in this process.  Raises whatever the trial itself
+    raises.
+    """
     name, module = exercise.name, getattr(learner, "__module__", "__main__")
     try:
         with bounded(module):
@@ -135,29 +142,27 @@ def card_of(exercise: Exercise, learner: Any) -> Card:
     except RaisedThereError as error:
         there = f" in {error.where}" if error.where else ""
         return Card(name, CardState.REFUSED, f"Your code raised {error.problem}{there}.")
-    except EndlessError as error:
+    except RanTooLongError as error:
         where = _learners_line(error.__traceback__, module)
         return Card(name, CardState.REFUSED, f"{ENDLESS} it was last in {where}.")
     except SystemExit as error:
         where = _learners_line(error.__traceback__, module)
         return Card(name, CardState.REFUSED, f"{ENDS} in {where}.")
     except MissingPart:
-        raise  # The machine lacks something, which is not the learner's fault.
+        raise  # Something is not installed on this machine, which is not the learner's fault.
     except Exception as error:
         where = _learners_line(error.__traceback__, module)
         if where is None and module != "builtins":
             raise
-        where = where or learner.__name__  # such as max: it has no lines
+        where = where or learner.__name__  # a built-in function, such as max, has no source lines
         problem = f"{type(error).__name__}: {error}".removesuffix(": ")
         return Card(name, CardState.REFUSED, f"Your code raised {problem} in {where}.")
     return Card(name, CardState.PASSED, message)
 
 
 ENDLESS = "Your code does not come to an end;"
-
-
 ENDS = "Your code ends the whole program"
-NO_MEMORY = "With your code the check needs more memory than it may use"
+NO_MEMORY = "With your code, the check needs more memory than it may use"
 
 
 def _stopped(name: str, stopped: Stopped) -> Card:
@@ -177,7 +182,7 @@ def _open(name: str) -> Card:
 
 
 def _learners_line(traceback: TracebackType | None, module: str) -> str | None:
-    """The last line of the learner's own code on the way to an error; None if there is none."""
+    """Return the last line of the learner's own code in the traceback, or None if there is none."""
     lines = [
         (frame.f_code.co_filename, number, frame.f_code.co_name)
         for frame, number in walk_tb(traceback)
@@ -191,7 +196,9 @@ def _learners_line(traceback: TracebackType | None, module: str) -> str | None:
 
 @contextmanager
 def bounded(module: str) -> Iterator[None]:
-    """Count the steps that code of this module runs inside, and stop it when they are too many."""
+    """Count the bytecode instructions that this module's code executes, and stop it after
+    `STEPS`.
+    """
     left = STEPS
 
     def count(_frame: FrameType, event: str, _argument: object) -> Any:
@@ -199,18 +206,18 @@ def bounded(module: str) -> Iterator[None]:
         if event == "opcode":
             left -= 1
             if left < 0:
-                raise EndlessError
+                raise RanTooLongError
         return count
 
     def enter(frame: FrameType, _event: str, _argument: object) -> Any:
         if frame.f_globals.get("__name__") != module:
             return None
-        # Not lines: a loop that stands in one line does not pass from line to line.
+        # Trace instructions, not lines: a one-line loop never moves to another line.
         frame.f_trace, frame.f_trace_lines, frame.f_trace_opcodes = count, False, True
         return count
 
     before, before_in_threads = sys.gettrace(), threading.gettrace()
-    # Python 3.12 looks for instructions only if some frame wants them when tracing begins.
+    # Python 3.12 traces instructions only if some frame requests them when tracing starts.
     sys._getframe().f_trace_opcodes = True
     sys.settrace(enter)
     # In a notebook the simulated world runs in a separate thread.

@@ -1,4 +1,4 @@
-"""Exercises: a name, three hints, and a trial that puts the learner's object into the real code.
+"""Exercises: a name, three hints, and a trial that runs the learner's object in the real system.
 
     @exercise("journal.padding", hints=(...), like=journal.padding, cases=Cases(...))
     def padding(learner: Padding) -> str:
@@ -8,10 +8,10 @@
         return "Replay stepped over your padding in 21 crashes."
 
 The part of the name before the dot is the module in `labkit/course/exercises/`.  A trial returns
-one sentence that says what was tried, or raises `Refused`; it need not care for what the learner's
-code raises, for how long it runs, or for what type it returns: `check` and `like` do.  It must
-check the range of an answer before it allocates or loops by it.  After the trial come the generated
-`cases`.
+one sentence that says what was tested, or raises `Refused`.  It does not need to catch exceptions
+from the learner's code, limit its run time or check the type of its result, because `check` and
+`like` do.  But it must check the range of an answer before allocating memory or looping according
+to it.  The generated `cases` run after the trial.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,18 +23,23 @@ from math import isfinite
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from labkit.course.checking.cases import Cases, WrongAnswer, WrongCalls, call_of, shown
+from labkit.course.checking.cases import Cases, WrongAnswer, WrongCalls, format_call, shown
 
 Trial = Callable[[Any], str]
+Listener = Callable[[tuple[Any, ...], Any], None]
 HINT_COUNT = 3
 _MOST_ITEMS, _MOST_BYTES = 10_000, 4 * 1024 * 1024
-"""How much a learner's function may return in one call; no right answer needs half of it."""
+"""Limits on what the learner's function may return in one call; correct answers need less than
+half.
+"""
 
 _exercises: dict[str, "Exercise"] = {}
 
 
 class Refused(Exception):
-    """An answer is wrong: the rule that it breaks, and the smallest case that shows it."""
+    """Raised for a wrong answer; names the rule that it breaks, and the smallest case that shows
+    this.
+    """
 
     def __init__(
         self, message: str, counterexample: object = None, asked: WrongAnswer | None = None
@@ -46,13 +51,13 @@ class Refused(Exception):
 
 
 class NoSuchExerciseError(LookupError):
-    """No lesson has that exercise; the text names those that the lesson has."""
+    """The exercise does not exist; the message lists those of its lesson."""
 
 
 class RaisedThereError(Exception):
-    """The learner's function runs in another process, and raised there.
+    """The learner's function runs in another process and raised an exception there.
 
-    problem: what, in words; where: the learner's line or function.
+    problem: the exception as text; where: the learner's line or function.
     """
 
     def __init__(self, problem: str, where: str) -> None:
@@ -63,7 +68,9 @@ class RaisedThereError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """What `check` and `hint` need.  `like` is the function whose place the learner's takes."""
+    """An exercise as `check` and `hint` use it.  The learner's function replaces the function
+    `like`.
+    """
 
     name: str
     hints: tuple[str, ...]
@@ -73,18 +80,17 @@ class Exercise:
     trial: Trial
 
     def with_cases_of(self, seed: int) -> "Exercise":
-        """The same exercise with the generated cases of this seed."""
         return self if self.cases is None else replace(self, cases=replace(self.cases, seed=seed))
 
     def run(self, learner: Any) -> str:
-        """Try the learner's object; returns what was tried or raises `Refused`."""
+        """Test the learner's object and return what was tested.  Raises `Refused`."""
         if self.cases is None or self.like is None:
-            return self.trial(self.fitted(learner))
+            return self.trial(self.with_type_checks(learner))
         if self.cases.first:
             self.ask_cases(learner)
-        calls = WrongCalls(self.cases, _name(learner, self.like))
+        calls = WrongCalls(self.cases, self._shown_name(learner))
         try:
-            message = self.trial(fitted(learner, self.like, calls.listen))
+            message = self.trial(self.with_type_checks(learner, calls.listen))
         except Refused as refused:
             self._explain(refused, calls)
             raise
@@ -93,30 +99,38 @@ class Exercise:
         return message
 
     def _explain(self, refused: Refused, calls: WrongCalls) -> None:
-        """A run says what happened; a call says what the learner's function had to do with it."""
+        """Add the wrong call behind a failed run: the run shows what happened, and the call shows
+        why.
+        """
         wrong = calls.breaking(refused.message)
         if wrong is None:
             return
-        rule, asked = wrong
-        if asked.call in f"{refused.message} {refused.counterexample}":
+        rule, wrong_call = wrong
+        if wrong_call.call in f"{refused.message} {refused.counterexample}":
             return
         if refused.counterexample is None:
-            refused.counterexample = asked
+            refused.counterexample = wrong_call
             return
-        refused.asked = asked
+        refused.asked = wrong_call
         if self.cases and rule in self.cases.of_runs:
             refused.message = rule
 
     def ask_cases(self, learner: Any) -> None:
-        """Ask the generated cases.  Raises `Refused` with the smallest that is answered wrong."""
-        if self.cases and self.like:
-            wrong = self.cases.wrong(self.fitted(learner), _name(learner, self.like))
+        """Run the generated cases.  Raises `Refused` with the smallest failing one."""
+        if self.cases:
+            wrong = self.cases.wrong(self.with_type_checks(learner), self._shown_name(learner))
             if wrong is not None:
                 raise Refused(*wrong)
 
-    def fitted(self, learner: Any) -> Any:
-        """The learner's object as the trial gets it."""
-        return learner if self.like is None else fitted(learner, self.like)
+    def with_type_checks(self, learner: Any, listen: Listener | None = None) -> Any:
+        if self.like is None:
+            return learner
+        return with_type_checks(learner, self.like, self._shown_name(learner), listen)
+
+    def _shown_name(self, learner: Any) -> str:
+        """Return the name of the learner's function; for a lambda, that of the exercise."""
+        name = getattr(learner, "__name__", "")
+        return name if name.isidentifier() else self.name.partition(".")[2]
 
 
 def exercise(
@@ -126,13 +140,13 @@ def exercise(
     cases: Cases | None = None,
     needs_spark: bool = False,
 ) -> Callable[[Trial], Trial]:
-    """Register the decorated trial as the exercise `name` ("lesson.what").
+    """Register the decorated trial as the exercise `name` ("lesson.exercise").
 
-    hints: from a nudge to nearly the answer.
-    like: a function with the arguments and the annotated return type that the learner's must have;
-    the trial then gets the learner's function with both checked.
-    cases: questions that the function is asked after the trial.
-    needs_spark: the trial talks to this process's Spark session.
+    hints: three hints, from a nudge to almost the answer
+    like: a function with the parameters and the annotated return type that the learner's function
+        must have; the trial then receives the learner's function with both checked
+    cases: generated cases with which the function is tested after the trial
+    needs_spark: whether the trial uses the Spark session of this process
     """
 
     def register(trial: Trial) -> Trial:
@@ -143,59 +157,65 @@ def exercise(
 
 
 def all_exercises() -> list[Exercise]:
-    """Every exercise of the lessons whose modules were imported."""
     return list(_exercises.values())
 
 
 def load_lesson(lesson: str) -> None:
-    """Import a lesson's exercises.  Raises `NoSuchExerciseError` for a lesson without any."""
+    """Import a lesson's exercises.  Raises `NoSuchExerciseError` if it has none."""
     module = f"labkit.course.exercises.{lesson}"
     try:
         import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module:
-            raise  # The lesson is there; a package that it needs is not.
-        raise NoSuchExerciseError(f"there is no lesson {lesson!r} with exercises") from None
+            raise  # The lesson exists, but a package that it needs is not installed.
+        raise NoSuchExerciseError(f"there is no lesson with exercises named {lesson!r}") from None
 
 
 def find(name: str) -> Exercise:
-    """The exercise of that name.  Raises `NoSuchExerciseError` that names those of its lesson."""
+    """Return an exercise by name.  Raises `NoSuchExerciseError`, which lists those of its
+    lesson.
+    """
     lesson = name.partition(".")[0]
     load_lesson(lesson)
     if name not in _exercises:
         others = sorted(each for each in _exercises if each.startswith(lesson + "."))
         raise NoSuchExerciseError(
-            f"there is no exercise {name!r}; this lesson has {', '.join(others)}"
+            f"there is no exercise {name!r}; the exercises of this lesson are {', '.join(others)}"
         )
     return _exercises[name]
 
 
-def fitted(
+def with_type_checks(
     learner: Any,
     like: Callable[..., Any],
-    listen: Callable[[tuple[Any, ...], Any], None] | None = None,
+    name: str,
+    listen: Listener | None = None,
 ) -> Callable[..., Any]:
-    """The learner's function, refused when its arguments or what it returns do not fit.
+    """Wrap the learner's function in checks of its parameters and return values.
 
-    `listen` gets the arguments and the answer of each call.
+    The wrapper raises `Refused` if they do not match `like`.  `listen` receives the arguments and
+    the result of each call.  Messages call the function `name`.
     """
     wanted = signature(like)
     if not callable(learner):
-        raise Refused(f"The answer must be a function like {like.__name__}{_shape(wanted)}.")
+        raise Refused(f"The answer must be a function with the parameters {_shape(wanted)}.")
     _must_take(wanted, learner)
     hint = get_type_hints(like)["return"]
 
     @wraps(learner)
     def checked(*arguments: Any) -> Any:
-        # Copies: what the learner's function does to a list or a table, it does to its own.
-        result = plain(learner(*map(_copied, arguments)))
+        # Pass copies, so that the learner's function cannot modify the trial's lists and dicts.
+        result = without_numpy(learner(*map(_copied, arguments)))
         if (broken := _limit_broken_by(result)) is not None:
-            raise Refused(f"{call_of(_name(learner, like), arguments)} must return {broken}.")
-        if not fits(result, hint):
-            call = call_of(_name(learner, like), arguments)
-            asked = "; is there a `return`?" if result is None else f" ({type(result).__name__})."
+            raise Refused(f"{format_call(name, arguments)} must return {broken}.")
+        if not matches_annotation(result, hint):
+            call = format_call(name, arguments)
+            hint_text = (
+                "; is there a `return`?" if result is None else f" ({type(result).__name__})."
+            )
             raise Refused(
-                f"{call} must return {name_of(hint)}; yours returned {shown(result)}{asked}"
+                f"{call} must return {annotation_name(hint)}; yours returned"
+                f" {shown(result)}{hint_text}"
             )
         if listen is not None:
             listen(arguments, result)
@@ -205,9 +225,10 @@ def fitted(
 
 
 def _limit_broken_by(value: Any) -> str | None:
-    """Return the limit that a returned value exceeds, in words, or None.
+    """Return a description of the limit that a returned value exceeds, or None.
 
-    A trial computes with the value, so its size must not decide how long that takes.
+    The trial uses the value in calculations, so the size of the value must not determine how long
+    the trial takes.
     """
     waiting, count, size_bytes = [value], 0, 0
     while waiting:
@@ -226,29 +247,27 @@ def _limit_broken_by(value: Any) -> str | None:
         elif isinstance(each, float) and not isfinite(each):
             return "finite numbers"
         elif isinstance(each, int) and not -(2**63) <= each < 2**63:
-            return "integers of at most 64 bits"  # what the fields of BookKeeper can hold
+            return "integers of at most 64 bits"  # the range of BookKeeper's fields
     return None
 
 
-def in_order(steps: Sequence[str], answer: Any) -> tuple[str, ...]:
-    """An answer that is an order of these steps.  Raises `Refused` for any other."""
+def require_permutation(steps: Sequence[str], answer: Any) -> tuple[str, ...]:
+    """Return the answer as a tuple if it is a permutation of these steps.  Raises `Refused`
+    otherwise.
+    """
     if (
         not isinstance(answer, list | tuple)
         or len(answer) != len(steps)
         or not all(step in answer for step in steps)
     ):
-        raise Refused(f"The answer must be a list with each of the {len(steps)} steps once.")
+        raise Refused(
+            f"The answer must be a list that contains each of the {len(steps)} steps exactly once."
+        )
     return tuple(answer)
 
 
-def _name(learner: Any, like: Callable[..., Any]) -> str:
-    """What the learner calls the function; a lambda has no name."""
-    name = getattr(learner, "__name__", "")
-    return name if name.isidentifier() else like.__name__
-
-
 def _copied(value: Any) -> Any:
-    """Lists, sets and tables again, with what is in them; anything else as it is."""
+    """Return a deep copy of lists, sets and dicts, and any other value unchanged."""
     if type(value) is dict:
         return {key: _copied(each) for key, each in value.items()}
     if type(value) in (list, set):
@@ -256,10 +275,10 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def plain(value: Any) -> Any:
-    """A value with Python's own truth values and numbers in the place of NumPy's."""
+def without_numpy(value: Any) -> Any:
+    """Return the value with NumPy scalars replaced by Python's own numbers and booleans."""
     if type(value) in (list, tuple):
-        return type(value)(map(plain, value))
+        return type(value)(map(without_numpy, value))
     is_numpy = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
     return value.item() if is_numpy else value
 
@@ -268,7 +287,7 @@ def _must_take(wanted: Signature, learner: Callable[..., Any]) -> None:
     try:
         takes = signature(learner)
     except ValueError:
-        return  # Python does not know the signatures of some built-in functions, such as max.
+        return  # Some built-in functions, such as max, have no signature.
     try:
         takes.bind(*wanted.parameters)
     except TypeError:
@@ -281,19 +300,19 @@ def _shape(signed: Signature) -> str:
     return f"({', '.join(signed.parameters)})"
 
 
-def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is what an annotation says, and all that is in a list as well.
+def matches_annotation(value: Any, hint: Any) -> bool:
+    """Return whether a value, including the items of a list, matches a type annotation.
 
-    What is in a tuple is left to the trial, which can say what each part means.
+    The items of a tuple are left to the trial, which can explain what each one means.
     """
     if isinstance(hint, UnionType):
-        return any(fits(value, each) for each in get_args(hint))
+        return any(matches_annotation(value, each) for each in get_args(hint))
     kind = get_origin(hint) or hint
     if isinstance(value, bool) and kind in (int, float):
         return False
     if kind is float:
         return isinstance(value, int | float)
-    # A value of another process may stand for one that cannot leave it.
+    # The value may be a proxy for an object that cannot leave another process.
     if not isinstance(value, kind) and getattr(value, "stands_for", None) is not kind:
         return False
     return kind is not list or all(_fits_in_list(each, *get_args(hint)) for each in value)
@@ -301,11 +320,10 @@ def fits(value: Any, hint: Any) -> bool:
 
 def _fits_in_list(item: Any, hint: Any) -> bool:
     parts = get_args(hint) if get_origin(hint) is tuple else ()
-    return fits(item, hint) and (
-        not parts or (len(item) == len(parts) and all(map(fits, item, parts)))
+    return matches_annotation(item, hint) and (
+        not parts or (len(item) == len(parts) and all(map(matches_annotation, item, parts)))
     )
 
 
-def name_of(hint: Any) -> str:
-    """An annotation in words."""
+def annotation_name(hint: Any) -> str:
     return str(hint) if get_args(hint) else hint.__name__

@@ -1,13 +1,14 @@
-"""A check in a copy of this process, so that a function that never comes back can be stopped.
+"""Runs a check in a forked copy of this process, so that a function that never returns can be
+stopped.
 
-Python code is stopped by counting its steps (`check`).  A function that sleeps takes no steps, and
-one that loops in C code, such as `sum(itertools.count())`, lets nothing else run in its process.
-So the trial runs in a forked copy, which tells this process how long the learner's function has
-been at work, and ends with it.  On Linux the copy's memory has a limit as well, whatever the trial
-allocates.  What it sends back is the card; a card that cannot be sent is made again here, as it is
-known by then that the code comes to an end.
+Python code is stopped by counting its instructions (`check`).  A function that sleeps executes
+none, and one that loops in C code, such as `sum(itertools.count())`, blocks everything else in its
+process.  So the trial runs in a forked child process, which reports how long the learner's function
+has been running and exits when the trial is done.  On Linux, the child's memory is limited too. The
+child sends back the card.  If the card cannot be pickled, the trial is repeated in this process,
+because by then the code is known to terminate.
 
-Where there is no fork (Windows, a browser) only the steps are counted.
+Where fork is not available (Windows, a browser), only instructions are counted.
 """
 
 import contextlib
@@ -36,24 +37,27 @@ _TRACEBACK_S = 1.0
 _TRACEBACK_PIECES = 4
 _CLOCK = struct.Struct("dd")
 _MEMORY_BYTES = 2 << 30
-"""What a copy may use beyond what it has at its start.  The largest trials, those of the workshop,
-use a quarter of it."""
+"""The memory that the child may use in addition to what it has at the start.  The largest trials,
+those of the workshop, use a quarter of it.
+"""
 _MOST_RECEIVED = 64 << 20
 
 
 class Reason(Enum):
-    """Why a copy gave no answer."""
-
     LATE = auto()
+    """The learner's function used more than its time."""
+    UNFINISHED = auto()
+    """The trial was not over within `wall_s`, but not because the function used up its time."""
     ENDED = auto()
     MEMORY = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The copy gave no answer: it took too long, needed too much memory, or its code ended it.
+    """The child returned no result: it took too long, needed too much memory, or was ended by its
+    code.
 
-    `where` is the learner's last line, "" if unknown.
+    `where` is the last line of the learner's code that ran, or "" if unknown.
     """
 
     reason: Reason
@@ -62,29 +66,34 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """A function and its file, how long it may be at work, and how long all the work may take."""
+    """The function being watched, its file, and its time limits."""
 
     learner: Any
     limit_s: float
     file: str
     wall_s: float
+    processor_s: Callable[[int], float] | None
 
 
 class Clock:
-    """How long the learner's function has been at work, for two processes to see."""
+    """Measures how long the learner's function has been running, in memory shared by two
+    processes.
+    """
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _CLOCK.size)
 
     @property
     def worked_s(self) -> float:
-        """The time of all calls, the present one included."""
+        """Total time of all calls so far, including the current one."""
         before: float
         before, since = _CLOCK.unpack(self._memory[:])
         return before + (time.monotonic() - since if since else 0.0)
 
     def timed(self, learner: Any) -> Any:
-        """The learner's function, its calls timed; anything else as it is."""
+        """Wrap the learner's function so that its calls are timed; return any other object
+        unchanged.
+        """
         if not callable(learner):
             return learner
 
@@ -106,18 +115,24 @@ def in_forked_copy(
     limit_s: float,
     file: str = "",
     wall_s: float = math.inf,
+    processor_s: Callable[[int], float] | None = None,
 ) -> Any:
-    """What `work(learner)` returns in a copy of this process, or `Stopped`, or None if the copy's
-    answer could not be sent: then do the work here.
+    """Return the result of `work(learner)`, run in a forked copy of this process.
 
-    limit_s: how long the function `learner` may be at work; file: the learner's, if that function
-    is not in it; wall_s: how long all the work may take.
+    Returns a `Stopped` if the copy was stopped, or None if the result could not be sent back; in
+    that case, do the work in this process.
+
+    limit_s: the time limit for the function `learner`; file: the learner's file, if the function is
+    not defined in it; wall_s: the time limit for all the work; processor_s: returns the processor
+    time that the copy, whose process id it gets, and the function have used.  If it is given, the
+    function is late only if more than `limit_s` of that has been used, so that a busy machine does
+    not make it late.
     """
     clock = Clock()
     answers, answer_end = os.pipe()
     traceback, traceback_end = os.pipe()
     with warnings.catch_warnings():
-        # Python warns of other threads' locks; the copy uses nothing that they hold.
+        # Python warns about locks held by other threads; the copy uses none of them.
         warnings.simplefilter("ignore", DeprecationWarning)
         copy = os.fork()
     if copy == 0:
@@ -125,22 +140,25 @@ def in_forked_copy(
     os.close(answer_end)
     os.close(traceback_end)
     with os.fdopen(answers, "rb") as reader, os.fdopen(traceback, "rb") as last_lines:
-        return _answer_of(copy, reader, last_lines, clock, _Watch(learner, limit_s, file, wall_s))
+        watch = _Watch(learner, limit_s, file, wall_s, processor_s)
+        return _answer_of(copy, reader, last_lines, clock, watch)
 
 
 def _work_and_exit(
     work: Callable[[Any], Any], learner: Any, answer_end: int, traceback_end: int
 ) -> None:
-    """In the copy: what it prints, it prints at the end, and it runs no other code's exits."""
+    """Run in the copy: send the result and the captured output, then exit without running exit
+    handlers.
+    """
     status = _DONE
     try:
         limit_memory(_MEMORY_BYTES)
         faulthandler.register(signal.SIGUSR1, file=traceback_end)
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
             answer = work(learner)
         with contextlib.suppress(*_CANNOT_BE_SENT), os.fdopen(answer_end, "wb") as writer:
-            writer.write(pickle.dumps((answer, said.getvalue())))
+            writer.write(pickle.dumps((answer, output.getvalue())))
     except MemoryError:
         status = _NO_MEMORY
     finally:
@@ -150,7 +168,7 @@ def _work_and_exit(
 def limit_memory(more_bytes: int) -> None:
     """Limit this process to `more_bytes` of address space beyond what it uses now.
 
-    Where the present size is unknown, such as on macOS, set no limit.
+    Set no limit if the current size is unknown, as on macOS.
     """
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
@@ -160,8 +178,8 @@ def limit_memory(more_bytes: int) -> None:
     import resource  # noqa: PLC0415 - Windows has none
 
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    known = [each for each in (soft, hard) if each != resource.RLIM_INFINITY]
-    most = min([pages * resource.getpagesize() + more_bytes, *known])
+    limits = [each for each in (soft, hard) if each != resource.RLIM_INFINITY]
+    most = min([pages * resource.getpagesize() + more_bytes, *limits])
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
@@ -182,8 +200,9 @@ def without_memory_limit() -> Iterator[None]:
 
 
 _DONE, _NO_MEMORY = 97, 96
-"""The exit status of a copy that did its work, and of one that could not; others are the
-learner's."""
+"""Exit statuses of a copy that finished, and of one that ran out of memory; the learner's code may
+exit with any other.
+"""
 _CANNOT_BE_SENT = (pickle.PicklingError, TypeError, AttributeError, RecursionError)
 
 
@@ -197,6 +216,12 @@ def _answer_of(
     os.set_blocking(reader.fileno(), False)
     received, ended, status = bytearray(), False, 0
     until = time.monotonic() + watch.wall_s
+    used_before_s = watch.processor_s(copy) if watch.processor_s else 0.0
+
+    def is_used_up() -> bool:
+        used_s = watch.processor_s(copy) - used_before_s if watch.processor_s else math.inf
+        return used_s > watch.limit_s
+
     try:
         while not ended:
             ended_pid, status = os.waitpid(copy, os.WNOHANG)
@@ -205,8 +230,10 @@ def _answer_of(
                 received += piece
                 if len(received) > _MOST_RECEIVED:
                     return Stopped(Reason.MEMORY)
-            if not ended and (clock.worked_s > watch.limit_s or time.monotonic() > until):
+            if not ended and clock.worked_s > watch.limit_s and is_used_up():
                 return Stopped(Reason.LATE, _where(copy, last_lines, watch))
+            if not ended and time.monotonic() > until:
+                return Stopped(Reason.LATE if is_used_up() else Reason.UNFINISHED)
             time.sleep(0 if ended else _POLL_S)
     finally:
         if not ended:
@@ -214,22 +241,21 @@ def _answer_of(
             os.waitpid(copy, 0)
     if not received:
         return _without_answer(status)
-    answer, said = pickle.loads(received)
-    sys.stdout.write(said)
+    answer, output = pickle.loads(received)
+    sys.stdout.write(output)
     return answer
 
 
 def _without_answer(status: int) -> Stopped | None:
-    """What to make of a copy that ended with this status and sent nothing."""
+    """Interpret the exit status of a copy that sent nothing."""
     if os.WIFSIGNALED(status):
-        # Such as too deep a recursion of C code: here it would end this process.
+        # For example, a stack overflow in C code, which would have crashed this process.
         return Stopped(Reason.ENDED)
     by_itself = {_DONE: None, _NO_MEMORY: Stopped(Reason.MEMORY)}
     return by_itself.get(os.WEXITSTATUS(status), Stopped(Reason.ENDED))
 
 
 def _where(copy: int, last_lines: io.BufferedReader, watch: _Watch) -> str:
-    """Ask the copy for the learner's last line."""
     os.kill(copy, signal.SIGUSR1)
     time.sleep(_TRACEBACK_S)
     os.set_blocking(last_lines.fileno(), False)
@@ -244,13 +270,15 @@ def _available(pipe: io.BufferedReader) -> Iterator[bytes]:
 
 
 def _learners_line(traceback: str, watch: _Watch) -> str:
-    """The function of the learner's file that was called last, as `faulthandler` names it."""
+    """Return the most recently called function of the learner's file, found in `faulthandler`'s
+    output.
+    """
     code = getattr(watch.learner, "__code__", None)
     if code is None:
         return getattr(watch.learner, "__name__", "")
     learners_file = watch.file or code.co_filename
-    places = re.findall(r'File "(.*)", line (\d+) in (\S+)', traceback)
-    for file, line, function in places:
+    frames = re.findall(r'File "(.*)", line (\d+) in (\S+)', traceback)
+    for file, line, function in frames:
         if file.endswith(learners_file[-100:]):
             return f"{function}, line {line}"
     return ""

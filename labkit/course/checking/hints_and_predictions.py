@@ -1,49 +1,52 @@
-"""What one kernel remembers of a learner: the hints taken and the predictions made.
+"""The state that a kernel keeps for a learner: hints taken and predictions made.
 
-It is gone with the kernel, unless the learner turned on the switch that saves it (`record`).
+It is lost when the kernel stops, unless the learner turned on the switch that saves it (`record`).
 """
 
 from labkit.course.checking.card import Note
 from labkit.course.checking.exercise import HINT_COUNT, find
-from labkit.course.checking.record import keep
+from labkit.course.checking.record import append_record
 
 _hints_taken: dict[str, int] = {}
 _predictions: dict[str, object] = {}
 
 
 def hint(name: str) -> Note:
-    """The exercise's next hint; after the third the third again.
+    """Return the exercise's next hint; the third hint is repeated.
 
-    Raises `NoSuchExerciseError` for a name that no exercise has.
+    Raises `NoSuchExerciseError` for an unknown name.
     """
-    hints = find(name).hints
+    return next_hint(name, find(name).hints)
+
+
+def next_hint(name: str, hints: tuple[str, ...]) -> Note:
+    """Return the next of these hints, which belong to an exercise or to a step of the workshop."""
     taken = min(_hints_taken.get(name, 0) + 1, HINT_COUNT)
     _hints_taken[name] = taken
-    keep(event="hint", name=name, hint=taken)
+    append_record(event="hint", name=name, hint=taken)
     return Note(f"Hint {taken} of {HINT_COUNT} for {name}", (hints[taken - 1],))
 
 
 def predict(name: str, value: object) -> Note:
-    """Record what you expect, before it runs.  None records nothing."""
+    """Record the value that the learner expects the code to produce; do nothing if it is None."""
     if value is None:
         return Note(f"No prediction yet: {name}", ("Put yours in the place of None.",))
     _predictions[name] = value
-    keep(event="predicted", name=name, predicted=repr(value))
+    append_record(event="predicted", name=name, predicted=repr(value))
     return Note(f"Your prediction is kept: {name}", (repr(value),))
 
 
 def compare(name: str, truth: object) -> Note:
-    """What you expected beside what came."""
     if name not in _predictions:
         return Note(f"Not predicted: {name}", (f"it is {truth!r}",))
     predicted = _predictions[name]
     is_right = bool(_as_list(predicted) == _as_list(truth))
     noted = {"predicted": repr(predicted), "truth": repr(truth), "is_right": is_right}
-    keep(event="compared", name=name, **noted)
+    append_record(event="compared", name=name, **noted)
     verdict = "As predicted" if is_right else "Not as predicted"
     return Note(f"{verdict}: {name}", (f"predicted {predicted!r}", f"it is     {truth!r}"))
 
 
 def _as_list(value: object) -> object:
-    # A learner need not know whether labkit has a list or a tuple.
+    # A learner does not need to know whether labkit uses a list or a tuple.
     return list(value) if isinstance(value, tuple) else value

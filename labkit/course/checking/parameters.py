@@ -1,8 +1,8 @@
-"""parameters: a lesson's parameters are in their ranges, also when papermill sets them.
+"""parameters: check that a lesson's parameters are in range, even if papermill sets them.
 
-It only warns of a name that a notebook does not have, and takes any value.  A lesson with a wrong
-one fails somewhere later, or worse, shows something that is not so.  So the cell behind the
-parameters asks here.
+Papermill only warns about a parameter that a notebook does not have, and it accepts any value.  A
+lesson with a wrong value fails somewhere later or, worse, shows something false.  So the cell after
+the parameters calls `parameters`.
 """
 
 import ast
@@ -20,12 +20,14 @@ Values = Mapping[str, Any]
 
 
 class ParameterError(ValueError):
-    """A parameter that the lesson does not have, or a value out of its range."""
+    """The lesson has no such parameter, or the value is out of range."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """Numbers from `least` to `most`: with `is_whole` multiples of `step`, else fractions too."""
+    """Numbers from `least` to `most`: multiples of `step` if `is_whole`, otherwise fractions
+    too.
+    """
 
     least: float
     most: float
@@ -47,8 +49,6 @@ class NumberRange:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Some texts."""
-
     texts: tuple[str, ...]
 
     def __contains__(self, value: object) -> bool:
@@ -60,8 +60,6 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class ShortText:
-    """Any text of at most `most` characters."""
-
     most: int
 
     def __contains__(self, value: object) -> bool:
@@ -73,7 +71,7 @@ class ShortText:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of 1 to `most` numbers of that range."""
+    """A list of 1 to `most` numbers, each within a range."""
 
     each: NumberRange
     most: int
@@ -89,7 +87,7 @@ class ListOf:
 
 Allowed = NumberRange | OneOf | ShortText | ListOf
 Rule = Allowed | Callable[[Values], Allowed]
-"""What a value must be; or what it must be beside the values of the parameters before it."""
+"""The allowed values, or a function that returns them from the values of the earlier parameters."""
 
 _COUNT = NumberRange(1, 10_000)
 _FAULTS = NumberRange(0, 100)
@@ -184,23 +182,23 @@ LESSONS: dict[str, dict[str, Rule]] = {
         "dies_after": lambda values: NumberRange(1, min(values["entry_count"] - 1, 6)),
     },
 }
-"""By lesson, in the order in which the parameters cell sets them."""
+"""Rules by lesson, in the order in which the parameters cell sets the parameters."""
 
 CASE_SEED = "case_seed"
-"""The parameter that every lesson has: the seed of the generated cases of its exercises."""
-MOST_SEED = 2**31 - 1
-CASE_SEEDS = NumberRange(1, MOST_SEED)
+"""A parameter of every lesson: the seed of its exercises' generated cases."""
+MAX_SEED = 2**31 - 1
+CASE_SEEDS = NumberRange(1, MAX_SEED)
 _chosen = {CASE_SEED: 1}
 
 INJECTED = "# Parameters"
-"""How a cell begins that papermill put behind the parameters cell."""
+"""First line of the cell that papermill inserts after the parameters cell."""
 
 
 def parameters(lesson: str, values: Values) -> None:
-    """Look at the values that a lesson's notebook has for its parameters: its `globals()`.
+    """Check the parameter values in a lesson's notebook, passed as its `globals()`.
 
-    Raises `ParameterError` for a value out of its range, and for a name that papermill was given
-    and the lesson does not have.
+    Raises `ParameterError` for a value out of range, and for a parameter that papermill set but the
+    lesson does not have.
     """
     rules = LESSONS[lesson]
     for name in _injected():
@@ -208,7 +206,8 @@ def parameters(lesson: str, values: Values) -> None:
             near = get_close_matches(name, rules, 1)
             meant = f"; did you mean {near[0]}?" if near else ""
             raise ParameterError(
-                f"Lesson {lesson} has no parameter {name}: it has {', '.join(rules)}{meant}"
+                f"Lesson {lesson} has no parameter {name}; its parameters are"
+                f" {', '.join(rules)}{meant}"
             )
     for name, rule in rules.items():
         allowed = rule(values) if callable(rule) else rule
@@ -221,12 +220,12 @@ def parameters(lesson: str, values: Values) -> None:
 
 
 def case_seed() -> int:
-    """The seed of the generated cases in this kernel; 1 if its notebook sets none."""
+    """Return the seed of the generated cases in this kernel; 1 if the notebook sets none."""
     return _chosen[CASE_SEED]
 
 
 def _injected() -> list[str]:
-    """The names that papermill set, from the notebook's history."""
+    """Return the names that papermill set, found in the notebook's input history."""
     shell = get_ipython()
     cells: list[str] = shell.user_ns.get("In", []) if shell else []
     found = [cell for cell in cells if cell.startswith(INJECTED)]

@@ -1,9 +1,9 @@
-"""record: what a learner predicts and which hints help, saved if the learner says so.
+"""record: save a learner's predictions and hints if the learner agrees.
 
-It is saved in one file beside the notebook, a JSON object in each line, and nowhere else.  The file
-itself is the consent: the switch that `record` shows makes and deletes it, nothing is written while
-there is none, and deleting it by hand withdraws the consent as well.  A learner may hand it in:
-`labkit grade` then counts wrong predictions and hints.
+They are saved in one file next to the notebook, one JSON object per line, and nowhere else.  The
+file itself is the consent: the switch shown by `record` creates and deletes it, nothing is written
+while it does not exist, and deleting it by hand also withdraws the consent.  If a learner hands the
+file in, `labkit grade` counts wrong predictions and hints.
 
     {"event": "consent"}
     {"event": "predicted", "name": "padding", "predicted": "12"}
@@ -21,7 +21,7 @@ LABEL = f"Save my predictions and hints in {FILE}, beside this notebook"
 
 
 class Switch(Checkbox):  # type: ignore[misc]
-    """On while the file is there; turning it off deletes the file."""
+    """On while the file exists; turning it off deletes the file."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -43,12 +43,15 @@ class Switch(Checkbox):  # type: ignore[misc]
 
 
 def record() -> Switch:
-    """A switch that saves predictions and hints from now on; it is off at first."""
+    """Return a switch that turns on saving of predictions and hints; it is initially off."""
     return Switch()
 
 
-def keep(**noted: object) -> None:
-    """Append a line, if the learner turned the switch on.  Raises OSError."""
+def append_record(**noted: object) -> None:
+    """Append a line to the record if the learner has turned recording on.
+
+    Raises `OSError` if the file cannot be written.
+    """
     if Path(FILE).exists():
         with Path(FILE).open("a", encoding="utf-8") as file:
             file.write(_line(**noted))

@@ -1,11 +1,13 @@
-"""Lesson 14: a schedule that loses an entry, the answer that prevents a loss, and an invariant."""
+"""Lesson 14: a schedule that loses an entry, bookie responses that prevent a loss, and an
+invariant.
+"""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
-from labkit.course.exercises.generated import cluster as drawn
+from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.cluster_trial import Guest, failures
 from labkit.course.runs.timeline import RunCounterexample, timeline
 from labkit.system.bookie.node import Bookie
@@ -15,6 +17,7 @@ from labkit.system.check.promises.durability import AcknowledgedIsDurable
 from labkit.system.check.promises.writing import AckQuorumIsReached
 from labkit.system.model.errors import NoEntryException, NoLedgerException, StorageDamagedException
 from labkit.system.trace.events import Event
+from labkit.system.trace.sentence import describe
 from labkit.views.widgets.timeline import TimelineView
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.run import run
@@ -31,61 +34,63 @@ BASE = Scenario(
     variant="no fencing on recovery reads",
     limit_s=2.0,
 )
-"""What the learner's schedule begins with."""
+"""The scenario to which the learner adds decisions and faults."""
 _MOST_PARTS = 50
-_NAMED = '"delay w>b0 1" or "lose w>b0 1"'
+_DECISIONS = '"delay w>b0 1" or "lose w>b0 1"'
 
 
 @dataclass(frozen=True, slots=True)
 class UnbrokenRun:
-    """A run in which no promise broke, and what it shows."""
+    """A run in which no promise was broken, with an explanation of what it shows."""
 
     trace: Trace
-    words: str
+    message: str
     at: int | None = None
 
     def __str__(self) -> str:
-        return self.words
+        return self.message
 
     def view(self) -> TimelineView:
-        """The run in the timeline."""
         return timeline(self.trace, at=self.at)
 
 
 def _loss(trace: Trace) -> Verdict | None:
-    """How an acknowledged entry was lost, if one was."""
     return next(iter(broken(check_all(trace, [AcknowledgedIsDurable]))), None)
 
 
 @exercise(
     "break_protocol.schedule",
     hints=(
-        "The entry is confirmed to w after two acknowledgements. Recovery gives an entry up after"
-        " two bookies said that they do not have it. There are three bookies, so one of them must"
-        " do both: deny the entry first, and store it later.",
-        "That bookie must not be fenced: lose the fencing read to it. Its copy of the add comes"
-        " late, after its denial. Of the other two, one gets the add in time, and the other one so"
-        " late that it refuses it.",
-        "Three decisions, each about message 1 of a link: w's add to one bookie is very late (10"
-        " ms), to another one a little late (5 ms), and r's message to the second of them is lost.",
+        "The entry is confirmed to w after two acknowledgements. Recovery gives up on an entry"
+        " after two bookies have denied it. There are only three bookies, so one of them must do"
+        " both: deny the entry first and store it later.",
+        "That bookie must not be fenced, so lose the fencing request to it. The add must reach it"
+        " late, after its denial. Of the other two bookies, one receives the add in time, and the"
+        " other so late that it rejects the add.",
+        "You need three decisions, each about message 1 of a link: w's add to one bookie is very"
+        " late (10 ms), w's add to another is slightly late (5 ms), and r's message to the second"
+        " one is lost.",
     ),
 )
 def schedule(learner: object) -> str:
-    """The schedule loses an acknowledged entry, and only because recovery's reads do not fence."""
+    """The schedule loses an acknowledged entry, but only because recovery reads do not fence."""
     if not isinstance(learner, Scenario):
-        raise Refused("The answer must be a Scenario: `base` with decisions or faults of yours.")
+        raise Refused("The schedule must be a Scenario: `base` with your decisions or faults.")
     if len(learner.decisions) + len(learner.faults) > _MOST_PARTS:
-        raise Refused(f"Three decisions are enough; a schedule has at most {_MOST_PARTS} parts.")
+        raise Refused(
+            "Three decisions are enough; a schedule can have at most"
+            f" {_MOST_PARTS} decisions and faults."
+        )
     if replace(learner, decisions={}, faults=()) != BASE:
         raise Refused(
-            "Cluster, workload and variant must stay those of `base`, and no seed may choose: only"
-            " the decisions and the faults are yours."
+            "Change only the decisions and the faults: the cluster, the workload, the variant and"
+            " the seed must be those of `base`."
         )
     real = run(replace(learner, variant=""))
     if (loss := _loss(real)) is not None:
         raise Refused(
-            "With these faults the real protocol loses the entry, too: they are more than it"
-            " promises to survive.",
+            "With these faults, the real protocol loses the entry, too: they are more than it can"
+            " survive.",
             RunCounterexample(real, loss),
         )
     trace = run(learner)
@@ -93,29 +98,30 @@ def schedule(learner: object) -> str:
         for name in learner.decisions:
             if learner.decisions[name] and name not in trace.decisions:
                 raise Refused(
-                    f"This run has nothing that {name!r} could change. The box names the message of"
-                    f" an event: w → b0 1 stands for {_NAMED}.",
+                    f"The decision {name!r} has no effect, because there is no such message in this"
+                    f" run. The box shows the name of an event's message: for w → b0 1, write"
+                    f" {_DECISIONS}.",
                     UnbrokenRun(trace, "The run with your other decisions."),
                 )
         raise Refused(*_why_nothing_is_lost(trace))
     count = len(learner.decisions) + len(learner.faults)
     spare = next(_without_one(learner), "")
     return (
-        f"Entry 0 was confirmed to w, and it is lost. Your schedule has {count} parts; with reads"
-        f" that fence the same schedule loses nothing.{spare}"
+        f"Entry 0 was confirmed to w and then lost. Your schedule has {count} decisions and faults."
+        f" If reads fence, the same schedule loses nothing.{spare}"
     )
 
 
 def _without_one(schedule: Scenario) -> Iterator[str]:
-    """Parts of the schedule without which the entry is lost as well."""
+    """Yield a note for each decision or fault that is not needed to lose the entry."""
     for name in schedule.decisions:
         others = {each: value for each, value in schedule.decisions.items() if each != name}
         if _loss(run(replace(schedule, decisions=others))) is not None:
-            yield f" It is lost without {name!r} too: can you do with fewer?"
+            yield f" The entry is lost even without {name!r}: can you do with fewer?"
     for number, fault in enumerate(schedule.faults):
         left = (*schedule.faults[:number], *schedule.faults[number + 1 :])
         if _loss(run(replace(schedule, faults=left))) is not None:
-            yield f" It is lost without the fault {fault} too: can you do with fewer?"
+            yield f" The entry is lost even without the fault {fault}: can you do with fewer?"
 
 
 def _why_nothing_is_lost(trace: Trace) -> tuple[str, UnbrokenRun]:
@@ -123,90 +129,95 @@ def _why_nothing_is_lost(trace: Trace) -> tuple[str, UnbrokenRun]:
     closed = next((e for e in trace.events if e.kind == "ledger.closed"), None)
     if closed is not None and closed.node == "w":
         return (
-            "Nothing is lost: w closed its ledger itself. Its adds must take longer than recovery.",
-            UnbrokenRun(trace, "w closed the ledger behind its entry.", closed.seq),
+            "Nothing is lost: w closed its ledger itself. Its adds must take longer than the"
+            " recovery.",
+            UnbrokenRun(trace, "w closed the ledger after its entry.", closed.seq),
         )
     if closed is None or closed.node != "r":
         return (
-            "Nothing is lost: recovery did not come to an end. It needs two bookies that fence, and"
-            " answers to its reads.",
-            UnbrokenRun(trace, "r closed nothing."),
+            "Nothing is lost: recovery did not finish. It needs two fenced bookies, and responses"
+            " to its reads.",
+            UnbrokenRun(trace, "r did not close the ledger."),
         )
     if closed.entry >= 0:
         return (
-            "Nothing is lost: recovery found the entry. It gives up only when two bookies deny it"
-            " before one that has it answers.",
+            "Nothing is lost: recovery found the entry. It gives up on an entry only if two bookies"
+            " deny it before a bookie that has it responds.",
             UnbrokenRun(trace, f"r closed the ledger at entry {closed.entry}.", closed.seq),
         )
     assert confirmed is None, "an entry that was confirmed and not recovered is lost"
     return (
-        "Nothing is lost: the entry was never confirmed to w, so no reader misses it. Two bookies"
-        " must store the add, one of them after it denied the entry.",
+        "Nothing is lost, because the entry was never confirmed to w. Two bookies must store the"
+        " entry, one of them after it has denied it.",
         UnbrokenRun(
-            trace, "r closed the ledger empty, and w got no two acknowledgements.", closed.seq
+            trace,
+            "r closed the ledger empty, and w did not receive two acknowledgements.",
+            closed.seq,
         ),
     )
 
 
 NO_LEDGER, NO_ENTRY, IO_ERROR = "NO_LEDGER", "NO_ENTRY", "IO_ERROR"
-_SAID: dict[str, type[Exception]] = {
+_ERRORS: dict[str, type[Exception]] = {
     NO_LEDGER: NoLedgerException,
     NO_ENTRY: NoEntryException,
     IO_ERROR: StorageDamagedException,
 }
-_MET: dict[type[Exception], str] = {
-    NoLedgerException: "nothing of that ledger is here",
-    NoEntryException: "the ledger is here, the entry is not",
+_OUTCOMES: dict[type[Exception], str] = {
+    NoLedgerException: "no such ledger",
+    NoEntryException: "no such entry",
 }
-_UNREADABLE = "the entry is here, and its bytes are damaged"
+_UNREADABLE = "the entry is damaged"
 _PARTS = (0.8, 0.85, 0.9, 0.95)
-"""Where in the entry log a bit flips: in one entry after the other."""
+"""Relative positions in the entry log at which a bit flips, each of them in a different entry."""
 
 
-def answer(met: str) -> str:
-    """What a bookie says when it met this while it looked for an entry."""
-    return {_MET[NoLedgerException]: NO_LEDGER, _MET[NoEntryException]: NO_ENTRY}.get(met, IO_ERROR)
+def answer(found: str) -> str:
+    """Return the response of a bookie, given the outcome of its search for an entry."""
+    responses = {_OUTCOMES[NoLedgerException]: NO_LEDGER, _OUTCOMES[NoEntryException]: NO_ENTRY}
+    return responses.get(found, IO_ERROR)
 
 
 @exercise(
     "break_protocol.answer",
     hints=(
-        "Recovery takes NO_LEDGER and NO_ENTRY as proof that this bookie never acknowledged the"
+        "Recovery treats NO_LEDGER and NO_ENTRY as proof that this bookie never acknowledged the"
         " entry. IO_ERROR proves nothing.",
-        "Of the three things that a bookie may meet, two prove that it does not have the entry. The"
-        " third proves that it has it.",
-        "NO_LEDGER when nothing of the ledger is here, NO_ENTRY when just the entry is not, and"
-        " IO_ERROR when its bytes are damaged.",
+        "Two of the three outcomes prove that the bookie does not have the entry. The third proves"
+        " that it does.",
+        "Return NO_LEDGER if there is no such ledger, NO_ENTRY if there is no such entry, and"
+        " IO_ERROR if the entry is damaged.",
     ),
     like=answer,
     cases=Cases(
-        lambda draw: (draw.one_of([*_MET.values(), _UNREADABLE]),),
+        lambda draw: (draw.one_of([*_OUTCOMES.values(), _UNREADABLE]),),
         answer,
-        "NO_LEDGER and NO_ENTRY say what the bookie does not have, IO_ERROR that it cannot read.",
-        # For recovery the two denials are the same.
+        "NO_LEDGER and NO_ENTRY mean that the bookie does not have the entry, IO_ERROR that it"
+        " cannot read it.",
+        # Either denial is correct, because recovery treats both in the same way.
         counts=lambda _, answer: "denied" if answer in (NO_LEDGER, NO_ENTRY) else answer,
     ),
 )
 def fixed(learner: Callable[[str], str]) -> str:
-    """A bookie denies only what it does not have, and denies that."""
+    """A bookie denies an entry if and only if it does not have it."""
 
-    def judged(met: str) -> str:
-        said = learner(met)
-        if said not in _SAID:
-            raise Refused(f"answer({met!r}) must be one of {', '.join(_SAID)}.")
-        return said
+    def judged(found: str) -> str:
+        response = learner(found)
+        if response not in _ERRORS:
+            raise Refused(
+                f"answer({found!r}) must be one of {', '.join(_ERRORS)}, got {response!r}."
+            )
+        return response
 
     guest = Guest(judged)
 
     class Answering(Bookie):
-        """Says what the learner's function makes of what it met."""
-
         def read(self, ledger_id: int, entry_id: int) -> bytes:
             try:
                 return super().read(ledger_id, entry_id)
             except (NoLedgerException, NoEntryException, *UNREADABLE) as error:
-                said = guest(_MET.get(type(error), _UNREADABLE))
-                raise _SAID[said](str(error)) from error
+                response = guest(_OUTCOMES.get(type(error), _UNREADABLE))
+                raise _ERRORS[response](str(error)) from error
 
     run_count = 0
     for scenario in _damaged():
@@ -214,8 +225,8 @@ def fixed(learner: Callable[[str], str]) -> str:
         run_count += 1
         if (loss := _loss(trace)) is not None:
             raise Refused(
-                "A bookie may deny an entry only if it does not have it: what it cannot read was"
-                " perhaps acknowledged, and recovery takes the denial for the end of the ledger.",
+                "A bookie may deny an entry only if it does not have it. An entry that it cannot"
+                " read may have been acknowledged, and recovery would close the ledger before it.",
                 RunCounterexample(trace, loss),
             )
     for scenario in _sound():
@@ -223,16 +234,19 @@ def fixed(learner: Callable[[str], str]) -> str:
         run_count += 1
         if stuck := [why for why in failures(trace) if not why.startswith("write")]:
             raise Refused(
-                "A bookie that does not have an entry must say so: recovery and readers wait for"
-                " that, and without it the ledger of a dead writer is never closed.",
+                "A bookie that does not have an entry must deny it. Recovery and readers wait for"
+                " the denials, and without them the ledger of a dead writer is never closed.",
                 UnbrokenRun(trace, stuck[0]),
             )
-    return f"Nothing lost in {run_count} runs, and every sound ledger was read to its end."
+    return f"Nothing was lost in {run_count} runs, and every undamaged ledger was read to its end."
 
 
 def _damaged() -> Iterator[Scenario]:
-    """The writer is gone, and two of three bookies have a flipped bit in their entry log."""
-    # All four under way at once: none of them tells that those before it are confirmed.
+    """Yield runs in which recovery starts while the ledger is open, and a bit flips on two of three
+    bookies.
+    """
+    # All four entries are in flight at the same time, so none of them contains a useful
+    # LastAddConfirmed.
     work = (Write(entries=4, close=False), Recover(when=At(140.0)))
     for part in _PARTS:
         for other in _PARTS:
@@ -244,7 +258,9 @@ def _damaged() -> Iterator[Scenario]:
 
 
 def _sound() -> Iterator[Scenario]:
-    """The writer is gone: after its last entry, or before its first one was under way."""
+    """Yield runs in which the ledger is left open after its last entry, or the writer dies before
+    its first entry is stored.
+    """
     for entries in (1, 4):
         work = (Write(entries=entries, close=False), Recover(when=At(140.0)))
         yield Scenario(Cluster(3), work, limit_s=2.0)
@@ -261,18 +277,22 @@ _WORK = Scenario(
 
 
 def keeps(events: list[Event]) -> bool:
-    """Whether every entry was confirmed with acknowledgements of two bookies at least."""
+    """Return whether at least two bookies acknowledged each entry before it was confirmed."""
+    return _first_violation(events) is None
+
+
+def _first_violation(events: Sequence[Event]) -> Event | None:
     acked: dict[tuple[str, int, int], set[str]] = {}
     for event in events:
         key = event.node, event.ledger, event.entry
         if event.kind == "add.acked":
             acked.setdefault(key, set()).add(event.peer)
         if event.kind == "lac.advanced" and len(acked.get(key, ())) < 2:
-            return False
-    return True
+            return event
+    return None
 
 
-def _what_happened(case: Arguments) -> str:
+def _list_events(case: Arguments) -> str:
     lines = "\n".join(
         f"    {e.kind} on {e.node}: ledger {e.ledger}, entry {e.entry}"
         + f", peer {e.peer}" * bool(e.peer)
@@ -281,36 +301,45 @@ def _what_happened(case: Arguments) -> str:
     return f"about these events\n{lines or '    (none)'}"
 
 
+def _explain_violation(case: Arguments) -> str:
+    event = _first_violation(case[0])
+    if event is None:
+        return "Every entry was confirmed after acknowledgements from two bookies."
+    return (
+        f"{event.node} confirmed entry {event.entry} of ledger {event.ledger} before two bookies"
+        " had acknowledged it to that client."
+    )
+
+
 @exercise(
     "break_protocol.invariant",
     hints=(
-        "The mistake is made when an entry is confirmed, long before anything is lost. Which events"
-        " of the same client and the same entry must be there by then?",
-        "Go through the events in order. Note the peers of `add.acked` by node, ledger and entry;"
-        " at `lac.advanced` look how many there are.",
-        'At each event of kind "lac.advanced" two different peers must have been noted under'
-        " (event.node, event.ledger, event.entry). If not, return False.",
+        "The rule is broken when an entry is confirmed, long before anything is lost. Which events"
+        " of the same client and the same entry must have happened by then?",
+        "Go through the events in order. Collect the peers of `add.acked` by node, ledger and"
+        " entry. At `lac.advanced`, check how many there are.",
+        'At each event of kind "lac.advanced", there must be two different peers for (event.node,'
+        " event.ledger, event.entry). If not, return False.",
     ),
     like=keeps,
     cases=Cases(
-        drawn.confirmations,
+        generated.confirmations,
         keeps,
-        "Your invariant must hold exactly if every client got acknowledgements of two different"
-        " bookies for an entry before it confirmed it.",
-        words=_what_happened,
+        "Your invariant must hold if and only if every client received acknowledgements from two"
+        " different bookies for each entry before it confirmed the entry.",
+        words=_list_events,
+        why=_explain_violation,
     ),
 )
 def invariant(learner: Callable[[list[Event]], bool]) -> str:
-    """True for what the real protocol does, False whenever one acknowledgement was enough."""
+    """The invariant holds in every run of the real protocol and in no run of the variant."""
     right = [run(storm(_WORK, seed, 3, 20.0)) for seed in range(16)]
     for trace in right:
         if not learner(list(trace.events)):
             raise Refused(
-                "Your invariant must hold in every run of the real protocol, whatever goes wrong in"
-                " it; here it does not, and nothing broke.",
-                UnbrokenRun(
-                    trace, f"A run of {len(trace.events)} events in which no promise broke."
-                ),
+                "Your invariant must hold in every run of the real protocol, no matter which faults"
+                " occur. It does not hold in this run, in which no promise was broken.",
+                _first_objection(learner, trace),
             )
     quiet = replace(_WORK, variant=TOO_EARLY)
     wrong = [run(each) for each in (quiet, *(storm(quiet, seed, 3, 20.0) for seed in range(6)))]
@@ -318,8 +347,30 @@ def invariant(learner: Callable[[list[Event]], bool]) -> str:
         found = broken(check_all(trace, [AckQuorumIsReached]))
         if found and learner(list(trace.events)):
             raise Refused(
-                "Your invariant must see the mistake when it is made: here an entry was confirmed"
-                " with one acknowledgement, and your invariant holds.",
+                "Your invariant must detect the bug as soon as the rule is broken. Here an entry"
+                " was confirmed with one acknowledgement, but your invariant holds.",
                 RunCounterexample(trace, found[0]),
             )
-    return f"True in {len(right)} runs of the real protocol, False in {len(wrong)} of the variant."
+    return (
+        f"Your invariant holds in {len(right)} runs of the real protocol and in none of"
+        f" {len(wrong)} runs of the variant."
+    )
+
+
+def _first_objection(learner: Callable[[list[Event]], bool], trace: Trace) -> UnbrokenRun:
+    """Find, by bisection, an event at which the learner's function changes to False."""
+    if not learner([]):
+        return UnbrokenRun(trace, "Your function returns False even for an empty list of events.")
+    holds, fails = 0, len(trace.events)
+    while fails - holds > 1:
+        middle = (holds + fails) // 2
+        if learner(list(trace.events[:middle])):
+            holds = middle
+        else:
+            fails = middle
+    event = trace.events[fails - 1]
+    message = (
+        f"Your function returns True for the events before event {event.seq} and False with it:"
+        f" {describe(event)}."
+    )
+    return UnbrokenRun(trace, message, event.seq)

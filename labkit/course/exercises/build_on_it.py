@@ -1,13 +1,13 @@
-"""Lesson 15: taking a log over, the newest offsets, and which snapshots are garbage."""
+"""Lesson 15: taking over a log, each group's newest offset, and which snapshots are garbage."""
 
 from collections.abc import Callable
 
 from labkit.course.checking.cases import Arguments, Cases, in_any_order
-from labkit.course.checking.exercise import Refused, exercise, in_order
-from labkit.course.exercises.generated import uses as drawn
+from labkit.course.checking.exercise import Refused, exercise, require_permutation
+from labkit.course.exercises.generated import uses as generated
 from labkit.course.runs.broken_runs import SpaceTimeCounterexample
 from labkit.course.runs.cluster_trial import Guest, found
-from labkit.course.runs.timeline import shown_as
+from labkit.course.runs.timeline import showing_counterexamples_in
 from labkit.course.runs.uses import stories
 from labkit.course.runs.uses.edit_log import PUBLISH, RECOVER, REPLAY, TAKE_OVER, StepError
 from labkit.course.runs.uses.offset_store import Newest, Record, newest
@@ -19,63 +19,70 @@ _ORDER_RULES = (
     (
         RECOVER,
         REPLAY,
-        "Until the last ledger is recovered, the other name node can add to it and answer: what is"
-        " replayed before that is not all that was answered.",
+        "The last ledger must be recovered before the replay. Until then, the other name node can"
+        " add edits and acknowledge them, and the replay misses these edits.",
     ),
     (
         RECOVER,
         PUBLISH,
-        "The next name node recovers the last ledger of the list alone. If the list gets a new one"
-        " before the old one is fenced, and you die, no name node ever fences the old one.",
+        "The last ledger must be recovered before a new one is added to the list, because a name"
+        " node recovers only the last ledger in the list. If you die after adding a new ledger, no"
+        " name node will ever fence the old one.",
     ),
 )
-_NO_LOSS = "Every edit that was answered must be found by the next active name node."
+_NO_LOSS = "The next active name node must find every acknowledged edit."
 
 
 @exercise(
     "build_on_it.take_over",
     hints=(
-        "Ask of every two neighbours: what if the other name node is alive and goes on, or if you"
-        " die between them? What does the next one find?",
-        "Three things depend on each other: the list says which ledger is the last, recovery makes"
-        " sure that this ledger gets no more edits, and only then is it known what there is.",
-        "Read, recover, replay; then create, and put it into the list.",
+        "For each two consecutive steps, ask what happens if the other name node is still active,"
+        " or if you die between them. What does the next name node find?",
+        "Three steps depend on each other: the list tells you which ledger is the last one,"
+        " recovery makes sure that this ledger gets no more edits, and only then can you replay all"
+        " edits.",
+        "Read the list, recover the last ledger, and replay. Then create a ledger and put it into"
+        " the list.",
     ),
 )
 def take_over(learner: object) -> str:
-    """No answered edit is lost, at whichever step of a take-over a name node dies."""
-    order = in_order(TAKE_OVER, learner)
+    """No acknowledged edit is lost, no matter at which step of the takeover a name node dies."""
+    order = require_permutation(TAKE_OVER, learner)
     at = {step: number for number, step in enumerate(order)}
     broken = [rule for first, second, rule in _ORDER_RULES if at[first] > at[second]]
     ends = (None, *range(1, len(TAKE_OVER)))
-    with shown_as(SpaceTimeCounterexample):
+    with showing_counterexamples_in(SpaceTimeCounterexample):
         for dies_after in ends:
             try:
                 ran = stories.name_nodes(order, dies_after)
             except StepError as error:
-                raise Refused(f"A step comes too early: {error}.") from None
+                raise Refused(f"One of your steps depends on a later one: {error}.") from None
             for node, edit in ran.lost():
                 raise _lost(broken, ran, node, edit)
-    return f"In {len(ends)} runs, with the new name node dying after each step, no edit was lost."
+    return (
+        f"No edit was lost in {len(ends)} runs, in which the new name node died after each of the"
+        " steps."
+    )
 
 
 def _lost(broken: list[str], ran: stories.NameNodes, node: str, edit: stories.Edit) -> Refused:
-    place = edit.ledger_id, edit.entry_id
+    position = edit.ledger_id, edit.entry_id
     confirmed = next(
         event
         for event in ran.trace.events
-        if event.kind == "lac.advanced" and (event.ledger, event.entry) == place
+        if event.kind == "lac.advanced" and (event.ledger, event.entry) == position
     )
-    reason = f"{edit.node} answered mkdir {edit.directory}, and {node} does not know it"
+    reason = f"{edit.node} acknowledged mkdir {edit.directory}, but {node} does not know it"
     rule = broken[0] if broken else _NO_LOSS
     return Refused(rule, found(ran.trace, confirmed.seq, reason))
 
 
 # The newest offsets
 
-_REMOVED = "A group that was removed has no offset, unless it commits again."
+_REMOVED = "A group that was removed has no offset until it commits again."
 _LAST = (
-    "The record written last counts, not the largest offset: a consumer may go back to read again."
+    "The last record of a group counts, not the largest offset: a consumer may go back and reread"
+    " messages."
 )
 
 
@@ -96,22 +103,26 @@ _COMMITS: tuple[Record, ...] = (
 @exercise(
     "build_on_it.offsets",
     hints=(
-        "Go through the records in their order. What does a later record of a group say about the"
-        " earlier ones?",
-        "Each record replaces what was known of its group. What does it replace it with, if it has"
-        " None?",
-        "offsets[group] = offset; for None offsets.pop(group, None), as it may have none.",
+        "Go through the records in order. What does a later record of a group mean for the earlier"
+        " ones?",
+        "Each record replaces the previous offset of its group. What must happen if the new offset"
+        " is None?",
+        "offsets[group] = offset. For None, use offsets.pop(group, None), because the group may not"
+        " have an offset.",
     ),
     like=newest,
-    cases=Cases(drawn.records, newest, _offsets_rule_of),
+    cases=Cases(generated.records, newest, _offsets_rule_of),
 )
 def newest_offsets(learner: Newest) -> str:
-    """After a crash each group goes on from its newest offset."""
+    """After a crash, each group continues from its newest offset."""
 
     def judged(records: list[Record]) -> dict[str, int]:
         answer = learner(records)
         if len(answer) > len(records):
-            raise Refused(f"{len(records)} records name {len(answer)} groups in your answer.")
+            raise Refused(
+                f"{len(records)} records cannot have {len(answer)} groups; return only groups that"
+                " occur in the records."
+            )
         return answer
 
     guest = Guest(judged)
@@ -122,52 +133,73 @@ def newest_offsets(learner: Newest) -> str:
             runs += 1
             if ran.found not in ran.allowed(_COMMITS):
                 last = next(e for e in ran.trace.events if e.kind == "recovery.started")
-                reason = f"answered were {list(ran.answered)}, and t found {ran.found}"
+                reason = f"acknowledged: {list(ran.answered)}; client t found {ran.found}"
                 rule = _offsets_rule_of((list(ran.answered),), ran.found)
                 raise Refused(rule, found(ran.trace, last.seq, reason))
-    return f"In {runs} runs, with the store dying after each commit, every group went on rightly."
+    return (
+        f"In {runs} runs, in which the store died after each of the commits, every group continued"
+        " from the right offset."
+    )
 
 
 # Which snapshots are garbage
 
 _TOO_EARLY = (
-    "A ledger that no name points to may be a snapshot that is still being written, or that is just"
-    " about to get its name: its version is newer than the one that the name has."
+    "A ledger whose version is newer than the named one must be kept, although no name points to"
+    " it: its client may still be writing it, or be about to store its name."
 )
-_IN_USE = "The ledger that a name points to is the snapshot."
-_LEFT = (
-    "Garbage must go: an older version, and one that was stored at the same time as the one that"
-    " got the name."
+_UNNAMED = (
+    "A ledger must be kept if its name does not exist yet: its client may still be writing the"
+    " first version."
+)
+_IN_USE = "The ledger that a name points to must be kept: it is the current snapshot."
+_UNKNOWN = "Return only ids of ledgers in the list."
+_LEFT = "A ledger with an older version than the named one is garbage and must be deleted."
+_LOST_RACE = (
+    "A ledger with the same version as the named one, but a different id, is garbage: its client"
+    " lost the race for the name."
 )
 
 
 def _garbage_rule_of(case: Arguments, answer: list[int]) -> str:
     ledgers, named = case
-    wrong = set(answer) - set(removable(ledgers, named))
-    if wrong & {ledger_id for _, ledger_id in named.values()}:
-        return _IN_USE
-    return _TOO_EARLY if wrong else _LEFT
+    right = set(removable(ledgers, named))
+    if wrong := set(answer) - right:
+        if wrong & {ledger_id for _, ledger_id in named.values()}:
+            return _IN_USE
+        names = {ledger_id: name for ledger_id, name, _ in ledgers}
+        first = min(wrong)
+        if first not in names:
+            return _UNKNOWN
+        return _TOO_EARLY if names[first] in named else _UNNAMED
+    missing = right - set(answer)
+    is_older = any(i in missing and version < named[name][0] for i, name, version in ledgers)
+    return _LEFT if is_older or not missing else _LOST_RACE
 
 
 @exercise(
     "build_on_it.garbage",
     hints=(
-        "For each ledger look at what the name of its snapshot says: which version, and which"
-        " ledger? Three relations are possible between the two versions.",
-        "Newer than the name's: it may be under way. Older: no reader gets it any more. Of the same"
-        " version: is it the one that the name points to?",
-        "name in named, and another ledger than named[name][1], and version <= named[name][0].",
+        "For each ledger, look up the version and the ledger that its name points to. The ledger's"
+        " own version can be newer, older or the same.",
+        "If it is newer, the snapshot may still be being written. If it is older, no reader will"
+        " read it. If it is the same, is it the ledger that the name points to?",
+        "A ledger is garbage if name in named, ledger_id != named[name][1], and version <="
+        " named[name][0].",
     ),
     like=removable,
-    cases=Cases(drawn.ledgers_of_snapshots, removable, _garbage_rule_of, counts=in_any_order),
+    cases=Cases(generated.ledgers_of_snapshots, removable, _garbage_rule_of, counts=in_any_order),
 )
 def garbage(learner: Removable) -> str:
-    """Garbage goes, and what is being written stays."""
+    """Snapshots that are garbage are deleted, and snapshots that are being written are kept."""
 
     def judged(ledgers: list[Ledger], named: Named) -> list[int]:
         answer = learner(ledgers, named)
         if len(answer) > len(ledgers):
-            raise Refused(f"{len(ledgers)} ledgers are there; yours deletes {len(answer)}.")
+            raise Refused(
+                f"There are only {len(ledgers)} ledgers, but your function returned {len(answer)}"
+                " ids."
+            )
         return answer
 
     guest: Callable[[list[Ledger], Named], list[int]] = Guest(judged)
@@ -176,9 +208,9 @@ def garbage(learner: Removable) -> str:
     deleted = [e for e in ran.trace.events if e.kind == "ledger.deleted"]
     if failed or ran.read is None:
         name = next(iter(failed), "look")
-        reason = f"{name} could not go on: its ledger was collected"
+        reason = f"{name} failed because its ledger was deleted"
         raise Refused(_TOO_EARLY, found(ran.trace, deleted[0].seq, reason))
     if len(ran.left) > 1:
-        reason = f"the ledgers {list(ran.left)} are there, and one name"
+        reason = f"the ledgers {list(ran.left)} are left, but there is only one name"
         raise Refused(_LEFT, found(ran.trace, ran.trace.events[-1].seq, reason))
-    return f"{len(ran.collected)} ledgers were collected while four clients stored snapshots."
+    return f"{len(ran.collected)} ledgers were deleted while four clients stored snapshots."

@@ -1,11 +1,11 @@
-"""Lesson 07: from where a new ensemble holds, who is in it, and what is sent again."""
+"""Lesson 07: where a new ensemble starts, which bookies it has, and which entries are resent."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
-from labkit.course.exercises.generated import cluster as drawn
+from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.broken_runs import SpaceTimeCounterexample
 from labkit.course.runs.cluster_trial import Guest, client_with, found, must_hold
 from labkit.course.runs.ensemble_runs import (
@@ -14,7 +14,7 @@ from labkit.course.runs.ensemble_runs import (
     both_bookies_fail,
     storms,
 )
-from labkit.course.runs.timeline import shown_as
+from labkit.course.runs.timeline import showing_counterexamples_in
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.ensemble import first_of_new_segment, with_replacements
 from labkit.system.client.ensemble_change import EnsembleChange
@@ -48,43 +48,43 @@ def _client_changing_by(change: type[EnsembleChange]) -> type[BookKeeper]:
     return client_with(writer_class=Writer)
 
 
-# From which entry
+# The first entry
 
 
 def first_entry(last_add_confirmed: int, failed_entry: int, last_add_pushed: int) -> int:
-    """The first entry that the new ensemble holds."""
     return first_of_new_segment(last_add_confirmed)
 
 
 _TOO_LATE = (
-    "The new ensemble must hold every entry that is not confirmed. An earlier unconfirmed entry"
-    " gets copies on the new bookies, too, but a reader looks for it on the old ones."
+    "The new ensemble must include every unconfirmed entry. Earlier unconfirmed entries are sent to"
+    " the new bookies as well, but readers would look for them on the old ones."
 )
 _TOO_EARLY = (
-    "Confirmed entries lie on the old bookies, and are not copied: the new ensemble must begin"
-    " behind LastAddConfirmed."
+    "The new ensemble must start after LastAddConfirmed: confirmed entries are on the old bookies"
+    " and are not copied."
 )
 
 
 @exercise(
     "ensemble_change.first_entry",
     hints=(
-        "There are three kinds of entries: confirmed ones, those on their way, and those that do"
-        " not exist yet. Which of them are sent to the new bookie?",
-        "All entries on their way go to the new bookie as well. Readers must look for them where"
-        " they are now.",
-        "A confirmed entry stays where it is. The first entry after it is the first that moves.",
+        "There are three kinds of entries: confirmed ones, ones in flight, and ones that do not"
+        " exist yet. Which of them are sent to the new bookie?",
+        "All entries in flight are sent to the new bookie as well, so readers must look for them"
+        " there.",
+        "Confirmed entries stay on the old bookies. The new ensemble starts at the first entry"
+        " after them.",
     ),
     like=first_entry,
     cases=Cases(
-        drawn.failed_add,
+        generated.failed_add,
         first_entry,
         lambda case, answer: _TOO_EARLY if answer <= case[0] else _TOO_LATE,
         of_runs=(_TOO_EARLY, _TOO_LATE),
     ),
 )
 def first(learner: FirstEntry) -> str:
-    """A segment begins behind all that is confirmed, and holds all that is not."""
+    """A new segment starts right after the last confirmed entry."""
 
     def judged(lac: int, failed: int, pushed: int, last_first: int) -> int:
         answer = learner(lac, failed, pushed)
@@ -95,116 +95,119 @@ def first(learner: FirstEntry) -> str:
     guest = Guest(judged)
 
     class Change(EnsembleChange):
-        """Asks the learner from which entry on a new ensemble holds."""
-
         _failed_entry = -1
 
         def add_failed(
             self, pending: PendingAdd, place: int, bookie: str, error: BKException
         ) -> None:
-            if self.task is None:
+            if not self.is_running:
                 self._failed_entry = pending.entry_id
             super().add_failed(pending, place, bookie, error)
 
-        def first_entry_id(self) -> int:
-            ledger = self.ledger
-            last_first = ledger.metadata.segments[-1].first_entry_id
-            entries = ledger.last_add_confirmed, self._failed_entry, ledger.last_add_pushed
+        def first_of_new_segment(self) -> int:
+            writer = self.writer
+            last_first = writer.metadata.segments[-1].first_entry_id
+            entries = writer.last_add_confirmed, self._failed_entry, writer.last_add_pushed
             return int(guest(*entries, last_first))
 
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, client=_client_changing_by(Change))
 
-    with shown_as(SpaceTimeCounterexample):
+    with showing_counterexamples_in(SpaceTimeCounterexample):
         traces = must_hold(_scenarios(), run_one, {})
     changes = guest.call_count
-    return f"Nothing confirmed was lost in {len(traces)} runs with {changes} ensemble changes."
+    return f"No confirmed entry was lost in {len(traces)} runs with {changes} ensemble changes."
 
 
-# What is sent again
+# Resending entries
 
 
 def must_send(
-    place: int, replaced: frozenset[int], places: tuple[int, ...], acked: frozenset[int]
+    index: int, replaced: frozenset[int], write_set: tuple[int, ...], acked: frozenset[int]
 ) -> bool:
-    """Whether a pending entry goes again to this place of the ensemble."""
-    return place in replaced and place in places
+    """Return whether a pending entry must be resent to the bookie at this ensemble index."""
+    return index in replaced and index in write_set
 
 
 _NOT_SENT = (
-    "An entry that is not sent is never acknowledged: when a bookie is replaced, its entries must"
-    " be sent to the new bookie."
+    "When a bookie is replaced, its pending entries must be sent to the new bookie. Otherwise the"
+    " new bookie never acknowledges them."
 )
 _STALE_ACK = (
-    "An acknowledgement counts only from a bookie that readers will ask. The one that was replaced"
-    " acknowledged, but the metadata names another in its place, and that one has nothing."
+    "An acknowledgement counts only if readers will ask the bookie that sent it. The replaced"
+    " bookie acknowledged the entry, but the metadata now lists the new bookie, which does not have"
+    " it."
 )
-_OUTSIDE = "An entry is stored on the places of its write set; no reader looks for it elsewhere."
+_OUTSIDE = "An entry is stored only on its write set; no reader looks for it on other bookies."
 _WASTE = (
-    "A bookie that stays in its place got the entry already, and its answer is under way: do not"
-    " send it again."
+    "A bookie that was not replaced has already been sent the entry, and will respond to it: do not"
+    " resend."
 )
 
 
 def _resend_rule_of(case: Arguments, answer: bool) -> str:
-    place, _, places, acked = case
+    index, _, stripe, acked = case
     if answer:
-        return _WASTE if place in places else _OUTSIDE
-    return _STALE_ACK if place in acked else _NOT_SENT
+        return _WASTE if index in stripe else _OUTSIDE
+    return _STALE_ACK if index in acked else _NOT_SENT
 
 
 @exercise(
     "ensemble_change.resend",
     hints=(
-        "Three kinds of places: those of new bookies, those of the entry's write set, those that"
-        " acknowledged. Which two of these questions decide?",
-        "A new bookie has no entries, whatever the old one had. It needs each pending entry that it"
-        " must store.",
-        "If the place was replaced and is in the entry's write set, send. An acknowledgement from"
-        " there came from the bookie that is gone.",
+        "You know three things about an index: whether its bookie is new, whether it is in the"
+        " entry's write set, and whether it has acknowledged the entry. Which two of them matter?",
+        "A new bookie has no entries, no matter what the old one had. It needs every pending entry"
+        " that it must store.",
+        "Resend if the index was replaced and is in the entry's write set. An acknowledgement from"
+        " this index came from the old bookie.",
     ),
     like=must_send,
     cases=Cases(
-        drawn.pending_entry, must_send, _resend_rule_of, of_runs=(_NOT_SENT, _STALE_ACK, _OUTSIDE)
+        generated.pending_entry,
+        must_send,
+        _resend_rule_of,
+        of_runs=(_NOT_SENT, _STALE_ACK, _OUTSIDE),
     ),
 )
 def resend(learner: MustSend) -> str:
-    """Each pending entry goes to the new bookies of its write set, and only to these."""
+    """Each pending entry is resent to the new bookies of its write set, and to no others."""
     guest = Guest(learner)
 
     class Change(EnsembleChange):
-        """Asks the learner for each pending entry and place."""
-
         def send_to_replacements(self) -> None:
-            replaced = self.go_to_replacements()
-            metadata = self.ledger.metadata
+            replaced = self.switch_to_new_ensemble()
+            metadata = self.writer.metadata
             size, quorum = metadata.ensemble_size, metadata.write_quorum
-            for pending in self.ledger.pending if replaced else ():
-                places = write_set(pending.entry_id, size, quorum)
-                acked = frozenset(p for p in range(size) if pending.acked >> p & 1)
-                for place in range(size):
-                    if guest(place, replaced, places, acked):
-                        self.send_again(pending, place)
+            for pending in self.writer.pending if replaced else ():
+                stripe = write_set(pending.entry_id, size, quorum)
+                acked = frozenset(i for i in range(size) if pending.acked >> i & 1)
+                for index in range(size):
+                    if guest(index, replaced, stripe, acked):
+                        self.send_again(pending, index)
 
     def run_one(scenario: Scenario) -> Trace:
         trace = guest.run(scenario, client=_client_changing_by(Change))
         _all_ended(trace)
         return trace
 
-    with shown_as(SpaceTimeCounterexample):
+    with showing_counterexamples_in(SpaceTimeCounterexample):
         traces = must_hold(_scenarios(), run_one, {"AcknowledgedIsDurable": _STALE_ACK})
-    return f"All that was pending was confirmed in {len(traces)} runs, and nothing sent in vain."
+    return (
+        f"In {len(traces)} runs, every pending entry was confirmed and none was resent"
+        " unnecessarily."
+    )
 
 
 def _all_ended(trace: Trace) -> None:
-    """In a small run the writer must come to its end."""
+    """Raise `Refused` if an entry of a run with only one workload step is never confirmed."""
     if len(trace.scenario.workload) > 1:
         return
     sent = [e for e in trace.events if e.kind == "add.pushed" and e.node == "w"]
     confirmed = {e.entry for e in trace.events if e.kind == "lac.advanced" and e.node == "w"}
     for event in sent:
         if event.entry not in confirmed:
-            reason = f"Entry {event.entry} is never confirmed; its writer waits."
+            reason = f"Entry {event.entry} is never confirmed, and its writer waits forever."
             raise Refused(_NOT_SENT, found(trace, event.seq, reason))
 
 
@@ -214,7 +217,7 @@ def _all_ended(trace: Trace) -> None:
 def new_ensemble(
     ensemble: tuple[str, ...], failed: dict[int, str], writable: list[str]
 ) -> tuple[str, ...]:
-    """The ensemble without its failed bookies, as far as there are others."""
+    """Return the ensemble, with failed bookies replaced as long as spare bookies are available."""
     spare = [name for name in writable if name not in ensemble]
     return with_replacements(ensemble, dict(zip(sorted(failed), spare, strict=False)))
 
@@ -222,21 +225,21 @@ def new_ensemble(
 def _broken_rule(case: Arguments, new: tuple[str, ...]) -> str:
     old, failed, writable = case
     if len(new) != len(old):
-        return f"An ensemble has {len(old)} places before and after; yours has {len(new)}."
+        return f"The new ensemble must have {len(old)} bookies, like the old one, got {len(new)}."
     if any(new[at] != old[at] for at in range(len(old)) if at not in failed):
         return (
-            "A bookie that works keeps its place: the write set is counted in places, so a bookie"
-            " that moves must be sent everything again."
+            "A working bookie must keep its index: write sets consist of indices, so a bookie that"
+            " moves would need all entries again."
         )
     if len(set(new)) < len(new):
-        return "Two copies on one bookie are lost together: each bookie has one place."
+        return "A bookie must not be in an ensemble twice: two copies on it are lost together."
     spare = [name for name in writable if name not in old]
     if any(new[at] not in (*spare, old[at]) for at in failed):
-        return "A new bookie must take writes; this one does not."
+        return "A new bookie must accept writes; this one does not."
     if sum(new[at] != old[at] for at in failed) < min(len(spare), len(failed)):
         return (
-            "Another bookie takes writes: it must take the place of the one that failed, or its"
-            " copies are missing."
+            "Another bookie accepts writes, so it must replace the failed one. Otherwise copies are"
+            " missing."
         )
     return ""
 
@@ -244,18 +247,19 @@ def _broken_rule(case: Arguments, new: tuple[str, ...]) -> str:
 @exercise(
     "ensemble_change.replacement",
     hints=(
-        "Begin with a list of the old ensemble. Which of its places may change at all?",
-        "A candidate takes writes and is not in the ensemble yet. A failed bookie may still be"
-        " registered: it is in `writable`, and in the ensemble as well.",
-        "Go through the failed places in order and give each the next candidate. When there are no"
-        " more, leave the rest as they are.",
+        "Start with a list of the old ensemble. Which of its indices may change at all?",
+        "A candidate accepts writes and is not in the ensemble yet. A failed bookie may still be"
+        " registered, so it may be both in `writable` and in the ensemble.",
+        "Go through the failed indices in order and put the next candidate at each of them. If you"
+        " run out of candidates, leave the rest unchanged.",
     ),
     like=new_ensemble,
-    # Which spare bookie takes which place is all the same.
-    cases=Cases(drawn.failed_bookies, new_ensemble, _broken_rule, counts=_broken_rule),
+    # Compare answers by the rule that they break, because any spare bookie may replace any failed
+    # one.
+    cases=Cases(generated.failed_bookies, new_ensemble, _broken_rule, counts=_broken_rule),
 )
 def replacement(learner: NewEnsemble) -> str:
-    """The others keep their places, and a new bookie takes each that failed, if there is one."""
+    """Failed bookies are replaced by spare ones, and working bookies keep their indices."""
 
     def judged(
         ensemble: tuple[str, ...], failed: dict[int, str], writable: list[str]
@@ -268,8 +272,6 @@ def replacement(learner: NewEnsemble) -> str:
     guest = Guest(judged)
 
     class Watcher(BookieWatcher):
-        """Asks the learner for the new ensemble."""
-
         async def replacements(
             self,
             ensemble: Sequence[str],
@@ -285,10 +287,10 @@ def replacement(learner: NewEnsemble) -> str:
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, client=client_with(watcher_class=Watcher))
 
-    with shown_as(SpaceTimeCounterexample):
+    with showing_counterexamples_in(SpaceTimeCounterexample):
         traces = must_hold((*_ensembles(), *storms()), run_one, {})
     return (
-        f"{guest.call_count} times asked in {len(traces)} runs: each place well filled, nothing"
+        f"In {len(traces)} runs, all {guest.call_count} new ensembles were right, and no entry was"
         " lost."
     )
 

@@ -1,7 +1,7 @@
-"""Lesson 01: packing an entry, the length field, and the reader's check.
+"""Lesson 01: packing an entry, its length field, and a reader's check of the digest.
 
-A bookie never looks into an entry beyond its first two fields, so wrong bytes are stored, synced
-and acknowledged like right ones.  Who notices, and when, is what these trials show.
+A bookie looks only at the first two fields of an entry, so it stores, syncs and acknowledges an
+entry even if the other bytes are wrong.  These trials show who notices the damage, and when.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
-from labkit.course.exercises.generated import storage as drawn
+from labkit.course.exercises.generated import storage as generated
 from labkit.course.runs.trial import must_survive
 from labkit.system.model.byte_region import Piece
 from labkit.system.model.entry import (
@@ -55,15 +55,16 @@ def _packed_picture(case: Arguments, packed: bytes) -> XRay | None:
 @exercise(
     "entry.pack",
     hints=(
-        "Header, digest, payload, in this order. The header is four signed 64-bit integers.",
-        'struct.pack(">qqqq", ...) packs four of them, the most significant byte first; their'
+        "Header, digest, payload, in this order. The header consists of four signed 64-bit"
+        " integers.",
+        'struct.pack(">qqqq", ...) packs four integers, the most significant byte first. Their'
         " order is the one in the picture.",
-        "digest.compute(header, payload) gives the digest's bytes; for the type DUMMY there are"
-        " none.",
+        "digest.compute(header, payload) returns the digest's bytes. For the type DUMMY it returns"
+        " no bytes.",
     ),
     like=encode_entry,
     cases=Cases(
-        drawn.entry,
+        generated.entry,
         encode_entry,
         lambda case, packed: _field_rule(packed, *case),
         picture=_packed_picture,
@@ -71,38 +72,39 @@ def _packed_picture(case: Arguments, packed: bytes) -> XRay | None:
     ),
 )
 def pack(learner: Pack) -> str:
-    """What the client packs is what its reader finds: every field, under every digest."""
+    """With every digest type, a reader finds every field as the client packed it."""
     with patch.object(script, "encode_entry", learner):
         crashes = must_survive(
-            "An entry must be found again under its ids after every crash.",
+            "After every crash, the bookie must find each entry by its ids.",
             [Add(5, 0), Add(5, 1), Commit(), Checkpoint(), Add(6, 0), Commit()],
         )
     return (
-        f"A bookie kept your entries in {len(crashes.points)} crashes, each in"
-        f" {len(crashes.variants)} ways."
+        f"A bookie kept your entries in crashes at {len(crashes.points)} moments, each of"
+        f" {len(crashes.variants)} kinds."
     )
 
 
 def _field_rule(packed: bytes, entry: Entry, digest: Digest) -> str:
-    """What is wrong about the first wrong field, or about the size."""
+    """Describe the first wrong field or, if the size is wrong, the size."""
     right = encode_entry(entry, digest)
     if len(packed) != len(right):
         return (
-            f"A payload of {len(entry.payload)} bytes under {digest.type.name} makes an entry of"
-            f" {ENTRY_HEADER.size} + {digest.size} + {len(entry.payload)} bytes; yours has"
-            f" {len(packed)}."
+            f"With digest type {digest.type.name}, an entry with a payload of"
+            f" {len(entry.payload)} bytes has {ENTRY_HEADER.size} + {digest.size} +"
+            f" {len(entry.payload)} bytes; yours has {len(packed)}."
         )
     for ours, yours in zip(
         entry_spans(right, 0, digest.size), entry_spans(packed, 0, digest.size), strict=True
     ):
         at = slice(ours.offset, ours.offset + ours.size)
         if right[at] != packed[at]:
+            first = next(n for n in range(ours.offset, at.stop) if right[n] != packed[n])
             return (
-                f"Bytes {ours.offset} to {ours.offset + ours.size - 1} are the {ours.name}"
-                f" ({ours.meaning}): it must be {ours.value}, yours says {yours.value}"
+                f"The first difference is at byte {first}. Bytes {ours.offset} to {at.stop - 1} are"
+                f" the {ours.name} ({ours.meaning}): expected {ours.value}, got {yours.value}"
                 f" ({digest.type.name})."
             )
-    raise AssertionError("bytes that differ are in some field")
+    raise AssertionError("every byte belongs to a field")
 
 
 def _picture(title: str, packed: bytes, digest: Digest) -> XRay | None:
@@ -113,50 +115,51 @@ def _picture(title: str, packed: bytes, digest: Digest) -> XRay | None:
 
 
 def lengths_of(payload_sizes: list[int]) -> list[int]:
-    """The length field of each entry of a ledger, from its entries' payload sizes in bytes."""
+    """Return the length field of each entry of a ledger, given the payload sizes in bytes."""
     return list(accumulate(payload_sizes))
 
 
 @exercise(
     "entry.length",
     hints=(
-        "Imagine that the writer dies after any of its adds. What must the last remaining entry say"
+        "Imagine that the writer dies after one of its adds. What must the last surviving entry say"
         " about the ledger?",
-        "It is the sum of payload sizes: of the entries before it, and of the entry itself.",
-        "Payload only: neither headers nor digests count. Keep a running total.",
+        "The length is a sum of payload sizes: of all earlier entries and of the entry itself.",
+        "Only payloads count, not headers or digests. Keep a running total.",
     ),
     like=lengths_of,
     cases=Cases(
-        drawn.payload_sizes,
+        generated.payload_sizes,
         lengths_of,
-        "Each entry says how many payload bytes the ledger holds up to it, itself included.",
+        "The length field is the number of payload bytes in the ledger up to and including the"
+        " entry.",
     ),
 )
 def length(learner: Lengths) -> str:
-    """Whichever entry is the last one left, it says how long the ledger is."""
+    """No matter which entry is the last one to survive, it contains the length of the ledger."""
     runs = [[5], [5, 0], [5, 7], [0, 3, 3], [700, 1, 40, 0, 12]]
     for sizes in runs:
         lengths = learner(list(sizes))
         if len(lengths) != len(sizes):
             raise Refused(
-                f"Each entry has its own length: {sizes} asks for {len(sizes)} of them, yours gives"
+                f"Return one length per entry: expected {len(sizes)} lengths for {sizes}, got"
                 f" {len(lengths)}."
             )
         for count in range(1, len(sizes) + 1):
-            _ask_last_entry(sizes, lengths, count)
+            _check_last_entry(sizes, lengths, count)
     return (
-        f"In {sum(map(len, runs))} crashes the last entry that replay found had the ledger's"
-        " length."
+        f"After each of {sum(map(len, runs))} crashes, the last entry that replay found contained"
+        " the ledger's length."
     )
 
 
-def _ask_last_entry(all_sizes: list[int], all_lengths: list[int], count: int) -> None:
-    """Add `count` entries, crash, start again, and read the last one as recovery does."""
+def _check_last_entry(all_sizes: list[int], all_lengths: list[int], count: int) -> None:
+    """Add `count` entries, crash and restart, and then read the last entry as recovery does."""
     sizes, lengths = all_sizes[:count], all_lengths[:count]
     disks = SimDisk(name="journal"), SimDisk(name="ledgers")
     store = _open(*disks)
     if not all(0 <= length < 2**63 for length in lengths):
-        raise Refused(f"A length is a signed 64-bit number from 0 on; yours are {lengths}.")
+        raise Refused(f"A length must be between 0 and 2**63 - 1; yours are {lengths}.")
     for entry_id, (size, ledger_length) in enumerate(zip(sizes, lengths, strict=True)):
         entry = Entry(5, entry_id, entry_id - 1, ledger_length, bytes(size))
         store.add_entry(5, entry_id, encode_entry(entry, DIGEST), MASTER_KEY)
@@ -164,37 +167,47 @@ def _ask_last_entry(all_sizes: list[int], all_lengths: list[int], count: int) ->
     store = _open(*(disk.after_crash(lost) for disk in disks))
     last = decode_entry(store.read_entry(5, NO_ENTRY_ID), DIGEST, 5, NO_ENTRY_ID)
     if last.length != sum(sizes):
-        died = "" if sizes == all_sizes else f"Of {all_sizes} only {count} came. "
+        died = "" if sizes == all_sizes else f"The writer died after {count} of {all_sizes}. "
         raise Refused(
-            f"{died}After payloads of {sizes} bytes the ledger holds {sum(sizes)};"
-            f" its last entry says {last.length}."
+            f"{died}With payloads of {sizes} bytes, the ledger's length is {sum(sizes)}; its last"
+            f" entry says {last.length}."
         )
 
 
 def is_intact(data: bytes, digest: Digest) -> bool:
-    """Whether an entry's bytes are as its writer packed them."""
+    """Return whether the bytes of an entry are the bytes that its writer packed."""
     header, rest = data[: ENTRY_HEADER.size], data[ENTRY_HEADER.size :]
     payload = rest[digest.size :]
-    return len(rest) >= digest.size and rest[: digest.size] == digest.compute(header, payload)
+    if len(data) < ENTRY_HEADER.size + digest.size:
+        return False
+    return rest[: digest.size] == digest.compute(header, payload)
+
+
+def _is_intact_rule_of(case: Arguments, _: bool) -> str:
+    data, digest = case
+    if len(data) < ENTRY_HEADER.size + digest.size:
+        return "An entry that is shorter than its header and digest is not intact."
+    return "An entry is intact if and only if its digest matches its header and payload."
 
 
 @exercise(
     "entry.intact",
     hints=(
-        "Three parts: the first 32 bytes, then digest.size bytes of digest, then the payload.",
-        "The digest covers header and payload, not itself. Compute it again and compare.",
-        "`digest.compute(header, payload)` says what must stand in the digest.size bytes from byte"
-        " 32 on. What is shorter than header and digest is not intact.",
+        "An entry has three parts: 32 bytes of header, digest.size bytes of digest, and the"
+        " payload.",
+        "The digest covers the header and the payload. Recompute it and compare.",
+        "The digest.size bytes from byte 32 on must equal `digest.compute(header, payload)`. An"
+        " entry that is shorter than header and digest is not intact, even if the digest is empty.",
     ),
     like=is_intact,
     cases=Cases(
-        drawn.bytes_of_an_entry,
+        generated.bytes_of_an_entry,
         is_intact,
-        "An entry is intact exactly if its digest is that of its header and its payload.",
+        _is_intact_rule_of,
     ),
 )
 def intact(learner: IsIntact) -> str:
-    """A reader finds every changed byte, wherever it lies."""
+    """A reader detects every changed byte."""
     tried = 0
     for digest in DIGESTS:
         entry = encode_entry(FIRST, digest)
@@ -202,18 +215,21 @@ def intact(learner: IsIntact) -> str:
             raise Refused(f"An unchanged entry is intact ({digest.type.name}).")
         if digest.size:
             tried += _damage_on_disk(learner, entry, digest)
-    return f"You found all of {tried} changed bytes in the entry log, and every cut."
+        _must_refuse_cuts(learner, entry, digest)
+    return f"You detected all {tried} changed bytes in the entry log and every truncated entry."
 
 
 def _damage_on_disk(learner: IsIntact, entry: bytes, digest: Digest) -> int:
-    """Change each byte of the entry in the entry log, read it through the store."""
+    """Change one byte of the entry in the entry log at a time, and read the entry from the store.
+    Return the number of bytes tried.
+    """
     journal, ledgers = SimDisk(name="journal"), SimDisk(name="ledgers")
     store = _open(journal, ledgers)
     store.add_entry(5, 0, entry, MASTER_KEY)
     store.close()
     log = ledgers.open(f"current/{log_name(0)}")
     start = LOG_HEADER.size + 4
-    # The store itself compares the ids, bytes 0 to 15.
+    # Skip the ids in bytes 0 to 15, because the store itself compares them.
     for at in range(16, len(entry)):
         log.write(start + at, bytes([entry[at] ^ 1]))
         read = _open(journal, ledgers).read_entry(5, 0)
@@ -222,15 +238,23 @@ def _damage_on_disk(learner: IsIntact, entry: bytes, digest: Digest) -> int:
                 s.name for s in entry_spans(entry, 0, digest.size) if s.offset + s.size > at
             )
             raise Refused(
-                f"Byte {at}, in the {name}, was changed on the disk, the bookie gave it out, and"
-                f" your check called it intact ({digest.type.name}).",
-                _picture("what the bookie gave out", read, digest),
+                f"Byte {at}, in the {name}, was changed on disk, and the bookie returned the"
+                f" damaged entry. Your function must return False for it ({digest.type.name}).",
+                _picture("what the bookie returned", read, digest),
             )
         log.write(start + at, entry[at : at + 1])
-    for size in range(len(entry)):
-        if learner(entry[:size], digest):
-            raise Refused(f"An entry cut to {size} bytes is not intact ({digest.type.name}).")
     return len(entry) - 16
+
+
+def _must_refuse_cuts(learner: IsIntact, entry: bytes, digest: Digest) -> None:
+    """Raise `Refused` if the learner accepts a truncated entry. Without a digest, a reader can only
+    detect that the header is truncated.
+    """
+    for size in range(len(entry) if digest.size else ENTRY_HEADER.size):
+        if learner(entry[:size], digest):
+            raise Refused(
+                f"An entry that was truncated to {size} bytes is not intact ({digest.type.name})."
+            )
 
 
 def _open(journal: SimDisk, ledgers: SimDisk) -> LedgerStore:

@@ -1,12 +1,12 @@
-"""Lesson 10: which ledgers go, which logs are compacted, and in which order a compaction goes."""
+"""Lesson 10: which ledgers to drop, which logs to compact, and the order of a compaction."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
 
 from labkit.course.checking.cases import Arguments, Cases
-from labkit.course.checking.exercise import Refused, exercise, in_order
-from labkit.course.exercises.generated import storage as drawn
+from labkit.course.checking.exercise import Refused, exercise, require_permutation
+from labkit.course.exercises.generated import storage as generated
 from labkit.course.runs.ledger_race import DELETED, LIVING, LedgerRace
 from labkit.course.runs.trial import CrashCounterexample, must_survive
 from labkit.system.metadata.store import MetadataUnavailableError
@@ -46,69 +46,70 @@ TWO_LOGS: tuple[ScriptStep, ...] = (
     *(Add(LIVING, 1, 700), Add(DELETED, 1, 700), Commit(), Checkpoint()),
     Collect((DELETED,)),
 )
-"""Two logs that two ledgers share; then one of the ledgers is deleted."""
+"""A script in which two ledgers share two logs, and then one of the ledgers is deleted."""
 
 
-# Which ledgers may be dropped
+# Which ledgers to drop
 
 
 def ledgers_to_drop(list_stored: ListStored, ask_existing: AskExisting) -> list[int]:
-    """The ledgers that were deleted.
+    """Return the ledgers that have been deleted.
 
-    list_stored: asks the bookie which ledgers it stores; ask_existing: asks the metadata store
-    which ledgers there are.
+    list_stored lists the ledgers on the bookie, and ask_existing lists the ledgers in the metadata
+    store.
     """
     stored = list_stored()
     return deleted_ledgers(stored, ask_existing())
 
 
-def _ask_between(
+def _drop_during_creation(
     learner: Dropped, stored: list[int], deleted: list[int], created: list[int]
 ) -> set[int]:
-    """Put the two questions' answers, between which a client creates ledgers."""
-    asked = 0
+    """Call the learner's function while a client creates ledgers between its two queries."""
+    query_count = 0
 
     def list_stored() -> list[int]:
-        nonlocal asked
-        asked += 1
-        return stored + created * (asked > 1)
+        nonlocal query_count
+        query_count += 1
+        return stored + created * (query_count > 1)
 
     def ask_existing() -> set[int]:
-        nonlocal asked
-        asked += 1
-        return set(stored) - set(deleted) | set(created * (asked > 1))
+        nonlocal query_count
+        query_count += 1
+        return set(stored) - set(deleted) | set(created * (query_count > 1))
 
     return set(learner(list_stored, ask_existing))
 
 
-def _words_between(case: Arguments) -> str:
+def _describe_race(case: Arguments) -> str:
     stored, deleted, created = case
-    between = f", while a client creates {created}" if created else ""
-    return f"about a bookie that stores {stored}, of which {deleted} are deleted{between}"
+    race = f", while a client creates {created} between the two queries" if created else ""
+    return f"about a bookie that stores {stored}, of which {deleted} have been deleted{race}"
 
 
 @exercise(
     "garbage.dropped",
     hints=(
-        "A ledger is garbage when the bookie stores it and the metadata does not have it. But you"
-        " ask two questions, and the world goes on between them.",
-        "A client creates a ledger in the metadata first, and only then adds to it. Which of your"
-        " two lists may be older without harm?",
-        "List what is stored first, then ask what exists: what was stored then existed before you"
-        " asked. If the metadata store raises an error, let it pass through.",
+        "A ledger is garbage if the bookie stores it and the metadata store does not. But you make"
+        " two queries, and clients can create ledgers between them.",
+        "A client first creates a ledger in the metadata store and then adds entries to it. Which"
+        " of your two lists can safely be older than the other?",
+        "List the stored ledgers first and then query the metadata store: every stored ledger was"
+        " created before your second query. If the metadata store raises an error, let it"
+        " propagate.",
     ),
     like=ledgers_to_drop,
     cases=Cases(
-        drawn.changing_ledgers,
+        generated.changing_ledgers,
         ledgers_to_drop,
-        "Every ledger that was deleted goes, and no other, whatever is created between your"
-        " questions.",
-        ask=_ask_between,
-        words=_words_between,
+        "Drop every ledger that has been deleted and no others, no matter which ledgers are created"
+        " between your two queries.",
+        ask=_drop_during_creation,
+        words=_describe_race,
     ),
 )
 def dropped(learner: Dropped) -> str:
-    """Deleted ledgers go; a ledger that exists stays, whenever it was created."""
+    """Deleted ledgers are dropped, and existing ones are kept no matter when they were created."""
     moments = [(created, added) for created in range(3) for added in range(created, 3)]
     for created, added in moments[::-1]:
         race = LedgerRace(created, added)
@@ -121,30 +122,33 @@ def dropped(learner: Dropped) -> str:
         answer = []
     if race.drop(answer) or answer:
         raise Refused(
-            "Not knowing which ledgers exist is not a reason to drop any.", "\n".join(race.story)
+            "Drop no ledgers if the metadata store cannot tell you which ones exist.",
+            "\n".join(race.story),
         )
     return (
-        f"The deleted ledger went and nothing else in {len(moments)} races with a client, and"
-        " nothing at all while the metadata store did not answer."
+        f"In {len(moments)} races with a client, only the deleted ledger was dropped, and none"
+        " while the metadata store was not responding."
     )
 
 
 def _judge(race: LedgerRace, gone: list[int]) -> None:
-    story = "\n".join([*race.story, *(f"entry 0 of ledger {i} is gone" for i in gone)])
+    story = "\n".join([*race.story, *(f"entry 0 of ledger {i} is lost" for i in gone)])
     if LIVING in gone:
-        raise Refused("A ledger that the metadata has must stay.", story)
+        raise Refused("A ledger that is in the metadata must be kept.", story)
     if gone:
         raise Refused(
-            "A ledger that is created between your two questions must stay: it was acknowledged.",
+            "A ledger that is created between your two queries must be kept: its entries have been"
+            " acknowledged.",
             story,
         )
     if DELETED in race.stored:
         raise Refused(
-            "A ledger that the metadata does not have must go, or the disk stays full.", story
+            "A ledger that is not in the metadata must be dropped, or the disk will remain full.",
+            story,
         )
 
 
-# Which logs are worth compacting
+# Which logs to compact
 
 
 def _worth_rule(case: Arguments, chosen: list[int]) -> str:
@@ -154,17 +158,17 @@ def _worth_rule(case: Arguments, chosen: list[int]) -> str:
     if not set(chosen) <= set(share):
         return _NO_SUCH_LOG
     if any(share[each] == 0 for each in chosen):
-        return "A log of which nothing lives needs no compaction: it goes as a whole."
+        return "A log without live entries needs no compaction: it is simply deleted."
     if any(share[each] == 1 for each in chosen):
-        return "A full log stays: copying it gives nothing back, again and again."
+        return "A log without garbage must be left alone: copying it frees no space."
     if set(chosen) - expected:
-        return "A log stays when the threshold or more of it lives."
+        return "A log whose live share is at or above the threshold must be left alone."
     if expected - set(chosen):
-        return "A log of which less than the threshold lives is worth compacting."
-    return "The emptiest logs come first, by the part that lives and not by bytes, each once."
+        return "A log whose live share is below the threshold is worth compacting."
+    return "Return each log once, in order of its live share (not of its bytes), emptiest first."
 
 
-_NO_SUCH_LOG = "The answer is a list of log ids, each of a log that there is."
+_NO_SUCH_LOG = "Return a list of ids of existing logs."
 
 
 def _bars(case: Arguments, _: list[int]) -> LogUsage:
@@ -177,33 +181,35 @@ def _bars(case: Arguments, _: list[int]) -> LogUsage:
 
 
 def _by_tenths(case: Arguments, chosen: list[int]) -> tuple[list[int], list[int]]:
-    """Which logs are chosen, and in which order: those of one tenth are equally worth it."""
+    """Return the chosen logs by id, and their usage in tenths in the order of choice. Logs whose
+    usage is in the same tenth may be chosen in any order.
+    """
     tenth = {log.log_id: min(9, int(10 * log.usage)) for log in case[0]}
     return sorted(chosen), [tenth.get(each, -1) for each in chosen]
 
 
 def _worth_words(case: Arguments) -> str:
     logs, threshold = case
-    lives = ", ".join(
+    usages = ", ".join(
         f"log {log.log_id} ({sum(log.ledger_bytes.values())} of {log.total_bytes} bytes live)"
         for log in logs
     )
-    return f"about {lives or 'no logs'}, with the threshold {threshold}"
+    return f"about {usages or 'no logs'}, with the threshold {threshold}"
 
 
 @exercise(
     "garbage.worth",
     hints=(
-        "log.usage says how much of a log lives, from 0 to 1. A log is worth it when that is below"
-        " the threshold.",
-        "A log of which nothing lives goes as a whole, without compaction: leave it out. What gives"
-        " most space back for the fewest bytes copied comes first.",
-        "Keep those with 0 < log.usage < threshold, sort them by log.usage, return their"
+        "log.usage is the live share of a log, from 0 to 1. A log is worth compacting if its usage"
+        " is below the threshold.",
+        "Leave out logs without live entries: they are deleted without compaction. Logs that free"
+        " the most space per byte copied come first.",
+        "Select the logs with 0 < log.usage < threshold, sort them by log.usage, and return their"
         " log.log_id.",
     ),
     like=logs_to_compact,
     cases=Cases(
-        drawn.used_logs,
+        generated.used_logs,
         logs_to_compact,
         _worth_rule,
         counts=_by_tenths,
@@ -212,7 +218,7 @@ def _worth_words(case: Arguments) -> str:
     ),
 )
 def worth(learner: Worth) -> str:
-    """Logs below the threshold are compacted, the emptiest first, never an empty or a full one."""
+    """Logs that have live entries but are below the threshold are compacted, emptiest first."""
 
     def chosen_of(logs: list[EntryLogMetadata], threshold: float) -> list[int]:
         chosen = learner(list(logs), threshold)
@@ -221,73 +227,78 @@ def worth(learner: Worth) -> str:
         return chosen
 
     with patch.object(script, "logs_to_compact", chosen_of):
-        crashes = must_survive("What lives in a log must survive its compaction.", TWO_LOGS)
+        crashes = must_survive("The live entries of a log must survive its compaction.", TWO_LOGS)
     return (
-        f"A bookie that compacts what you chose lost nothing in {len(crashes.points)} crashes, each"
-        f" in {len(crashes.variants)} ways."
+        f"A bookie that compacts the logs of your choice lost nothing in crashes at"
+        f" {len(crashes.points)} moments, each of {len(crashes.variants)} kinds."
     )
 
 
-# In which order a compaction goes
+# The order of a compaction
 
 COPY, SYNC, POINT, FLUSH, REMOVE = STEPS = (
-    "copy what lives",
+    "copy the live entries",
     "sync the copies",
     "point the index to the copies",
     "sync the index",
     "remove the old log",
 )
 
-# What breaks when the first step does not come before the second; the first match is reported.
+# Rules that are broken if the first step does not precede the second. The first match is reported.
 _RULES = (
-    (COPY, REMOVE, "What lives in a log must be copied before the log goes."),
-    (COPY, SYNC, "A sync makes only what was copied before it durable."),
+    (COPY, REMOVE, "The live entries must be copied before the old log is deleted."),
+    (COPY, SYNC, "The entries must be copied before the copies can be synced."),
     (
         SYNC,
         REMOVE,
-        "The old log may go only when the copies are synced: until then it has the only durable"
-        " bytes.",
+        "The copies must be synced before the old log is deleted: until then, only the old log is"
+        " durable.",
     ),
-    (COPY, POINT, "The index can only point to copies that there are."),
-    (POINT, FLUSH, "A sync of the index writes only what was changed before it."),
-    (FLUSH, REMOVE, "A log may go only when no index on disk points into it."),
-    (SYNC, FLUSH, "An index on disk must not point to bytes that a crash can still take away."),
-    (SYNC, POINT, "An entry must be readable at any moment: the index may point only to what was"
-     " written."),
-)  # fmt: skip
+    (COPY, POINT, "The entries must be copied before the index can point to the copies."),
+    (POINT, FLUSH, "The index must be changed before it is synced."),
+    (FLUSH, REMOVE, "A log can be deleted only if no index on disk points to it."),
+    (SYNC, FLUSH, "An index on disk must not point to bytes that a crash can still destroy."),
+    (
+        SYNC,
+        POINT,
+        "Every entry must be readable at all times, so the index may only point to entries that"
+        " have been written.",
+    ),
+)
 
 
 @exercise(
     "garbage.compaction",
     hints=(
-        "At every moment, and after a crash at every moment, the index on disk must point to bytes"
-        " on disk. Which steps make bytes durable, which make them superfluous?",
-        "It is the order of a checkpoint (lesson 04) again: bytes before pointers. What cannot be"
-        " taken back comes last.",
-        "Copy and sync the copies; then point to them and sync that; only then does nothing point"
-        " into the old log any more.",
+        "At all times, even after a crash, the index on disk must point to bytes that are on disk."
+        " Which steps make bytes durable, and which make them unnecessary?",
+        "As in a checkpoint (lesson 04), bytes come before pointers. The step that cannot be undone"
+        " comes last.",
+        "Copy the entries and sync the copies. Then change the index and sync it. Only then does"
+        " nothing point to the old log.",
     ),
 )
 def compaction(learner: Sequence[str]) -> str:
-    """No log goes that an index on disk points to, and every entry is readable at any moment."""
-    order = in_order(STEPS, learner)
+    """No log is deleted while an index on disk points to it, and all entries remain readable."""
+    order = require_permutation(STEPS, learner)
     rule = next((r for a, b, r in _RULES if order.index(a) > order.index(b)), "")
     crashes = crash_map(TWO_LOGS, store_factory=_in_order(order))
     smallest = crashes.smallest()
     if smallest is not None:
         raise Refused(rule, CrashCounterexample(smallest, crashes))
-    reading = _in_order(order, rule_of_reads=rule or "An entry must be readable at any moment.")
+    reading = _in_order(order, rule_of_reads=rule or "Every entry must be readable at all times.")
     ScriptedBookie(new_machine(Fuse()), reading, CONFIG).run(TWO_LOGS)
     return (
-        f"Nothing lost in {len(crashes.points)} crashes, each in {len(crashes.variants)} ways, and"
-        " every entry readable after every step."
+        f"Nothing was lost in crashes at {len(crashes.points)} moments, each of"
+        f" {len(crashes.variants)} kinds, and every entry was readable after every step."
     )
 
 
 class ReorderedCompaction(GarbageCollector):
-    """Does the steps of a compaction in another order, the removal of the log included.
+    """Runs the steps of a compaction, including the deletion of the old log, in a given order.
 
-    With `rule_of_reads` it reads what it moved after each step, and refuses with that rule.
+    If `rule_of_reads` is set, the collector reads all moved entries after each step, and raises
+    `Refused` with this rule if a read fails.
     """
 
     order: Sequence[str] = STEPS
@@ -347,8 +358,6 @@ class ReorderedCompaction(GarbageCollector):
 
 def _in_order(steps: Sequence[str], rule_of_reads: str = "") -> StoreFactory:
     class Ordered(LedgerStore):
-        """Compacts in the learner's order."""
-
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
             self.garbage = ReorderedCompaction(self.entry_logger, self.ledgers)

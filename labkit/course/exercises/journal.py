@@ -1,11 +1,12 @@
-"""Lesson 02: the padding rule, reading up to the torn tail, and which journals may go."""
+"""Lesson 02: the padding rule, reading up to a torn tail, and deleting old journals."""
 
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from unittest.mock import patch
 
 from labkit.course.checking.cases import Arguments, Cases, in_any_order
 from labkit.course.checking.exercise import Refused, exercise
-from labkit.course.exercises.generated import storage as drawn
+from labkit.course.exercises.generated import storage as generated
 from labkit.course.runs.trial import must_survive
 from labkit.system.storage import journal, replay
 from labkit.system.storage.config import MIB
@@ -29,18 +30,20 @@ Removable = Callable[[list[int], int, int], list[int]]
 
 BLOCK = 512
 EACH_STEP = (
-    *(Add(5, 0, 300), Commit()),  # the padding has 82 zeros
-    *(Add(5, 1, 463), Commit()),  # 9 bytes are left: 1 zero
-    *(Add(5, 2, 467), Commit()),  # 5 bytes are left: it spills into the next block
-    *(Add(5, 3, 472), Commit()),  # nothing is left: no padding
+    *(Add(5, 0, 300), Commit()),  # the padding contains 82 zeros
+    *(Add(5, 1, 463), Commit()),  # 9 bytes are left, so the padding contains 1 zero
+    *(Add(5, 2, 467), Commit()),  # 5 bytes are left, so the padding extends into the next block
+    *(Add(5, 3, 472), Commit()),  # no bytes are left, so there is no padding
     *(Fence(6), SetExplicitLac(5, 2), Add(5, 4), Commit()),
 )
-"""Groups that end everywhere that matters in a block, and every kind of record."""
+"""A script with groups that end at every interesting position in a block, and with every kind of
+record.
+"""
 
 
-_ALIGNED = "After the padding the file must go on at a multiple of the alignment."
-_SHORT = "Padding is as short as it can be, and none where the file is aligned already."
-_STEP_OVER = "Replay must step over the padding to the next record."
+_ALIGNED = "After the padding, the file must continue at a multiple of the alignment."
+_SHORT = "Padding must be as short as possible, and empty if the offset is already aligned."
+_STEP_OVER = "Replay must be able to skip the padding and find the next record."
 
 
 def _padding_rule_of(case: Arguments, pad: bytes) -> str:
@@ -53,15 +56,16 @@ def _padding_rule_of(case: Arguments, pad: bytes) -> str:
 @exercise(
     "journal.padding",
     hints=(
-        "How many bytes are left up to the next multiple of the alignment? -offset % alignment.",
-        "A padding record begins with 8 bytes: the mask -0x100 and the count of zeros, both i32."
+        "How many bytes are left before the next multiple of the alignment? -offset % alignment.",
+        "A padding record starts with 8 bytes: the mask -0x100 and the number of zeros, both i32."
         " What if fewer than 8 bytes are left?",
-        "The zeros are what is left less 8; if that is negative, go on to the end of the next"
-        " block: add the alignment once. Nothing left: no padding at all.",
+        "The number of zeros is the number of bytes left minus 8. If that is negative, add the"
+        " alignment, so that the padding extends to the end of the next block. If no bytes are"
+        " left, there is no padding.",
     ),
     like=padding_of,
     cases=Cases(
-        drawn.place_to_pad,
+        generated.offset_to_pad,
         padding_of,
         _padding_rule_of,
         why=lambda case: f"{-case[0] % case[1]} bytes are left before the next block.",
@@ -69,7 +73,7 @@ def _padding_rule_of(case: Arguments, pad: bytes) -> str:
     ),
 )
 def padding(learner: Padding) -> str:
-    """The file goes on at a block, and replay steps over what is between."""
+    """The file continues at a block boundary, and replay skips the padding."""
 
     def judged(offset: int, alignment: int) -> bytes:
         pad = learner(offset, alignment)
@@ -80,13 +84,13 @@ def padding(learner: Padding) -> str:
     with patch.object(journal, "padding", judged):
         crashes = must_survive(_STEP_OVER, EACH_STEP)
     return (
-        f"Replay stepped over your padding in {len(crashes.points)} crashes, each in"
-        f" {len(crashes.variants)} ways."
+        f"Replay skipped your padding after crashes at {len(crashes.points)} moments, each of"
+        f" {len(crashes.variants)} kinds."
     )
 
 
 def records_of(data: bytes, start: int) -> list[tuple[int, bytes]]:
-    """The records of a journal file from the offset `start` on, as (offset, body)."""
+    """Return the records of a journal file, starting at the offset `start`, as (offset, body)."""
     disk = SimDisk()
     disk.create("current/1.txn").write(0, data)
     return [(record.offset, record.body) for record in JournalScan(disk, 1).records(start)]
@@ -95,69 +99,94 @@ def records_of(data: bytes, start: int) -> list[tuple[int, bytes]]:
 def _records_rule_of(case: Arguments, found: list[tuple[int, bytes]]) -> str:
     data, start = case
     expected = records_of(data, start)
-    if _offsets(found) == _offsets(expected):
-        at, whole, yours = next(
-            (at, len(e), len(f)) for (at, e), (_, f) in zip(expected, found, strict=True) if f != e
-        )
-        return (
-            f"The body of a record begins behind its length word: at {at} it has {whole} bytes;"
-            f" yours has {yours}."
-        )
     if start != BLOCK and found == records_of(data, BLOCK):
-        return "Replay begins where LastLogMark says, not before it."
-    return "Every whole record counts, once and with all its bytes, and nothing else does."
+        return "Replay starts at the offset of LastLogMark, not before it."
+    for number, (right, yours) in enumerate(zip_longest(expected, found)):
+        if right != yours:
+            return f"{_ALL_RECORDS} {_first_difference(number, right, yours)}"
+    raise AssertionError("the two lists are equal")
 
 
-def _whole_records(case: Arguments) -> str:
+_ALL_RECORDS = "Return every complete record, with all of its bytes, and nothing else."
+
+
+def _first_difference(
+    number: int, right: tuple[int, bytes] | None, yours: tuple[int, bytes] | None
+) -> str:
+    """Describe the first difference between two lists of records. None stands for the end of a
+    list.
+    """
+    prefix = f"The first difference is in record {number}:"
+    if right is None or yours is None or right[0] != yours[0]:
+        expected = f"the record at offset {right[0]}" if right else "no further record"
+        got = f"one at offset {yours[0]}" if yours else "no further record"
+        return f"{prefix} expected {expected}, got {got}."
+    whole, body = right[1], yours[1]
+    if len(whole) != len(body):
+        return (
+            f"{prefix} the body at offset {right[0]}, which starts after the length word, has"
+            f" {len(whole)} bytes; yours has {len(body)}."
+        )
+    at = next(n for n in range(len(whole)) if whole[n] != body[n])
+    return (
+        f"{prefix} byte {at} of the body at offset {right[0]} is {whole[at]:#04x}; yours is"
+        f" {body[at]:#04x}."
+    )
+
+
+def _complete_records(case: Arguments) -> str:
     offsets = ", ".join(map(str, _offsets(records_of(*case))))
-    return f"Whole records are at {offsets or 'no offset'}."
+    return f"Offsets of complete records: {offsets or 'none'}."
 
 
 def _offsets(found: list[tuple[int, bytes]]) -> list[int]:
     return [offset for offset, _ in found]
 
 
-RECORD_CASES = Cases(drawn.journal, records_of, _records_rule_of, why=_whole_records, first=True)
+RECORD_CASES = Cases(
+    generated.journal, records_of, _records_rule_of, why=_complete_records, first=True
+)
 
 
 @exercise(
     "journal.records",
     hints=(
-        "Read a length word (i32) and decide: zero ends the file, -0x100 is padding, anything else"
-        " is the length of a record.",
-        "Padding takes 8 bytes and as many zeros as its second word says. It is not a record, and"
-        " the file continues after it.",
-        "Before you take a record, see whether all of it is there: offset + 4 + length <="
-        " len(data). If not, the tail is torn: return what you have. The same for a length word of"
-        " which fewer than 4 bytes are there.",
+        "Read a length word (i32): zero marks the end, -0x100 marks padding, and any other value is"
+        " the length of a record.",
+        "Padding consists of 8 bytes and as many zeros as its second word says. It is not a record,"
+        " and the file continues after it.",
+        "Before you read a record, check that all of it exists: offset + 4 + length <= len(data)."
+        " If not, the tail is torn: return the records that you have. Do the same if fewer than 4"
+        " bytes are left for a length word.",
     ),
     like=records_of,
     cases=RECORD_CASES,
 )
 def records(learner: Records) -> str:
-    """Replay gets every whole record, and a torn tail ends the file without an error."""
+    """Replay receives every complete record and stops at a torn tail without an error."""
     with patch.object(replay, "JournalScan", _scan_with(learner)):
         crashes = must_survive(
-            "What was acknowledged must be found by replay.",
+            "Replay must find everything that was acknowledged.",
             (*EACH_STEP, Restart(), Add(5, 5, MIB), Commit(), Checkpoint(), Add(5, 6), Commit()),
         )
     return (
-        f"As the replay of a bookie it lost nothing in {len(crashes.points)} crashes, each in"
-        f" {len(crashes.variants)} ways."
+        f"A bookie that uses it for replay lost nothing in crashes at {len(crashes.points)}"
+        f" moments, each of {len(crashes.variants)} kinds."
     )
 
 
 def _scan_with(learner: Records) -> type[JournalScan]:
     class LearnersScan(JournalScan):
-        """Replay reads with the learner's function."""
-
         def batches(
             self, start_offset: int = 0, size_bytes: int = BATCH_BYTES
         ) -> Iterator[list[JournalRecord]]:
             data = self.file.read(0, self.file.size())
             for offset, body in learner(data, start_offset or self.end_offset):
                 if not 0 <= offset <= len(data) - len(body) - 4:
-                    raise Refused(f"The journal has {len(data)} bytes; yours reads at {offset}.")
+                    raise Refused(
+                        f"The journal has {len(data)} bytes, but your function returned a record"
+                        f" of {len(body)} bytes at offset {offset}."
+                    )
                 ledger_id, entry_id = journal.RECORD_HEADER.struct.unpack_from(data, offset)[1:]
                 yield [JournalRecord(offset, ledger_id, entry_id, body)]
                 self.end_offset = offset + 4 + len(body)
@@ -166,16 +195,16 @@ def _scan_with(learner: Records) -> type[JournalScan]:
 
 
 def removable_journals(file_ids: list[int], mark_file_id: int, max_backups: int) -> list[int]:
-    """The journals that may go, oldest first.
+    """Return the journals that can be deleted, oldest first.
 
-    file_ids: the journals that there are, oldest first; mark_file_id: the one that LastLogMark
-    points into; max_backups: the number of journals to keep that replay does not need.
+    file_ids: the existing journals, oldest first. mark_file_id: the journal to which LastLogMark
+    points. max_backups: how many journals to keep even though replay does not need them.
     """
     old = [file_id for file_id in file_ids if file_id < mark_file_id]
     return old[: max(0, len(old) - max_backups)]
 
 
-_NEEDED = "A journal may only go when LastLogMark is in a later one."
+_NEEDED = "A journal can be deleted only if LastLogMark points into a later one."
 
 
 def _removable_rule_of(case: Arguments, removed: list[int]) -> str:
@@ -183,25 +212,25 @@ def _removable_rule_of(case: Arguments, removed: list[int]) -> str:
     if any(file_id >= case[1] for file_id in removed):
         return _NEEDED
     if set(expected) - set(removed) and len(removed) >= len(expected):
-        return "The oldest journals go first."
+        return "The oldest journals must be deleted first."
     if len(removed) < len(expected):
-        return "A journal that is neither needed nor kept as a backup must go."
-    return "journalMaxBackups journals stay although replay does not need them."
+        return "A journal that is neither needed nor kept as a backup must be deleted."
+    return "journalMaxBackups journals must be kept as backups although replay does not need them."
 
 
 @exercise(
     "journal.removable",
     hints=(
         "Replay starts in the journal that LastLogMark points into and reads all later ones.",
-        "Of the journals before that one keep the newest max_backups; the rest goes.",
-        "old = those with an id below the mark's; old[:len(old) - max_backups] if that is positive."
-        " Mind old[:-0].",
+        "Of the journals before that one, keep the newest max_backups and delete the rest.",
+        "Let old be the journals with ids below the mark's. Return old[:len(old) - max_backups] if"
+        " that number is positive. Beware of old[:-0].",
     ),
     like=removable_journals,
-    cases=Cases(drawn.journals, removable_journals, _removable_rule_of, counts=in_any_order),
+    cases=Cases(generated.journals, removable_journals, _removable_rule_of, counts=in_any_order),
 )
 def removable(learner: Removable) -> str:
-    """A journal goes only when replay never needs it again, and no sooner than configured."""
+    """A journal is deleted only if replay no longer needs it and enough backups remain."""
     with patch.object(Journal, "trim", _trim_with(learner)):
         crashes = must_survive(
             _NEEDED,
@@ -212,16 +241,17 @@ def removable(learner: Removable) -> str:
             ),
         )
     return (
-        f"Nothing is lost in {len(crashes.points)} crashes, each in {len(crashes.variants)} ways."
+        f"Nothing was lost in crashes at {len(crashes.points)} moments, each of"
+        f" {len(crashes.variants)} kinds."
     )
 
 
 def _trim_with(learner: Removable) -> Callable[[Journal, LogMark], None]:
     def trim(self: Journal, mark: LogMark) -> None:
-        there = journal_ids(self._disk)
-        for file_id in set(learner(there, mark.file_id, self._max_backups)):
-            if file_id not in there:
-                raise Refused(f"There is no journal {file_id}: choose from {there}.")
+        existing = journal_ids(self._disk)
+        for file_id in set(learner(existing, mark.file_id, self._max_backups)):
+            if file_id not in existing:
+                raise Refused(f"Journal {file_id} does not exist; the journals are {existing}.")
             self._disk.remove(f"current/{LogMark(file_id, 0).file_name}")
 
     return trim

@@ -1,11 +1,13 @@
-"""Lesson 06: how far a writer has confirmed, and how far a reader may read."""
+"""Lesson 06: up to which entry a writer has confirmed its adds, and up to which entry a reader may
+read.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
-from labkit.course.exercises.generated import cluster as drawn
+from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.cluster_trial import Guest, client_with, found, must_hold
 from labkit.system.client.reader import LedgerReader
 from labkit.system.client.writer import LedgerWriter
@@ -18,21 +20,22 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, At, Moment, On
+from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Read, Recover, Write
 
 Advance = Callable[[int, list[int], int], int]
 Readable = Callable[[int, list[tuple[int, int]]], int]
 
 STORM_COUNT = 12
-_FAR = 1000
-"""No run here has that many entries, and none must read them all."""
+_MAX_ENTRY_ID = 1000
+"""A limit that is larger than any entry id in these runs, so that no run reads too far."""
 
 
 # The writer: LastAddConfirmed
 
 
 def advance(last_add_confirmed: int, acks: list[int], ack_quorum: int) -> int:
-    """LastAddConfirmed, given how many bookies have acknowledged each of the entries after it."""
+    """Return the new LastAddConfirmed, given how many acknowledgements each later entry has."""
     for count in acks:
         if count < ack_quorum:
             break
@@ -43,18 +46,18 @@ def advance(last_add_confirmed: int, acks: list[int], ack_quorum: int) -> int:
 def _acknowledged(case: Arguments) -> str:
     last_add_confirmed, acks, _ = case
     counts = [f"entry {at}: {count}" for at, count in enumerate(acks, last_add_confirmed + 1)]
-    return f"Acknowledgements: {', '.join(counts) or 'no entry is under way'}."
+    return f"Acknowledgements: {', '.join(counts) or 'no entry is pending'}."
 
 
 _IN_ORDER = (
-    "LastAddConfirmed must not pass an entry that fewer than Qa bookies have: readers would take"
-    " the entry for stored, but it can still be lost."
+    "LastAddConfirmed must not advance past an entry that fewer than Qa bookies have acknowledged:"
+    " readers would rely on the entry, although it can still be lost."
 )
 _AS_FAR = (
-    "LastAddConfirmed must go as far as it can: entries that Qa bookies have would wait for ever,"
-    " and so would their writer."
+    "LastAddConfirmed must advance as far as it can: otherwise entries that Qa bookies have"
+    " acknowledged are never confirmed, and their writer waits forever."
 )
-_NEVER_BACK = "LastAddConfirmed never goes back: a reader has read up to there."
+_NEVER_BACK = "LastAddConfirmed must never decrease: readers may already have read up to it."
 _OUT_OF_ORDER = {"AckQuorumIsReached": _IN_ORDER, "AcknowledgedIsDurable": _IN_ORDER}
 
 
@@ -67,17 +70,17 @@ def _advance_rule_of(case: Arguments, answer: int) -> str:
 @exercise(
     "lac.advance",
     hints=(
-        "acks[0] belongs to the entry right after LastAddConfirmed. When may that entry be"
-        " confirmed? And the next one, if that one may not?",
-        "Go through the list from its beginning. Each entry with ack_quorum acknowledgements or"
-        " more moves LastAddConfirmed by one; what does the first entry with fewer do?",
-        "for count in acks: if count < ack_quorum, stop; else add one. Return where you got to.",
+        "acks[0] belongs to the entry right after LastAddConfirmed. When can that entry be"
+        " confirmed? If it cannot, what about the next one?",
+        "Go through the list from the start. Each entry with at least ack_quorum acknowledgements"
+        " advances LastAddConfirmed by one. What does the first entry with fewer do?",
+        "for count in acks: stop if count < ack_quorum, otherwise add one. Return the result.",
     ),
     like=advance,
-    cases=Cases(drawn.acknowledgements, advance, _advance_rule_of, why=_acknowledged),
+    cases=Cases(generated.acknowledgements, advance, _advance_rule_of, why=_acknowledged),
 )
 def advanced(learner: Advance) -> str:
-    """As far as Qa acknowledgements go without a gap."""
+    """LastAddConfirmed advances past each entry with Qa acknowledgements, but not past a gap."""
 
     def judged(last_add_confirmed: int, acks: list[int], ack_quorum: int) -> int:
         answer = learner(last_add_confirmed, acks, ack_quorum)
@@ -95,16 +98,18 @@ def advanced(learner: Advance) -> str:
         if not ended or ended[0].node != "w":
             acked = [e for e in trace.events if e.kind == "add.acked" and e.node == "w"]
             last = acked[-1].seq
-            raise Refused(_AS_FAR, found(trace, last, "The writer waits, and no answer is due."))
-    return f"Confirmed in order in {len(traces)} runs, {STORM_COUNT} of them in storms of faults."
+            reason = "The writer is still waiting, although no further acknowledgement is due."
+            raise Refused(_AS_FAR, found(trace, last, reason))
+    return (
+        f"The writer confirmed its entries in order in {len(traces)} runs, {STORM_COUNT} of them"
+        " during storms of faults."
+    )
 
 
 def _advancing(decide: Advance) -> type[LedgerWriter]:
     class Advancing(LedgerWriter):
-        """Asks the learner's function how far it has confirmed."""
-
-        def confirm(self) -> None:
-            if self.ensemble_change.task is not None:
+        def complete_adds(self) -> None:
+            if self.ensemble_change.is_running:
                 return
             acks = [pending.acked.bit_count() for pending in self.pending]
             last = decide(self.last_add_confirmed, acks, self.metadata.ack_quorum)
@@ -112,15 +117,15 @@ def _advancing(decide: Advance) -> type[LedgerWriter]:
                 pending = self.pending.popleft()
                 self.last_add_confirmed = pending.entry_id
                 self.length_confirmed = pending.length
-                if not pending.confirmed.done():
-                    pending.confirmed.set_result(pending.entry_id)
+                if not pending.future.done():
+                    pending.future.set_result(pending.entry_id)
                 self.recorder.record("lac.advanced", self.ledger_id, pending.entry_id)
 
     return Advancing
 
 
 def _writers() -> Iterator[Scenario]:
-    """A slow bookie makes acknowledgements overtake each other; then storms."""
+    """Yield two runs in which a slow bookie reorders acknowledgements, and then storms."""
     slow = SlowDisk("b1", 20)
     yield Scenario(Cluster(3), (Write(0, 6, 3, 2, 2),), (slow,), limit_s=5)
     yield Scenario(Cluster(3), (Write(0, 6, 3, 3, 2),), (slow,), limit_s=5)
@@ -134,25 +139,25 @@ def _writers() -> Iterator[Scenario]:
 
 
 def readable(known: int, newest: list[tuple[int, int]]) -> int:
-    """Up to which entry a reader may read.
+    """Return the last entry that a reader may read.
 
-    `known`: what it knew before.  `newest`: of each bookie that answered, its newest entry's id and
-    the LastAddConfirmed that came with that entry.
+    known: the LastAddConfirmed that the reader knew before.  newest: for each bookie that
+    responded, the id of its newest entry and the LastAddConfirmed in that entry.
     """
     return max([known, *(last_add_confirmed for _, last_add_confirmed in newest)])
 
 
 _BEYOND = (
-    "A reader must not read beyond what is confirmed: an entry that a bookie has may be on too few"
-    " of them, and recovery may drop it."
+    "A reader must not read an unconfirmed entry: too few bookies may have it, and recovery may"
+    " drop it."
 )
 _INVENTED = (
-    "A reader may read up to what the writer says is confirmed. Here the writer did not say it: it"
-    " was neither known before nor did it come with an entry."
+    "A reader may only read up to a LastAddConfirmed that the writer has announced. The writer"
+    " never announced this one: the reader did not know it before, and no entry contains it."
 )
 _MISSED = (
-    "A LastAddConfirmed that one bookie knows is true for all: the highest one counts. With a lower"
-    " one the reader misses entries that were confirmed long ago."
+    "A LastAddConfirmed reported by any bookie is valid for all of them, so the highest one counts."
+    " With a lower one, the reader misses entries that have been confirmed."
 )
 
 
@@ -168,20 +173,21 @@ def _readable_rule_of(case: Arguments, answer: int) -> str:
 @exercise(
     "lac.readable",
     hints=(
-        "A bookie has an entry: that proves nothing. What else came with it, and who said so?",
+        "That a bookie has an entry proves nothing. What else does the entry contain, and who put"
+        " it there?",
         "The writer packs LastAddConfirmed into each entry. A bookie that missed the newest entries"
-        " reports an old one, and no bookie reports one that is too high.",
+        " reports an old one, but no bookie reports one that is too high.",
         "The largest of all second numbers, but never less than `known`.",
     ),
     like=readable,
-    cases=Cases(drawn.newest_entries, readable, _readable_rule_of),
+    cases=Cases(generated.newest_entries, readable, _readable_rule_of),
 )
 def read(learner: Readable) -> str:
-    """The highest LastAddConfirmed that any bookie reports, and never less than before."""
+    """A reader uses the highest LastAddConfirmed that it knows or that a bookie reports."""
 
     def judged(known: int, newest: list[tuple[int, int]]) -> int:
         answer = learner(known, list(newest))
-        if not NO_ENTRY_ID <= answer < _FAR:
+        if not NO_ENTRY_ID <= answer < _MAX_ENTRY_ID:
             raise Refused(_readable_rule_of((known, newest), answer))
         return answer
 
@@ -193,21 +199,19 @@ def read(learner: Readable) -> str:
         {"NothingBeyondLacIsRead": _BEYOND, "ReadersLearnWhatIsConfirmed": _MISSED},
     )
     return (
-        f"In {len(traces)} runs readers read nothing that could be lost, and missed nothing that"
-        " bookies reported."
+        f"In {len(traces)} runs, readers read no entry that could still be lost, and missed none"
+        " that bookies reported as confirmed."
     )
 
 
 def _reading(decide: Readable) -> type[LedgerReader]:
     class Reading(LedgerReader):
-        """Asks the learner's function how far it may read."""
-
         async def read_last_add_confirmed(self) -> int:
             if not await self.check_closed():
-                entries = await self.reads.last_entries(self.metadata)
+                entries = await self.bookie_reads.last_entries(self.metadata)
                 newest = [(entry.entry_id, entry.last_add_confirmed) for entry in entries]
                 self.last_add_confirmed = decide(self.last_add_confirmed, newest)
-                recorder = self.reads.context.recorder
+                recorder = self.bookie_reads.context.recorder
                 recorder.record("lac.read", self.ledger_id, self.last_add_confirmed)
             return self.last_add_confirmed
 
@@ -215,7 +219,9 @@ def _reading(decide: Readable) -> type[LedgerReader]:
 
 
 def _readers() -> Iterator[Scenario]:
-    """b0 gets no entry after the third; b1 alone gets the last ones, and dies; then storms."""
+    """Yield a run in which b0 misses all entries after the third one, a run in which only b1
+    receives the last entries and then dies, and storms.
+    """
     late = [Delay(name, "r", 10) for name in ("b1", "b2")]
     behind = Partition(("w",), ("b0",), when=On("add.pushed", entry=3))
     write = Write(0, 8, every_ms=1, close=False)
@@ -230,12 +236,12 @@ def _readers() -> Iterator[Scenario]:
         yield storm(scenario, seed, fault_count=2)
 
 
-# A step for the lesson
+# Tools for the runs in the lesson itself
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tail(Value):
-    """Wait for each of a ledger's first entries in turn, and read it as soon as it is confirmed."""
+    """Read the first entries of a ledger one by one, each as soon as it has been confirmed."""
 
     ledger: int = 0
     entries: int = 5
@@ -247,10 +253,27 @@ class Tail(Value):
         return f"tail ledger {self.ledger}"
 
     async def run(self, node: ClientNode) -> None:
-        """Do it.  Raises `LabkitError`."""
+        """Raises `LabkitError` if the ledger cannot be opened or an entry does not arrive."""
         ledger_id = await node.ledgers.id_of(self.ledger)
         reader = await node.client.open_ledger_no_recovery(ledger_id)
         for entry_id in range(self.entries):
             _, entry = await reader.read_last_add_confirmed_and_entry(entry_id, self.timeout_s)
             if entry is None:
-                raise BKReadException(f"entry {entry_id} did not come")
+                raise BKReadException(f"entry {entry_id} was not confirmed within the timeout")
+
+
+def read_delays_ms(trace: Trace, writer: str = "w", reader: str = "r") -> dict[int, float]:
+    """Return, for each entry that `reader` has read, the time between the push by `writer` and the
+    read.
+
+    Events of other nodes are ignored, because the epilogue pushes entries again when it recovers
+    the ledger after the run.
+    """
+    pushed = {
+        e.entry: e.time_us for e in trace.events if (e.node, e.kind) == (writer, "add.pushed")
+    }
+    return {
+        e.entry: (e.time_us - pushed[e.entry]) / 1000
+        for e in trace.events
+        if (e.node, e.kind) == (reader, "read.done") and e.entry in pushed
+    }

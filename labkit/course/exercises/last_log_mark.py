@@ -1,10 +1,10 @@
-"""Lesson 04: from where replay reads, and in which order a checkpoint goes."""
+"""Lesson 04: where replay starts, and the order of a checkpoint's steps."""
 
 from collections.abc import Callable, Sequence
 
 from labkit.course.checking.cases import Cases
-from labkit.course.checking.exercise import Refused, exercise, in_order
-from labkit.course.exercises.generated import storage as drawn
+from labkit.course.checking.exercise import Refused, exercise, require_permutation
+from labkit.course.exercises.generated import storage as generated
 from labkit.system.storage.disk import Disk
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.journal_scan import JournalScan
@@ -32,45 +32,43 @@ TWO_JOURNALS: tuple[ScriptStep, ...] = (
 
 
 def must_replay(mark: LogMark, record: LogMark) -> bool:
-    """Whether replay, started at `mark`, applies the record that begins at `record`."""
+    """Return whether replay from `mark` must apply the record at the position `record`."""
     return record >= mark
 
 
 @exercise(
     "last_log_mark.replay",
     hints=(
-        "A mark and a record's place are both LogMarks: a file id, and an offset in that file. A"
-        " later journal begins again at a small offset.",
-        "Everything before the mark is in entry log and index. The record that begins exactly at"
-        " the mark is the first that is not.",
-        "LogMarks are tuples: Python compares the file ids, and only if they are equal the offsets."
-        " One comparison is enough.",
+        "The mark and the record's position are both LogMarks: a file id, and an offset in that"
+        " file. Offsets start over in each journal file.",
+        "Every entry before the mark is in the entry log and the index. The record that starts"
+        " exactly at the mark is the first one that may not be.",
+        "LogMarks are tuples, so Python compares the file ids first, and the offsets only if the"
+        " file ids are equal. One comparison is enough.",
     ),
     like=must_replay,
-    cases=Cases(drawn.marks, must_replay, lambda _, said: _TOO_EARLY if said else _LEFT_OUT),
+    cases=Cases(generated.marks, must_replay, lambda _, said: _TOO_EARLY if said else _LEFT_OUT),
 )
 def replay(learner: MustReplay) -> str:
-    """Replay applies every record from the mark on, and none before it."""
+    """Replay applies every record from the mark on, and no record before it."""
     crashes = crash_map(TWO_JOURNALS, store_factory=_replaying(learner))
     if not crashes.is_safe:
         raise Refused(_LEFT_OUT, CrashMapView(crashes))
-    return f"Nothing lost in {len(crashes.points) * len(crashes.variants)} crashes."
+    return f"Nothing was lost in {len(crashes.points) * len(crashes.variants)} crashes."
 
 
 _LEFT_OUT = (
-    "Replay must apply every record from the mark on: one that it leaves out was acknowledged, and"
-    " only the journal has it."
+    "Replay must apply every record from the mark on: the records have been acknowledged, and only"
+    " the journal has them."
 )
 _TOO_EARLY = (
-    "Replay must leave out what lies before the mark: it is on disk already, its ledger may have"
-    " been deleted since, and its journal may be gone."
+    "Replay must skip everything before the mark: it is already on disk, its ledger may have been"
+    " deleted since, and its journal file may be gone."
 )
 
 
 def _replaying(decide: MustReplay) -> StoreFactory:
     class Replaying(LedgerStore):
-        """Asks for every record of every journal whether it must be applied."""
-
         def replay(self, disk: Disk, mark: LogMark) -> LogMark:
             end, record_count = mark, 0
             for file_id in journal_ids(disk):
@@ -96,18 +94,23 @@ TAKE, ASIDE, LOG, INDEX, PERSIST, REMOVE = STEPS = (
     "remove old journals",
 )
 
-# What breaks when the first step does not come before the second; the first match is reported.
+# Rules that are broken if the first step does not precede the second. The first match is reported.
 _RULES = (
-    (TAKE, PERSIST, "A mark must be taken before it can be persisted."),
-    (INDEX, PERSIST, "LastLogMark must not pass an entry that is not in entry log and index yet."),
-    (LOG, INDEX, "The index can only point to where the entry log has put an entry."),
-    (ASIDE, LOG, "Only the memtable that was set aside is written."),
-    (PERSIST, REMOVE, "A journal may go only when the persisted mark needs it no more."),
+    (TAKE, PERSIST, "The mark must be taken before it can be persisted."),
+    (
+        INDEX,
+        PERSIST,
+        "LastLogMark must not advance past an entry that is not yet in the entry log and the"
+        " index.",
+    ),
+    (LOG, INDEX, "An entry must be in the entry log before the index can point to it."),
+    (ASIDE, LOG, "The memtable must be set aside before it can be written to the entry log."),
+    (PERSIST, REMOVE, "A journal can be deleted only after the persisted mark has moved past it."),
     (
         TAKE,
         ASIDE,
-        "The mark must be taken before the memtable is set aside: an add that lands in between is"
-        " before the mark, and in the memtable that is not written.",
+        "The mark must be taken before the memtable is set aside: an add that arrives in between is"
+        " before the mark, but in the memtable that is not written.",
     ),
 )
 
@@ -120,17 +123,20 @@ INSIDE: tuple[ScriptStep, ...] = (
 @exercise(
     "last_log_mark.checkpoint",
     hints=(
-        "While a checkpoint runs, clients go on adding. Ask of every two neighbours: what if an add"
-        " is acknowledged just between them?",
-        "Taking the mark and persisting it are two steps, far apart: one is a promise about the"
-        " past, the other passes that promise on to the next start.",
+        "Clients continue to add entries while a checkpoint runs. For each two consecutive steps,"
+        " ask what happens if an add is acknowledged between them.",
+        "Taking the mark and persisting it are two steps that are far apart. The first one decides"
+        " which entries this checkpoint covers, the second one makes the next start rely on it.",
         "First take the mark, while everything that it covers is in the memtable. Then write the"
-        " memtable to disk, log before index. What the next start relies on comes last.",
+        " memtable to disk, the log before the index. The steps on which the next start relies come"
+        " last.",
     ),
 )
 def checkpoint(learner: Sequence[str]) -> str:
-    """LastLogMark never passes what is not on disk, whenever an add lands and the power fails."""
-    order = in_order(STEPS, learner)
+    """LastLogMark never advances past an entry that is not on disk, no matter when an add arrives
+    or when the power fails.
+    """
+    order = require_permutation(STEPS, learner)
     broken = next((rule for a, b, rule in _RULES if _is_reversed(order, a, b)), None)
     cell_count = 0
     for gap in range(len(STEPS) + 1):
@@ -140,26 +146,31 @@ def checkpoint(learner: Sequence[str]) -> str:
             raise Refused(broken, CrashMapView(crashes))
     if broken:
         raise Refused(broken)
-    return f"Nothing lost in {cell_count} crashes, with an add before, between and after the steps."
+    return (
+        f"Nothing was lost in {cell_count} crashes, with an add before, between and after the"
+        " steps."
+    )
 
 
 def _is_reversed(order: Sequence[str], first: str, second: str) -> bool:
-    """Whether the second step comes first, and about this checkpoint: before the mark is taken,
-    what goes are journals that the last checkpoint's mark made superfluous.
+    """Return whether the second step precedes the first and concerns this checkpoint.
+
+    The deletion of journals concerns the previous checkpoint if it happens before the mark is
+    taken, because only the journals that the previous checkpoint made unnecessary are deleted then.
     """
     is_about_the_last = second == REMOVE and order.index(REMOVE) < order.index(TAKE)
     return order.index(second) < order.index(first) and not is_about_the_last
 
 
 class ReorderedCheckpoint(LedgerStore):
-    """Does a checkpoint's steps in another order; adds land before the step of number `gap`."""
+    """Runs the steps of a checkpoint in a given order. Adds arrive before step number `gap`."""
 
     order: Sequence[str] = STEPS
     gap = 0
 
     def begin_checkpoint(self) -> Flush:
         self._taken = (START,) * len(self.journals)
-        self._places: list[tuple[int, int, int]] = []
+        self._locations: list[tuple[int, int, int]] = []
         self._do(self.order[: self.gap])
         return Flush(self._taken, Memtable())
 
@@ -182,16 +193,16 @@ class ReorderedCheckpoint(LedgerStore):
         self._taken = tuple(journal.synced for journal in self.journals)
 
     def _set_aside(self) -> None:
-        self.flushing, self.memtable = self.memtable, Memtable()
+        self.flushing_memtable, self.memtable = self.memtable, Memtable()
 
     def _write_log(self) -> None:
-        for ledger_id, entry_id, data in self.flushing or ():
+        for ledger_id, entry_id, data in self.flushing_memtable or ():
             [location] = self.entry_logger.append(ledger_id, [data])
-            self._places.append((ledger_id, entry_id, location))
+            self._locations.append((ledger_id, entry_id, location))
         self.entry_logger.sync()
 
     def _write_index(self) -> None:
-        for ledger_id, entry_id, location in self._places:
+        for ledger_id, entry_id, location in self._locations:
             ledger = self.ledgers.get(ledger_id)
             if ledger is not None:
                 ledger.index.set_locations([entry_id], [location])

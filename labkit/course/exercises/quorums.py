@@ -1,23 +1,24 @@
-"""Lesson 05: which bookies store an entry, and what the answers of some tell about all."""
+"""Lesson 05: which bookies store an entry, and what the responses of some bookies prove."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
-from labkit.course.exercises.generated import cluster as drawn
+from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.cluster_trial import (
     Guest,
     client_with,
-    failures,
+    failed_steps,
     found,
-    in_place_of,
     must_hold,
+    replacing,
 )
 from labkit.system.client import quorum, striping
 from labkit.system.client.quorum import is_covered
 from labkit.system.client.recovery import LedgerRecovery
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import PROVES_ABSENCE, BKException
+from labkit.system.trace.sentence import how_it_ended
 from labkit.views.widgets.stripes import Stripes
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.scenario.faults import BitRot, Crash, Delay, Partition
@@ -36,7 +37,6 @@ ASKED_AT_MS = 40
 
 
 def write_set(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int, ...]:
-    """Places in the ensemble of the bookies that store the entry."""
     return tuple((entry_id + i) % ensemble_size for i in range(write_quorum))
 
 
@@ -46,57 +46,58 @@ def write_set(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int
 @exercise(
     "quorums.write_set",
     hints=(
-        "Places count from 0 to ensemble_size - 1. Entry 0 begins at place 0, entry 1 at place 1."
-        " Where does entry number ensemble_size begin?",
-        "An entry takes write_quorum places in a row, and behind the last place comes the first"
-        " again: that is the remainder of a division.",
-        "tuple((entry_id + i) % ensemble_size for i in range(...)): how many?",
+        "Ensemble indices range from 0 to ensemble_size - 1. The write set of entry 0 starts at"
+        " index 0, that of entry 1 at index 1. Where does that of entry ensemble_size start?",
+        "An entry uses write_quorum consecutive indices, wrapping around from the last index to the"
+        " first. The remainder of a division wraps around.",
+        "tuple((entry_id + i) % ensemble_size for i in range(...)). How many indices are there?",
     ),
     like=write_set,
     cases=Cases(
-        drawn.striped_entry,
+        generated.striped_entry,
         write_set,
-        "An entry's places are (e + i) mod E for i from 0 to Qw - 1, in this order.",
+        "The write set of entry e is (e + i) mod E for i from 0 to Qw - 1, in this order.",
     ),
 )
-def places(learner: WriteSet) -> str:
-    """Qw different places in a row, the first one moving by one with each entry."""
+def indices(learner: WriteSet) -> str:
+    """An entry is stored at Qw consecutive indices. The first one increases by one per entry."""
 
     def judged(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int, ...]:
         chosen = tuple(learner(entry_id, ensemble_size, write_quorum))
-        _check_places(chosen, f"{entry_id}, {ensemble_size}, {write_quorum}", ensemble_size)
+        _check_indices(chosen, f"{entry_id}, {ensemble_size}, {write_quorum}", ensemble_size)
         if len(chosen) != write_quorum:
             raise Refused(
-                f"An entry must be stored on Qw bookies. write_set({entry_id}, {ensemble_size},"
-                f" {write_quorum}) gives {chosen}."
+                f"An entry must be stored on Qw bookies, but write_set({entry_id}, {ensemble_size},"
+                f" {write_quorum}) returned {chosen}."
             )
         return chosen
 
     guest = Guest(judged)
-    with in_place_of(striping.write_set, guest):
+    with replacing(striping.write_set, guest):
         traces = must_hold(
             _striped(),
             guest.run,
             {
-                "WriteSetIsRight": "Every client finds an entry by this formula; the list of its"
-                " bookies is not stored anywhere. So all must use the same formula, and yours sends"
-                " an entry where no reader looks for it."
+                "WriteSetIsRight": "No list of an entry's bookies is stored anywhere, so every"
+                " client must compute them with the same formula. Yours sends an entry to a bookie"
+                " that no reader will ask for it."
             },
         )
-    return f"Writer, readers and recovery found every entry by your formula in {len(traces)} runs."
+    return (
+        f"Writer, readers and recovery found every entry with your formula in {len(traces)} runs."
+    )
 
 
-def _check_places(chosen: tuple[int, ...], call: str, ensemble_size: int) -> None:
-    outside = [place for place in chosen if place not in range(ensemble_size)]
-    if outside:
+def _check_indices(chosen: tuple[int, ...], call: str, ensemble_size: int) -> None:
+    if any(index not in range(ensemble_size) for index in chosen):
         raise Refused(
-            f"An ensemble of {ensemble_size} has the places 0 to {ensemble_size - 1}."
-            f" write_set({call}) gives {chosen}."
+            f"Ensemble indices must be between 0 and {ensemble_size - 1}, but write_set({call})"
+            f" returned {chosen}."
         )
     if len(set(chosen)) < len(chosen):
         raise Refused(
-            "Two copies on one bookie are lost together: the places must differ."
-            f" write_set({call}) gives {chosen}."
+            "The indices must differ, because two copies on one bookie are lost together."
+            f" write_set({call}) returned {chosen}."
         )
 
 
@@ -113,43 +114,44 @@ def _striped() -> Iterator[Scenario]:
 
 
 def covered(known: frozenset[int], ensemble_size: int, write_quorum: int, ack_quorum: int) -> bool:
-    """Whether no entry can have been acknowledged by bookies of which none answered."""
+    """Return whether each acknowledged entry is known to at least one bookie that has responded."""
     return is_covered(known, ensemble_size, write_quorum, ack_quorum)
 
 
 def _doubtful(case: Arguments) -> str:
-    """An entry that the silent bookies alone can have acknowledged, if there is one."""
+    """Describe an entry that silent bookies alone may have acknowledged, if there is one."""
     known, size, write_quorum, ack_quorum = case
     for first in range(size):
-        places = striping.write_set(first, size, write_quorum)
-        silent = [f"b{place}" for place in places if place not in known]
+        stripe = striping.write_set(first, size, write_quorum)
+        silent = [f"b{index}" for index in stripe if index not in known]
         if len(silent) >= ack_quorum:
             return (
-                f"Entry {first} may have been acknowledged by"
-                f" {' and '.join(silent[:ack_quorum])} alone, and no answer shows it."
+                f"Entry {first} may have been acknowledged by {' and '.join(silent[:ack_quorum])}"
+                " alone, which did not respond."
             )
-    return "In each write set those who did not answer are fewer than Qa."
+    return "In every write set, fewer than Qa bookies did not respond."
 
 
 def _silent_stripes(case: Arguments, _: bool) -> Stripes:
     known, size, write_quorum, ack_quorum = case
-    silent = [place for place in range(size) if place not in known]
+    silent = [index for index in range(size) if index not in known]
     return Stripes(size, write_quorum, ack_quorum, entries=size, failed=silent)
 
 
 @exercise(
     "quorums.coverage",
     hints=(
-        "Think of one entry. Qa bookies of its write set acknowledged it, and you do not know"
-        " which. When can it be that none of those has answered?",
-        "If in its write set Qa bookies or more are silent, they may be just those. So in every"
-        " write set fewer than Qa may be missing in `known`.",
-        "There are ensemble_size different write sets, one for each first place. Count in each the"
-        " places that are not in `known`, and compare each count with ack_quorum.",
+        "Think of one entry. Qa bookies of its write set have acknowledged it, and you do not know"
+        " which ones. When is it possible that none of them has responded?",
+        "If at least Qa bookies of the write set are silent, they may be exactly those that"
+        " acknowledged the entry. So every write set must have fewer than Qa bookies that are not"
+        " in `known`.",
+        "There are ensemble_size different write sets, one for each first index. For each, count"
+        " the indices that are not in `known`, and compare the count with ack_quorum.",
     ),
     like=covered,
     cases=Cases(
-        drawn.answers,
+        generated.responses,
         covered,
         lambda _, said: _TOO_EARLY if said else _TOO_LATE,
         why=_doubtful,
@@ -157,31 +159,33 @@ def _silent_stripes(case: Arguments, _: bool) -> Stripes:
     ),
 )
 def coverage(learner: Covered) -> str:
-    """In each write set fewer than Qa places are unknown."""
+    """In every write set, fewer than Qa bookies have yet to respond."""
     if not learner(frozenset({0, 1, 2}), 3, 3, 2):
-        raise Refused(_TOO_LATE)  # With such an answer no run comes to an end.
+        raise Refused(_TOO_LATE)  # Otherwise no run would ever end.
     guest = Guest(lambda known, *sizes: learner(frozenset(known), *sizes))
-    with in_place_of(quorum.is_covered, guest):
+    with replacing(quorum.is_covered, guest):
         traces = must_hold(_readers(), guest.run, {"ReadersLearnWhatIsConfirmed": _TOO_EARLY})
     for trace in traces:
-        for note in failures(trace):
-            seq = next(e.seq for e in trace.events if e.kind == "step.ended" and e.note == note)
-            raise Refused(_TOO_LATE, found(trace, seq, f"The reader gave up: {note}"))
-    return f"{len(traces)} readers learned with it how far the ledger was confirmed."
+        for end in failed_steps(trace):
+            why = f"The reader gave up: {end.step}: {how_it_ended(end)}"
+            raise Refused(_TOO_LATE, found(trace, end.seq, why))
+    return f"In {len(traces)} runs, readers used it to find out how far the ledger was confirmed."
 
 
 _TOO_EARLY = (
-    "These answers are not enough: an entry may have been acknowledged by bookies of which none"
-    " answered."
+    "These responses are not enough: an entry may have been acknowledged by bookies none of which"
+    " has responded."
 )
 _TOO_LATE = (
-    "These answers are enough: of every acknowledged entry at least one of them knows. A reader"
-    " that waits for more cannot read while a bookie is down."
+    "These responses are enough: every acknowledged entry is known to at least one bookie that has"
+    " responded. A reader that waits for more cannot read while a bookie is down."
 )
 
 
 def _readers() -> Iterator[Scenario]:
-    """A reader hears first from the bookie that knows least, and of some it hears nothing."""
+    """Yield runs in which a bookie that lacks the newest entries responds first, and runs in which
+    some bookies are down.
+    """
     for sizes, lagging, down in (
         ((3, 3, 2), ("b0",), ()),
         ((3, 3, 2), (), ("b2",)),
@@ -189,7 +193,7 @@ def _readers() -> Iterator[Scenario]:
         ((3, 2, 2), (), ("b0",)),
     ):
         write = Write(0, 6, *sizes, every_ms=1, close=False)
-        late = [Delay(f"b{place}", "r", 30) for place in range(1, sizes[0])]
+        late = [Delay(f"b{index}", "r", 30) for index in range(1, sizes[0])]
         cut = [Partition(("w",), lagging)] if lagging else []
         crashed = [Crash(name, when=At(ASKED_AT_MS - 10)) for name in down]
         steps = write, Read(when=At(ASKED_AT_MS))
@@ -200,9 +204,10 @@ def _readers() -> Iterator[Scenario]:
 
 
 def is_lost(denied: int, silent: int, write_quorum: int, ack_quorum: int) -> bool:
-    """Whether an entry cannot have been acknowledged.
+    """Return whether it is certain that an entry was not acknowledged by Qa bookies.
 
-    `denied` bookies of its write set said that they do not have it, `silent` ones failed.
+    In the entry's write set, `denied` bookies responded that they do not have the entry, and
+    `silent` bookies failed to respond.
     """
     return denied >= write_quorum - ack_quorum + 1
 
@@ -210,26 +215,30 @@ def is_lost(denied: int, silent: int, write_quorum: int, ack_quorum: int) -> boo
 def _left(case: Arguments) -> str:
     denied, _, write_quorum, ack_quorum = case
     return (
-        f"{write_quorum - denied} of {write_quorum} did not deny it, and {ack_quorum} are enough to"
-        " acknowledge it."
+        f"{write_quorum - denied} of {write_quorum} bookies did not deny the entry, and"
+        f" {ack_quorum} are enough to acknowledge it."
     )
 
 
 @exercise(
     "quorums.lost",
     hints=(
-        "An entry was acknowledged if Qa of its Qw bookies have it. Which of them can still be"
+        "An acknowledged entry is on at least Qa of its Qw bookies. Which bookies can still be"
         " among those Qa?",
-        "A bookie that said no is not among them. One that is silent may be. So those left are"
-        " write_quorum - denied.",
-        "It cannot have been acknowledged once those left are fewer than ack_quorum. `silent`"
-        " plays no part.",
+        "A bookie that denied the entry cannot, but a silent one can. So write_quorum - denied"
+        " bookies are left.",
+        "The entry cannot have been acknowledged if fewer than ack_quorum bookies are left."
+        " `silent` does not matter.",
     ),
     like=is_lost,
-    cases=Cases(drawn.denials, is_lost, lambda _, said: _NO_PROOF if said else _PROOF, why=_left),
+    cases=Cases(
+        generated.denials, is_lost, lambda _, said: _NO_PROOF if said else _PROOF, why=_left
+    ),
 )
 def lost(learner: Lost) -> str:
-    """Lost: enough bookies deny it that fewer than Qa are left; silence proves nothing."""
+    """An entry is lost if so many bookies deny it that fewer than Qa can have it. Silence proves
+    nothing.
+    """
     guest = Guest(learner)
     client = client_with(recovery_class=_judging(guest))
     traces = must_hold(
@@ -238,42 +247,42 @@ def lost(learner: Lost) -> str:
         {"AcknowledgedIsDurable": _NO_PROOF, "LedgerIsClosed": _PROOF},
     )
     for trace in traces:
-        failed = [note for note in failures(trace) if note.startswith("recover")]
+        recoveries = {str(step) for step in trace.scenario.workload if isinstance(step, Recover)}
+        failed = [end for end in failed_steps(trace) if end.step in recoveries]
         if failed:
             seq = next(e.seq for e in trace.events if e.kind == "recovery.failed")
-            raise Refused(_PROOF, found(trace, seq, f"The ledger stayed open: {failed[0]}"))
-    return f"{len(traces)} recoveries kept all that was acknowledged and came to an end."
+            why = f"The ledger was not closed: {failed[0].step}: {how_it_ended(failed[0])}"
+            raise Refused(_PROOF, found(trace, seq, why))
+    return f"{len(traces)} recoveries kept every acknowledged entry and closed the ledger."
 
 
 _NO_PROOF = (
-    "That proves nothing: those that did not say no may be the very ones that acknowledged the"
-    " entry, and recovery would close the ledger before it."
+    "This proves nothing: the bookies that did not deny the entry may be exactly those that"
+    " acknowledged it, and recovery would close the ledger before the entry."
 )
 _PROOF = (
-    "These denials are a proof: fewer than Qa bookies are left. A recovery that asks for more"
-    " cannot close a ledger while a bookie is down."
+    "These denials are a proof, because fewer than Qa bookies are left. A recovery that waits for"
+    " more cannot close a ledger while a bookie is down."
 )
 
 
 def _judging(decide: Lost) -> type[LedgerRecovery]:
     class Judging(LedgerRecovery):
-        """Asks the learner's function what the denials mean."""
-
         def judge(self, answers: Sequence[Entry | BKException]) -> quorum.Verdict:
             if any(isinstance(answer, Entry) for answer in answers):
                 return quorum.Verdict.FOUND
             denied = sum(isinstance(answer, PROVES_ABSENCE) for answer in answers)
             sizes = self.metadata.write_quorum, self.metadata.ack_quorum
             is_proof = decide(denied, len(answers) - denied, *sizes)
-            return quorum.Verdict.LOST if is_proof else quorum.Verdict.UNKNOWN
+            return quorum.Verdict.NEVER_ACKNOWLEDGED if is_proof else quorum.Verdict.UNKNOWN
 
     return Judging
 
 
 def _recoveries() -> Iterator[Scenario]:
-    """A writer stops; who recovers hears first from bookies that never got the entries.
+    """Yield runs in which the writer dies and the bookies that lack its entries respond first.
 
-    In the last one a bookie has the newest entry and cannot read it (BookKeeper issue 2908).
+    In the last run, a bookie has the newest entry but fails to read it (BookKeeper issue 2908).
     """
     for sizes, lagging, down in (
         ((3, 3, 2), ("b0",), ()),

@@ -1,10 +1,10 @@
-"""Lesson 08: from where recovery reads, what an answer proves, and whom a fence keeps out."""
+"""Lesson 08: where recovery starts to read, what responses prove, and whose adds a fence blocks."""
 
 from collections.abc import Callable, Iterator, Sequence
 
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
-from labkit.course.exercises.generated import cluster as drawn
+from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.broken_runs import SpaceTimeCounterexample
 from labkit.course.runs.cluster_trial import Guest, client_with, found, must_hold
 from labkit.course.runs.recovery_runs import (
@@ -16,7 +16,7 @@ from labkit.course.runs.recovery_runs import (
     storms,
     writer_dies,
 )
-from labkit.course.runs.timeline import shown_as
+from labkit.course.runs.timeline import showing_counterexamples_in
 from labkit.system.client.quorum import Verdict
 from labkit.system.client.recovery import LedgerRecovery
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
@@ -36,25 +36,26 @@ Denies = Callable[[str], bool]
 Refuses = Callable[[bool, bool], bool]
 
 
-# From where recovery reads
+# Where recovery starts to read
 
 
 def start(reported: list[int], first_of_last_segment: int) -> int:
-    """The last entry that is certainly confirmed."""
+    """Return the last entry that is certainly confirmed, or -1."""
     return max(*reported, first_of_last_segment - 1, NO_ENTRY_ID)
 
 
 _SEGMENT = (
-    "The last segment began behind confirmed entries. Its bookies may know nothing of them: they"
-    " lie on other bookies, and must not be written again onto these."
+    "All entries before the last segment are confirmed. They are on other bookies, so the bookies"
+    " of the last segment may not know them, and recovery must not write them to these bookies."
 )
 _SKIPPED = (
-    "Recovery may skip only what is certainly confirmed. No bookie reported that this entry exists."
+    "Recovery may skip only entries that are certainly confirmed. No bookie reported that this"
+    " entry is."
 )
-_NO_ENTRY = "An entry id is 0 or more, and -1 stands for no entry at all."
+_NO_ENTRY = "Return an entry id, which is 0 or greater, or -1 for no entry."
 _AGAIN = (
-    "One bookie that knows of a confirmed entry is enough: reading confirmed entries again costs"
-    " time and finds nothing."
+    "One bookie that reports a confirmed entry is enough: rereading confirmed entries takes time"
+    " and finds nothing new."
 )
 
 
@@ -69,17 +70,17 @@ def _start_rule_of(case: Arguments, answer: int) -> str:
 @exercise(
     "recovery.start",
     hints=(
-        "Each number in `reported` is a promise of the writer, sent along with some entry:"
-        " everything up to here is confirmed. Can a higher number make a lower one wrong?",
-        "`reported` may be empty: then the bookies answered that they have no entry. -1 stands for"
-        " no entry at all.",
-        "The last segment begins at LastAddConfirmed + 1 of the moment of its ensemble change. So"
-        " the entry before it is confirmed, even if every bookie reports less. The highest of all"
-        " these numbers counts.",
+        "Each number in `reported` was sent by the writer in some entry and means that everything"
+        " up to this number is confirmed. Can a higher number make a lower one wrong?",
+        "`reported` may be empty, if no bookie has any entry. Return -1 if no entry is certainly"
+        " confirmed.",
+        "The last segment started at the LastAddConfirmed + 1 of its ensemble change. So the entry"
+        " before it is confirmed, even if every bookie reports less. Return the highest of all"
+        " these numbers.",
     ),
     like=start,
     cases=Cases(
-        drawn.reports, start, _start_rule_of, of_runs=(_NO_ENTRY, _SKIPPED, _SEGMENT, _AGAIN)
+        generated.reports, start, _start_rule_of, of_runs=(_NO_ENTRY, _SKIPPED, _SEGMENT, _AGAIN)
     ),
 )
 def starts(learner: Start) -> str:
@@ -87,17 +88,15 @@ def starts(learner: Start) -> str:
 
     def judged(reported: list[int], first: int) -> int:
         answer = learner(reported, first)
-        if not NO_ENTRY_ID <= answer < _FAR:
+        if not NO_ENTRY_ID <= answer < _MAX_ENTRY_ID:
             raise Refused(_start_rule_of((reported, first), answer))
         return answer
 
     guest = Guest(judged)
 
     class Recovery(LedgerRecovery):
-        """Asks the learner from where to read."""
-
         async def fence(self) -> tuple[int, int]:
-            entries = await self.reads.last_entries(self.metadata, fence_key=self.master_key)
+            entries = await self.bookie_reads.last_entries(self.metadata, fence_key=self.master_key)
             reported = [entry.last_add_confirmed for entry in entries]
             begin = guest(reported, self.metadata.segments[-1].first_entry_id)
             self.recorder.record("recovery.covered", self.ledger_id, begin)
@@ -106,13 +105,13 @@ def starts(learner: Start) -> str:
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, client=client_with(recovery_class=Recovery))
 
-    with shown_as(SpaceTimeCounterexample):
+    with showing_counterexamples_in(SpaceTimeCounterexample):
         traces = must_hold(_for_start(), run_one, {})
-    return f"Each recovery of {len(traces)} runs began where it should."
+    return f"In {len(traces)} runs, every recovery started to read at the right entry."
 
 
-_FAR = 1000
-"""No run here has that many entries, and none must read them all."""
+_MAX_ENTRY_ID = 1000
+"""A limit that is larger than any entry id in these runs, so that no run reads too far."""
 
 
 def _for_start() -> Iterator[Scenario]:
@@ -123,7 +122,7 @@ def _for_start() -> Iterator[Scenario]:
     yield from storms()
 
 
-# What an answer proves
+# What a response proves
 
 ERRORS = {
     "BKNoSuchEntryException": True,
@@ -133,57 +132,59 @@ ERRORS = {
     "BKReadException": False,
     "BKDigestMatchException": False,
 }
-"""What a bookie may answer instead of the entry, and whether that proves that it has none."""
+"""The errors that a client may receive, and whether each error proves that the bookie lacks the
+entry.
+"""
 
 
 def denies(error: str) -> bool:
-    """Whether this answer proves that the bookie does not have the entry."""
     return ERRORS.get(error, False)
 
 
 _NO_PROOF = (
-    "Only a bookie that looked and found nothing proves something. One that is silent, or cannot"
-    " read what it has, may have acknowledged the entry: recovery must then fail, and try again"
-    " later."
+    "Only a bookie that looked and did not find the entry proves anything. A bookie that does not"
+    " respond or cannot read the entry may have acknowledged it, so recovery must fail and be"
+    " retried later."
 )
 _NO_END = (
-    "A bookie that looked and found nothing has answered. If that counts for nothing, recovery"
-    " finds no end and the ledger stays open for ever."
+    "A bookie that looked and did not find the entry has denied it. If this does not count as a"
+    " denial, recovery never finds the end of the ledger and cannot close it."
 )
 
 
 @exercise(
     "recovery.denies",
     hints=(
-        "For each name ask: could a bookie that acknowledged the entry answer like this?",
-        "A bookie that is slow, down, or cannot read a damaged file may have the entry. One that"
-        " says there is no such entry, or that it never heard of the ledger, has looked.",
-        'Two names are a proof. Both begin with "BKNoSuch".',
+        "For each name, ask whether it could come from a bookie that acknowledged the entry.",
+        "A bookie that is slow, down, or unable to read a damaged file may have the entry. A bookie"
+        " that responds that it has no such entry or no such ledger has looked.",
+        'Two of the errors are proof. Both start with "BKNoSuch".',
     ),
     like=denies,
-    cases=Cases(drawn.error, denies, lambda _, said: _NO_PROOF if said else _NO_END),
+    cases=Cases(generated.error, denies, lambda _, said: _NO_PROOF if said else _NO_END),
 )
 def proofs(learner: Denies) -> str:
-    """Only "no such entry" proves that a bookie does not have it."""
+    """Only "no such entry" and "no such ledger" prove that a bookie does not have the entry."""
     guest = Guest(learner)
 
     class Recovery(LedgerRecovery):
-        """Asks the learner what an error means."""
-
         def judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
-            return super().judge([_as_told(guest, answer) for answer in answers])
+            return super().judge([_as_judged(guest, answer) for answer in answers])
 
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, client=client_with(recovery_class=Recovery))
 
     rules = {"AcknowledgedIsDurable": _NO_PROOF, "LedgerIsClosed": _NO_END}
-    with shown_as(SpaceTimeCounterexample):
+    with showing_counterexamples_in(SpaceTimeCounterexample):
         traces = must_hold(_for_proofs(), run_one, rules)
         _must_recover(traces[0], _NO_END)
-    return f"No entry was cut off in {len(traces)} runs, and every ledger that could be was closed."
+    return (
+        f"In {len(traces)} runs, no entry was cut off, and every ledger was closed if that was"
+        " possible."
+    )
 
 
-def _as_told(guest: Guest, answer: Entry | BKException) -> Entry | BKException:
+def _as_judged(guest: Guest, answer: Entry | BKException) -> Entry | BKException:
     if isinstance(answer, Entry):
         return answer
     is_denied = guest(type(answer).__name__)
@@ -198,7 +199,7 @@ def _for_proofs() -> Iterator[Scenario]:
 
 
 def _must_recover(trace: Trace, rule: str) -> None:
-    """In a run in which enough bookies answer the ledger must be closed by who opened it."""
+    """Raise `Refused` if `r` did not recover the ledger even though enough bookies responded."""
     if any(event.kind == "recovery.ended" and event.node == "r" for event in trace.events):
         return
     failed = next(
@@ -208,23 +209,22 @@ def _must_recover(trace: Trace, rule: str) -> None:
     raise Refused(rule, found(trace, failed.seq, "r could not recover the ledger."))
 
 
-# Whom a fence keeps out
+# Whose adds a fence blocks
 
 
 def refuses(is_fenced: bool, by_recovery: bool) -> bool:
-    """Whether a bookie refuses an add to a ledger."""
     return is_fenced and not by_recovery
 
 
 _LET_IN = (
-    "Behind the fence the ledger's end is being fixed. An add of the old writer that is taken now"
-    " may be acknowledged, and the ledger end before it."
+    "After the fence, recovery decides where the ledger ends. If the bookie accepts an add of the"
+    " old writer now, the entry may be acknowledged although the ledger ends before it."
 )
 _KEPT_OUT = (
-    "Recovery itself writes entries back behind the fence that it set: refused, it cannot bring"
-    " them to their full number of copies, and fails."
+    "Recovery writes entries back to the bookies that it has fenced. If the bookie rejects these"
+    " adds, recovery cannot restore all copies and fails."
 )
-_NOBODY = "Without a fence the bookie takes every add."
+_NOBODY = "A bookie must accept every add to a ledger that is not fenced."
 
 
 def _rule_of_the_fence(is_fenced: bool, by_recovery: bool) -> str:
@@ -236,21 +236,21 @@ def _rule_of_the_fence(is_fenced: bool, by_recovery: bool) -> str:
 @exercise(
     "recovery.refuses",
     hints=(
-        "There are four cases. Two of them are about a ledger that is not fenced: what should"
-        " a bookie refuse there?",
-        "Who sends adds to a fenced ledger? The old writer, which does not know yet. And who else?",
-        "Refuse exactly one of the four: fenced, and not sent by recovery.",
+        "There are four cases. In two of them, the ledger is not fenced. What should a bookie"
+        " reject then?",
+        "Who sends adds to a fenced ledger? The old writer, which does not know about the fence"
+        " yet. Who else?",
+        "Reject exactly one of the four cases: the ledger is fenced, and the add is not sent by"
+        " recovery.",
     ),
     like=refuses,
-    cases=Cases(drawn.add_to_a_ledger, refuses, lambda case, _: _rule_of_the_fence(*case)),
+    cases=Cases(generated.add_to_a_ledger, refuses, lambda case, _: _rule_of_the_fence(*case)),
 )
 def refusals(learner: Refuses) -> str:
-    """A fence keeps out the writer, and no other client."""
+    """A fence blocks the adds of the writer, but not the adds of recovery."""
     guest = Guest(learner)
 
     class Store(LedgerStore):
-        """Asks the learner whether to refuse an add."""
-
         def ledger_for_adds(
             self, ledger_id: int, master_key: bytes, *, recovery: bool = False
         ) -> LedgerDescriptor:
@@ -262,12 +262,12 @@ def refusals(learner: Refuses) -> str:
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, store=Store)
 
-    with shown_as(SpaceTimeCounterexample):
+    with showing_counterexamples_in(SpaceTimeCounterexample):
         rules = {**dict.fromkeys(_OF_THE_FENCE, _LET_IN), "LedgerIsClosed": _KEPT_OUT}
         traces = must_hold(_for_refusals(), run_one, rules)
         confirmed = any(e.kind == "lac.advanced" and e.node == "w" for e in traces[0].events)
         _must_recover(traces[0], _KEPT_OUT if confirmed else _NOBODY)
-    return f"{guest.call_count} adds in {len(traces)} runs; only the old writer's were refused."
+    return f"Of {guest.call_count} adds in {len(traces)} runs, only the old writer's were rejected."
 
 
 _OF_THE_FENCE = ("AcknowledgedIsDurable", "OneWriter", "FencedBookieRefusesTheWriter")

@@ -1,7 +1,6 @@
-"""Lesson 03: the order of a flush, the location of an entry, its slot in the index.
+"""Lesson 03: the order of a flush, an entry's location, and its slot in the index.
 
-Each answer takes its place in a real store; what the store then has on its disk is read by an
-unchanged one.
+Each of the learner's functions runs in a real store. Then, an unchanged store reads the files.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +9,7 @@ from unittest.mock import patch
 
 from labkit.course.checking.cases import Cases
 from labkit.course.checking.exercise import Refused, exercise
-from labkit.course.exercises.generated import storage as drawn
+from labkit.course.exercises.generated import storage as generated
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.model.errors import NoEntryException, StorageDamagedException
 from labkit.system.storage import entry_log
@@ -23,7 +22,7 @@ from labkit.views.widgets.xray import XRay
 from labkit.worlds.sim.settings.bookie_script import entry_bytes
 
 Key = tuple[int, int]
-"""An entry: (ledger id, entry id)."""
+"""The key of an entry: its ledger id and its entry id."""
 
 ARRIVALS: tuple[Key, ...] = (
     *((8, 0), (7, 0), (8, 1), (7, 1)),
@@ -33,28 +32,28 @@ SLOT_SIZE = INDEX_SLOT.size
 
 
 def flush_order(arrivals: list[Key]) -> list[Key]:
-    """In which order a flush writes entries that arrived in that order."""
     return sorted(arrivals)
 
 
 @exercise(
     "storage_path.flush_order",
     hints=(
-        "Who reads an entry log? A reader of one ledger, from some entry on. What should lie after"
-        " entry 0 of ledger 7 on the disk?",
-        "All entries of a ledger together, and inside a ledger by entry id. Python compares tuples"
-        " field by field.",
-        "One of Python's own functions does it, and needs no key.",
+        "Who reads an entry log? A reader of one ledger, from some entry on. What should follow"
+        " entry 0 of ledger 7 on disk?",
+        "Keep the entries of a ledger together, ordered by entry id. Python compares tuples field"
+        " by field.",
+        "One of Python's built-in functions does this and needs no key.",
     ),
     like=flush_order,
     cases=Cases(
-        drawn.arrivals,
+        generated.arrivals,
         flush_order,
-        "A flush writes ledger by ledger, in order of the ids, and so each ledger's entries.",
+        "A flush writes the entries in order of their ledger ids and, within a ledger, in order of"
+        " their entry ids.",
     ),
 )
 def order(learner: Callable[[list[Key]], list[Key]]) -> str:
-    """A ledger's entries lie one after the other, in order, and none is missing."""
+    """A flush writes the entries of each ledger contiguously, in order and completely."""
 
     class LearnersMemtable(Memtable):
         def __init__(self) -> None:
@@ -67,10 +66,12 @@ def order(learner: Callable[[list[Key]], list[Key]]) -> str:
 
         def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
             known = set(self.arrivals)
-            # One more than there are: then one of them comes twice.
+            # Take one more key than there are entries, to notice an entry that is returned twice.
             for key in islice(learner(list(self.arrivals)), len(self.arrivals) + 1):
                 if key not in known:
-                    raise Refused(f"{key!r} was not in the memtable; write what you were given.")
+                    raise Refused(
+                        f"{key!r} is not in the memtable; return only the entries that you receive."
+                    )
                 yield *key, self.get(*key) or b""
 
     for count in range(3, len(ARRIVALS) + 1):
@@ -81,8 +82,8 @@ def order(learner: Callable[[list[Key]], list[Key]]) -> str:
             bookie.flush()
         _judge_order(bookie, ARRIVALS[:count])
     return (
-        f"{len(ARRIVALS) - 2} flushes by a real store wrote every ledger in one piece, in order,"
-        " and no entry was missing."
+        f"In {len(ARRIVALS) - 2} flushes by a real store, each ledger's entries were contiguous, in"
+        " order and complete."
     )
 
 
@@ -94,30 +95,30 @@ def _judge_order(bookie: OneBookie, arrivals: tuple[Key, ...]) -> None:
         if written.count(key) != 1:
             problem = "is not in the entry log" if key not in written else "was written twice"
             raise Refused(
-                f"A flush writes every entry of the memtable once; entry {key[1]} of ledger"
-                f" {key[0]} {problem}. LastLogMark has moved on, so no replay repairs that.",
+                f"A flush must write every entry of the memtable once; entry {key[1]} of ledger"
+                f" {key[0]} {problem}. LastLogMark has advanced, so replay cannot repair this.",
                 picture,
             )
     for one, next_one in pairwise(written):
         if one[0] == next_one[0] and one[1] > next_one[1]:
             raise Refused(
-                f"Inside ledger {one[0]} entry {next_one[1]} must lie before entry {one[1]}: who"
-                " reads the ledger reads in order of the entry ids.",
+                f"In ledger {one[0]}, entry {next_one[1]} must come before entry {one[1]}, because"
+                " readers read a ledger in order of its entry ids.",
                 picture,
             )
     ledgers = [ledger for ledger, _ in written]
-    pieces = [ledger for i, ledger in enumerate(ledgers) if i == 0 or ledger != ledgers[i - 1]]
-    if len(pieces) > len(set(pieces)):
-        split = next(ledger for ledger in pieces if pieces.count(ledger) > 1)
+    runs = [ledger for i, ledger in enumerate(ledgers) if i == 0 or ledger != ledgers[i - 1]]
+    if len(runs) > len(set(runs)):
+        split = next(ledger for ledger in runs if runs.count(ledger) > 1)
         raise Refused(
-            f"The entries of ledger {split} must lie in one piece; yours lie in"
-            f" {pieces.count(split)}, so reading the ledger jumps.",
+            f"The entries of ledger {split} must be contiguous; yours are in {runs.count(split)}"
+            " separate runs, so a reader of the ledger has to jump.",
             picture,
         )
-    if pieces != sorted(pieces):
+    if runs != sorted(runs):
         raise Refused(
-            f"Ledgers follow each other by their ids; yours come as {pieces}."
-            " BookKeeper's memtable is one sorted list.",
+            "The ledgers must be in order of their ids, because BookKeeper's memtable is one sorted"
+            f" list; yours are in the order {runs}.",
             picture,
         )
 
@@ -125,19 +126,20 @@ def _judge_order(bookie: OneBookie, arrivals: tuple[Key, ...]) -> None:
 @exercise(
     "storage_path.location",
     hints=(
-        "One number of 64 bits must hold two: which file, and where in it. Give each a half.",
-        "The log id goes into the upper 32 bits: shift it. The offset stays below.",
-        "Move one of the two numbers up by 32 bits with `<<`, and join them with `|`.",
+        "One 64-bit number must hold two numbers: which file, and where in that file. Give half of"
+        " the bits to each.",
+        "The log id belongs in the upper 32 bits, so shift it. The offset fills the lower bits.",
+        "Shift one of the two numbers by 32 bits with `<<`, and combine them with `|`.",
     ),
     like=entry_log.location_of,
     cases=Cases(
-        drawn.place_in_a_log,
+        generated.log_and_offset,
         entry_log.location_of,
-        "The log's id is the upper 32 bits of a location, the offset the lower 32.",
+        "The upper 32 bits of a location are the log id, the lower 32 bits the offset.",
     ),
 )
 def location(learner: Callable[[int, int], int]) -> str:
-    """The location alone leads to the log and the offset in it."""
+    """The location alone identifies the entry log and the offset in that log."""
     checked = 0
     with patch.object(entry_log, "location_of", _in_range(learner)):
         bookie = OneBookie()
@@ -150,7 +152,7 @@ def location(learner: Callable[[int, int], int]) -> str:
             _judge_location(bookie, ledger_id, entry_id)
             checked += 1
     logs = [i for i in log_ids(bookie.machine.ledgers[0]) if _log_size(bookie, i)]
-    return f"{checked} entries in {len(logs)} entry logs were found by your locations."
+    return f"Your locations led to all {checked} entries in {len(logs)} entry logs."
 
 
 def _in_range(learner: Callable[[int, int], int]) -> Callable[[int, int], int]:
@@ -158,8 +160,8 @@ def _in_range(learner: Callable[[int, int], int]) -> Callable[[int, int], int]:
         found = learner(log_id, offset)
         if not 0 < found < 2**63:
             raise Refused(
-                f"A location is a positive signed 64-bit number; for log {log_id}, offset {offset}"
-                f" yours is {found}. 0 would mean: no such entry."
+                f"A location must be between 1 and 2**63 - 1 (0 means: no such entry); for log"
+                f" {log_id} and offset {offset}, yours is {found}."
             )
         return found
 
@@ -184,8 +186,9 @@ def _judge_location(bookie: OneBookie, ledger_id: int, entry_id: int) -> None:
             if (e.ledger_id, e.entry_id) == (ledger_id, entry_id)
         )
         raise Refused(
-            f"Entry {entry_id} of ledger {ledger_id} lies in log {log_id} at {at}; your location"
-            f" leads to log {int(found.file.removesuffix('.log'), 16)}, offset {found.offset}.",
+            f"Entry {entry_id} of ledger {ledger_id} is in log {log_id} at offset {at}; your"
+            f" location means log {int(found.file.removesuffix('.log'), 16)}, offset"
+            f" {found.offset}.",
             picture,
         ) from None
 
@@ -195,29 +198,31 @@ def _log_size(bookie: OneBookie, log_id: int) -> int:
 
 
 def slot_of(entry_id: int, page_size: int) -> tuple[int, int]:
-    """The index page that holds the entry's location, and the location's first byte in it."""
+    """Return the index page that contains the entry's location, and the location's offset in that
+    page.
+    """
     return divmod(entry_id * SLOT_SIZE, page_size)
 
 
 @exercise(
     "storage_path.index_slot",
     hints=(
-        "A location takes 8 bytes, and those of the entries 0, 1, 2, ... lie one after the other."
-        " Where would entry 100 be if there were no pages?",
-        "At byte 8 * entry_id after the header. A page is page_size of these bytes: how many whole"
-        " pages lie before it, and how many bytes are left?",
-        "`divmod` gives both numbers at once. The header of 1024 bytes is not part of the first"
+        "A location takes 8 bytes, and the locations of entries 0, 1, 2, ... follow each other."
+        " Where would the location of entry 100 be if there were no pages?",
+        "It would be at byte 8 * entry_id after the header. A page has page_size bytes. How many"
+        " whole pages come before this byte, and how many bytes are left?",
+        "`divmod` returns both numbers at once. The header of 1024 bytes is not part of the first"
         " page.",
     ),
     like=slot_of,
     cases=Cases(
-        drawn.slot,
+        generated.slot,
         slot_of,
-        "The locations lie one after the other, in pages of page_size bytes.",
+        "The locations follow each other, in pages of page_size bytes.",
     ),
 )
 def index_slot(learner: Callable[[int, int], tuple[int, int]]) -> str:
-    """Every entry has a different slot, and it is where another bookie looks for it."""
+    """Every entry has its own slot, in which any other bookie would look for it."""
     entry_ids = (0, 1, 2, 63, 64, 65, 127, 128, 1000)
     for page_size in (512, 1024, 8192):
         slots = {e: _slot(learner(e, page_size), e, page_size) for e in entry_ids}
@@ -225,25 +230,25 @@ def index_slot(learner: Callable[[int, int], tuple[int, int]]) -> str:
             _judge_slot(entry_id, effective, page_size)
     _write_by(learner, entry_ids)
     return (
-        f"{len(entry_ids)} entries, with pages of three sizes; and an unchanged store"
-        " found them all in the index that your function wrote."
+        f"Right for {len(entry_ids)} entries and three page sizes, and an unchanged store found all"
+        " entries in the index that it wrote with your function."
     )
 
 
 def _slot(answer: tuple[int, int], entry_id: int, page_size: int) -> int:
-    """The slot's number, counted through all pages."""
+    """Return the number of the slot, counted across all pages."""
     if len(answer) != 2 or not all(isinstance(number, int) for number in answer):
-        raise Refused(f"The answer is (page, byte in the page); yours is {answer!r}.")
+        raise Refused(f"Return (page, byte within the page), got {answer!r}.")
     page, at = answer
     if page < 0 or not 0 <= at <= page_size - SLOT_SIZE:
         raise Refused(
-            f"Entry {entry_id}: byte {at} of page {page} does not exist; a page has {page_size}"
-            f" bytes, and a location needs {SLOT_SIZE} of them."
+            f"Entry {entry_id}: byte {at} of page {page} is out of range; a page has {page_size}"
+            f" bytes, and a location takes {SLOT_SIZE} of them."
         )
     if at % SLOT_SIZE:
         raise Refused(
-            f"Entry {entry_id}: byte {at} is in the middle of another location; every location"
-            f" takes {SLOT_SIZE} bytes."
+            f"Entry {entry_id}: byte {at} is in the middle of another location, because each"
+            f" location takes {SLOT_SIZE} bytes."
         )
     return (page * page_size + at) // SLOT_SIZE
 
@@ -251,14 +256,14 @@ def _slot(answer: tuple[int, int], entry_id: int, page_size: int) -> int:
 def _judge_slot(entry_id: int, effective: int, page_size: int) -> None:
     if effective != entry_id:
         raise Refused(
-            f"With pages of {page_size} bytes the location of entry {entry_id} would lie at byte"
-            f" {DATA_OFFSET + SLOT_SIZE * effective} of the file. Every bookie looks for it at"
-            f" {DATA_OFFSET + SLOT_SIZE * entry_id} and would take it for entry {effective}."
+            f"With pages of {page_size} bytes, your function puts the location of entry {entry_id}"
+            f" at byte {DATA_OFFSET + SLOT_SIZE * effective} of the file. Bookies look for it at"
+            f" byte {DATA_OFFSET + SLOT_SIZE * entry_id} and would use it for entry {effective}."
         )
 
 
 def _write_by(learner: Callable[[int, int], tuple[int, int]], entry_ids: tuple[int, ...]) -> None:
-    """Flush with the learner's slots, then start another store on the files and read."""
+    """Flush entries to the learner's slots, and then read them with an unchanged store."""
     real = LedgerIndex.set_locations
 
     def set_locations(
@@ -279,4 +284,4 @@ def _write_by(learner: Callable[[int, int], tuple[int, int]], entry_ids: tuple[i
     bookie.restart()
     for entry_id in entry_ids:
         if bookie.store.read_entry(7, entry_id) != entry_bytes(7, entry_id, 20):
-            raise Refused(f"Entry {entry_id} was not found again.", BookieInside(bookie.trace))
+            raise Refused(f"Entry {entry_id} was not found.", BookieInside(bookie.trace))

@@ -1,4 +1,4 @@
-"""Lesson 13: a sink that survives a crash, and a state that survives a restart."""
+"""Lesson 13: an idempotent sink, and a state with which a job detects gaps."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
-from labkit.course.exercises.generated import topics as drawn
+from labkit.course.exercises.generated import topics as generated
 from labkit.course.runs.stored_batches import COLUMNS, Row, table_of
-from labkit.course.runs.stream_trial import WrongRows, folder_of_trials, session_of_trials
+from labkit.course.runs.stream_trial import WrongRows, trial_folder, trial_session
 from labkit.views.spark.gaps import step
 
 Store = Callable[[DataFrame, int, str], None]
@@ -21,7 +21,7 @@ Step = Callable[[Place | None, Place], tuple[Place, int]]
 
 
 def store(rows: DataFrame, batch_id: int, folder: str) -> None:
-    """What the answer to the first exercise looks like."""
+    """Show the signature of the first exercise."""
 
 
 # Exercise 1: the sink
@@ -29,11 +29,12 @@ def store(rows: DataFrame, batch_id: int, folder: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BatchRun:
-    """What happens to the batches, and the rule that a quick answer breaks there.
+    """A sequence of calls to the sink, and the rule that it tests.
 
-    `batches` gives for each call its number; a crash lies between two calls of the same one, and
-    `cut` names the call during which it happened: half of its rows are in the batch's folder then.
-    With two `partitions` every other batch has the entry ids of the one before, in another ledger.
+    batches: the batch number of each call.  A crash happens between two calls with the same number.
+    cut: the index of the call during which a crash happens when half of the rows are stored.
+    partitions: if there are two, every other batch has the entry ids of the previous batch, but in
+    another ledger.
     """
 
     rule: str
@@ -45,19 +46,19 @@ class BatchRun:
 RUNS = (
     BatchRun("Every row of every batch must be in the folder.", (0, 1, 2)),
     BatchRun(
-        "A batch that was stored, but not committed, comes again with the same rows: they must be"
-        " in the folder once.",
+        "A batch that was stored but not committed is delivered again with the same rows, which"
+        " must be in the folder only once.",
         (0, 1, 1, 2),
     ),
     BatchRun(
-        "A batch that comes again may have been stored in part: that its folder exists does not"
-        " mean that its rows are there.",
+        "A repeated batch may have been stored only partly: if its folder exists, some of its rows"
+        " may still be missing.",
         (0, 1, 1, 2),
         cut=1,
     ),
-    BatchRun("The first batch can come again, too.", (0, 0, 0, 1)),
+    BatchRun("The first batch can be repeated, too.", (0, 0, 0, 1)),
     BatchRun(
-        "Batches have numbers of two digits as well, and any of them can come again.",
+        "Batch numbers can have several digits, and any batch can be repeated.",
         (8, 9, 10, 10, 20, 20, 110),
         cut=4,
         partitions=2,
@@ -68,26 +69,29 @@ RUNS = (
 @exercise(
     "streaming.sink",
     hints=(
-        "A batch that comes again has the same number and the same rows. What name could its files"
-        " have, so that storing it twice is storing it once?",
-        "A folder for each batch below the given one, named by its number. Spark reads"
-        " `batch=7/...` as a column `batch` with the value 7.",
-        "`rows.write.mode('overwrite')` replaces what an earlier attempt left, whole or in part."
-        " Into which folder must it write to replace nothing else?",
+        "A repeated batch has the same number and the same rows. How could you name its files so"
+        " that storing it twice has the same effect as storing it once?",
+        "Create a folder for each batch, named after its number. Spark reads `batch=7/...` as a"
+        " column `batch` with the value 7.",
+        "`rows.write.mode('overwrite')` replaces the files of an earlier attempt, complete or not."
+        " To which folder must it write so that it replaces nothing else?",
     ),
     needs_spark=True,
 )
 def sink(learner: Store) -> str:
-    """After any crash and restart, every row is in the folder exactly once."""
+    """After any crash and restart, the folder contains every row exactly once."""
     if not callable(learner):
-        raise Refused("The answer must be a function like store(rows, batch_id, folder).")
+        raise Refused("Expected a function like store(rows, batch_id, folder).")
     for run in RUNS:
         found = _stored(learner, run)
         expected = Counter(row for batch in set(run.batches) for row in _rows_of(run, batch))
         wrong = sorted(entry for entry in expected | found if found[entry] != expected[entry])
         if wrong:
             raise Refused(run.rule, _shown(run, wrong, found))
-    return f"Every row once, in {len(RUNS)} runs with crashes after, before and in a write."
+    return (
+        f"Every row was stored once in {len(RUNS)} runs, with crashes before, during and after a"
+        " write."
+    )
 
 
 def _rows_of(run: BatchRun, batch: int) -> list[Row]:
@@ -96,8 +100,8 @@ def _rows_of(run: BatchRun, batch: int) -> list[Row]:
 
 
 def _stored(learner: Store, run: BatchRun) -> Counter[Row]:
-    spark = session_of_trials()
-    with folder_of_trials() as folder:
+    spark = trial_session()
+    with trial_folder() as folder:
         for call, batch in enumerate(run.batches):
             rows = _rows_of(run, batch)
             try:
@@ -106,7 +110,7 @@ def _stored(learner: Store, run: BatchRun) -> Counter[Row]:
                 first_line = str(error).partition("\n")[0].partition(" SQLSTATE")[0]
                 raise Refused(f"Spark cannot store batch {batch}: {first_line}") from None
             if call == run.cut:
-                folder.halve(rows)
+                folder.simulate_crash(rows)
         return Counter(folder.rows())
 
 
@@ -115,7 +119,7 @@ def _shown(run: BatchRun, wrong: list[Row], found: Counter[Row]) -> WrongRows:
     cut = f"; the first batch {run.batches[run.cut]} was cut short" if run.cut >= 0 else ""
     rows = pd.DataFrame(wrong, columns=COLUMNS).assign(times=[found[each] for each in wrong])
     rows = rows[[*COLUMNS[-2:], "times"]]
-    words = f"Your function was called with the batches {calls}{cut}. Not there once:"
+    words = f"Your function was called with the batches {calls}{cut}. Rows not stored exactly once:"
     return WrongRows(words, rows)
 
 
@@ -124,7 +128,7 @@ def _shown(run: BatchRun, wrong: list[Row], found: Counter[Row]) -> WrongRows:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Entries in the order of their arrival, how many are missing, and the rule that tells."""
+    """Entries in order of arrival, the number of missing entries, and the rule that they test."""
 
     rule: str
     entries: tuple[Place, ...]
@@ -132,30 +136,30 @@ class Arrivals:
 
 
 STREAMS = (
-    Arrivals("Nothing is missing where each entry follows the last.", ((5, 0), (5, 1), (5, 2)), 0),
-    Arrivals("Entries that are skipped are missing.", ((5, 0), (5, 1), (5, 4), (5, 5)), 2),
+    Arrivals("No entry is missing if the ids are consecutive.", ((5, 0), (5, 1), (5, 2)), 0),
+    Arrivals("Skipped entries are missing.", ((5, 0), (5, 1), (5, 4), (5, 5)), 2),
     Arrivals(
-        "A reader may begin anywhere: nothing before its first entry is missing.",
+        "A reader may start anywhere, so entries before the first one are not missing.",
         ((5, 7), (5, 8)),
         0,
     ),
     Arrivals(
-        "The next ledger begins at entry 0, whatever the last entry of the previous one was.",
+        "The next ledger starts at entry 0, no matter where the previous one ended.",
         ((5, 8), (5, 9), (7, 0), (7, 1)),
         0,
     ),
     Arrivals(
-        "What is missing at the beginning of a later ledger is missing.",
+        "Entries skipped at the start of a later ledger are missing.",
         ((5, 0), (5, 1), (7, 2), (7, 3)),
         2,
     ),
     Arrivals(
-        "An entry that comes again was not missing, and does not move the state back.",
+        "A redelivered entry is not missing and must not move the state back.",
         ((5, 0), (5, 1), (5, 2), (5, 3), (5, 1), (5, 4)),
         0,
     ),
     Arrivals(
-        "An entry of an earlier ledger that comes again changes nothing.",
+        "A redelivered entry of an earlier ledger changes nothing.",
         ((5, 0), (7, 0), (7, 1), (5, 0), (7, 2)),
         0,
     ),
@@ -164,19 +168,17 @@ STREAMS = (
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The learner's function, called entry by entry."""
-
-    told: tuple[tuple[Place | None, Place, tuple[Place, int]], ...]
+    calls: tuple[tuple[Place | None, Place, tuple[Place, int]], ...]
     missing: int
 
     def __str__(self) -> str:
-        lines = [f"step({last}, {entry}) gave {answer}" for last, entry, answer in self.told]
-        total = sum(answer[1] for *_, answer in self.told)
-        return "\n".join([*lines, f"{self.missing} entries are missing, yours counts {total}"])
+        lines = [f"step({last}, {entry}) returned {answer}" for last, entry, answer in self.calls]
+        total = sum(answer[1] for *_, answer in self.calls)
+        return "\n".join([*lines, f"{self.missing} entries are missing; yours counted {total}"])
 
 
 def _count_all(learner: Step, entries: list[Place]) -> int:
-    """How many entries of a stream are missing, by a function that is called for each."""
+    """Count the missing entries of a stream by calling the learner's function for each entry."""
     last: Place | None = None
     total = 0
     for entry in entries:
@@ -186,51 +188,51 @@ def _count_all(learner: Step, entries: list[Place]) -> int:
 
 
 def _arrival_words(case: Arguments) -> str:
-    return f"for each of {', '.join(map(str, case[0]))}; all that it counted"
+    return f"for each of {', '.join(map(str, case[0]))}, adding up the counts"
 
 
 @exercise(
     "streaming.gaps",
     hints=(
-        "Four cases: nothing was seen yet; the entry is not beyond `last`; it is in the same ledger"
-        " as `last`; it is in a later one.",
-        "Which entry is expected next? In the same ledger `last[1] + 1`, in a later one 0. What is"
-        " missing is the distance from there to the entry that came.",
-        "Tuples compare by ledger first: `if last is not None and entry <= last: return last, 0`"
-        " keeps the state where it is when something comes again.",
+        "There are four cases: no entry has been seen yet; the entry is not after `last`; it is in"
+        " the same ledger as `last`; it is in a later ledger.",
+        "Which entry is expected next? `last[1] + 1` in the same ledger, 0 in a later one. The"
+        " number of missing entries is the distance from there to the entry that arrived.",
+        "Tuples compare by ledger first, so `if last is not None and entry <= last: return last, 0`"
+        " leaves the state unchanged for redelivered entries.",
     ),
     like=step,
     cases=Cases(
-        drawn.arriving_entries,
+        generated.arriving_entries,
         step,
-        "What is missing is what was jumped over, in each ledger but the first from entry 0 on, and"
-        " what comes again changes nothing.",
+        "Skipped entries are missing, counting from entry 0 in every ledger except the first, and"
+        " redelivered entries change nothing.",
         ask=_count_all,
         words=_arrival_words,
     ),
 )
 def gaps(learner: Step) -> str:
-    """The count is right however the stream is cut, and whatever is delivered again."""
+    """The count is correct, no matter how the stream is split or which entries are redelivered."""
     for arrivals in STREAMS:
         _judge(learner, arrivals.entries, arrivals.missing, arrivals.rule)
-    return f"Right in {len(STREAMS)} streams."
+    return f"Your function counted the missing entries of {len(STREAMS)} streams correctly."
 
 
 def _judge(learner: Step, entries: tuple[Place, ...], missing: int, rule: str) -> None:
     last: Place | None = None
-    told = []
+    calls = []
     for entry in entries:
         answer = learner(last, entry)
         if len(answer) != 2 or not isinstance(answer[0], tuple) or not isinstance(answer[1], int):
             raise Refused(
-                "Your function must return two values: the new `last`, which is a pair as `entry`"
-                " is, and a number."
+                "Your function must return two values: the new `last`, which is a pair like"
+                " `entry`, and a number."
             )
-        told.append((last, entry, answer))
+        calls.append((last, entry, answer))
         last = answer[0]
-    if sum(answer[1] for *_, answer in told) != missing:
-        raise Refused(rule, Calls(tuple(told), missing))
-    if any(answer[1] < 0 for *_, answer in told):
+    if sum(answer[1] for *_, answer in calls) != missing:
+        raise Refused(rule, Calls(tuple(calls), missing))
+    if any(answer[1] < 0 for *_, answer in calls):
         raise Refused(
-            "The number of missing entries is never below 0.", Calls(tuple(told), missing)
+            "The number of missing entries must not be negative.", Calls(tuple(calls), missing)
         )

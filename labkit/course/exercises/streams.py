@@ -1,4 +1,4 @@
-"""Lesson 12: jobs that find what happened to a stream, tried where a quick answer goes wrong."""
+"""Lesson 12: Spark jobs that analyse a stream, tested with cases that defeat naive jobs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from labkit.course.checking.draw import drawn
 from labkit.course.checking.exercise import Refused, exercise
+from labkit.course.checking.generated_cases import generated_cases
 from labkit.course.exercises.generated.topics import Arrival, Sender, arriving_messages
 from labkit.course.runs.stream_trial import SHOWN, Job, WrongRows, answer, one_stream, stream_of
 from labkit.course.runs.stream_trial import neighbours as before_and
@@ -26,20 +26,20 @@ SENT = [*STREAM, "producer", "sequence_id"]
 
 
 def job(messages: DataFrame) -> DataFrame:
-    """What every answer looks like."""
+    """Show the signature of every job."""
     return messages
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A stream in which one quick answer goes wrong, and the rule that it breaks."""
+    """A stream for which a naive job returns a wrong result, and the rule that the job breaks."""
 
     rule: str
     messages: pa.Table = field(compare=False)
 
 
 def _recorded(rule: str) -> list[Case]:
-    """The recorded stream, healthy and with faults of every kind."""
+    """Return a case for each seed: the recorded stream with planted faults of every kind."""
     stream = pq.read_table(SAMPLE)[-RECORDED_COUNT:]
     faults = {"swaps": 7, "redeliveries": 5, "lost_entries": 4}
     return [Case(rule, plant_faults(stream, **faults, seed=seed)) for seed in SEEDS]
@@ -54,8 +54,8 @@ def _run(learner: Job, cases: list[Case], judge: Callable[[Job, Case], None]) ->
         judge(learner, case)
     counts = sum(case.messages.num_rows for case in cases[-len(SEEDS) :])
     return (
-        f"Right in {len(cases) - len(SEEDS)} small streams, and for {counts:,} recorded messages"
-        " with planted faults."
+        f"Your job is right for {len(cases) - len(SEEDS)} small streams and for {counts:,} recorded"
+        " messages with planted faults."
     )
 
 
@@ -63,9 +63,11 @@ Topics = list[list[tuple[Arrival, Sender]]]
 
 
 def _judge_drawn(learner: Job, rule: str, judge: Callable[[Job, Case], None]) -> None:
-    """Ask about hundreds of drawn topics in one job; refuse with one that is wrong by itself."""
+    """Run the job on hundreds of generated topics at once. If it fails, narrow the failure down to
+    one topic.
+    """
     recipes = (partial(arriving_messages, topic=f"t{i:03}") for i in range(DRAWN_COUNT))
-    topics = [next(drawn(recipe, 1, seed))[0] for seed, recipe in enumerate(recipes)]
+    topics = [next(generated_cases(recipe, 1, seed))[0] for seed, recipe in enumerate(recipes)]
     wrong = _refusal(learner, rule, judge, topics)
     while wrong and len(topics) > 1:
         middle = len(topics) // 2
@@ -74,7 +76,7 @@ def _judge_drawn(learner: Job, rule: str, judge: Callable[[Job, Case], None]) ->
                 topics, wrong = half, found
                 break
         else:
-            break  # It is wrong only about topics of both halves together.
+            break  # The job fails only if topics of both halves are combined.
     if wrong:
         raise wrong
 
@@ -94,31 +96,31 @@ def _refusal(
 
 ORDER = [
     Case(
-        "A message that arrives right after one with a greater id must be found, and no other.",
+        "Find every message that arrives right after one with a greater id, and no others.",
         stream_of(one_stream((5, 0, -1), (5, 2, -1), (5, 1, -1), (5, 3, -1))),
     ),
     Case(
-        "Messages of one entry have an order too: their batch index tells it.",
+        "Messages of one entry are ordered, too, by their batch indexes.",
         stream_of(one_stream((5, 0, 0), (5, 0, 2), (5, 0, 1), (5, 1, 0))),
     ),
     Case(
-        "The ledger counts first: entry 0 of the next ledger is not a step back.",
+        "Compare the ledgers first: entry 0 of the next ledger is not out of order.",
         stream_of(one_stream((5, 8, -1), (5, 9, -1), (7, 0, -1), (7, 1, -1))),
     ),
     Case(
-        "Ids of two partitions have no order: compare within one.",
+        "Ids of different partitions have no order: compare only within a partition.",
         stream_of(("t", p, 5 + p, entry, -1) for entry in range(3) for p in (1, 0)),
     ),
     Case(
-        "A partition's number says nothing without its topic: each topic has a partition 0.",
+        "A partition number means nothing without its topic: every topic has a partition 0.",
         stream_of((t, 0, ledger, e, -1) for e in range(3) for t, ledger in (("u", 9), ("t", 5))),
     ),
     Case(
-        "The parts of an id are numbers: 10 comes after 9.",
+        "Compare the parts of an id as numbers: 10 comes after 9.",
         stream_of(one_stream((9, 9, -1), (9, 10, -1), (10, 0, -1), (10, 1, -1))),
     ),
     Case(
-        "The same id again is a duplicate, but no step back.",
+        "A repeated id is a duplicate, but it is not out of order.",
         stream_of(one_stream((5, 0, -1), (5, 1, -1), (5, 1, -1), (5, 2, -1))),
     ),
 ]
@@ -127,19 +129,22 @@ ORDER = [
 @exercise(
     "streams.order",
     hints=(
-        "What is compared with what? Each message with the one that arrived before it, in the same"
-        " stream; and a stream is one partition of one topic.",
-        "`fn.lag(x).over(Window.partitionBy(...).orderBy(...))` is x of the row before. Partition"
-        " by what makes a stream, order by what counts arrivals.",
-        "A struct compares field by field: `place = fn.struct('ledger', 'entry', 'batch_index')`,"
-        " then keep the rows where `place < fn.lag(place).over(arrival)`.",
+        "Compare each message with the one that arrived before it in the same stream. A stream is"
+        " one partition of one topic.",
+        "`fn.lag(x).over(Window.partitionBy(...).orderBy(...))` is the x of the previous row."
+        " Partition by the columns that identify a stream, and order by the one that counts"
+        " arrivals.",
+        "A struct compares field by field. Let position = fn.struct('ledger', 'entry',"
+        " 'batch_index'), and keep the rows where position < fn.lag(position).over(arrival).",
     ),
     like=job,
     needs_spark=True,
 )
 def order(learner: Job) -> str:
-    """Exactly the messages that arrived right after one of their stream with a greater id."""
-    recorded = _recorded("Each message that arrives right after one with a greater id is found.")
+    """Find exactly those messages that arrived right after a message of the same stream with a
+    greater id.
+    """
+    recorded = _recorded("Find every message that arrives right after one with a greater id.")
     return _run(learner, ORDER + recorded, _judge_order)
 
 
@@ -150,10 +155,10 @@ def _judge_order(learner: Job, case: Case) -> None:
     wrong = sorted(set(told) ^ right)
     if wrong:
         found = wrong[0] in right
-        words = "This message was not found:" if found else "Your job says this is out of order:"
+        words = "Your job did not find this message:" if found else "This is not out of order:"
         raise Refused(case.rule, WrongRows(words, before_and(messages, wrong[0])))
     if len(told) != len(right):
-        raise Refused("Each message that is out of order must be in the answer once.")
+        raise Refused("Return each message that is out of order only once.")
 
 
 def _out_of_order(messages: pd.DataFrame) -> set[int]:
@@ -167,37 +172,37 @@ def _out_of_order(messages: pd.DataFrame) -> set[int]:
     return found
 
 
-# Exercise 2: holes
+# Exercise 2: ledgers with holes
 
 HOLES = [
     Case(
-        "Entry ids of a ledger count up by one: an entry that is jumped over is missing.",
+        "Entry ids in a ledger increase by one, so a skipped entry is missing.",
         stream_of(one_stream((5, 0, -1), (5, 1, -1), (5, 4, -1), (5, 5, -1))),
     ),
     Case(
-        "Several messages may be one entry: count entries, not messages.",
+        "Count entries, not messages: several messages may be in one entry.",
         stream_of(one_stream((5, 0, 0), (5, 0, 1), (5, 0, 2), (5, 2, 0), (5, 2, 1))),
     ),
     Case(
-        "A message that comes again fills no hole.",
+        "A redelivered message does not fill a hole.",
         stream_of(one_stream((5, 0, -1), (5, 1, -1), (5, 3, -1), (5, 1, -1))),
     ),
     Case(
-        "Late is not lost: an entry that arrives after later ones is there.",
+        "An entry that arrives late, after later ones, is not missing.",
         stream_of(one_stream((5, 0, -1), (5, 2, -1), (5, 1, -1), (5, 3, -1))),
     ),
     Case(
-        "Ledger ids come from one counter for the whole cluster: between two ledgers of a"
-        " partition nothing is missing.",
+        "Gaps between ledger ids mean nothing: ledger ids come from one counter for the whole"
+        " cluster.",
         stream_of(one_stream((5, 0, -1), (5, 1, -1), (9, 0, -1), (9, 1, -1))),
     ),
     Case(
-        "A reader that goes on in the next ledger must see it from entry 0 on.",
+        "A reader that continues in the next ledger must receive it from entry 0 on.",
         stream_of(one_stream((5, 0, -1), (5, 1, -1), (9, 2, -1), (9, 3, -1))),
     ),
     Case(
-        "A reader may begin in the middle: in the first ledger of its stream nothing is missing"
-        " before the first entry that arrived.",
+        "A reader may start in the middle: in the first ledger of its stream, entries before the"
+        " first one that arrived are not missing.",
         stream_of(one_stream((5, 7, -1), (5, 8, -1), (9, 0, -1))),
     ),
     Case(
@@ -211,11 +216,11 @@ HOLE = [*STREAM, "ledger", "missing"]
 @exercise(
     "streams.holes",
     hints=(
-        "Of one ledger three numbers are enough: its first and last entry that arrived, and how"
-        " many different ones there were.",
-        "From entry 0 to the last, there are last + 1 entries. `missing` is what of them did not"
-        " arrive; ledgers with 0 do not belong into the answer.",
-        "Only the first ledger of a stream counts from its first entry and not from 0."
+        "Three numbers per ledger are enough: the first and the last entry that arrived, and the"
+        " number of different entries.",
+        "There are last + 1 entries from entry 0 to the last one. `missing` is how many of them did"
+        " not arrive. Leave out ledgers with 0 missing entries.",
+        "Only the first ledger of a stream counts from its first entry instead of 0."
         " `fn.row_number().over(Window.partitionBy('topic', 'partition').orderBy('ledger'))` is 1"
         " for it.",
     ),
@@ -223,8 +228,8 @@ HOLE = [*STREAM, "ledger", "missing"]
     needs_spark=True,
 )
 def holes(learner: Job) -> str:
-    """For each ledger with holes, how many entries are missing in them."""
-    recorded = _recorded("Every entry that is missing in a ledger must be counted, and no other.")
+    """Count the missing entries of each ledger that has holes."""
+    recorded = _recorded("Count every missing entry of a ledger, and no others.")
     return _run(learner, HOLES + recorded, _judge_holes)
 
 
@@ -236,7 +241,7 @@ def _judge_holes(learner: Job, case: Case) -> None:
     wrong = sorted(place for place in told.keys() | right if told.get(place) != right.get(place))
     if wrong:
         words = (
-            f"Ledger {wrong[0][-1]}: {right.get(wrong[0], 0)} entries are missing, your job says"
+            f"Ledger {wrong[0][-1]}: {right.get(wrong[0], 0)} entries are missing, your job counted"
             f" {told.get(wrong[0], 0)}."
         )
         topic, partition, ledger = wrong[0]
@@ -244,7 +249,7 @@ def _judge_holes(learner: Job, case: Case) -> None:
         shown = messages[is_stream & (messages["ledger"] <= ledger)].sort_values("seq")
         raise Refused(case.rule, WrongRows(words, shown[SHOWN].tail(5)))
     if len(rows) != len(right):
-        raise Refused("Each ledger with holes must be in the answer once.")
+        raise Refused("Return each ledger with holes only once.")
 
 
 def _missing(messages: pd.DataFrame) -> dict[tuple[str, int, int], int]:
@@ -262,34 +267,34 @@ def _missing(messages: pd.DataFrame) -> dict[tuple[str, int, int], int]:
     return found
 
 
-# Exercise 3: stored twice
+# Exercise 3: messages that were stored twice
 
 TWICE = [
     Case(
-        "One message under two ids must be found: its producer gave it one sequence id.",
+        "Find a message that is stored under two ids: both have the same sequence id.",
         stream_of(
             one_stream((5, 0, -1), (5, 1, -1), (6, 0, -1), (6, 1, -1)),
             [("p", 0), ("p", 1), ("p", 1), ("p", 2)],
         ),
     ),
     Case(
-        "The same id again is the same copy again: it was delivered twice, and stored once.",
+        "A repeated id is the same copy, delivered twice but stored only once.",
         stream_of(one_stream((5, 0, -1), (5, 1, -1), (5, 0, -1)), [("p", 0), ("p", 1), ("p", 0)]),
     ),
     Case(
-        "Every producer counts its own messages: a sequence id belongs to its producer's name.",
+        "Every producer numbers its own messages: a sequence id is valid only for its producer.",
         stream_of(one_stream((5, 0, -1), (5, 1, -1), (5, 2, -1)), [("p", 0), ("q", 0), ("q", 1)]),
     ),
     Case(
-        "To a partitioned topic a producer is one in each partition, and each counts from 0.",
+        "A producer numbers its messages separately in each partition, starting from 0.",
         stream_of([("t", p, 5 + p, 0, -1) for p in (0, 1)], [("p", 0), ("p", 0)]),
     ),
     Case(
-        "A producer's name is its own only within one topic.",
+        "A producer name is unique only within a topic.",
         stream_of([(t, 0, ledger, 0, -1) for t, ledger in (("t", 5), ("u", 6))], [("p", 0)] * 2),
     ),
     Case(
-        "Two messages of one entry have two ids, too.",
+        "Two messages in one entry also have two different ids.",
         stream_of(one_stream((5, 0, 0), (5, 0, 1), (5, 1, 0)), [("p", 0), ("p", 0), ("p", 1)]),
     ),
 ]
@@ -298,24 +303,24 @@ TWICE = [
 @exercise(
     "streams.stored_twice",
     hints=(
-        "`duplicates` looks for an id that arrived twice. Here the ids differ. What else does every"
-        " message carry, which is the same for both copies?",
-        "`producer` and `sequence_id`, within one partition of one topic: group by these four.",
-        "In each group count how many different ids there are:"
-        " `fn.count_distinct('ledger', 'entry', 'batch_index')`. More than one: stored twice.",
+        "`duplicates` looks for an id that arrived twice. Here the ids are different. What else is"
+        " in every message, and is the same in both copies?",
+        "`producer` and `sequence_id`, within one partition of one topic. Group by these four.",
+        "Count the different ids in each group: `fn.count_distinct('ledger', 'entry',"
+        " 'batch_index')`. If there are more than one, the message was stored twice.",
     ),
     like=job,
     needs_spark=True,
 )
 def stored_twice(learner: Job) -> str:
-    """What was sent once and stored under several ids."""
-    rule = "Every message that was stored under several ids must be found, and no other."
+    """Find the messages that were sent once and stored under several ids."""
+    rule = "Find every message that was stored under several ids, and no others."
     recorded = [Case(rule, _stored_again(case.messages)) for case in _recorded(rule)]
     return _run(learner, TWICE + recorded, _judge_twice)
 
 
 def _stored_again(messages: pa.Table) -> pa.Table:
-    """Give some messages separate entries after all others, under the next ledger ids."""
+    """Store some messages again, each in a new ledger whose id is greater than all others."""
     again = messages.take(list(range(0, messages.num_rows, messages.num_rows // 5)))
     count, behind = again.num_rows, max(messages["ledger"].to_pylist())
     changed = {
@@ -339,7 +344,7 @@ def _judge_twice(learner: Job, case: Case) -> None:
         is_it = (messages[SENT] == list(wrong[0])).all(axis=1)
         shown = messages[is_it].sort_values("seq")[[*SHOWN, *SENT[2:]]]
         found = copies[wrong[0]] > 1
-        words = "This was not found:" if found else "Your job says this was stored twice:"
+        words = "Your job did not find this:" if found else "This was not stored twice:"
         raise Refused(case.rule, WrongRows(words, shown))
     if len(told) != len(set(told)):
-        raise Refused("Each message that was stored twice must be in the answer once.")
+        raise Refused("Return each message that was stored twice only once.")

@@ -1,4 +1,4 @@
-"""Lesson 11: the order of MessageIDs, what a cursor has acknowledged, and which ledgers may go."""
+"""Lesson 11: the order of MessageIDs, acknowledged messages, and retention."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -7,8 +7,8 @@ from functools import cache, partial
 
 from labkit.course.checking.cases import Cases
 from labkit.course.checking.exercise import Refused, exercise
-from labkit.course.exercises.generated import topics as drawn
-from labkit.course.runs.cluster_trial import Guest, in_place_of
+from labkit.course.exercises.generated import topics as generated
+from labkit.course.runs.cluster_trial import Guest, replacing
 from labkit.course.runs.cursor_cases import MESSAGES, SCRIPTS, CursorCase, after
 from labkit.course.runs.retention_cases import UNREAD, TrimmedTopic, trim_all
 from labkit.course.runs.topic_world import in_a_cluster
@@ -25,7 +25,7 @@ from labkit.worlds.sim.nodes.nodes import ClientNode
 
 
 def comes_before(a: MessageId, b: MessageId) -> bool | None:
-    """Whether `a` was stored before `b`; None if their ids do not tell."""
+    """Return whether `a` was stored before `b`, or None if this does not follow from their ids."""
     if a.partition != b.partition:
         return None
     return (a.ledger_id, a.entry_id, a.batch_index) < (b.ledger_id, b.entry_id, b.batch_index)
@@ -33,8 +33,6 @@ def comes_before(a: MessageId, b: MessageId) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two messages of one topic, in the order in which they were sent."""
-
     first: MessageId
     second: MessageId
     asked: str
@@ -46,7 +44,11 @@ class Pair:
 
 @cache
 def sent_messages() -> tuple[MessageId, ...]:
-    """Ids in the order of sending: two partitions, ledgers of two entries, batched and single."""
+    """Return message ids in the order in which the messages were sent.
+
+    There are two partitions, each ledger has up to two entries, and messages are sent in batches or
+    individually.
+    """
     return in_a_cluster(_send)
 
 
@@ -64,20 +66,20 @@ async def _send(node: ClientNode) -> tuple[MessageId, ...]:
 @exercise(
     "topics.order",
     hints=(
-        "Which of the four numbers says something of the others? What does an entry id mean without"
+        "Which of the four numbers give meaning to the others? What does an entry id mean without"
         " its ledger?",
-        "Two partitions are two topics: each has its own chain, and the one that asks first gets"
-        " the next ledger id.",
-        "None for two partitions. Else compare the tuples (ledger_id, entry_id, batch_index), as"
-        " numbers.",
+        "Two partitions are two topics: each has a chain of its own, and whichever needs a ledger"
+        " first gets the next ledger id.",
+        "Return None for different partitions. Otherwise compare the tuples (ledger_id, entry_id,"
+        " batch_index) as numbers.",
     ),
     like=comes_before,
     cases=Cases(
-        drawn.two_messages, comes_before, lambda case, answer: _order_rule(*(*case, answer))
+        generated.two_messages, comes_before, lambda case, answer: _order_rule(*(*case, answer))
     ),
 )
 def order(learner: Callable[[MessageId, MessageId], bool | None]) -> str:
-    """The order of ids is the order of storing, partition by partition."""
+    """Within a partition, ids sort in the order in which messages were stored."""
     ids = sent_messages()
     count = 0
     for first, second in _pairs(ids):
@@ -87,16 +89,18 @@ def order(learner: Callable[[MessageId, MessageId], bool | None]) -> str:
             if answer is not comes_before(a, b):
                 asked = f"comes_before({a}, {b})"
                 raise Refused(_order_rule(a, b, answer), Pair(first, second, asked, answer))
-    return f"Right for {count:,} questions about {len(ids)} messages of two partitions."
+    return f"Right for {count:,} pairs of {len(ids)} messages in two partitions."
 
 
 def _pairs(ids: Sequence[MessageId]) -> Iterator[tuple[MessageId, MessageId]]:
-    """Those of one partition first, near ones before far ones."""
-    places = sorted(
+    """Yield all pairs of ids, starting with pairs within a partition, and with the ids of messages
+    that were sent one right after the other.
+    """
+    indices = sorted(
         ((i, j) for j in range(len(ids)) for i in range(j)), key=lambda pair: pair[1] - pair[0]
     )
     for same in (True, False):
-        for i, j in places:
+        for i, j in indices:
             if (ids[i].partition == ids[j].partition) is same:
                 yield ids[i], ids[j]
 
@@ -104,21 +108,21 @@ def _pairs(ids: Sequence[MessageId]) -> Iterator[tuple[MessageId, MessageId]]:
 def _order_rule(a: MessageId, b: MessageId, answer: bool | None) -> str:
     if a.partition != b.partition:
         return (
-            "Ids of two partitions do not tell which was first: all partitions get their ledger ids"
-            " from one counter, whenever they need the next ledger."
+            "Ids of different partitions cannot tell which message came first: all partitions get"
+            " their ledger ids from one counter, whenever they need a new ledger."
         )
     if answer is None:
-        return "Two messages of one partition always have an order: one chain holds both."
+        return "Two messages of one partition always have an order, because they are in one chain."
     if a == b:
         return "No message comes before itself."
     if a.ledger_id != b.ledger_id:
         return (
-            "The ledger id decides first, and as a number: entry ids begin again at 0 in every"
-            " ledger, and ledger 10 comes after ledger 9."
+            "Compare the ledger ids first, as numbers: entry ids start over at 0 in every ledger,"
+            " and ledger 10 comes after ledger 9."
         )
     if a.entry_id != b.entry_id:
-        return "Within a ledger the entry id decides, as a number."
-    return "Messages of one batch share ledger and entry: their batch index decides."
+        return "Within a ledger, compare the entry ids, as numbers."
+    return "Messages of a batch have the same ledger and entry, so compare their batch indexes."
 
 
 # Acknowledgements
@@ -130,7 +134,7 @@ IsAcknowledged = Callable[[Position, int, Position, Ranges, int | None], bool]
 def is_acknowledged(
     position: Position, batch_index: int, mark_delete: Position, ranges: Ranges, left: int | None
 ) -> bool:
-    """Whether a message is acknowledged by what a cursor has stored."""
+    """Return whether a message has been acknowledged according to the stored state of a cursor."""
     if position <= mark_delete or any(lower < position <= upper for lower, upper in ranges):
         return True
     return left is not None and not left >> batch_index & 1
@@ -139,23 +143,23 @@ def is_acknowledged(
 @exercise(
     "topics.acknowledged",
     hints=(
-        "There are three places in which an acknowledgement can stand. A message is acknowledged if"
-        " it stands in any of them.",
-        "Positions are tuples and compare as such. A range (lower, upper] holds what is above"
-        " lower, and upper itself.",
-        "`left` is about this batch alone, or None: `left >> batch_index & 1` is 1 for a message"
-        " that is not acknowledged.",
+        "An acknowledgement can be recorded in three ways. A message is acknowledged if any of them"
+        " applies.",
+        "Positions are tuples and compare as tuples. A range (lower, upper] contains every position"
+        " above lower, up to and including upper.",
+        "`left` is about this batch only, or None. `left >> batch_index & 1` is 1 if the message is"
+        " not acknowledged.",
     ),
     like=is_acknowledged,
     cases=Cases(
-        drawn.stored_acknowledgements,
+        generated.stored_acknowledgements,
         is_acknowledged,
-        "Acknowledged is what lies up to mark-delete, above a range's lower end up to its upper,"
-        " or has a 0 in what is left of its batch.",
+        "A message is acknowledged if its position is at or before mark-delete or in a range, or if"
+        " its bit in `left` is 0.",
     ),
 )
 def acknowledged(learner: IsAcknowledged) -> str:
-    """A message is delivered again exactly if it is not acknowledged."""
+    """A message is redelivered if and only if it has not been acknowledged."""
     count = 0
     for script in SCRIPTS:
         case = after(script)
@@ -167,34 +171,36 @@ def acknowledged(learner: IsAcknowledged) -> str:
             if answer != ((position, index) in case.acknowledged):
                 found = replace(case, asked=(position, index), answer=answer)
                 raise Refused(_acknowledged_rule(position, found), found)
-    return f"Right for {count} messages after {len(SCRIPTS)} ways to acknowledge."
+    return f"Right for {count} messages after {len(SCRIPTS)} ways of acknowledging."
 
 
 def _acknowledged_rule(position: Position, case: CursorCase) -> str:
     harm = (
-        "This message was not acknowledged, and now it is never delivered again."
+        "This message has not been acknowledged, but it would never be delivered again."
         if case.answer
-        else "This message was acknowledged, and now it is delivered again."
+        else "This message has been acknowledged, but it would be redelivered."
     )
-    return f"{_place_rule(position, case.state)} {harm}"
+    return f"{_position_rule(position, case.state)} {harm}"
 
 
-def _place_rule(position: Position, state: CursorState) -> str:
+def _position_rule(position: Position, state: CursorState) -> str:
     if position in dict(state.batches):
         return (
-            "Of this batch a part is acknowledged: `left` has a 1 for each message that is not,"
-            " message 0 in the lowest bit."
+            "This batch is partly acknowledged: `left` has a 1 for each unacknowledged message,"
+            " with message 0 in the lowest bit."
         )
     if position <= state.mark_delete:
-        return "Mark-delete stands for all up to it: its own entry, and every earlier ledger."
-    if any(_holds(each, position) for each in state.ranges):
-        return "Above mark-delete, what lies in a range is acknowledged, its upper end included."
+        return "Mark-delete covers its own entry, all earlier entries and all earlier ledgers."
+    if any(_contains(each, position) for each in state.ranges):
+        return "Above mark-delete, every entry in a range is acknowledged, including its upper end."
     if any(each.lower == position for each in state.ranges):
-        return "A range is open below: the entry at its lower end is not in it."
-    return "This entry is behind mark-delete (a position is ledger and entry) and in no range."
+        return "A range is open below: it does not contain the entry at its lower end."
+    return (
+        "This entry is above mark-delete (positions consist of ledger and entry) and in no range."
+    )
 
 
-def _holds(each: Range, position: Position) -> bool:
+def _contains(each: Range, position: Position) -> bool:
     return each.lower < position <= each.upper
 
 
@@ -206,7 +212,6 @@ MayGo = Callable[[bool, int, int, int, int], bool]
 def may_go(
     consumed: bool, age_ms: int, left_bytes: int, retention_ms: int, retention_bytes: int
 ) -> bool:
-    """Whether the oldest ledger that is left may be deleted."""
     is_old = retention_ms != UNLIMITED and age_ms > retention_ms
     is_too_much = retention_bytes != UNLIMITED and left_bytes >= retention_bytes
     return consumed and (is_old or is_too_much)
@@ -215,26 +220,26 @@ def may_go(
 @exercise(
     "topics.retention",
     hints=(
-        "Two questions, one after the other: does a subscription still wait for it, and does"
-        " retention protect it?",
-        "Both limits must protect a ledger to keep it. One that is passed lets it go. How can -1"
-        " never be passed?",
-        "Two tests joined by `or`, each of them false where its limit is -1; and neither counts"
-        " before the ledger is consumed.",
+        "Ask two questions, one after the other: does a subscription still need the ledger, and"
+        " does retention protect it?",
+        "A ledger is kept only if both limits protect it. If either limit is exceeded, it can be"
+        " deleted. How do you make sure that -1 is never exceeded?",
+        "Combine two conditions with `or`, each of them false if its limit is -1. Neither matters"
+        " before the ledger has been consumed.",
     ),
     like=may_go,
     cases=Cases(
-        drawn.oldest_ledger,
+        generated.oldest_ledger,
         may_go,
-        "A consumed ledger goes when it is older than the time, or when the bytes left without it"
-        " reach the size; -1 is never passed.",
+        "A consumed ledger can be deleted if it is older than the time limit, or if the topic keeps"
+        " at least the size limit without it; -1 means no limit.",
     ),
 )
 def retention(learner: MayGo) -> str:
-    """What no subscription waits for and retention does not protect goes; nothing else does."""
+    """A ledger is deleted only if no subscription needs it and no retention limit protects it."""
     guest = Guest(partial(_ledgers_to_delete, learner))
     expected = _as_it_should_be()
-    with in_place_of(ledgers_to_delete, guest):
+    with replacing(ledgers_to_delete, guest):
         found = in_a_cluster(trim_all)
     if guest.error is not None:
         raise guest.error
@@ -242,7 +247,7 @@ def retention(learner: MayGo) -> str:
         if case.gone != own.gone:
             rule = UNREAD if 2 * len(case.gone) > case.trim.acked else case.trim.rule
             raise Refused(rule, replace(own, expected=own.gone, gone=case.gone))
-    return f"{len(found)} topics kept and lost the right ledgers."
+    return f"Your function deleted the right ledgers in all {len(found)} topics."
 
 
 def _ledgers_to_delete(
@@ -252,16 +257,18 @@ def _ledgers_to_delete(
     now_ms: int,
     config: ManagedLedgerConfig,
 ) -> list[int]:
-    """In the place of labkit's function: asks for the oldest ledger, until one stays."""
-    left, going = sum(link.size_bytes for link in links), []
+    """Replace labkit's function: call the learner's function for the oldest ledgers until one must
+    be kept.
+    """
+    left, deletable = sum(link.size_bytes for link in links), []
     for link in links[:-1]:
         left -= link.size_bytes
         consumed = slowest is None or slowest >= (link.ledger_id, link.entry_count - 1)
         limits = config.retention_time_ms, config.retention_size_bytes
         if not learner(consumed, now_ms - link.closed_at_ms, left, *limits):
             break
-        going.append(link.ledger_id)
-    return going
+        deletable.append(link.ledger_id)
+    return deletable
 
 
 @cache

@@ -1,33 +1,34 @@
-"""Grading: strangers' answers to the exercises, judged without trusting their code.
+"""Grading: judge students' answers to the exercises without trusting their code.
 
-A submission runs in a sandbox: a process without network, whose time, memory, processes and files
-are limited.  The verdict is reached outside the sandbox, by the trials that `check` uses, in a
-separate process for each submission, because the main process parses nothing that a stranger wrote.
-Where a trial calls the learner's function, the call crosses a pipe as JSON.  So the submission's
-code can return wrong values or none, and nothing that it replaces can change what the trial makes
-of them.
+A submission runs in a sandbox: a process without network access and with limits on time, memory,
+processes and files.  The verdict is reached outside the sandbox, by the same trials that `check`
+runs, in a separate process per submission, because the main process must not parse anything that a
+student wrote.  When a trial calls the learner's function, the call is sent through a pipe as JSON.
+So the submission's code can return wrong values, or none, but it cannot replace anything that
+affects how the trial judges them.
 
-    values       what crosses the pipe, and what does not
-    isolation/   the process of one submission, its limits, and the pipe to it
-    slices       which statements of a notebook its answers need
-    frames       tables for a Spark job, and what comes back
-    submissions  what students handed in, found and read with limits
-    grade        one submission -> a result for each exercise
-    processes    the process of each submission
-    results      how an answer went, in texts of limited length
+    values       which values can be sent through the pipe, and how they are encoded
+    isolation/   the process that runs a submission, its limits, and the pipe to it
+    slices       the statements of a notebook that its answers need
+    frames       tables sent to a Spark job, and its results
+    submissions  finds and reads students' files, within limits
+    grade        grades one submission: a result for each exercise
+    processes    runs the grading process of each submission
+    results      the result of an answer, in texts of limited length
     unfinished   results of an interrupted run
     records      predictions and hints that students saved and handed in
-    report       results -> a table, Parquet, a page for each student, a notebook for the class
-    blocked_answers  labkit's own answers, which a submission cannot call
-    variants     a seed -> a lesson's parameters and generated cases
-    nbgrader_cells, handout   the learner's notebooks as a teacher gives them out
+    report       reports: a table, Parquet files, a page per student, a notebook for the class
+    gradebook    points per exercise and student, as CSV and as a page to print
+    blocked_answers  labkit's own answers, which a submission must not call
+    variants     derives a lesson's parameters and the seed of its generated cases from a seed
+    nbgrader_cells, handout   the notebooks that a teacher hands out
     arguments, command   `labkit grade` and `labkit handout`
 
-A Spark job runs in the sandbox, in a separate Spark: tables cross to it, and rows or files come
-back.  What cannot cross: objects other than functions and the values that `values` lists.
+A Spark job runs in the sandbox, in a Spark session of its own: it receives tables and returns rows
+or files.  Only functions and the values listed in `values` can be sent through the pipe.
 
-What this does not prove: that a student wrote the answer.  An object that labkit itself defines
-does not count, nor does a function that calls labkit's own answer.  A copy of labkit's code does.
+Grading does not prove that a student wrote the answer.  An object that labkit itself defines is
+rejected, as is a function that calls labkit's own answer.  A copy of labkit's code is not detected.
 
 Read `isolation/inside.py` and `grade` first.
 """

@@ -1,29 +1,77 @@
-"""The arguments of `labkit grade` and `labkit handout`, apart from what needs time to import."""
+"""The arguments of `labkit grade` and `labkit handout`, in a module that is quick to import."""
 
 import argparse
 import math
+from datetime import datetime
 from pathlib import Path
 
 
 def add_grade(
     verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> argparse.ArgumentParser:
-    """Add the verb and its arguments; returns the verb's parser."""
-    parser = verbs.add_parser("grade", help="judge a class's notebooks, each in a sandbox")
-    parser.add_argument(
-        "folders", type=Path, nargs="+", metavar="FOLDER", help="a student's folder or notebook"
+    parser = verbs.add_parser(
+        "grade",
+        help="grade a class's notebooks, each in a sandbox",
+        description="Grade the exercises in students' notebooks.  Each submission runs in a sandbox"
+        " (bubblewrap, on Linux) without network access.  Prints a line for each exercise, and"
+        " writes a page for each student, the class's grades (CSV and a page), Parquet files and a"
+        " notebook about the class.  Earlier results in that folder are kept, except those that are"
+        " graded again.  If it is interrupted, run the same command again to resume.",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("grades"), help="for the reports (default: grades)"
+        "folders",
+        type=Path,
+        nargs="+",
+        metavar="FOLDER",
+        help="folder or notebook of one student; its name is the student's name",
     )
     parser.add_argument(
-        "--seconds", type=_seconds, default=20.0, help="limit of a function (default: 20)"
+        "--out",
+        type=Path,
+        default=Path("grades"),
+        metavar="FOLDER",
+        help="folder for the reports (default: grades)",
     )
     parser.add_argument(
-        "--jobs", type=_jobs, help="submissions at a time (default: one per processor)"
+        "--students",
+        type=Path,
+        metavar="FILE",
+        help="file with one student's name per line; the grades also list who handed in nothing",
     )
     parser.add_argument(
-        "--without-sandbox", action="store_true", help="run code that you trust, not shut in"
+        "--points",
+        type=Path,
+        metavar="FILE",
+        help="CSV file with the columns exercise and points (default: one point per exercise)",
+    )
+    parser.add_argument(
+        "--deadline",
+        type=_deadline,
+        metavar="TIME",
+        help="mark submissions whose notebooks were changed later, for example 2026-12-01T18:00",
+    )
+    parser.add_argument(
+        "--feedback",
+        action="store_true",
+        help="also write each student's page beside the submission, as feedback.html",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=_seconds,
+        default=20.0,
+        metavar="S",
+        help="processor time that a student's function may use in one exercise (default: 20)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=_jobs,
+        metavar="N",
+        help="number of submissions to grade at the same time (default: all processors but one)",
+    )
+    parser.add_argument(
+        "--without-sandbox",
+        action="store_true",
+        help="run the submissions without a sandbox; use this only for code that you trust",
     )
     return parser
 
@@ -31,45 +79,68 @@ def add_grade(
 def add_handout(
     verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> argparse.ArgumentParser:
-    """Add the verb and its arguments; returns the verb's parser."""
-    parser = verbs.add_parser("handout", help="write a class's notebooks, without solutions")
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write them")
-    parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 05 (default: all)")
-    whom = parser.add_mutually_exclusive_group()
-    whom.add_argument(
+    parser = verbs.add_parser(
+        "handout",
+        help="write a class's notebooks, without solutions",
+        description="Write the lessons' notebooks for a class, without solutions and outputs.  With"
+        " --students, each student gets a variant with other numbers, names and faults but the same"
+        " difficulty.  Existing files with different contents are never overwritten.",
+    )
+    parser.add_argument(
+        "folder", type=Path, metavar="FOLDER", help="folder in which to write the notebooks"
+    )
+    parser.add_argument(
+        "lessons",
+        nargs="*",
+        metavar="LESSON",
+        help="number of a lesson, for example 05 (default: all lessons)",
+    )
+    recipients = parser.add_mutually_exclusive_group()
+    recipients.add_argument(
         "--students",
         type=Path,
         metavar="FILE",
-        help="a name in each line: a folder and a variant for each (default: no variant)",
+        help="file with one student's name per line; writes a folder with a variant for each"
+        " (default: one set of notebooks with the lessons' own numbers)",
     )
-    whom.add_argument(
+    recipients.add_argument(
         "--seed",
         type=_seed,
         action="append",
         metavar="N",
-        help="a folder with this variant; may be repeated",
+        help="write a folder with the variant of this seed; can be repeated",
     )
-    whom.add_argument(
+    recipients.add_argument(
         "--nbgrader",
         action="store_true",
-        help="FOLDER is a course of nbgrader: write the assignments' sources, with solutions",
+        help="treat FOLDER as an nbgrader course: write the source notebooks of its assignments,"
+        " with solutions",
     )
     return parser
 
 
 def _seed(text: str) -> int:
     if not 1 <= (seed := int(text)) < 2**31:
-        raise argparse.ArgumentTypeError(f"{text} cannot be a seed: give 1 to {2**31 - 1}")
+        raise argparse.ArgumentTypeError(f"the seed must be between 1 and {2**31 - 1}, got {text}")
     return seed
 
 
 def _seconds(text: str) -> float:
     if not 0 < (seconds := float(text)) < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a limit: give a number above 0")
+        raise argparse.ArgumentTypeError(f"the limit must be greater than 0, got {text}")
     return seconds
+
+
+def _deadline(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"the deadline must be a time such as 2026-12-01T18:00, got {text}"
+        ) from None
 
 
 def _jobs(text: str) -> int:
     if (jobs := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text} processes grade nothing: give 1 or more")
+        raise argparse.ArgumentTypeError(f"the number of jobs must be at least 1, got {text}")
     return jobs

@@ -1,10 +1,10 @@
-"""withheld: labkit's own answers to the exercises, out of reach while an answer is graded.
+"""Makes labkit's own answers to the exercises unavailable while an answer is graded.
 
-Inside the submission's process these functions keep their place and lose their code: a call of
-one, under any name, raises and says whose answer it is.  The trials run in the grader's process, so
-labkit itself works as before.  A value that is the answer, such as an order of steps, cannot be
-withheld, and labkit's source can be read: a copy of it, or a second load of its module, is not
-found.
+In the submission's process, these functions stay where they are but lose their code: calling one,
+under any name, raises an error that says that the answer is labkit's own.  The trials run in the
+grader's process, where labkit works as usual.  An answer that is a value, such as an order of
+steps, cannot be blocked.  labkit's source can also be read, so a copy of an answer, or of its
+module loaded a second time, is not detected.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,13 +31,13 @@ REAL = {
     "streams.order": ("labkit.views.spark.streams:order_violations",),
     "topics.retention": ("labkit.system.topic.chain.retention:ledgers_to_delete",),
 }
-"""By exercise: the functions of the storage system that do what is asked, as `module:name`, where
-`like` is only what the trial compares with.
+"""By exercise: the functions of the storage system that do what the exercise asks for, as
+`module:name`, where `like` is only the function that the trial compares an answer with.
 """
 
 
-def own_answers(exercises: Iterable[Exercise]) -> list[str]:
-    """The functions of labkit that answer these exercises, as `module:name`."""
+def labkits_answers(exercises: Iterable[Exercise]) -> list[str]:
+    """Return labkit's functions that answer these exercises, as `module:name`."""
     found: set[str] = set()
     for exercise in exercises:
         found |= set(REAL.get(exercise.name, ()))
@@ -46,19 +46,22 @@ def own_answers(exercises: Iterable[Exercise]) -> list[str]:
     return sorted(found)
 
 
-def withhold(names: Iterable[str]) -> None:
-    """Take the code out of these functions of this process; it cannot be undone."""
+def block_answers(names: Iterable[str]) -> None:
+    """Replace the code of these functions in this process; this cannot be undone."""
     for name in names:
-        module, _, place = name.partition(":")
+        module, _, qualified_name = name.partition(":")
         owner: Any = import_module(module)
-        function = reduce(getattr, place.split("."), owner)
-        # Not the name in a module: the function may be known under other names already.
-        function.__code__ = _refusing(place, function)
+        function = reduce(getattr, qualified_name.split("."), owner)
+        # Replace the code, not the module's attribute: other modules may have imported the
+        # function.
+        function.__code__ = _refusing(qualified_name, function)
 
 
-def _refusing(place: str, function: Callable[..., Any]) -> Any:
-    """Code that raises, under the name and file of the function, which say whose it is."""
-    refusal = f"{place} is labkit's own answer: a graded answer must be written."
+def _refusing(name: str, function: Callable[..., Any]) -> Any:
+    """Return a code object that raises an error; it keeps the function's name and file, which
+    identify it as labkit's.
+    """
+    refusal = f"{name} is labkit's own answer: write your own."
     names: dict[str, Any] = {}
     exec(f"def refuse(*_, **__): raise RuntimeError({refusal!r})", names)
     code = function.__code__

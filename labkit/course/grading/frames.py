@@ -1,8 +1,8 @@
-"""frames: a Spark job that runs in the submission's process.
+"""Runs a Spark job in the submission's process.
 
-A trial makes a DataFrame of a session, calls the job with it, and reads what it returns.  Here the
-session is `RemoteSession`: the DataFrame is a table that crosses the border, the job runs in the
-Spark of the submission's process, and the rows that it returns cross back as numbers and texts.
+A trial creates a DataFrame from a session, calls the job with it, and reads the result.  In
+grading, the session is a `RemoteSession`: the DataFrame is a table sent to the submission's
+process, whose Spark runs the job, and the resulting rows are sent back as numbers and strings.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,29 +18,28 @@ from pyspark.sql import DataFrame, SparkSession
 
 from labkit.course.checking.exercise import RaisedThereError, Refused
 from labkit.course.grading.values import PLAIN
-from labkit.course.runs.stored_batches import Row, halve, rows_in
+from labkit.course.runs.stored_batches import Row, rows_in, simulate_crash
 
 _PLAIN_TYPES = ["tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string"]
-"""Spark's types whose values are JSON's."""
+"""Spark types whose values JSON can represent."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFrame:
-    """A table on its way to the submission's Spark, as a stream of Arrow's."""
+    """A table to be sent to the submission's Spark, as an Arrow stream."""
 
     arrow: bytes
 
     def within(self, spark: SparkSession) -> DataFrame:
-        """Return the table as a DataFrame of the given Spark session."""
         return spark.createDataFrame(pa.ipc.open_stream(self.arrow).read_all())
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteRows:
-    """What the job's DataFrame holds; a trial uses it as that DataFrame.
+    """The contents of the DataFrame that the job returned; trials use it like that DataFrame.
 
-    `values` has the columns of numbers, texts and truth values, all of one length.  Raises
-    ValueError for anything else.
+    `values` holds the columns of numbers, strings and booleans, which must be of equal length;
+    otherwise ValueError is raised.
     """
 
     columns: list[str]
@@ -49,37 +48,36 @@ class RemoteRows:
     def __post_init__(self) -> None:
         cells = [cell for column in self.values.values() for cell in column]
         if not all(type(cell) in PLAIN for cell in cells):
-            raise ValueError("a column holds other values than numbers and texts")
+            raise ValueError("a column holds values that are neither numbers nor strings")
         if len({len(column) for column in self.values.values()}) > 1:
-            raise ValueError("its columns differ in length")
+            raise ValueError("the columns have different lengths")
 
     @property
     def stands_for(self) -> type[DataFrame]:
-        """What the job returned."""
+        """The type of the job's actual result."""
         return DataFrame
 
     def select(self, *names: str) -> "RemoteRows":
-        """These columns.  Raises `Refused` for one of other values."""
+        """Return only these columns.  Raises `Refused` if one has values of other types."""
         for name in names:
             if name not in self.values:
-                raise Refused(f"The column {name} must hold numbers or texts.")
+                raise Refused(f"The column {name} must contain numbers or strings.")
         return RemoteRows(list(names), {name: self.values[name] for name in names})
 
     def limit(self, most: int) -> "RemoteRows":
-        """The first rows."""
         return RemoteRows(
             self.columns, {name: column[:most] for name, column in self.values.items()}
         )
 
     def toPandas(self) -> pd.DataFrame:  # noqa: N802 - Spark's name
-        """The columns as pandas has them."""
         return pd.DataFrame(self.values, columns=self.columns)
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """A folder as a value: each file's path below it, and its bytes.  Raises ValueError for a path
-    that leads out of it.
+    """A folder as a value: the contents of each file by its relative path.
+
+    Raises ValueError for a path outside the folder.
     """
 
     content: dict[str, bytes]
@@ -87,17 +85,17 @@ class Files:
     def __post_init__(self) -> None:
         for path, data in self.content.items():
             if ".." in Path(path).parts or Path(path).is_absolute() or type(data) is not bytes:
-                raise ValueError(f"no file below a folder: {path}")
+                raise ValueError(f"not a file inside the folder: {path}")
 
     @classmethod
     def below(cls, folder: Path) -> Self:
-        """What is below a folder now; empty folders and links are left out."""
+        """Read all files in a folder and its subfolders, ignoring links and empty folders."""
         files = [each for each in folder.rglob("*") if each.is_file() and not each.is_symlink()]
         return cls({str(each.relative_to(folder)): each.read_bytes() for each in files})
 
     @contextmanager
     def laid_out(self) -> Iterator[Path]:
-        """A folder with these files, which goes at the end."""
+        """Write the files to a temporary folder, which is deleted on exit."""
         with TemporaryDirectory() as folder:
             for path, data in self.content.items():
                 file = Path(folder, path)
@@ -106,32 +104,32 @@ class Files:
             yield Path(folder)
 
 
-def rows_there(files: Files) -> list[Row]:
-    """The rows of a folder's Parquet files.  Raises `Refused`."""
+def stored_rows(files: Files) -> list[Row]:
+    """Return the rows in the folder's Parquet files.  Raises `Refused`."""
     with files.laid_out() as folder:
         return rows_in(folder)
 
 
-def halved(files: Files, rows: list[Row]) -> Files:
-    """The folder after a crash in the middle of these rows."""
+def after_crash(files: Files, rows: list[Row]) -> Files:
+    """Return the folder as a crash in the middle of writing these rows leaves it."""
     with files.laid_out() as folder:
-        halve(folder, rows)
+        simulate_crash(folder, rows)
         return Files.below(folder)
 
 
 READER = [
-    "from labkit.course.grading.frames import halved, rows_there",
+    "from labkit.course.grading.frames import after_crash, stored_rows",
     "from labkit.course.lessons import check",
-    "check('streaming.halved', halved)\ncheck('streaming.rows_there', rows_there)",
+    "check('streaming.after_crash', after_crash)\ncheck('streaming.stored_rows', stored_rows)",
 ]
-"""The cells of a `RemoteFolder`'s other process, in the place of a submission's."""
+"""Cells for a `RemoteFolder`'s reader process, which runs these instead of a submission."""
 
 
 class RemoteFolder:
-    """The folder below which the submission's process stores batches, kept here as a value.
+    """The folder in which the submission's process stores batches; here it is only an opaque value.
 
-    `ask` calls `rows_there` and `halved` in a separate process, which has no code of the
-    submission: what Parquet's reader makes of a stranger's files stays in that sandbox.
+    `ask` calls `stored_rows` and `after_crash` in a separate process that runs none of the
+    submission's code, so that the submission's files are parsed by Parquet in a sandbox.
     """
 
     def __init__(self, ask: Callable[..., Any]) -> None:
@@ -139,27 +137,26 @@ class RemoteFolder:
         self._files = Files({})
 
     def store(self, learner: Callable[..., Any], rows: RemoteFrame, batch: int) -> None:
-        """Let the submission's function store the rows beside what it stored before."""
+        """Let the submission's function store the rows, in addition to what it stored before."""
         files = learner(rows, batch, self._files)
         if not isinstance(files, Files):
-            raise RaisedThereError("its process did not send the folder back", "")
+            raise RaisedThereError("the process did not send the folder back", "")
         self._files = files
 
-    def halve(self, rows: list[Row]) -> None:
-        """As a crash in the middle of these rows."""
-        self._files = self._ask("streaming.halved", (self._files, rows))
+    def simulate_crash(self, rows: list[Row]) -> None:
+        self._files = self._ask("streaming.after_crash", (self._files, rows))
 
     def rows(self) -> list[Row]:
-        """All rows that are stored.  Raises `Refused`."""
+        """Return all stored rows.  Raises `Refused`."""
         try:
-            rows: list[Row] = self._ask("streaming.rows_there", (self._files,))
+            rows: list[Row] = self._ask("streaming.stored_rows", (self._files,))
         except RaisedThereError as error:
             raise Refused(error.problem.removeprefix(f"{Refused.__name__}: ")) from None
         return rows
 
 
 class RemoteSession:
-    """Stands for the Spark session of the submission's process.
+    """A proxy for the Spark session of the submission's process.
 
     `reader` starts a process that reads what the submission stored: see `RemoteFolder`.
     """
@@ -169,12 +166,11 @@ class RemoteSession:
 
     @contextmanager
     def folder(self) -> Iterator[RemoteFolder]:
-        """A new folder for batches."""
         with self._reader() as reader:
             yield RemoteFolder(reader.ask)
 
     def createDataFrame(self, table: pa.Table) -> RemoteFrame:  # noqa: N802 - Spark's name
-        """The table, ready to cross."""
+        """Return the table in a form that can be sent to the submission's process."""
         stream = pa.BufferOutputStream()
         with pa.ipc.new_stream(stream, table.schema) as writer:
             writer.write_table(table)
@@ -182,17 +178,18 @@ class RemoteSession:
 
 
 def in_spark(spark: SparkSession, job: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """Call the job with DataFrames of the given Spark session, and run what it returns.
+    """Call the job with DataFrames of the given Spark session, and run the job that it returns.
 
-    A job that stores into `Files` gets them as a folder; the folder is then the result.
+    A job that stores into `Files` receives a folder's path; the folder's contents are then the
+    result.
     """
     arguments = [
         each.within(spark) if isinstance(each, RemoteFrame) else each for each in arguments
     ]
     files = next((each for each in arguments if isinstance(each, Files)), None)
     if files is None:
-        told = job(*arguments)
-        return _rows_of(told) if isinstance(told, DataFrame) else told
+        result = job(*arguments)
+        return _rows_of(result) if isinstance(result, DataFrame) else result
     with files.laid_out() as folder:
         job(*(str(folder) if each is files else each for each in arguments))
         return Files.below(folder)

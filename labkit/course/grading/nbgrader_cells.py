@@ -1,9 +1,9 @@
-"""nbgrader_cells: a lesson's cells as nbgrader knows them.
+"""Adds nbgrader's metadata to a lesson's cells.
 
-A cell in which a student writes an answer is a solution cell; a cell that checks an exercise is a
-test cell, locked, worth a point.  In nbgrader `check` raises for an answer that does not pass.  The
-teacher's version has each answer between nbgrader's marks, which `nbgrader generate_assignment`
-takes out.
+A cell in which a student writes an answer becomes a solution cell; a cell that checks an exercise
+becomes a locked test cell worth one point.  Under nbgrader, `check` raises if the answer does not
+pass.  In the teacher's version, each answer is enclosed in nbgrader's markers, and `nbgrader
+generate_assignment` removes it.
 """
 
 import re
@@ -23,9 +23,11 @@ _AT_MARGIN = re.compile(r"(?m)^check\(")
 def with_nbgrader(
     learner: NotebookNode, solution: NotebookNode, has_answers: bool
 ) -> Iterator[NotebookNode]:
-    """The learner's cells with nbgrader's metadata; with `has_answers`, the solution's between
-    marks.  Both notebooks are of one source, so they have the same cells.  A lesson whose answers
-    are in a file, not in its cells, stays as it is.
+    """Yield the learner's cells with nbgrader's metadata.
+
+    With `has_answers`, the cells contain the solution between markers.  Both notebooks are built
+    from the same source, so they have the same cells.  A lesson whose answers are in a file rather
+    than in its cells is not changed.
     """
     if not has_exercises(learner):
         yield from learner.cells
@@ -46,12 +48,11 @@ def with_nbgrader(
 
 
 def has_exercises(notebook: NotebookNode) -> bool:
-    """Whether a cell of the notebook checks an exercise whose answer is in another one."""
     return any(cell.cell_type == "code" and CHECKS.search(cell.source) for cell in notebook.cells)
 
 
 def _split(cell: NotebookNode) -> tuple[NotebookNode, ...]:
-    """A cell that has an answer and its check, as two."""
+    """Split a cell that contains both an answer and its check in two."""
     found = _AT_MARGIN.search(cell.source)
     if "exercise" not in cell.metadata.tags or found is None or not found.start():
         return (cell,)
@@ -68,7 +69,7 @@ def _metadata(grade_id: str, *, is_test: bool) -> dict[str, object]:
 
 
 def _marked(learner: str, solution: str) -> str:
-    """The solution between nbgrader's marks; around it what both versions have."""
+    """Return the solution enclosed in markers, surrounded by the lines that both versions share."""
     own, solved = learner.splitlines(), solution.splitlines()
     before = _alike(own, solved)
     most = min(len(own), len(solved)) - before
@@ -76,11 +77,11 @@ def _marked(learner: str, solution: str) -> str:
     answer = solved[before : len(solved) - after]
     indent = re.match(" *", next(filter(None, answer)))
     margin = indent[0] if indent else ""
-    asked = _OPEN.sub("", "\n".join(own[before : len(own) - after])).rstrip().splitlines()
+    remaining = _OPEN.sub("", "\n".join(own[before : len(own) - after])).rstrip().splitlines()
     return "\n".join(
         [
             *own[:before],
-            *asked,
+            *remaining,
             margin + BEGIN,
             *answer,
             margin + END,
@@ -90,5 +91,5 @@ def _marked(learner: str, solution: str) -> str:
 
 
 def _alike(one: list[str], other: list[str]) -> int:
-    """How many lines at the beginning are the same."""
+    """Return the number of equal lines at the beginning."""
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))

@@ -1,8 +1,8 @@
-"""processes: each submission is graded in a process of its own, with limits.
+"""Grades each submission in a process of its own, with limits.
 
-That process reads the notebooks and records, starts the sandbox and judges.  What it reports are
-messages of bounded size.  If it ends, or takes too long, the results that came before count, and
-the others say what happened; the next submission is not affected.
+That process reads the notebooks and records, starts the sandbox, judges the answers, and reports
+the results in messages of bounded size.  If it ends or takes too long, the results received so far
+count, the remaining exercises are reported with the reason, and other submissions are not affected.
 """
 
 import math
@@ -27,13 +27,16 @@ from labkit.course.grading.submissions import Submission
 _JUDGE = "labkit.course.grading.grade"
 _MOST_MESSAGE = 8 << 20
 MEMORY_BYTES = 2 << 30
-"""What the process of a submission may use beyond what it has at its start; each copy of it that
-runs a trial has a limit as well."""
+"""Memory that a submission's process may use in addition to what it has at the start.  Each copy of
+it that runs a trial has a limit of its own.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """The outcome of one submission: results, rows of its records, and what was left out."""
+    """The outcome of one submission: its results, the rows from its records, and problems reading
+    them.
+    """
 
     submission: Submission
     results: list[Result]
@@ -41,21 +44,22 @@ class Graded:
     problems: list[str] = field(default_factory=list)
 
 
-def grade(submission: Submission, limits: Limits, is_shut_in: bool = True) -> Graded:
-    """Grade one submission in a process of its own."""
-    [graded] = grade_all([submission], limits, is_shut_in, jobs=1)
+def grade(submission: Submission, limits: Limits, is_sandboxed: bool = True) -> Graded:
+    [graded] = grade_all([submission], limits, is_sandboxed, jobs=1)
     return graded
 
 
 def grade_all(
-    submissions: list[Submission], limits: Limits, is_shut_in: bool, jobs: int
+    submissions: list[Submission], limits: Limits, is_sandboxed: bool, jobs: int
 ) -> Iterator[Graded]:
-    """Yield each submission's outcome as soon as it ends; grade `jobs` submissions at a time."""
+    """Yield the outcome of each submission as soon as it is graded; grade `jobs` submissions at a
+    time.
+    """
     waiting, running = deque(submissions), dict[Connection, _Process]()
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                process = _Process(waiting.popleft(), limits, is_shut_in)
+                process = _Process(waiting.popleft(), limits, is_sandboxed)
                 running[process.connection] = process
             first = min(each.until for each in running.values())
             for ready in wait(list(running), max(0.0, first - time.monotonic())):
@@ -72,9 +76,7 @@ def grade_all(
 
 
 class _Process:
-    """The process of one submission, and what it has reported."""
-
-    def __init__(self, submission: Submission, limits: Limits, is_shut_in: bool) -> None:
+    def __init__(self, submission: Submission, limits: Limits, is_sandboxed: bool) -> None:
         self._submission, self._limits = submission, limits
         self._notebooks: list[dict[str, Result | None]] = []
         self._graded = Graded(submission, [])
@@ -85,17 +87,16 @@ class _Process:
         self.connection, writer = context.Pipe(duplex=False)
         self._channel = PipeChannel(self.connection.fileno(), -1, _MOST_MESSAGE, 0)
         self._process = context.Process(
-            target=_judge, args=(writer, submission, limits, is_shut_in), daemon=True
+            target=_judge, args=(writer, submission, limits, is_sandboxed), daemon=True
         )
         self._process.start()
         writer.close()
 
     def hear(self) -> None:
-        """Receive the next message, a part of which has arrived, or notice the process's end."""
         try:
             message = self._channel.receive(self.until)
         except ChannelError:
-            # It may be late: `end_if_late` says so.
+            # If the process is late, `end_if_late` reports that.
             if time.monotonic() < self.until:
                 self._end(NOT_GRADED, "The process that graded this submission ended.")
             return
@@ -111,10 +112,9 @@ class _Process:
             self._end(*message["end"])
 
     def end_if_late(self) -> None:
-        """End the process if its time is over."""
         if not self.is_over and time.monotonic() >= self.until:
             most = f"{self._limits.submission_s:g} s"
-            self._end(REFUSED, f"Grading this submission took more than {most}.")
+            self._end(NOT_GRADED, f"Grading this submission took more than {most}.")
 
     def _end(self, outcome: str, why: str) -> None:
         """Report `why` for each exercise without a result, or once if every exercise has one."""
@@ -131,54 +131,55 @@ class _Process:
             results.append(missing)
 
     def kill(self) -> None:
-        """End the process and the copies of it that run trials; their sandboxes end with them."""
+        """Kill the process and its copies that run trials; their sandboxes exit with them."""
         assert self._process.pid is not None
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()  # also before it has a group of its own
+        self._process.kill()  # in case the process has not created its own group yet
         self._process.join()
         self.connection.close()
 
     def graded(self) -> Graded:
-        """Return the outcome of the submission."""
         return self._graded
 
 
 def _judge(
-    connection: Connection, submission: Submission, limits: Limits, is_shut_in: bool
+    connection: Connection, submission: Submission, limits: Limits, is_sandboxed: bool
 ) -> None:
-    """In the process of its own: judge, and report as it goes."""
+    """Grade the submission in its own process, and send each result as soon as it is known."""
     import resource  # noqa: PLC0415 - Windows has none
 
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
-        # A library may print what a student wrote, such as a warning of Python's own parser.
+        # A library may print text written by a student, for example a warning from Python's parser.
         os.dup2(nothing, standard)
     limit_memory(MEMORY_BYTES)
     most = resource.getrlimit(resource.RLIMIT_CPU)[1]
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limits.submission_s), most))
     channel = PipeChannel(-1, connection.fileno(), 0, _MOST_MESSAGE)
     try:
-        _report(channel, submission, limits, is_shut_in)
+        _report(channel, submission, limits, is_sandboxed)
         end = NOT_GRADED, ""
     except (MemoryError, RecursionError):
         end = (
             REFUSED,
-            "Reading this submission takes more memory than it may use, or nests too deeply.",
+            "This submission needs more memory than it may use, or is nested too deeply.",
         )
     except Exception as error:  # noqa: BLE001
-        # It is printed nowhere: its text may be a student's.
-        words = f"{type(error).__name__}: {error}"[:300]
-        end = NOT_GRADED, f"labkit failed with this submission: {words}"
+        # Report the error but do not print it, because its text may come from a student.
+        text = f"{type(error).__name__}: {error}"[:300]
+        end = NOT_GRADED, f"labkit failed to grade this submission: {text}"
     channel.send({"end": end})
 
 
-def _report(channel: PipeChannel, submission: Submission, limits: Limits, is_shut_in: bool) -> None:
-    # Only the processes of submissions need the time and memory that this import takes.
-    from labkit.course.grading.grade import judged  # noqa: PLC0415
+def _report(
+    channel: PipeChannel, submission: Submission, limits: Limits, is_sandboxed: bool
+) -> None:
+    # This import takes time and memory, which only the submissions' processes should spend.
+    from labkit.course.grading.grade import grade_exercises  # noqa: PLC0415
 
-    for each in judged(submission, limits, is_shut_in):
+    for each in grade_exercises(submission, limits, is_sandboxed):
         channel.send({"plan": each} if isinstance(each, tuple) else {"result": asdict(each)})
     rows, problems = rows_of(submission.student, submission.records)
     channel.send({"rows": rows, "problems": problems})

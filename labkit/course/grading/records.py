@@ -1,4 +1,4 @@
-"""records: the predictions and hints that students saved (`lessons.record`) and handed in."""
+"""Reads the predictions and hints that students saved (`lessons.record`) and handed in."""
 
 import json
 from pathlib import Path
@@ -18,26 +18,28 @@ _MOST_ROWS, _MOST_PROBLEMS = 1000, 10
 
 
 def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]], list[str]]:
-    """A student's lines as rows of the class report, and what could not be read, in words."""
+    """Return a student's records as rows of the class report, and messages about ignored files and
+    lines.
+    """
     rows: list[dict[str, Any]] = []
     problems = []
     for file in files:
         try:
             lines = read_regular(file, _LONGEST_FILE).decode("utf-8").splitlines()
         except (OSError, ValueError) as error:
-            problems.append(f"{student}: {file.name} is left out: {error}")
+            problems.append(f"{student}: ignoring {file.name}: {error}")
             continue
         found = [_row(student, line) for line in lines if line.strip()]
         rows += [row for row in found if row]
         if bad := found.count(None):
-            problems.append(f"{student}: {bad} lines of {file.name} are left out")
+            problems.append(f"{student}: ignoring {bad} invalid lines of {file.name}")
     if len(rows) > _MOST_ROWS:
         problems.append(f"{student}: only the first {_MOST_ROWS} predictions and hints are kept")
     return rows[:_MOST_ROWS], problems[:_MOST_PROBLEMS]
 
 
 def _row(student: str, line: str) -> dict[str, Any] | None:
-    """A row, {} for a line that is not counted, None for a line that is not one of labkit's."""
+    """Return the line as a row, {} if its event is not counted, or None if the line is invalid."""
     try:
         noted = json.loads(line)
     except (ValueError, RecursionError):

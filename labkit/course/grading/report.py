@@ -1,10 +1,11 @@
-"""report: results as a table on the terminal, as Parquet, as a page for each student, and as a
-notebook in which Spark says who is stuck where.
+"""Reports results: a table on the terminal, Parquet files, a page for each student, and a notebook
+that uses Spark to show which exercises the class is stuck on.
 """
 
 import re
 from collections.abc import Iterable
 from dataclasses import asdict
+from datetime import datetime
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from nbformat.v4.nbbase import new_code_cell, new_markdown_cell, new_notebook
 
-from labkit.course.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result
+from labkit.course.grading.results import (
+    NOT_GRADED,
+    NOT_HANDED_IN,
+    OPEN,
+    PASSED,
+    REFUSED,
+    Result,
+)
 from labkit.worlds.live.host.printable import printable
 
-SIGNS = {PASSED: "✔", REFUSED: "✘", OPEN: "○", NOT_GRADED: "-"}
+SIGNS = {PASSED: "✔", REFUSED: "✘", OPEN: "○", NOT_GRADED: "-", NOT_HANDED_IN: "·"}
+STYLE = (
+    "body{font-family:sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
+    "pre{white-space:pre-wrap}:root{color-scheme:light dark}"
+)
 RESULTS, RECORDS, CLASS = "results.parquet", "records.parquet", "class.ipynb"
 _SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in ("student", "exercise", "outcome", "message")),
-        *((name, pa.string()) for name in ("asked", "counterexample")),
+        *((name, pa.string()) for name in ("asked", "counterexample", "link")),
         ("seconds", pa.float64()),
         ("variant", pa.int64()),
+        ("late", pa.bool_()),
+        ("graded_at", pa.timestamp("s", tz="UTC")),
     ]
 )
 _RECORDS_SCHEMA = pa.schema(
@@ -38,54 +52,82 @@ _LONGEST_LINE = 110
 
 
 def table(results: Iterable[Result]) -> str:
-    """A line for each exercise of each student: its sign, and what is refused first, or why it is
-    not graded.
+    """Return one line per result: a sign, the exercise, and the reason if it is refused or not
+    graded.
     """
     lines = []
     for result in results:
         case = (result.asked or result.counterexample or result.message).splitlines()
         why = f"  {case[0]}" if result.outcome in (REFUSED, NOT_GRADED) and case else ""
-        # A line feed in a name would make a line of its own.
+        # A newline in a name would start a new line of the table.
         line = printable(f"{result.student:<16} {SIGNS[result.outcome]} {result.exercise:<28}{why}")
         lines.append(line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "...")
     return "\n".join(line.rstrip() for line in lines)
 
 
-def write(results: list[Result], noted: list[dict[str, Any]], folder: Path) -> None:
-    """Write the reports on the class into a folder; `noted` are rows of `records`.
+def write(
+    results: list[Result], noted: list[dict[str, Any]], folder: Path, graded_at: datetime
+) -> list[Result]:
+    """Write the reports about the class into a folder; `noted` are rows from `records`.
 
-    Raises OSError.
+    Earlier results in the folder are kept, except those of the same student and exercise: so a
+    teacher can grade one student again.  Return all results.  Raises OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [{name: asdict(each)[name] for name in _SCHEMA.names} for each in results]
+    new = {(each.student, each.exercise) for each in results}
+    students = {each.student for each in results}
+    rows = [
+        row
+        for row in _stored(folder / RESULTS)
+        if (row["student"], row["exercise"]) not in new
+        and not (row["student"] in students and row["exercise"] == "-")
+    ]
+    rows += [asdict(each) | {"graded_at": graded_at} for each in results]
+    rows.sort(key=lambda row: str(row["student"]))
+    students |= {row["student"] for row in noted}
+    noted = [row for row in _stored(folder / RECORDS) if row["student"] not in students] + noted
     pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), folder / RESULTS)
     pq.write_table(pa.Table.from_pylist(noted, schema=_RECORDS_SCHEMA), folder / RECORDS)
     nbformat.write(class_report(), folder / CLASS)  # type: ignore[no-untyped-call]
+    return [
+        Result(**{name: value for name, value in row.items() if name != "graded_at"})
+        for row in rows
+    ]
+
+
+def _stored(file: Path) -> list[dict[str, Any]]:
+    """Return the rows that an earlier run wrote."""
+    if not file.exists():
+        return []
+    rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
+    return rows
 
 
 def write_page(student: str, results: list[Result], page: Path) -> None:
-    """Write what one student reads.  Raises OSError."""
+    """Write the page for one student.  Raises OSError."""
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(_page(student, results), encoding="utf-8")
 
 
 def pages_of(students: Iterable[str], folder: Path) -> dict[str, Path]:
-    """The page of each student.  Case does not tell two apart: some file systems ignore it."""
+    """Return the path of each student's page.
+
+    Names that differ only in case get different paths, because some file systems ignore case.
+    """
     pages: dict[str, Path] = {}
-    taken: set[str] = set()
+    used: set[str] = set()
     for student in students:
         plain = name = re.sub(r"[^\w.-]", "_", student)[:100]
         number = 1
-        while name.casefold() in taken:
+        while name.casefold() in used:
             number += 1
             name = f"{plain}-{number}"
-        taken.add(name.casefold())
+        used.add(name.casefold())
         pages[student] = folder / "students" / f"{name}.html"
     return pages
 
 
 def _page(student: str, results: list[Result]) -> str:
-    """What one student reads."""
     graded = [result for result in results if result.outcome != NOT_GRADED]
     passed = sum(result.outcome == PASSED for result in graded)
     title = f"{escape(student)}: {passed} of {len(graded)} exercises passed"
@@ -93,8 +135,7 @@ def _page(student: str, results: list[Result]) -> str:
         title += f", {rest} not graded"
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        "<style>body{font-family:sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
-        "pre{white-space:pre-wrap}:root{color-scheme:light dark}</style>"
+        f"<style>{STYLE}</style>"
         f"<h1>{title}</h1>{''.join(map(_section, results))}</html>\n"
     )
 
@@ -103,7 +144,20 @@ def _section(result: Result) -> str:
     asked = f"<pre>{escape(result.asked)}</pre>" if result.asked else ""
     return (
         f"<h2>{SIGNS[result.outcome]} {escape(result.exercise)}: {result.outcome}</h2>"
-        f"<p>{escape(result.message)}</p>{asked}{result.picture}"
+        f"<p>{escape(result.message)}</p>{asked}{result.picture}{_link(result.link)}"
+    )
+
+
+def _link(link: str) -> str:
+    """Return a field with the link to a run, a button that copies it, and how to open it."""
+    if not link:
+        return ""
+    how = "open it in a browser" if "#" in link else "open it with <code>labkit open LINK</code>"
+    field = "this.previousElementSibling.lastChild"
+    copy = f"{field}.select(); navigator.clipboard.writeText({field}.value)"
+    return (
+        f'<p><label>Link to this run: <input readonly value="{escape(link)}"></label>'
+        f' <button onclick="{copy}">Copy link</button> ({how})</p>'
     )
 
 
@@ -114,7 +168,7 @@ _CELLS = (
 spark = spark_session("class")
 results = spark.read.parquet("results.parquet")
 results.createOrReplaceTempView("results")""",
-    "## Who is stuck where\n\nHow many students passed each exercise, the hardest first.",
+    "## Who is stuck where\n\nHow many students passed each exercise, hardest exercise first.",
     """by_exercise = spark.sql(\"\"\"
     select exercise,
            count_if(outcome = 'passed') as passed,
@@ -129,7 +183,7 @@ by_exercise.toPandas()""",
     from results where outcome in ('refused', 'open')
     group by exercise, outcome order by exercise, outcome
 \"\"\").toPandas()""",
-    "## Which counterexample is most frequent\n\nStudents whom the same case refutes have often"
+    "## Most frequent counterexamples\n\nStudents whose answers fail on the same case have often"
     " made the same mistake.",
     """most_frequent = spark.sql(\"\"\"
     select exercise, message, first(nullif(asked, '')) as asked,
@@ -138,8 +192,9 @@ by_exercise.toPandas()""",
     group by exercise, message order by students desc, exercise, message
 \"\"\")
 most_frequent.toPandas()""",
-    "## Predictions and hints\n\nOf the students who saved them (`my-record.jsonl`) and handed them"
-    " in. First the predictions that were wrong most often, and the most frequent wrong one.",
+    "## Predictions and hints\n\nFrom the students who saved them (`my-record.jsonl`) and handed"
+    " them in. First, the predictions that were wrong most often, with the most frequent wrong"
+    " value of each; then how many students took each hint.",
     """spark.read.parquet("records.parquet").createOrReplaceTempView("records")
 spark.sql(\"\"\"
     select name as prediction, count_if(not is_right) as wrong, count_if(is_right) as right,
@@ -157,7 +212,7 @@ spark.sql(\"\"\"
 
 
 def class_report() -> Any:
-    """A notebook that reads the results in its folder with Spark; it has not run yet."""
+    """Return a notebook that reads the results in its folder with Spark; it has not been run."""
     cells = []
     for number, text in enumerate(_CELLS):
         make = new_markdown_cell if text.startswith("#") else new_code_cell

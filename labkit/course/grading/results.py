@@ -1,20 +1,23 @@
-"""results: how an answer went, in words of bounded length that every report can hold."""
+"""The result of grading an answer, as strings of limited length that every report can store."""
 
 from dataclasses import dataclass
 from typing import Any, Self
 
 PASSED, REFUSED, OPEN, NOT_GRADED = "passed", "refused", "open", "not graded"
-_LONGEST = {"picture": 1 << 20, "counterexample": 8000}
+NOT_HANDED_IN = "not handed in"
+_LONGEST = {"picture": 1 << 20, "counterexample": 8000, "link": 8000}
 _LONGEST_TEXT = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a student's answer to one exercise went.
+    """The result of one student's answer to one exercise.
 
-    outcome: passed, refused, open or not graded; message: the rule that broke; asked and
-    counterexample: in words, "" if there are none; picture: the counterexample as HTML; seconds:
-    wall-clock time of the trial; variant: the seed of the generated cases, 1 for the lessons' own.
+    outcome: passed, refused, open or not graded; message: the rule that was broken; asked and
+    counterexample: as text, "" if there are none; picture: the counterexample as HTML; link: the
+        link to the counterexample if it is a simulated run, without the student's code; seconds:
+        wall clock time of the trial; variant: the seed of the generated cases, 1 for the lessons'
+        own; late: whether it was handed in after the deadline.
     """
 
     student: str
@@ -24,12 +27,16 @@ class Result:
     asked: str = ""
     counterexample: str = ""
     picture: str = ""
+    link: str = ""
     seconds: float = 0.0
     variant: int = 1
+    late: bool = False
 
     @classmethod
     def bounded(cls, **parts: Any) -> Self:
-        """A result of these parts, whose texts may hold whatever a student's code produced."""
+        """Return a result whose strings, which may contain output of a student's code, can be
+        stored.
+        """
         for name, part in parts.items():
             if isinstance(part, str):
                 parts[name] = _cut(storable(part), name)
@@ -40,12 +47,12 @@ def _cut(text: str, name: str) -> str:
     most = _LONGEST.get(name, _LONGEST_TEXT)
     if len(text) <= most:
         return text
-    # Half a picture is none.
-    return "" if name == "picture" else text[: most - 3] + "..."
+    # A truncated picture or link is useless.
+    return "" if name in ("picture", "link") else text[: most - 3] + "..."
 
 
 def storable(text: str) -> str:
-    """A text that UTF-8 can hold: "?" for each half of a surrogate pair, which JSON and Python's
-    strings can hold.
+    """Return the text with "?" for each lone surrogate, which JSON and Python strings can hold but
+    UTF-8 cannot.
     """
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,8 +1,9 @@
-"""slices: of a notebook only what its answers need.
+"""Reduces a notebook to the code that its answers need.
 
-Most of a lesson's cells show something: a cluster is simulated, a picture drawn.  A grade needs
-none of it.  So the cells that check an exercise run whole, and of the others the statements that
-define a name which is used there, directly or through other definitions.
+Most cells of a lesson show something, such as a simulated cluster or a picture, which grading does
+not need.  So only two kinds of code are run: the cells that check an exercise, in full, and, from
+the other cells, the statements that define the names used there, directly or through other
+definitions.
 """
 
 import ast
@@ -17,7 +18,7 @@ _MAGIC = re.compile(r"(?m)^[ \t]*[%!].*$")
 
 
 def code_cells(notebook: dict[str, Any]) -> Iterator[str]:
-    """The code of a notebook's cells, except those that show a wrong answer on purpose."""
+    """Yield the code of a notebook's cells, except those that show a wrong answer on purpose."""
     for cell in notebook.get("cells", ()):
         source = cell.get("source", "")
         text = source if isinstance(source, str) else "".join(source)
@@ -27,8 +28,22 @@ def code_cells(notebook: dict[str, Any]) -> Iterator[str]:
             yield _MAGIC.sub("pass", text)
 
 
-def needed(cells: list[str]) -> list[ast.Module]:
-    """What to run, in the notebook's order.  A cell that is not Python is left out."""
+def syntax_errors(cells: list[str]) -> Iterator[str]:
+    """Yield a description of the first syntax error in each cell that has one."""
+    for cell in cells:
+        try:
+            ast.parse(cell)
+        except SyntaxError as error:
+            start = cell.strip().partition("\n")[0]
+            yield f"{error.msg}, in line {error.lineno} of the cell that begins with `{start[:60]}`"
+        except (ValueError, RecursionError, MemoryError):
+            continue  # It has a null byte, or is nested too deeply.
+
+
+def needed_code(cells: list[str]) -> list[ast.Module]:
+    """Return the code to run, in the notebook's order.  Cells that are not valid Python are
+    skipped.
+    """
     parsed = [(bool(CHECKS.search(cell)), tree) for cell in cells if (tree := _parsed(cell))]
     wanted: set[str] = set()
     kept: list[ast.Module] = []
@@ -47,12 +62,12 @@ def _parsed(cell: str) -> ast.Module | None:
     try:
         return ast.parse(cell)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # The last two: it is nested too deeply for Python.
+        # Python raises the last two for code that is nested too deeply.
         return None
 
 
 def _names(statement: ast.stmt, context: type[ast.expr_context]) -> set[str]:
-    """The names that a statement reads anywhere in it, or those that it binds."""
+    """Return the names that a statement reads anywhere, or those that it binds."""
     names = set()
     for node in ast.walk(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, context):

@@ -1,116 +1,129 @@
-"""submissions: what students handed in, found and read with bounds.
+"""Finds and reads the files that students handed in, within limits.
 
-A stranger packed these folders: a name may be that of a pipe or a link, a folder may be deep, and a
-file large.
+The folders are untrusted: a name may belong to a pipe or a link, a folder may be deeply nested, and
+a file may be huge.
 """
 
 import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from labkit.course.checking.record import FILE
 
-MOST_NAMES = 20_000
-"""Files and folders of one submission."""
-MOST_FILES = 100
-"""Notebooks of one submission, and records."""
+MAX_NAMES = 20_000
+"""Limit on the number of files and folders in one submission."""
+MAX_FILES = 100
+"""Limit on the number of notebooks in one submission, and on that of records."""
 
 
 class SubmissionsError(Exception):
-    """The folders that are handed in cannot be graded as they are."""
+    """The given folders cannot be graded as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A student's notebooks, and the records of predictions and hints beside them.
+    """A student's notebooks, and the records of predictions and hints next to them.
 
-    problem: why the folder cannot be graded, "" if it can.
+    problem: why the folder cannot be graded, or ""; feedback: where the student looks for the page
+    about the submission.
     """
 
     student: str
-    notebooks: tuple[Path, ...]
+    feedback: Path
+    notebooks: tuple[Path, ...] = ()
     records: tuple[Path, ...] = ()
     problem: str = ""
 
 
-def submissions_of(places: list[Path]) -> list[Submission]:
-    """The submission in each folder or notebook file, in alphabetical order of the students.
+def submissions_of(paths: list[Path]) -> list[Submission]:
+    """Return the submission in each folder or notebook file, sorted by student.
 
-    A student's name is that of the folder, or of the file.  A folder can be without a notebook.
-    Raises `SubmissionsError` for a place that does not exist, for a name that comes twice, and when
-    no place has a notebook.
+    A student's name is the name of the folder, or of the notebook without its suffix.  A folder
+    need not contain a notebook.  Raises `SubmissionsError` for a path that does not exist, for a
+    duplicate name, and if none of the paths contains a notebook.
     """
     found: dict[str, Submission] = {}
-    for place in places:
-        if not os.path.lexists(place):
-            raise SubmissionsError(f"there is no {place}")
-        submission = _submission_in(place)
+    for path in paths:
+        if not os.path.lexists(path):
+            raise SubmissionsError(f"{path} does not exist")
+        submission = _submission_in(path)
         if submission.student in found:
             raise SubmissionsError(
                 f"two submissions are named {submission.student!r}: put each in its own folder"
             )
         found[submission.student] = submission
     if not any(each.notebooks or each.problem for each in found.values()):
-        raise SubmissionsError(f"there is no notebook in {', '.join(map(str, places))}")
+        raise SubmissionsError(f"there is no notebook in {', '.join(map(str, paths))}")
     return [found[student] for student in sorted(found)]
 
 
-def _submission_in(place: Path) -> Submission:
-    # The name of a link, not of its target, which can be another student's folder.
-    named = Path(os.path.abspath(place))
-    name = named.name if place.is_dir() else named.stem
-    # A folder's name need not be UTF-8, as the reports are.
-    empty = Submission(os.fsencode(name).decode("utf-8", "backslashreplace"), ())
-    if not place.is_dir():
-        return replace(empty, notebooks=(place,))
+def handed_in_at(submission: Submission) -> datetime:
+    """Return the time at which the last notebook was changed, or the earliest one if there is
+    none.
+    """
+    changed_s = [each.lstat().st_mtime for each in submission.notebooks if os.path.lexists(each)]
+    return datetime.fromtimestamp(max(changed_s, default=0), UTC)
+
+
+def _submission_in(path: Path) -> Submission:
+    # Use the name of a link, not of its target, which can be another student's folder.
+    absolute = Path(os.path.abspath(path))
+    name = absolute.name if path.is_dir() else absolute.stem
+    # A folder's name might not be valid UTF-8, but the reports are UTF-8.
+    student = os.fsencode(name).decode("utf-8", "backslashreplace")
+    empty = Submission(student, path / "feedback.html")
+    if not path.is_dir():
+        feedback = path.with_name(f"{path.stem}-feedback.html")
+        return replace(empty, feedback=feedback, notebooks=(path,))
     notebooks, records = [], []
     try:
-        for file in _files_below(place):
+        for file in _files_below(path):
             if file.suffix == ".ipynb":
                 notebooks.append(file)
             elif file.name == FILE:
                 records.append(file)
     except (OSError, ValueError) as error:
         return replace(empty, problem=f"The folder cannot be read: {error}.")
-    if max(len(notebooks), len(records)) > MOST_FILES:
-        return replace(empty, problem=f"There are more than {MOST_FILES} notebooks or records.")
+    if max(len(notebooks), len(records)) > MAX_FILES:
+        return replace(empty, problem=f"There are more than {MAX_FILES} notebooks or records.")
     return replace(empty, notebooks=tuple(sorted(notebooks)), records=tuple(sorted(records)))
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """All files, without the old copies that JupyterLab keeps of notebooks; no link is followed.
+    """Yield all files except JupyterLab's checkpoint copies, without following links.
 
-    Raises OSError, and ValueError if there are too many.
+    Raises OSError, and ValueError if there are too many files and folders.
     """
-    folders, seen = [folder], 0
+    folders, count = [folder], 0
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
-                seen += 1
-                if seen > MOST_NAMES:
-                    raise ValueError(f"it has more than {MOST_NAMES:,} files and folders")
+                count += 1
+                if count > MAX_NAMES:
+                    raise ValueError(f"it has more than {MAX_NAMES:,} files and folders")
                 if not entry.is_dir(follow_symlinks=False):
                     yield Path(entry.path)
                 elif entry.name != ".ipynb_checkpoints":
                     folders.append(Path(entry.path))
 
 
-def read_regular(file: Path, most_bytes: int) -> bytes:
-    """Return all bytes of a regular file.
+def read_regular(file: Path, max_bytes: int) -> bytes:
+    """Return the contents of a regular file.
 
-    Raises ValueError for anything else, such as a link or a pipe, and for a larger file, and
-    OSError.
+    Raises ValueError if the file is larger than `max_bytes`, or not a regular file, for example a
+    link or a pipe.  Raises OSError.
     """
     if not stat.S_ISREG(os.lstat(file).st_mode):
-        raise ValueError("it is a link, or no regular file")
-    # If the file was replaced since, do not follow a link and do not wait for a pipe.
+        raise ValueError("it is not a regular file")
+    # In case the file has been replaced since, do not follow links and do not wait for a pipe.
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as opened:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("it is no regular file")
-        data = opened.read(most_bytes + 1)
-    if len(data) > most_bytes:
-        raise ValueError(f"it is larger than {most_bytes >> 20} MB")
+            raise ValueError("it is not a regular file")
+        data = opened.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise ValueError(f"it is larger than {max_bytes >> 20} MB")
     return data

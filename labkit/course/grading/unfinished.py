@@ -1,6 +1,6 @@
-"""unfinished: results of an interrupted run, from which the next run resumes.
+"""Stores the results of an interrupted run, from which the next run resumes.
 
-The reports' folder holds one file for each graded submission until the run completes.
+Until the run completes, the report folder contains one file per graded submission.
 """
 
 import json
@@ -16,14 +16,16 @@ from labkit.shipped_files import put_whole
 
 
 class UnfinishedRun:
-    """Results of submissions that were graded with these settings."""
+    """The results of submissions graded with these settings."""
 
     def __init__(self, folder: Path, settings: str) -> None:
         self._folder = folder / "unfinished"
         self._settings = settings
 
     def graded(self, submission: Submission) -> Graded | None:
-        """Return the stored outcome; None if there is none, or if the submission has changed."""
+        """Return the stored outcome, or None if no outcome is stored or the submission has changed
+        since.
+        """
         try:
             stored = json.loads(self._file(submission).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -34,10 +36,10 @@ class UnfinishedRun:
         return Graded(submission, results, stored["rows"], stored["problems"])
 
     def keep(self, graded: Graded) -> Graded:
-        """Store the outcome without its pictures, which are on the student's page; return it so.
+        """Store the outcome, and return it without its pictures, which are on the student's page.
 
-        An outcome with an exercise that was not graded is not stored, so it is graded again.
-        Raises OSError.
+        If an exercise was not graded, the outcome is not stored, so that the next run grades it
+        again. Raises OSError.
         """
         graded = replace(graded, results=[replace(each, picture="") for each in graded.results])
         if all(each.outcome != NOT_GRADED for each in graded.results):
@@ -51,7 +53,7 @@ class UnfinishedRun:
         return graded
 
     def finish(self) -> None:
-        """Delete the stored results after the reports are written."""
+        """Delete the stored results; call this after the reports have been written."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _file(self, submission: Submission) -> Path:
@@ -63,7 +65,7 @@ class UnfinishedRun:
             try:
                 found = file.lstat()
             except OSError as error:
-                # Such as a folder that may be listed and not entered.
+                # For example, a folder that can be listed but not entered.
                 states.append(f"{file} {error}")
             else:
                 states.append(f"{file} {found.st_size} {found.st_mtime_ns}")

@@ -1,8 +1,9 @@
-"""values: what crosses the border between grader and submission, as JSON.
+"""Encodes values as JSON to send them between the grader and a submission.
 
-Numbers, texts, truth values and None are JSON's own; lists stay lists.  All else is an object with
-one key that says what it is.  Of labkit's own values those of `MODULES` cross, field by field, and
-nothing is ever unpickled: what a stranger sends can only become one of these values.
+Numbers, strings, booleans, None and lists are encoded directly.  Every other value becomes an
+object with a single key that names its type.  labkit's own classes from `MODULES` are encoded field
+by field.  Nothing is ever unpickled, so a message from a submission can only become one of these
+values.
 """
 
 from base64 import b64decode, b64encode
@@ -33,14 +34,14 @@ PLAIN = (type(None), bool, int, float, str)
 _SEQUENCES: dict[str, Callable[..., Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
-class CannotCrossError(Exception):
-    """A value that has no form outside its process, or a form that `packed` does not make."""
+class EncodingError(Exception):
+    """The value cannot be encoded, or the encoded form is invalid."""
 
 
-def packed(value: Any, call: Callable[[Any], int] | None = None) -> Any:
-    """A value as JSON's types.  `call` keeps a function and returns the number it is called by.
+def encode_value(value: Any, call: Callable[[Any], int] | None = None) -> Any:
+    """Encode a value with JSON's types.  `call` registers a function and returns its number.
 
-    Raises `CannotCrossError`.
+    Raises `EncodingError`.
     """
 
     def pack(value: Any) -> Any:
@@ -59,7 +60,7 @@ def packed(value: Any, call: Callable[[Any], int] | None = None) -> Any:
             return {"dict": [[pack(key), pack(each)] for key, each in value.items()]}
         if callable(value) and call is not None:
             return {"call": call(value)}
-        raise CannotCrossError(f"a {kind.__name__} cannot be passed between processes")
+        raise EncodingError(f"a {kind.__name__} cannot be passed between processes")
 
     return pack(value)
 
@@ -71,21 +72,21 @@ def _parts(value: Any, pack: Callable[[Any], Any]) -> Any:
         return {each.name: pack(getattr(value, each.name)) for each in fields(value) if each.init}
     if isinstance(value, tuple):
         return [pack(each) for each in value]
-    raise CannotCrossError(f"a {type(value).__name__} cannot be passed between processes")
+    raise EncodingError(f"a {type(value).__name__} cannot be passed between processes")
 
 
-def unpacked(form: Any, call: Callable[[int], Any] | None = None) -> Any:
-    """The value of such a form.  `call` makes a function of a number.
+def decode_value(form: Any, call: Callable[[int], Any] | None = None) -> Any:
+    """Decode a value.  `call` returns the function that has the given number.
 
-    Raises `CannotCrossError` for a form that `packed` does not make.
+    Raises `EncodingError` if the form is not one that `packed` produces.
     """
     try:
         return _unpacked(form, call)
-    except CannotCrossError:
+    except EncodingError:
         raise
     except Exception as error:
-        # A value's own constructor may refuse its parts, each in its way.
-        raise CannotCrossError(f"no value: {type(error).__name__}: {error}") from error
+        # A class's constructor may reject its arguments with any exception.
+        raise EncodingError(f"invalid value: {type(error).__name__}: {error}") from error
 
 
 def _unpacked(form: Any, call: Callable[[int], Any] | None) -> Any:
@@ -105,13 +106,13 @@ def _unpacked(form: Any, call: Callable[[int], Any] | None) -> Any:
     if kind == "value":
         module, name, parts = inside
         return _made(_class_of(module, name), parts, call)
-    raise CannotCrossError(f"unknown kind of value {kind!r}")
+    raise EncodingError(f"unknown kind of value {kind!r}")
 
 
 def _class_of(module: str, name: str) -> type:
     found = getattr(import_module(module), name, None) if module in MODULES else None
     if not isinstance(found, type) or found.__module__ != module:
-        raise CannotCrossError(f"{module}.{name} cannot cross the border")
+        raise EncodingError(f"a {module}.{name} cannot be passed between processes")
     return found
 
 
@@ -122,4 +123,4 @@ def _made(kind: type, parts: Any, call: Callable[[int], Any] | None) -> Any:
         return kind(**{name: _unpacked(each, call) for name, each in parts.items()})
     if issubclass(kind, tuple):
         return kind(*(_unpacked(each, call) for each in parts))
-    raise CannotCrossError(f"{kind.__name__} cannot cross the border")
+    raise EncodingError(f"a {kind.__name__} cannot be passed between processes")

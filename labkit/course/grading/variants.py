@@ -1,10 +1,10 @@
-"""variants: other numbers, names and faults for each student, of one difficulty.
+"""Variants: different numbers, names and faults for each student, at the same level of difficulty.
 
-A variant is a seed.  It draws the lesson's parameters from the choices below, which are closer
-together than what a lesson allows, and it is the seed of the generated cases.  Both stand in a cell
-behind the lesson's own parameters, where papermill would put them, so a notebook carries its
-variant with it.  A student can change that cell: the result is another variant, and the report says
-which one was graded.
+A variant is a seed.  It selects the lesson's parameters from the choices below, whose ranges are
+narrower than what a lesson allows, and it seeds the generated cases.  Both are set in a cell after
+the lesson's own parameters, where papermill would insert them, so each notebook records its own
+variant. A student can edit that cell; the result is another variant, and the report shows which
+variant was graded.
 """
 
 import ast
@@ -13,10 +13,10 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
-from labkit.course.checking.parameters import CASE_SEED, CASE_SEEDS, INJECTED, MOST_SEED
+from labkit.course.checking.parameters import CASE_SEED, CASE_SEEDS, INJECTED, MAX_SEED
 
 TAG = "injected-parameters"
-"""Papermill's tag of such a cell."""
+"""Papermill's tag for such a cell."""
 
 CHOICES: dict[str, dict[str, Sequence[Any]]] = {
     "01": {
@@ -59,30 +59,30 @@ CHOICES: dict[str, dict[str, Sequence[Any]]] = {
     "16": {"entry_count": range(3, 7), "payload_size": range(10, 60)},
     "17": {"entry_count": range(6, 9), "dies_after": (2, 3, 4)},
 }
-"""By lesson: what each parameter is drawn from.  A parameter that is not named keeps its value."""
+"""By lesson: the choices for each parameter.  A parameter that is not listed keeps its value."""
 
 
 def seed_of(student: str) -> int:
-    """A student's variant: the same for the same name, on every machine."""
+    """Return a student's variant, derived from the name alone."""
     number = int.from_bytes(sha256(student.encode()).digest()[:8], "big")
-    return 1 + number % MOST_SEED
+    return 1 + number % MAX_SEED
 
 
-def values_of(lesson: str, seed: int) -> dict[str, Any]:
-    """The parameters of a lesson ("05") in this variant."""
+def variant_values(lesson: str, seed: int) -> dict[str, Any]:
     random = Random(f"{lesson}:{seed}")
     chosen = CHOICES.get(lesson, {})
     drawn = {name: random.choice(choices) for name, choices in chosen.items()}
     return {CASE_SEED: seed} | drawn
 
 
-def cell_of(values: dict[str, Any]) -> str:
-    """The code of the cell that sets them."""
+def parameters_cell(values: dict[str, Any]) -> str:
     return "\n".join([INJECTED, *(f"{name} = {value!r}" for name, value in values.items())])
 
 
 def variant_of(notebook: dict[str, Any]) -> int:
-    """The variant that a notebook carries; 1, the lessons' own cases, if it carries none."""
+    """Return the variant of a notebook, or 1 (the lessons' own cases) if the notebook does not set
+    one.
+    """
     for cell in notebook.get("cells", ()):
         if TAG in cell["metadata"].get("tags", ()):
             source = cell.get("source", "")

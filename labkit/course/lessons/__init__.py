@@ -1,32 +1,32 @@
-"""Lessons: notebooks written once, exercises that run in the real code, and what answers them.
+"""Lessons: the functions that learners call in a notebook, and how notebooks are built.
 
-    source/NN_name.py  a lesson, in percent format; both of its notebooks are made from it
-    build              source -> notebooks/NN-name.ipynb and notebooks/solutions/NN-name.ipynb
-    hide_outputs       folds what the learner's notebook asks about
-    notebook_cluster   a notebook's start cell, run again, ends the cluster that it started
-    slides             which cells are a talk
+    build              notebooks/source/NN_name.py, a lesson in percent format
+                       -> notebooks/NN-name.ipynb and notebooks/solutions/NN-name.ipynb
+    hide_outputs       folds outputs that reveal the answer to a prediction
+    notebook_cluster   starts a notebook's cluster, and stops the one that it started before
+    slides             assigns each cell its slide type, so that a lesson can be shown as a talk
 
-A learner meets only the names below.  An answer is never judged alone: the trial puts it into
-the place of labkit's own function, runs the real code with it, at every crash point where that
-fits, and a refusal shows the smallest case in which the rule broke.
+Learners use only the names below.  An exercise never judges the learner's function in isolation:
+its trial puts the function in place of labkit's own and runs the real code, where possible with a
+crash at every disk operation.  A refusal shows the smallest case in which a rule is broken.
 
-How a lesson is added:
-  1. `labkit/course/exercises/<lesson>.py`: a trial for each exercise, the learner's part as small
-     as one decision (see `labkit.course.checking.exercise`).
-  2. `source/NN_name.py`: cells begin with `# %%` or `# %% [markdown]` (its text as comments), with
-     `tags=["..."]` after it where needed; `build` says what the tags mean and how the two
-     versions differ.
-  3. `python -m labkit.course.lessons.build NN`, and look at both notebooks.
-  4. `tests/course/lessons/test_<lesson>.py`: for each exercise at least three typical wrong
-     answers, each refused for its own reason; and in `tests/course/lessons/wrong_*.py` at least
-     eight that are right nearly always.  `tests/notebooks/test_lesson_runs.py` runs the notebooks
-     and compares what they say; it needs three sets of parameters in its table `PARAMETERS`, and
-     `labkit.course.checking.parameters` the ranges of all.
+To add a lesson:
+  1. Write `labkit/course/exercises/<lesson>.py`, with a trial for each exercise.  The learner's
+     function should be as small as one decision (see `labkit.course.checking.exercise`).
+  2. Write `notebooks/source/NN_name.py`.  Cells start with `# %%` or `# %% [markdown]` (with the
+     text as comments), followed by `tags=["..."]` if needed.  `build` explains the tags and the
+     two versions.
+  3. Run `python -m labkit.course.lessons.build NN`, and look at both notebooks.
+  4. Write `tests/course/lessons/test_<lesson>.py`, with at least three typical wrong answers per
+     exercise, each refused for its own reason, and add at least eight answers that are almost right
+     to `tests/course/lessons/wrong_*.py`.  `tests/notebooks/test_lesson_runs.py` runs the notebooks
+     and compares their outputs.  It needs three sets of parameters in its table `PARAMETERS`, and
+     `labkit.course.checking.parameters` needs the ranges of all parameters.
 
-Every lesson has one shape: the question as its title; at the end you can; the rule; a picture;
-predict; do; check; what the real system does; questions with folded answers.
+All lessons have the same structure: a question as the title; what you can do at the end; the rule;
+a picture; predictions; exercises; what the real system does; questions with folded answers.
 
-Read `build` and `source/01_entry.py` first.
+Read `build` and `notebooks/source/01_entry.py` first.
 """
 
 from labkit.course.checking.check import check

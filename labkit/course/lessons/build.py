@@ -1,29 +1,29 @@
-"""build: one source, two notebooks, executed.
+"""Builds two executed notebooks from one source: the learner's version and the solution.
 
-    python -m labkit.course.lessons.build          every lesson
-    python -m labkit.course.lessons.build 02 10    these
+    python -m labkit.course.lessons.build          all lessons
+    python -m labkit.course.lessons.build 02 10    only these
 
-A source is Python in percent format.  `# %%` begins a code cell, `# %% [markdown]` a text whose
-lines are comments.  Tags follow as `tags=["parameters"]`:
+A source is Python in percent format.  `# %%` starts a code cell, and `# %% [markdown]` starts a
+text cell whose lines are comments.  Tags follow, for example `tags=["parameters"]`:
 
-    parameters            papermill's cell: quick defaults
-    exercise              shows a card that is open in the learner's version, passed in the solution
-    refused               shows a card that is refused in both versions, as the text announces; its
-                          `check` has `must_pass=False`
-    nbval-ignore-output   what it shows is not the same in every run (needs a reason in the text)
-    talkative             the same, and it shows a lot: in JupyterLab in a box that scrolls
+    parameters            papermill's parameters cell, with defaults that run quickly
+    exercise              its check is open in the learner's version and passes in the solution
+    refused               its check is refused in both versions, as the text announces; it has
+                          `must_pass=False`
+    nbval-ignore-output   its output varies from run to run (the text must explain why)
+    talkative             as above, with so much output that JupyterLab should show a scroll box
 
-The outputs of all other cells are compared by nbval.  In the learner's version those that tell what
-a prediction asks for are folded (`hide_outputs`).  Both versions are talks, too (`slides`).  Inside
-a code cell:
+nbval compares the outputs of all other cells.  In the learner's version, outputs that reveal the
+answer to a prediction are folded (`hide_outputs`).  Both versions can be shown as talks (`slides`).
+Inside a code cell:
 
-    # solution            these lines are only in the solution
+    # solution            the following lines are only in the solution
     ...
-    # learner             and these, written as comments, only in the learner's version
+    # learner             the following lines, which are comments, are only in the learner's version
     # raise NotImplementedError
     # end
 
-Either block may stand alone.
+Either block can be omitted.
 """
 
 import os
@@ -41,16 +41,17 @@ from nbformat import NotebookNode
 from nbformat.v4.nbbase import new_code_cell, new_markdown_cell, new_notebook
 
 from labkit.course.lessons.hide_outputs import fold
-from labkit.course.lessons.slides import stage
+from labkit.course.lessons.slides import assign_slide_types
+from labkit.shipped_files import shipped
 
-SOURCES = Path(__file__).parent / "source"
-NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
+NOTEBOOKS = shipped("notebooks")
+SOURCES = NOTEBOOKS / "source"
 VERSIONS = {"learner": NOTEBOOKS, "solution": NOTEBOOKS / "solutions"}
 CELL_TIMEOUT_S = 120
 
 CHARTS = "plotly_mimetype+svg"
-"""A chart is kept as data, which JupyterLab draws, and as a picture for where nothing runs; the
-picture needs the extra `dev`.
+"""Store charts as data, which JupyterLab draws, and as pictures for static viewers (needs the
+extra `dev`).
 """
 
 _CELL = re.compile(r"(?m)^# %%(?P<markdown> \[markdown\])?(?: tags=(?P<tags>\[.*\]))?\n")
@@ -64,7 +65,7 @@ def notebook_name(source: Path) -> str:
 
 
 def parse(text: str, prefix: str, version: str) -> NotebookNode:
-    """One version ("learner" or "solution") of a source as a notebook that has not run yet.
+    """Return one version ("learner" or "solution") of a source as a notebook without outputs.
 
     Cell ids are `<prefix>-<number>`, the same in both versions and in every build.
     """
@@ -74,10 +75,10 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
     for number, (mark, end) in enumerate(zip(marks, ends, strict=True)):
         body, cell_id = text[mark.end() : end].strip(), f"{prefix}-{number:02}"
         if mark["markdown"]:
-            words = _uncommented(body)
-            if version == "solution":  # The tour has none: it is one folder up.
-                words = words.replace("](00-tour.ipynb", "](../00-tour.ipynb")
-            cells.append(new_markdown_cell(words, id=cell_id))
+            markdown = _uncommented(body)
+            if version == "solution":  # The tour is one folder up, because it has no solution.
+                markdown = markdown.replace("](00-tour.ipynb", "](../00-tour.ipynb")
+            cells.append(new_markdown_cell(markdown, id=cell_id))
         else:
             code = "\n".join(_lines_of(version, body)).strip()
             tags = literal_eval(mark["tags"] or "[]")
@@ -89,7 +90,7 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
 
 
 def _lines_of(version: str, body: str) -> Iterator[str]:
-    """The code's lines that belong to a version.  Raises `ValueError` for a block without end."""
+    """Yield the lines that belong to a version.  Raises `ValueError` if a block has no end."""
     block = ""
     for line in body.splitlines():
         word = line.strip().removeprefix("# ")
@@ -115,8 +116,9 @@ def _uncommented(body: str) -> str:
 
 
 def execute(notebook: NotebookNode) -> None:
-    """Run all cells in a new kernel, in a folder that is empty at first; store neither widget state
-    nor times.  Raises `nbclient.exceptions.CellExecutionError` when a cell fails.
+    """Run all cells in a new kernel and an empty directory, without widget state and timestamps.
+
+    Raises `nbclient.exceptions.CellExecutionError` if a cell fails.
     """
     with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
         NotebookClient(
@@ -128,30 +130,28 @@ def execute(notebook: NotebookNode) -> None:
             record_timing=False,
         ).execute(env={"PLOTLY_RENDERER": CHARTS} | os.environ)
     for cell in notebook.cells:
-        # What processes beneath the notebook say there is of this run and this machine alone.
+        # The processes' stderr is specific to this run and this machine.
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
-    # How a kernel cuts a text into messages is chance.
+    # The kernel splits output into messages at random points.
     CoalesceStreamsPreprocessor().preprocess(notebook, {})
-    # The kernel's own description names its exact Python.
+    # The kernel's own description contains its exact Python version.
     notebook.metadata["language_info"] = _LANGUAGE
 
 
 def build(source: Path) -> None:
-    """Write both notebooks of a lesson, executed."""
     prefix = "lesson-" + source.stem.partition("_")[0]
     for version, folder in VERSIONS.items():
         notebook = parse(source.read_text(encoding="utf-8"), prefix, version)
         execute(notebook)
         if version == "learner":
             fold(notebook)
-        stage(notebook)
+        assign_slide_types(notebook)
         folder.mkdir(exist_ok=True)
         nbformat.write(notebook, folder / notebook_name(source))
 
 
 def main(numbers: list[str]) -> None:
-    """Build the lessons of these numbers, or all of them."""
     for source in sorted(SOURCES.glob("[0-9][0-9]_*.py")):
         if not numbers or source.stem[:2] in numbers:
             build(source)

@@ -1,8 +1,9 @@
-"""fold: in the learner's notebook no output tells what a prediction asks for.
+"""Folds outputs in the learner's notebook that reveal the answer to a prediction.
 
-Notebooks are stored executed, so the answer would stand below the question.  Between a `predict`
-and the `compare` of the same name, that one included, outputs are folded, as JupyterLab does it: a
-click or a run of the cell opens them.  Pictures stay, except those of a `compare`.
+Notebooks are stored with their outputs, so the answer would be visible below the question.  All
+outputs from a `predict` up to and including the `compare` of the same name are folded: in
+JupyterLab, a click or running the cell unfolds them.  Plots are kept, except those made by
+`compare`.
 """
 
 import re
@@ -15,15 +16,17 @@ _PICTURES = ("image/png", "image/svg+xml", "application/vnd.plotly.v1+json")
 
 
 def fold(notebook: NotebookNode) -> None:
-    """Fold what gives an answer away; open what does not."""
-    asked: set[str] = set()
+    """Fold outputs that reveal an answer, and unfold all others."""
+    open_predictions: set[str] = set()
     for cell in notebook.cells:
         if cell.cell_type != "code":
             continue
-        told = set(_COMPARE.findall(cell.source))
-        tells = bool(told) or (bool(asked) and bool(cell.outputs) and not _has_picture(cell))
-        asked = (asked - told) | set(_PREDICT.findall(cell.source))
-        if tells and not _PREDICT.search(cell.source):
+        compared = set(_COMPARE.findall(cell.source))
+        reveals = bool(compared) or (
+            bool(open_predictions) and bool(cell.outputs) and not _has_picture(cell)
+        )
+        open_predictions = (open_predictions - compared) | set(_PREDICT.findall(cell.source))
+        if reveals and not _PREDICT.search(cell.source):
             cell.metadata["jupyter"] = {"outputs_hidden": True}
         else:
             cell.metadata.pop("jupyter", None)

@@ -1,17 +1,17 @@
-"""One cluster of processes for each notebook: a cell that is run again leaves none behind."""
+"""At most one cluster of processes per notebook, even if its start cell is run repeatedly."""
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # A browser tab has lessons and no processes.
+if TYPE_CHECKING:  # Lessons also run in a browser tab, which cannot start processes.
     from labkit.worlds.live.processes.cluster import LocalCluster
 
 _started: "LocalCluster | None" = None
 
 
 async def start(cluster: "LocalCluster") -> "LocalCluster":
-    """Start the notebook's cluster; one that this kernel started before is stopped first.
+    """Stop the cluster that this kernel started before, and start this one.
 
-    Raises what `LocalCluster.start` raises.
+    Raises the same errors as `LocalCluster.start`.
     """
     global _started
     before, _started = _started, cluster

@@ -1,19 +1,20 @@
-"""slides: a lesson as a talk.
+"""Assigns slide types to the cells of a lesson, so that it can be shown as a talk.
 
-`jupyter nbconvert --to slides` reads from each cell's metadata where it belongs:
+`jupyter nbconvert --to slides` reads the slide type from each cell's metadata:
 
     slide      a heading of the first or second level
     subslide   a heading of the third level; a text that introduces a picture, a run or an exercise;
-               what has no room below the cells above it
-    -          the rest of a slide: the code and its picture, and a text that comments on them
-    fragment   what comes of a prediction: it appears at the next key, so that the class predicts
-    notes      for the speaker: a text that fills more than a slide, and where the hints are
-    skip       code that shows nothing (imports, parameters, helper functions), and the place for a
+               a cell that does not fit below the previous ones
+    -          continues a slide: code with its picture, and text that comments on them
+    fragment   the result of a prediction, which appears at the next key press, so that the class
+               can predict first
+    notes      for the speaker: a text that is longer than a slide, or a note about hints
+    skip       code without output (imports, parameters, helper functions), and the cell for a
                learner's prediction
 
-An exercise has one slide: the text, the function to write and its check.  A slide is 1600 by 1000
-pixels and has `SLIDE_LINES` lines of 25; the template in `docs/talk` makes every output at most
-`OUTPUT_LINES` high.
+An exercise has one slide with the text, the function to write and its check.  A slide is 1600 by
+1000 pixels and has `SLIDE_LINES` lines of 25 pixels.  The template in `docs/talk` limits every
+output to `OUTPUT_LINES`.
 """
 
 import re
@@ -27,19 +28,18 @@ OUTPUT_LINES = 22.5
 
 _TEXT_COLUMNS, _CODE_COLUMNS = 150, 130
 _GAP_LINES = 0.6
-"""Between paragraphs, and between a cell's code and what it shows."""
+"""The gap between paragraphs, and between a cell's code and its output."""
 _HEADING = re.compile(r"(#{1,3}) ")
 _HINT = "*Stuck?"
 
 
-def stage(notebook: NotebookNode) -> None:
-    """Give every cell its place in the talk.  The notebook must have run."""
+def assign_slide_types(notebook: NotebookNode) -> None:
+    """Set the slide type of every cell.  The notebook must have been executed."""
     for cell, kind in zip(notebook.cells, kinds(notebook.cells), strict=True):
         cell.metadata["slideshow"] = {"slide_type": kind}
 
 
 def kinds(cells: Sequence[NotebookNode]) -> list[str]:
-    """Each cell's slide type."""
     found: list[str] = []
     used = 0.0
     for index, cell in enumerate(cells):
@@ -83,7 +83,7 @@ def _tags(cell: NotebookNode) -> list[str]:
 
 
 def lines_of(cell: NotebookNode) -> float:
-    """About how high a cell is on a slide, in lines."""
+    """Estimate the height of a cell on a slide, in lines."""
     if cell.cell_type == "markdown":
         return _lines_of_text(cell.source)
     shown = sum(_GAP_LINES + min(_lines_of_output(each), OUTPUT_LINES) for each in cell.outputs)
@@ -92,7 +92,7 @@ def lines_of(cell: NotebookNode) -> float:
 
 
 def _lines_of_text(source: str) -> float:
-    """Folded answers take one line each."""
+    """Count one line for each folded answer."""
     folded = re.sub(r"(?s)</summary>.*?</details>", "", source)
     headings = len(re.findall(r"(?m)^#+ ", folded))
     rows = len(re.findall(r"(?m)^\|", folded))

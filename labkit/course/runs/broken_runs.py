@@ -1,11 +1,12 @@
-"""Runs of a ledger in lessons: as sentences, searched for lost entries, and, where a promise broke,
-under a refused answer: in the space-time diagram, or a repair in the recovery progress.
+"""Presents runs of a ledger: as sentences, as a list of lost entries, and, for a broken promise, in
+the space-time diagram or in the recovery view.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
+from labkit.course.runs.open_run import FixedRun
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.system.check import Verdict
 from labkit.system.trace.sentence import describe
@@ -15,13 +16,11 @@ from labkit.worlds.sim.nodes.faulty_world import EPILOGUE
 from labkit.worlds.sim.trace import Trace
 
 LINE = 80
-"""Characters that a narrow window shows side by side."""
+"""Number of characters that fit in a narrow window."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceTimeCounterexample:
-    """The counterexample of a refused answer: the messages up to the broken promise."""
-
     trace: Trace
     verdict: Verdict
 
@@ -29,18 +28,27 @@ class SpaceTimeCounterexample:
         return str(RunCounterexample(self.trace, self.verdict))
 
     def view(self) -> SpaceTime:
-        """The run as lanes and messages, the event at which the promise broke marked.
+        """Return the run as lanes and messages, with the event that broke the promise marked.
 
-        It offers no faults: the learner's code is in the run's place only during the check.
+        The view cannot inject faults, because the learner's code is in place only during the check.
         """
+        return SpaceTime(FixedRun(self.trace), ledger=self._ledger, broken=self.verdict)
+
+    def link(self, code: str = "") -> str:
+        selection = {"ledger": self._ledger, "promise": self.verdict.name}
+        return self.trace.link("SpaceTime", selection, at=self.verdict.seq, code=code)
+
+    @property
+    def _ledger(self) -> int | None:
         at = (event.ledger for event in self.trace.events if event.seq == self.verdict.seq)
-        ledger = next((each for each in at if each >= 0), None)
-        return SpaceTime(self.trace.events, ledger=ledger, broken=self.verdict)
+        return next((each for each in at if each >= 0), None)
 
 
 @dataclass(frozen=True, slots=True)
 class RepairCounterexample:
-    """The counterexample of a refused answer: the repair, up to where it went wrong."""
+    """The counterexample of a refused answer, shown as a repair up to the point where it went
+    wrong.
+    """
 
     trace: Trace
     verdict: Verdict
@@ -49,16 +57,21 @@ class RepairCounterexample:
         return str(RunCounterexample(self.trace, self.verdict))
 
     def view(self) -> RecoveryProgress:
-        """The run's recovery, opened at the event at which it went wrong.
+        """Return the run's recovery, opened at the event where it went wrong.
 
-        It offers no faults: the learner's code is in the run's place only during the check.
+        The view cannot inject faults, because the learner's code is in place only during the check.
         """
-        return RecoveryProgress(self.trace.events, at=self.verdict.seq)
+        return RecoveryProgress(FixedRun(self.trace), at=self.verdict.seq)
+
+    def link(self, code: str = "") -> str:
+        return self.trace.link("RecoveryProgress", at=self.verdict.seq, code=code)
 
 
 def lost_entries(trace: Trace) -> list[int]:
-    """Entries of the run's ledger that were confirmed to its writer and that no bookie of their
-    write sets has at the end, when all faults are repaired.
+    """Return the lost entries of the run's ledger.
+
+    An entry is lost if it was confirmed to the ledger's writer, but at the end, after all faults
+    have been repaired, no bookie of its write set has it.
     """
     writers = {event.node for event in trace.events if event.kind == "ledger.created"}
     confirmed = {e.entry for e in trace.events if e.kind == "lac.advanced" and e.node in writers}
@@ -67,7 +80,9 @@ def lost_entries(trace: Trace) -> list[int]:
 
 
 def sentences(trace: Trace, *kinds: str, nodes: Sequence[str] = ()) -> str:
-    """The events of these kinds before the epilogue as sentences, each with its time."""
+    """Describe each event of these kinds that precedes the epilogue in one sentence that gives its
+    time.
+    """
     lines = list[str]()
     for event in trace.events:
         if event.kind == "epilogue.started":

@@ -1,12 +1,12 @@
-"""What trials of a cluster share: the learner's code as a guest in the simulated world.
+"""Code shared by cluster trials: runs the learner's code inside the simulated cluster.
 
     guest = Guest(learner)
-    with in_place_of(striping.write_set, guest):      the learner's function where labkit's was
+    with replacing(striping.write_set, guest):      replace labkit's function by the learner's
         trace = guest.run(scenario)
-    trace = guest.run(scenario, client=...)           or the learner's classes, as a variant
+    trace = guest.run(scenario, client=...)           use the learner's classes, as a variant
 
-Inside the world an error ends only the task that it was raised in, so the guest keeps the first one
-and `run` raises it.  `must_hold` judges runs by the checks of `labkit.system.check`.
+Inside the simulation an exception ends only the task that raised it, so the guest records the first
+one and `run` re-raises it.  `must_hold` judges runs by the checks in `labkit.system.check`.
 """
 
 import sys
@@ -21,6 +21,8 @@ from labkit.course.runs.timeline import RunCounterexample
 from labkit.system.check import CHECKS, Outcome, Verdict, broken, check_all, explain
 from labkit.system.check.promises.callers import StepsEnd
 from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.trace.events import Event
+from labkit.system.trace.sentence import how_it_ended
 from labkit.worlds.sim.machine.loop import SimulationError
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -28,15 +30,18 @@ from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 
 YOURS = "yours"
-"""The variant's name in the scenarios that a guest runs."""
+"""Name of the variant in the scenarios that a guest runs."""
 PROMISES = tuple(each for each in CHECKS if each is not StepsEnd)
-"""What a trial holds the learner's code to; of a step that does not end it speaks in its own words.
+"""The promises that a trial checks.  `StepsEnd` is left out, because trials report steps that do
+not end in their own words.
 """
 _USERS = ("labkit.system.client.", "labkit.system.topic.")
 
 
 class Guest:
-    """The learner's function; what it raises first, it raises from then on."""
+    """Calls the learner's function; after its first exception, raises that exception on every
+    call.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -50,38 +55,41 @@ class Guest:
         try:
             return self._function(*arguments)
         except BaseException as error:
-            # A loop that was stopped raises what Python does not count as an exception.
+            # A loop that was stopped raises a BaseException that is not an Exception.
             self.error = error
             raise
 
     def run(self, scenario: Scenario, **parts: Any) -> Trace:
-        """What happens in the scenario; `parts` are those of a `Variant`: client, bookie, rules.
+        """Run the scenario and return its trace; `parts` are fields of `Variant`: client, bookie,
+        rules.
 
-        Raises what the learner's function raised, and `Refused` when the run goes in circles.
+        Raises the exception of the learner's function, or `Refused` if the run never ends.
         """
         try:
             trace = run_with(scenario, **parts)
         except SimulationError as error:
-            raise Refused(f"With your code the run does not come to an end: {error}.") from None
+            raise Refused(f"With your code, the run does not come to an end: {error}.") from None
         if self.error is not None:
             raise self.error
         return trace
 
 
 def run_with(scenario: Scenario, **parts: Any) -> Trace:
-    """What happens in the scenario with parts of one's own: those of a `Variant`."""
+    """Run the scenario with custom parts, given as fields of `Variant`, and return its trace."""
     with patch.dict(VARIANTS, {YOURS: Variant(YOURS, "with the learner's code", **parts)}):
         return run(replace(scenario, variant=YOURS))
 
 
 def client_with(**classes: type) -> type[BookKeeper]:
-    """A client with another `writer_class`, `reader_class`, `recovery_class` or `watcher_class`."""
+    """Return a client class with another `writer_class`, `reader_class`, `recovery_class` or
+    `watcher_class`.
+    """
     return type("LearnersClient", (BookKeeper,), classes)
 
 
 @contextmanager
-def in_place_of(function: Callable[..., Any], guest: Guest) -> Iterator[None]:
-    """The guest takes the function's place wherever labkit's clients and topics use it."""
+def replacing(function: Callable[..., Any], guest: Guest) -> Iterator[None]:
+    """Replace the function by the guest wherever labkit's clients and topics use it."""
     name = function.__name__
     with ExitStack() as stack:
         for module_name, module in sorted(sys.modules.items()):
@@ -91,8 +99,9 @@ def in_place_of(function: Callable[..., Any], guest: Guest) -> Iterator[None]:
 
 
 def found(trace: Trace, seq: int, reason: str) -> RunCounterexample:
-    """A run that is not as it should be from that event on, though no check of
-    `labkit.system.check` says so.
+    """Return a counterexample for a run that is wrong from that event on for the given reason.
+
+    Use this where no check of `labkit.system.check` reports the problem.
     """
     verdict = Verdict("What happened", "", Outcome.INVALID, 1, reason, seq)
     return RunCounterexample(trace, explain(verdict, trace.events))
@@ -103,10 +112,10 @@ def must_hold(
     run_one: Callable[[Scenario], Trace],
     rules: Mapping[str, str],
 ) -> list[Trace]:
-    """Run the scenarios, and refuse the answer at the first that breaks a promise.
+    """Run the scenarios and return the traces; refuse the answer at the first broken promise.
 
-    `rules` say in the lesson's words what a broken promise means, by the check's name, the most
-    telling first; the promise itself is said for the others.  Returns the runs.
+    `rules` maps a check's name to the lesson's explanation of that promise, most informative first.
+    A promise without a rule is reported in its own words.
     """
     traces = []
     for scenario in scenarios:
@@ -121,6 +130,9 @@ def must_hold(
 
 
 def failures(trace: Trace) -> list[str]:
-    """The steps of the workload that did not do what they should, and why."""
-    ended = (event.note for event in trace.events if event.kind == "step.ended")
-    return [note for note in ended if not note.endswith(": done")]
+    return [f"{event.step}: {how_it_ended(event)}" for event in failed_steps(trace)]
+
+
+def failed_steps(trace: Trace) -> list[Event]:
+    ended = (event for event in trace.events if event.kind == "step.ended")
+    return [event for event in ended if event.detail != "done"]

@@ -1,4 +1,6 @@
-"""Ways to acknowledge, and what a cursor stores of them, in words and as a picture."""
+"""Sequences of acknowledgements and the cursor state that each one leads to, as text and as a
+picture.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +14,9 @@ from labkit.views.widgets.view import StillPicture
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """What a consumer acknowledges: an entry, messages of a batch, or all `up_to` a position."""
+    """An acknowledgement: of an entry, of messages in a batch, or of everything `up_to` a
+    position.
+    """
 
     position: Position
     indexes: tuple[int, ...] = ()
@@ -28,9 +32,9 @@ class Ack:
 
 CHAIN = LedgerChain([LedgerInfo(4, 3, 300, 1), LedgerInfo(7, 4, 400, 2)])
 BATCH_SIZES = {(4, 0): 3, (4, 1): 0, (4, 2): 3, (7, 0): 3, (7, 1): 3, (7, 2): 0, (7, 3): 3}
-"""0: a message by itself."""
+"""The number of messages in each entry; 0: a single message that is not in a batch."""
 Message = tuple[Position, int]
-"""An entry's position and a batch index."""
+"""The position of an entry, and a batch index."""
 MESSAGES: list[Message] = [
     (position, index)
     for position, size in BATCH_SIZES.items()
@@ -52,8 +56,6 @@ SCRIPTS: tuple[tuple[Ack, ...], ...] = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CursorCase(StillPicture):
-    """A cursor after some acknowledgements, and the message that the question is about."""
-
     acks: tuple[Ack, ...]
     state: CursorState
     acknowledged: frozenset[Message]
@@ -62,12 +64,10 @@ class CursorCase(StillPicture):
 
     @property
     def title(self) -> str:
-        """What was acknowledged."""
         return "acknowledged: " + (" then ".join(map(str, self.acks)) or "nothing")
 
     @property
     def question(self) -> str:
-        """What was asked about, and the answer."""
         if self.asked is None:
             return ""
         (ledger, entry), index = self.asked
@@ -80,7 +80,9 @@ class CursorCase(StillPicture):
     __repr__ = __str__
 
     def scene(self) -> Mark:
-        """Every message of the chain, acknowledged or not; under them what the cursor stores."""
+        """Draw every message of the chain, acknowledged or not, and below them the cursor's stored
+        state.
+        """
         return _CursorPicture(self).scene()
 
     def _line(self, link: LedgerInfo) -> str:
@@ -94,16 +96,15 @@ class CursorCase(StillPicture):
 
 
 def stored_words(state: CursorState) -> str:
-    """What a cursor has stored, as people write it."""
-    words = [f"mark-delete {_text(state.mark_delete)}"]
+    parts = [f"mark-delete {_text(state.mark_delete)}"]
     if state.ranges:
         ranges = (f"({_text(r.lower)}, {_text(r.upper)}]" for r in state.ranges)
-        words.append(f"ranges {', '.join(ranges)}")
-    words += [
+        parts.append(f"ranges {', '.join(ranges)}")
+    parts += [
         f"left of {_text(position)}: {', '.join(map(str, _bits(left)))}"
         for position, left in state.batches
     ]
-    return "; ".join(words)
+    return "; ".join(parts)
 
 
 def _text(position: Position) -> str:
@@ -115,7 +116,6 @@ def _bits(left: int) -> list[int]:
 
 
 def after(acks: Sequence[Ack]) -> CursorCase:
-    """What a cursor of that chain has stored when a consumer has acknowledged these."""
     state = Acknowledged(CursorState(CHAIN.start), CHAIN.next_position)
     done: set[Message] = set()
     for ack in acks:
@@ -157,8 +157,8 @@ class _CursorPicture:
         case = self.case
         marks = [text("title", _LEFT, 24, case.title, bold=True)]
         for link in CHAIN.links:
-            x, words = self.bounds[link.ledger_id, 0][0], f"ledger {link.ledger_id}"
-            marks.append(text(words, x, 48, words, fill="faint"))
+            x, label = self.bounds[link.ledger_id, 0][0], f"ledger {link.ledger_id}"
+            marks.append(text(label, x, 48, label, fill="faint"))
         marks += [self._entry(position, *bounds) for position, bounds in self.bounds.items()]
         marks.append(self._mark_delete())
         marks += [self._range(each) for each in case.state.ranges]
@@ -168,24 +168,28 @@ class _CursorPicture:
         return picture(_WIDTH, 210 if case.asked else 190, str(case), *marks)
 
     def _entry(self, position: Position, x: float, end: float) -> Mark:
-        words, size = f"entry {position[1]}", _CELL - 2
-        parts = [text("name", (x + end) / 2, 66, words, anchor="middle")]
-        for place, message in enumerate(m for m in MESSAGES if m[0] == position):
-            is_done, left = message in self.case.acknowledged, x + _CELL * place
+        label, size = f"entry {position[1]}", _CELL - 2
+        parts = [text("name", (x + end) / 2, 66, label, anchor="middle")]
+        for column, message in enumerate(m for m in MESSAGES if m[0] == position):
+            is_done, left = message in self.case.acknowledged, x + _CELL * column
             fill, line = ("stored", "stored") if is_done else ("page", "faint")
             sign = "✔" if is_done else str(message[1]) if message[1] >= 0 else ""
             ink, middle = "page" if is_done else "faint", left + _CELL / 2
             parts += [
-                rect(f"{place} box", left + 1, _TOP - 16, size, size, rx=3, fill=fill, stroke=line),
-                text(f"{place} sign", middle, _TOP - 0.5, sign, fill=ink, anchor="middle"),
+                rect(
+                    f"{column} box", left + 1, _TOP - 16, size, size, rx=3, fill=fill, stroke=line
+                ),
+                text(f"{column} sign", middle, _TOP - 0.5, sign, fill=ink, anchor="middle"),
             ]
             if message == self.case.asked:
-                place_of = left - 2, _TOP - 19, size + 6, size + 6
-                parts.append(rect("asked", *place_of, rx=5, stroke="lost", thick=2.5))
+                bounds = left - 2, _TOP - 19, size + 6, size + 6
+                parts.append(rect("asked", *bounds, rx=5, stroke="lost", thick=2.5))
         return group(_text(position), *parts)
 
     def _behind(self, position: Position) -> float:
-        """The place behind an entry; of (L, -1), in front of the ledger's first one."""
+        """Return the x coordinate after the entry; for (L, -1), that before the ledger's first
+        entry.
+        """
         if position[1] < 0:
             return self.bounds[position[0], 0][0] - _GAP / 2
         return self.bounds[position][1] + _GAP / 2

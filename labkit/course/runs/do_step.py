@@ -1,4 +1,4 @@
-"""A step of a simulated workload that does what a lesson says."""
+"""A workload step that runs a function."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -11,8 +11,6 @@ from labkit.worlds.sim.settings.triggers import START, Moment
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """Run a coroutine function on a client's node."""
-
     action: Callable[[ClientNode], Coroutine[Any, Any, Any]]
     client: str = "broker"
     when: Moment = START
@@ -22,13 +20,15 @@ class Do:
         return "what the lesson says"
 
     async def run(self, node: ClientNode) -> None:
-        """Do it."""
-        # Inside the world an error ends only the task that it was raised in.
+        # Inside the simulation, an exception ends only the task that raised it.
         task = asyncio.create_task(self.action(node))
         self.tasks.append(task)
         await asyncio.wait([task])
 
     def result(self) -> Any:
-        """What the function returned, None if its node died first.  Raises what it raised."""
+        """Return the function's result, or None if its node died first.
+
+        Reraises the function's exception.
+        """
         ended = [task for task in self.tasks if task.done() and not task.cancelled()]
         return ended[0].result() if ended else None

@@ -1,6 +1,4 @@
-"""Lesson 07's runs: writers whose bookies fail, each in a way that tells one mistake from
-others.
-"""
+"""Scenarios of lesson 07: writers whose bookies fail, each designed to reveal one kind of bug."""
 
 from collections.abc import Iterator
 
@@ -15,7 +13,9 @@ STORM_COUNT = 6
 
 
 def both_bookies_fail() -> Scenario:
-    """Two copies, both acknowledgements needed, and both bookies die with all adds under way."""
+    """Two copies of which both must be acknowledged; both bookies die while all adds are in
+    flight.
+    """
     kept = {"disk": "kept", "when": On("add.sent", 1)}
     return Scenario(
         Cluster(4),
@@ -26,7 +26,7 @@ def both_bookies_fail() -> Scenario:
 
 
 def a_later_add_fails() -> Scenario:
-    """b2 answers first, and dies while the two others still work on the same entries."""
+    """b2 responds first, and dies while the two others are still working on the same entries."""
     slow = (Delay("w", name, 6.0, 12.0) for name in ("b0", "b1"))
     return Scenario(
         Cluster(4),
@@ -37,7 +37,7 @@ def a_later_add_fails() -> Scenario:
 
 
 def a_bookie_fails_in_the_middle() -> Scenario:
-    """Some entries are confirmed already when b1 dies."""
+    """b1 dies after some entries have been confirmed."""
     return Scenario(
         Cluster(4),
         (Write(entries=8, window=3, ensemble=3, write_quorum=2, ack_quorum=2),),
@@ -47,7 +47,9 @@ def a_bookie_fails_in_the_middle() -> Scenario:
 
 
 def storms() -> Iterator[Scenario]:
-    """Faults over writers of several sizes, and a client that recovers the ledger."""
+    """Writers with several ensemble and quorum sizes under random faults, and a client that
+    recovers the ledger.
+    """
     for seed in range(STORM_COUNT):
         sizes = ((3, 3, 2), (3, 2, 2), (2, 2, 2), (4, 3, 2))[seed % 4]
         steps = Write(0, 12, *sizes, window=6), Recover(when=At(15.0))

@@ -1,4 +1,4 @@
-"""A bookie asks which of its ledgers still exist, while a client creates one."""
+"""A race: a bookie asks which of its ledgers still exist while a client creates one."""
 
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BookieException
@@ -13,7 +13,10 @@ class LedgerRace:
     """A bookie, its metadata store, and a client that creates a ledger at a chosen moment."""
 
     def __init__(self, created_at: int, added_at: int, answers: bool = True) -> None:
-        """The moments count the questions asked: 0 is before the first, 2 after the second."""
+        """Choose when the ledger is created and when its entry is added.
+
+        Moments count the learner's queries: 0 is before the first, 2 after the second.
+        """
         self.story: list[str] = []
         self._moments = created_at, added_at
         self._answers = answers
@@ -26,7 +29,7 @@ class LedgerRace:
         self._store.checkpoint()
 
     def list_stored(self) -> list[int]:
-        """What the learner may ask the bookie."""
+        """Return the bookie's ledgers; one of the learner's two queries."""
         self._let_happen()
         self._asked += 1
         stored = self._store.ledger_ids()
@@ -34,17 +37,19 @@ class LedgerRace:
         return stored
 
     def ask_existing(self) -> set[int]:
-        """What the learner may ask the metadata store."""
+        """Return the ledgers in the metadata store; one of the learner's two queries."""
         self._let_happen()
         self._asked += 1
         if not self._answers:
             self.story.append("ask_existing() raises MetadataUnavailableError")
-            raise MetadataUnavailableError("the metadata store does not answer")
+            raise MetadataUnavailableError("the metadata store is not responding")
         self.story.append(f"ask_existing() says {sorted(self._existing)}")
         return set(self._existing)
 
     def drop(self, dropped: list[int]) -> list[int]:
-        """Let the rest happen, then collect; returns the acknowledged ledgers that are gone."""
+        """Let the remaining events happen, then collect garbage; return the acknowledged ledgers
+        that are lost.
+        """
         self._let_happen(to_the_end=True)
         self.story.append(f"yours drops {dropped}")
         for log_id in self._store.garbage.collect(dropped):
@@ -53,7 +58,6 @@ class LedgerRace:
 
     @property
     def stored(self) -> list[int]:
-        """What the bookie stores now."""
         return self._store.ledger_ids()
 
     def _let_happen(self, to_the_end: bool = False) -> None:

@@ -1,5 +1,5 @@
-"""Lesson 08's runs: ledgers that are taken from their writer, each in a way that tells one mistake
-from others.
+"""Scenarios of lesson 08: ledgers that another client recovers, each designed to reveal one kind of
+bug.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ STORM_COUNT = 6
 
 
 def writer_dies() -> Scenario:
-    """The writer is gone in mid-write, and all bookies answer."""
+    """The writer dies in the middle of writing, and all bookies respond."""
     return Scenario(
         Cluster(3),
         (Write(entries=9, window=3, every_ms=0.4), Recover(when=At(12.0))),
@@ -26,7 +26,7 @@ def writer_dies() -> Scenario:
 
 
 def nothing_was_written() -> Scenario:
-    """The writer created its ledger, and no bookie ever heard of it."""
+    """The writer created its ledger, but no bookie ever received a request for it."""
     return Scenario(
         Cluster(3),
         (Write(entries=1), Recover(when=At(4.0))),
@@ -36,7 +36,7 @@ def nothing_was_written() -> Scenario:
 
 
 def fresh_ensemble() -> Scenario:
-    """Both bookies were replaced, and the writer died before it sent the new ones anything."""
+    """Both bookies were replaced, and the writer died before it sent anything to the new ones."""
     return Scenario(
         Cluster(4),
         (
@@ -55,8 +55,8 @@ def fresh_ensemble() -> Scenario:
 
 
 def silent_bookie() -> Scenario:
-    """b0 and b1 acknowledged the last entry; b2 never got it.  When r looks for it b1 is down, and
-    b0 says nothing for a while.
+    """b0 and b1 acknowledged the last entry, and b2 never received it.  When r looks for the entry,
+    b1 is down and b0 does not respond for a while.
     """
     return Scenario(
         Cluster(3),
@@ -73,7 +73,7 @@ def silent_bookie() -> Scenario:
 
 
 def damaged_bookie() -> Scenario:
-    """The same, but b1 is up, and its entry log is damaged."""
+    """Like `silent_bookie`, but b1 is up with a corrupt entry log."""
     base = silent_bookie()
     faults = (
         *base.faults[:2],
@@ -86,7 +86,7 @@ def damaged_bookie() -> Scenario:
 
 
 def old_writer() -> Scenario:
-    """The writer is only paused, and goes on after its ledger was recovered."""
+    """The writer is only paused, and resumes after its ledger was recovered."""
     return Scenario(
         Cluster(3),
         (Write(entries=9, window=3, every_ms=1.0), Recover(when=At(9.0))),
@@ -96,7 +96,7 @@ def old_writer() -> Scenario:
 
 
 def storms() -> Iterator[Scenario]:
-    """Bad weather, and two who recover the ledger at about the same time."""
+    """Random faults, and two clients that recover the ledger at about the same time."""
     for seed in range(STORM_COUNT):
         sizes = ((3, 3, 2), (3, 2, 2), (4, 3, 2), (3, 3, 3))[seed % 4]
         readers = Recover(when=At(10.0)), Recover(client="s", when=At(11.0))

@@ -1,4 +1,6 @@
-"""What the trials of repairs share: runs with a bookie that goes, and workers in another order."""
+"""Code shared by repair trials: runs in which a bookie is lost, and workers that perform the steps
+in a different order.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +12,7 @@ from labkit.course.runs.cluster_trial import YOURS
 from labkit.system.autorecovery import daemon
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import Rules
-from labkit.system.autorecovery.fragments import Underreplicated
+from labkit.system.autorecovery.fragments import UnderreplicatedFragment
 from labkit.system.autorecovery.ledger_view import LedgerView, view_ledger
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.autorecovery.worker import ReplicationWorker
@@ -36,39 +38,37 @@ STORE, NAME, TEST, REMOVE = STEPS = (
 )
 
 
-def a_loss(
+def scenario_with_loss(
     *faults: Fault,
     bookies: int = 5,
     last_s: int = 30,
     workload: tuple[Step, ...] = (Write(),),
     **config: int,
 ) -> Scenario:
-    """A ledger on b0, b1 and b2, and a reader that keeps the run going for a while."""
+    """Return a scenario with a ledger on b0, b1 and b2, and a reader that keeps the run going."""
     lasting = Read(polls=last_s, poll_ms=1000, when=At(100))
     settings: dict[str, Any] = {"lost_bookie_recovery_delay_s": DELAY_S, **config}
     cluster = Cluster(bookies, autorecovery=AutoRecoveryConfig(**settings))
     return Scenario(cluster, (*workload, lasting), faults, limit_s=120.0)
 
 
-def before_the_end(trace: Trace) -> Iterator[Event]:
-    """The events before the epilogue."""
+def events_before_epilogue(trace: Trace) -> Iterator[Event]:
     for event in trace.events:
         if event.kind == "epilogue.started":
             return
         yield event
 
 
-class InSteps(LedgerFragmentReplicator):
-    """Storing and naming as two steps, each for all fragments of a ledger."""
+class StepwiseReplicator(LedgerFragmentReplicator):
+    """A replicator that stores and publishes in two steps, each for all fragments of a ledger."""
 
-    async def begin(self, ledger: LedgerView, short: list[Underreplicated]) -> None:
-        """Take these fragments up."""
+    async def begin(self, ledger: LedgerView, short: list[UnderreplicatedFragment]) -> None:
         self._ledger, self._short = ledger, short
         self._chosen: dict[int, dict[int, str]] = {}
         self.why = "copies are missing"
 
     async def step(self, name: str) -> None:
-        """Do it for every fragment; one that fails is left out from then on."""
+        """Perform the step for every fragment; a fragment that fails is skipped from then on."""
         for one in list(self._short):
             first = one.fragment.first
             if first not in self._chosen:
@@ -88,10 +88,8 @@ class InSteps(LedgerFragmentReplicator):
 
 
 class ReorderedWorker(ReplicationWorker):
-    """Does the steps of a repair in another order."""
-
     order: Sequence[str] = STEPS
-    replicator: InSteps
+    replicator: StepwiseReplicator
 
     async def rereplicate(self, ledger_id: int) -> None:
         ledger = await view_ledger(self.client, ledger_id)
@@ -99,7 +97,7 @@ class ReorderedWorker(ReplicationWorker):
         await self.replicator.begin(ledger, short)
         for step in self.order:
             if step == REMOVE:
-                await self.mark_replicated(ledger_id)
+                await self.finish(ledger_id)
             elif step != TEST:
                 await self.replicator.step(step)
             elif await self.checker.check(await view_ledger(self.client, ledger_id)):
@@ -108,10 +106,10 @@ class ReorderedWorker(ReplicationWorker):
 
 
 @contextmanager
-def working(steps: Sequence[str]) -> Iterator[Runner]:
-    """Every bookie's worker repairs in that order, in the runs of what this gives."""
+def reordered_worker(steps: Sequence[str]) -> Iterator[Runner]:
+    """Yield a function that runs a scenario in which every bookie's worker uses this step order."""
     worker = type("LearnersWorker", (ReorderedWorker,), {"order": tuple(steps)})
-    variant = Variant(YOURS, "with the learner's order", rules=Rules(replicator=InSteps))
+    variant = Variant(YOURS, "with the learner's order", rules=Rules(replicator=StepwiseReplicator))
     with (
         patch.object(daemon, "ReplicationWorker", worker),
         patch.dict(VARIANTS, {YOURS: variant}),

@@ -1,4 +1,6 @@
-"""Topics of which retention lets some ledgers go: real managed ledgers in a simulated cluster."""
+"""Topics whose retention policy deletes some ledgers: real managed ledgers in a simulated
+cluster.
+"""
 
 import asyncio
 from dataclasses import dataclass
@@ -23,10 +25,11 @@ BY_SIZE = "Where enough bytes are left without it, a ledger may go, however youn
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """A topic of five ledgers with two entries of 100 bytes each, the last one open and empty.
+    """A topic of five ledgers with two entries of 100 bytes each; the last ledger is open and
+    empty.
 
     The subscription has acknowledged `acked` entries.  The first two ledgers are `pause_s` older.
-    `rule` says why what no subscription waits for goes or stays.
+    `rule` explains why the ledgers that no subscription needs are deleted or kept.
     """
 
     retention_ms: int
@@ -51,7 +54,9 @@ TRIMS = (
 
 @dataclass(frozen=True, slots=True)
 class TrimmedTopic:
-    """What a topic's chain was, what labkit removes of it, and what went."""
+    """A topic's chain before trimming, the ledgers that labkit deletes, and those that were
+    deleted.
+    """
 
     trim: Trim
     links: tuple[LedgerInfo, ...]
@@ -69,20 +74,20 @@ class TrimmedTopic:
             )
         )
 
-    def _line(self, place: int) -> str:
-        link = self.links[place]
-        consumed = "consumed" if self.trim.acked >= 2 * place + 2 else "not consumed"
+    def _line(self, index: int) -> str:
+        link = self.links[index]
+        consumed = "consumed" if self.trim.acked >= 2 * index + 2 else "not consumed"
         age_s = (self.now_ms - link.closed_at_ms) // 1000
         fate = "gone" if link.ledger_id in self.gone else "kept"
         if (link.ledger_id in self.gone) != (link.ledger_id in self.expected):
             fate += ", and should be " + ("kept" if fate == "gone" else "gone")
         return (
-            f"  ledger {place}: {link.size_bytes} bytes, closed {age_s} s ago, {consumed}: {fate}"
+            f"  ledger {index}: {link.size_bytes} bytes, closed {age_s} s ago, {consumed}: {fate}"
         )
 
 
 async def trim_all(node: ClientNode) -> tuple[TrimmedTopic, ...]:
-    """Fill each topic, acknowledge, trim, and see what is left."""
+    """Fill each topic, acknowledge, trim, and record the remaining ledgers."""
     return tuple([await _trim(node, number, trim) for number, trim in enumerate(TRIMS)])
 
 

@@ -1,5 +1,5 @@
-"""The folder below which a learner's function stores batches: what is in it, and what a crash in
-mid-write leaves there.
+"""The folder in which a learner's function stores batches: reads it, and simulates a crash during a
+write.
 """
 
 from collections.abc import Callable, Collection
@@ -14,19 +14,20 @@ import pyarrow.parquet as pq
 from labkit.course.checking.exercise import Refused
 
 Row = tuple[int, int, int]
-"""Partition, ledger and entry."""
+"""Partition, ledger and entry id."""
 COLUMNS = ["partition", "ledger", "entry"]
 _MOST_ROWS = 10_000
-"""Of one file.  A file of a few bytes can say that it has billions."""
+"""Limit per file, because a file of a few bytes can claim to have billions of rows."""
 
 
 def table_of(rows: Collection[Row]) -> pa.Table:
-    """The rows as a table."""
     return pa.table(dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True)))
 
 
 def rows_in(folder: Path) -> list[Row]:
-    """All rows of the Parquet files below the folder.  Raises `Refused` for a file without them."""
+    """Return all rows of the Parquet files below the folder.  Raises `Refused` for an invalid
+    file.
+    """
     found: list[Row] = []
     for file in _data_files(folder):
         try:
@@ -38,15 +39,17 @@ def rows_in(folder: Path) -> list[Row]:
     return found
 
 
-def halve(folder: Path, rows: Collection[Row]) -> None:
-    """What a crash in mid-write leaves of these rows: all but the last, and no mark of success."""
+def simulate_crash(folder: Path, rows: Collection[Row]) -> None:
+    """Leave the files of these rows as after a crash during the write: without the last row and
+    without the success marker.
+    """
     lost = max(rows)[-1]
     for file in _data_files(folder):
         table = _opened(file).read(use_threads=False)
         there = zip(*(table[name].to_pylist() for name in COLUMNS), strict=True)
         if set(rows) & set(there):
             (file.parent / "_SUCCESS").unlink(missing_ok=True)
-            # Its checksum would be that of the whole file.
+            # Delete the checksum, which is that of the complete file.
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
             kept = [entry != lost for entry in table["entry"].to_pylist()]
             pq.write_table(table.filter(pa.array(kept)), file)
@@ -55,12 +58,16 @@ def halve(folder: Path, rows: Collection[Row]) -> None:
 def _opened(file: Path) -> pq.ParquetFile:
     opened = pq.ParquetFile(file)
     if opened.metadata.num_rows > _MOST_ROWS:
-        raise Refused(f"{file.name} has {opened.metadata.num_rows:,} rows; few were to be stored.")
+        raise Refused(
+            f"{file.name} has {opened.metadata.num_rows:,} rows; the limit is {_MOST_ROWS:,}."
+        )
     return opened
 
 
 def _data_files(folder: Path) -> list[Path]:
-    """As Spark reads a folder: names that begin with a dot or an underscore are not data."""
+    """Return the data files as Spark does: names starting with a dot or an underscore are
+    ignored.
+    """
     return [
         file
         for file in sorted(folder.rglob("*.parquet"))
@@ -69,11 +76,11 @@ def _data_files(folder: Path) -> list[Path]:
 
 
 class BatchFolder:
-    """A new folder of this machine, which goes when it is left."""
+    """A temporary local folder, deleted on exit."""
 
     def __init__(self) -> None:
-        self._place = TemporaryDirectory(prefix="labkit-sink-")
-        self._path = Path(self._place.name)
+        self._folder = TemporaryDirectory(prefix="labkit-sink-")
+        self._path = Path(self._folder.name)
 
     def __enter__(self) -> Self:
         return self
@@ -84,16 +91,13 @@ class BatchFolder:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        self._place.cleanup()
+        self._folder.cleanup()
 
     def store(self, learner: Callable[..., Any], rows: Any, batch: int) -> None:
-        """Let the learner's function store a DataFrame."""
         learner(rows, batch, str(self._path))
 
-    def halve(self, rows: Collection[Row]) -> None:
-        """See `halve`."""
-        halve(self._path, rows)
+    def simulate_crash(self, rows: Collection[Row]) -> None:
+        simulate_crash(self._path, rows)
 
     def rows(self) -> list[Row]:
-        """See `rows_in`."""
         return rows_in(self._path)

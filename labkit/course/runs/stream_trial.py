@@ -1,5 +1,5 @@
-"""What the trials of lessons 12 and 13 share: small streams to ask a job of, and rows that show
-where its answer is wrong.
+"""Code shared by the trials of lessons 12 and 13: small streams for a job to process, and rows that
+show where its result is wrong.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ from labkit.views.spark.session import spark_session
 
 Job = Callable[[DataFrame], DataFrame]
 Place = tuple[str, int, int, int, int]
-"""Topic, partition, ledger, entry and batch index."""
+"""Topic, partition, ledger id, entry id and batch index."""
 
 SHOWN = ["seq", "topic", "partition", "ledger", "entry", "batch_index"]
 
@@ -31,7 +31,7 @@ _SCHEMA = pa.schema([flights.SCHEMA.field(name) for name in _COLUMNS])
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WrongRows:
-    """Rows of a stream in the order of their arrival, and what is wrong about the answer."""
+    """Rows of a stream in order of arrival, and what is wrong about the job's result for them."""
 
     words: str
     rows: pd.DataFrame = field(compare=False)
@@ -44,7 +44,9 @@ class WrongRows:
 
 
 def stream_of(places: Iterable[Place], senders: Sequence[tuple[str, int]] = ()) -> pa.Table:
-    """Messages that arrive in this order; without `senders`, each was sent once by `p`."""
+    """Return a table of messages in order of arrival; without `senders`, `p` sent each message
+    once.
+    """
     rows = [
         dict(zip(("topic", "partition", "ledger", "entry", "batch_index"), place, strict=True))
         for place in places
@@ -56,7 +58,7 @@ def stream_of(places: Iterable[Place], senders: Sequence[tuple[str, int]] = ()) 
 
 
 def one_stream(*ids: tuple[int, int, int]) -> list[Place]:
-    """Ledger, entry and batch index, all of partition 0 of the topic `t`."""
+    """Return positions in partition 0 of topic `t`, given ledger id, entry id and batch index."""
     return [("t", 0, *parts) for parts in ids]
 
 
@@ -64,8 +66,10 @@ _far: ContextVar[Any] = ContextVar("_far", default=None)
 
 
 @contextmanager
-def asked_in(far: Any) -> Iterator[None]:
-    """Run jobs in the given Spark session, which may belong to another process, while inside."""
+def using_session(far: Any) -> Iterator[None]:
+    """Run jobs inside the context in the given Spark session, which may belong to another
+    process.
+    """
     before = _far.set(far)
     try:
         yield
@@ -73,38 +77,40 @@ def asked_in(far: Any) -> Iterator[None]:
         _far.reset(before)
 
 
-def session_of_trials() -> Any:
-    """The session that runs, whose master and settings are its owner's; else a new one."""
+def trial_session() -> Any:
+    """Return the session set by `using_session`, or else a session in this process."""
     return _far.get() or spark_session("lesson")
 
 
-def folder_of_trials() -> Any:
-    """A new folder for batches, as a context: a `BatchFolder`, or the other process's."""
+def trial_folder() -> Any:
+    """Return a context manager for a new folder for batches, local or in the other process."""
     return BatchFolder() if _far.get() is None else _far.get().folder()
 
 
 def answer(job: Job, messages: pa.Table, columns: Sequence[str]) -> pd.DataFrame:
-    """These columns of what the learner's job says, as it says them.
+    """Run the learner's job on the messages and return these columns of its result.
 
-    Raises `Refused` when a column is missing or Spark cannot run the job.
+    Raises `Refused` if a column is missing or Spark cannot run the job.
     """
     try:
-        told = job(session_of_trials().createDataFrame(messages))
-        missing = [name for name in columns if name not in told.columns]
+        result = job(trial_session().createDataFrame(messages))
+        missing = [name for name in columns if name not in result.columns]
         if missing:
             raise Refused(
-                f"What your job returns needs the columns {', '.join(columns)};"
-                f" yours has {', '.join(told.columns) or 'none'}."
+                f"Your job must return the columns {', '.join(columns)};"
+                f" it returned {', '.join(result.columns) or 'none'}."
             )
-        # One row more than there are messages: no right answer has as many.
-        return told.select(*columns).limit(messages.num_rows + 1).toPandas()
+        # Fetch at most one row more than there are messages, because no correct result has as many.
+        return result.select(*columns).limit(messages.num_rows + 1).toPandas()
     except PySparkException as error:
         first_line = str(error).partition("\n")[0].partition(" SQLSTATE")[0]
         raise Refused(f"Spark cannot run your job: {first_line}") from None
 
 
 def neighbours(messages: pd.DataFrame, seq: int) -> pd.DataFrame:
-    """A message, the one that arrived before it, and the one that did in its own stream."""
+    """Return a message, the message that arrived before it, and the previous message of its own
+    stream.
+    """
     arrived = messages[messages["seq"] <= seq].sort_values("seq")
     row = arrived.iloc[-1]
     of_stream = (arrived["topic"] == row["topic"]) & (arrived["partition"] == row["partition"])

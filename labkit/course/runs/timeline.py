@@ -1,10 +1,10 @@
-"""A run in the timeline: what opens it, forks it, and shows it under a refused answer.
+"""Opens a run in the timeline, forks it, and shows it as the counterexample of a refused answer.
 
-    timeline(Scenario(faults=(Crash("b1", when=At(5)),)))      one line in a notebook
-    raise Refused("the rule", RunCounterexample(trace, verdict))        under a card, where it broke
+    timeline(Scenario(faults=(Crash("b1", when=At(5)),)))      in a notebook
+    raise Refused("the rule", RunCounterexample(trace, verdict))        shown below a card
 
-The view itself knows events and plain values; here it gets a run's verdicts, the faults that can be
-put at an event, and the real code to run again.
+The view itself only handles events and plain values.  This module adds the run's verdicts, the
+faults that can be injected at an event, and the function that runs a forked scenario.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,15 @@ from labkit.course.runs.timeline_messages import messages_of
 from labkit.system.check import Outcome, Verdict, check_all
 from labkit.system.trace.events import Event
 from labkit.system.trace.log import TraceLog
-from labkit.views.widgets.timeline import BrokenPromise, Palette, PlayedRun, TimelineView
+from labkit.views.widgets.timeline import (
+    BrokenPromise,
+    LossCurve,
+    Palette,
+    PlayedRun,
+    TimelineView,
+)
+from labkit.views.widgets.verdict_words import failure_of
+from labkit.worlds.sim.explore.futures import inevitability_so_far
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import (
@@ -36,7 +44,7 @@ from labkit.worlds.sim.settings.triggers import START, On
 from labkit.worlds.sim.trace import Trace
 
 Again = Callable[[Scenario], Trace]
-"""Runs a scenario: `labkit.worlds.sim.run.run`, or with the learner's code in the real one."""
+"""Runs a scenario, as `labkit.worlds.sim.run.run` does, possibly with the learner's code."""
 
 _MOST_LINES = 14
 
@@ -51,10 +59,10 @@ def timeline(
 ) -> TimelineView:
     """Open a run in the timeline; a scenario is run first.
 
-    other: another future of it, shown beside.
-    at: the `seq` of the event at which it opens; by default where the promise of that name (a
-    check's), or the first that broke, broke.
-    again: how a fork runs; None: no forks.  A log or bare events cannot be forked.
+    other: an alternative run, shown next to it.
+    at: the `seq` of the event to open; by default, where the promise named by `promise` (the name
+        of a check) broke, or else the first broken promise.
+    again: runs a fork; None disables forks.  A log or a plain sequence of events cannot be forked.
     """
     rerun = again or run
     if isinstance(source, Scenario):
@@ -71,28 +79,27 @@ def timeline(
 
 
 def played(trace: Trace, title: str = "This run", promise: str = "") -> PlayedRun:
-    """A simulated run as the timeline shows it; `promise` comes first of those that broke."""
+    """Return a simulated run in the form that the timeline expects, with `promise` listed first
+    among the broken promises.
+    """
     run_ = _played(trace.events, check_all(trace), title, promise)
     first, last = reach(trace.scenario, trace.events)
-    return PlayedRun(
-        run_.events,
-        title,
-        run_.words,
-        repr(trace.scenario),
-        run_.broken,
-        trace.scenario.cluster.names,
-        messages_of(trace),
-        first,
-        last,
-        trace,
+    return replace(
+        run_,
+        code=repr(trace.scenario),
+        bookies=trace.scenario.cluster.names,
+        messages=messages_of(trace),
+        first=first,
+        last=last,
+        source=trace,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class RunCounterexample:
-    """The counterexample of a refused answer: a run, and the promise that broke in it.
+    """The counterexample to a rejected answer: a run, and the promise that it broke.
 
-    again: runs another scenario with the learner's code, for forks; None: it cannot be forked.
+    again: runs a forked scenario with the learner's code; None disables forks.
     """
 
     trace: Trace
@@ -102,15 +109,17 @@ class RunCounterexample:
     def __str__(self) -> str:
         return _words(self.verdict)
 
+    def link(self, code: str = "") -> str:
+        return self.trace.link(at=self.verdict.seq, code=code)
+
     def view(self) -> TimelineView:
-        """The run in the timeline, opened where the promise broke."""
         seq = self.verdict.seq if self.verdict.seq >= 0 else None
         return timeline(self.trace, at=seq, promise=self.verdict.name, again=self.again)
 
 
 @contextmanager
-def shown_as(other: Callable[[Trace, Verdict], object]) -> Iterator[None]:
-    """Show the counterexamples of answers that are refused inside in another view."""
+def showing_counterexamples_in(other: Callable[[Trace, Verdict], object]) -> Iterator[None]:
+    """Show the counterexamples of answers refused inside the context in another view."""
     try:
         yield
     except Refused as refused:
@@ -122,7 +131,7 @@ def shown_as(other: Callable[[Trace, Verdict], object]) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LiveRunCounterexample:
-    """The same for a live run, which cannot be forked."""
+    """The counterexample for a live run, which cannot be forked."""
 
     log: TraceLog
     verdict: Verdict
@@ -131,7 +140,6 @@ class LiveRunCounterexample:
         return _words(self.verdict)
 
     def view(self) -> TimelineView:
-        """The run in the timeline, opened where the verdict says."""
         return timeline(self.log, at=self.verdict.seq if self.verdict.seq >= 0 else None)
 
 
@@ -147,13 +155,13 @@ def _played(
 ) -> PlayedRun:
     broken = [each for each in verdicts if each.outcome is Outcome.INVALID]
     broken.sort(key=lambda each: each.name != promise)
-    words = ", ".join(each.name for each in broken)
+    failures = "; ".join(failure_of(each.name) for each in broken)
     tested = sum(each.outcome is not Outcome.UNKNOWN for each in verdicts)
-    held = f"no promise broke; {tested} of {len(verdicts)} checks had something to check here"
     return PlayedRun(
         events,
         title,
-        f"✘ broken: {words}" if broken else f"✔ {held}",
+        f"✘ {failures}" if broken else "✔ no promise was broken",
+        f"{tested} of {len(verdicts)} checks applied to this run",
         broken=[
             BrokenPromise(
                 each.name,
@@ -182,28 +190,63 @@ _FAULTS = (
 )
 
 
+_QUESTIONS = {
+    "lose": "this message is lost",
+    "delay": "this message is late",
+    "crash": "{node} crashes here",
+    "pause": "{node} pauses here",
+    "cut": "the link between {node} and {target} is cut here",
+    "isolate": "{node} is cut off here",
+    "reset": "the connections between {node} and {target} break here",
+    "session": "{node} loses its metadata session here",
+    "slow": "the disks of {node} are slow here",
+    "power": "the power fails here",
+}
+"""The question that a fork answers, by the fault's name."""
+
+
 def _palette(trace: Trace, again: Again) -> Palette:
     clients = dict.fromkeys(step.client for step in trace.scenario.workload)
     nodes = (*trace.scenario.cluster.names, *clients, METADATA_SERVER)
 
     def fork(base: PlayedRun, seq: int, fields: Mapping[str, Any]) -> PlayedRun:
-        scenario = base.source.scenario
-        changed = forked(base.source, seq, fields)
-        return played(again(changed), _difference(scenario, changed))
+        name = "isolate" if fields["name"] == "cut" and not fields["target"] else fields["name"]
+        title = f"What if {_QUESTIONS[name].format_map(fields)}?"
+        return played(again(forked(base.source, seq, fields)), title)
 
-    return Palette(_FAULTS, nodes, fork)
+    return Palette(_FAULTS, nodes, fork, _curves)
+
+
+_FUTURES = 16
+"""The number of futures to try at each moment: enough to see a jump, and a fraction of a second."""
+
+
+def _curves(run_: PlayedRun) -> Iterator[LossCurve]:
+    for found in inevitability_so_far(run_.source, run_.broken[0].name, _FUTURES):
+        points = [(share.time_us, share.share) for share in found.shares]
+        if found.jump is None:
+            yield LossCurve(points, -1, "No single event of this run made the failure inevitable.")
+            continue
+        before, after = found.jump.before, found.jump.after
+        yield LossCurve(
+            points,
+            found.jump.events[-1].seq,
+            f"From {after.time_us / 1000:,.2f} ms on, {after.broken} of {after.tried} futures break"
+            f" this promise; just before, {before.broken} did. In between: {found.jump.reason}.",
+        )
 
 
 def forked(trace: Trace, seq: int, fields: Mapping[str, Any]) -> Scenario:
-    """The run's scenario with a fault of the palette at that event.
+    """Return the run's scenario with a fault from the palette injected at that event.
 
-    Raises `CannotForkError` where no fault can strike, and `BKIncorrectParameterException`.
+    Raises `CannotForkError` if the fault cannot be injected there, and
+    `BKIncorrectParameterException`.
     """
     name = fields["name"]
     if name in ("lose", "delay"):
         message = messages_of(trace).get(seq)
         if message is None:
-            raise CannotForkError("this event sent no message, and none led to it")
+            raise CannotForkError("this event neither sent a message nor was caused by one")
         value = 1.0 if name == "lose" else float(fields["extra_ms"])
         return trace.scenario.with_decision(f"{name} {message}", value)
     if name == "slow" and fields["node"] not in trace.scenario.cluster.names:
@@ -233,7 +276,7 @@ def _fault(name: str, fields: Mapping[str, Any], when: On) -> Fault:
 
 
 def _difference(scenario: Scenario, other: Scenario) -> str:
-    """What the other scenario has that the first has not, as a title."""
+    """Return a title that names what the other scenario has and the first does not."""
     parts = [
         repr(replace(fault, when=START)) for fault in other.faults if fault not in scenario.faults
     ]

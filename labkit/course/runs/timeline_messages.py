@@ -1,7 +1,7 @@
-"""Which message an event sent, or which one led to it: by that name it can be lost or delayed.
+"""Finds the message that an event sent, or that caused it, by the name used to lose or delay it.
 
-Events name entries and the network numbers messages; the two meet where a message arrives, as what
-it leads to happens at the moment at which it was due.
+Events name entries, while the network numbers messages.  The two are matched by arrival time: the
+event that a message causes happens at the moment when the message is delivered.
 """
 
 from collections.abc import Iterator
@@ -10,13 +10,16 @@ from labkit.system.trace.events import Event
 from labkit.worlds.sim.trace import Trace
 
 _ANSWERS = ("add.acked", "add.failed", "fence.answered", "fence.failed", "read.done", "read.failed")
-"""What happens when the answer of the event's peer arrives."""
+"""Events that happen when the peer's response arrives."""
 _REQUESTS = {"memtable.put": "add.sent", "read.served": "read.sent", "ledger.fenced": "fence.sent"}
-"""What happens when a request arrives, and the event that sent it."""
+"""Events that happen when a request arrives, and the event that sent the request."""
 
 
 def messages_of(trace: Trace) -> dict[int, str]:
-    """`seq` -> `w>b0 2`, the third message from w to b0; only events of which it is certain."""
+    """Map `seq` to a message name such as `w>b0 2`, the third message from w to b0.
+
+    Events whose message is ambiguous are left out.
+    """
     arrivals = _arrivals(trace)
     found: dict[int, str] = {}
     for event in trace.events:
@@ -30,7 +33,9 @@ def messages_of(trace: Trace) -> dict[int, str]:
 
 
 def _ways(event: Event, trace: Trace) -> Iterator[tuple[Event | None, str]]:
-    """The links over which the event's message may have come, and the event that sent it."""
+    """Yield the links over which the event's message may have arrived, and the event that sent
+    it.
+    """
     if event.kind in _ANSWERS:
         yield None, f"{event.peer}>{event.node}"
     elif event.kind in _REQUESTS and event.cause >= 0:
@@ -40,7 +45,7 @@ def _ways(event: Event, trace: Trace) -> Iterator[tuple[Event | None, str]]:
 
 
 def _arrivals(trace: Trace) -> dict[tuple[str, int], str]:
-    """The message that a link delivered at each moment; none where there were several."""
+    """Map each link and time to the message delivered then, except where there were several."""
     found: dict[tuple[str, int], str] = {}
     several: list[tuple[str, int]] = []
     for link, number, _, due_us in trace.parcels:

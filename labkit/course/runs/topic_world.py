@@ -1,10 +1,10 @@
-"""A topic in a simulated cluster: what the lesson about MessageIDs works with.
+"""A topic in a simulated cluster, for the lesson about MessageIDs.
 
 async def send(node):                             runs on a client's node, with `node.client`
     topic = await Topic.create(node.client, "orders", partitions=2)
     ...
-    return await lineage_of(node, message_id)     where a message lies, for its view
-in_a_cluster(send)                                what it returns
+    return await lineage_of(node, message_id)     where a message is stored, for its view
+in_a_cluster(send)                                returns the result of `send`
 """
 
 from collections.abc import Callable, Coroutine
@@ -27,9 +27,9 @@ _LIMIT_S = 600.0
 
 
 def in_a_cluster(action: Callable[[ClientNode], Coroutine[Any, Any, T]], bookies: int = 3) -> T:
-    """What the coroutine function returns that runs on a client of a simulated cluster.
+    """Run the coroutine function on a client of a simulated cluster, and return its result.
 
-    Raises what it raises.
+    Reraises the function's exception.
     """
     step = Do(action)
     run(Scenario(Cluster(bookies), (step,), ends_in_power_cut=False, limit_s=_LIMIT_S))
@@ -38,16 +38,15 @@ def in_a_cluster(action: Callable[[ClientNode], Coroutine[Any, Any, T]], bookies
 
 
 async def lineage_of(node: ClientNode, message_id: MessageId) -> Lineage:
-    """Where a message lies now, in the files of the simulated bookies.
+    """Return where a message is stored now, in the files of the simulated bookies.
 
-    Raises what `find_lineage` raises.
+    Raises the same errors as `find_lineage`.
     """
     folders = {name: _folders(machine) for name, machine in node.world.machines.items()}
     return await find_lineage(node.client, message_id, folders)
 
 
 def folders_of(cluster: LocalCluster) -> dict[str, BookieFolders]:
-    """The folders of a cluster of this machine, for `find_lineage`."""
     return {name: open_data_folder(cluster.folder_of(name)) for name in cluster.bookie_names}
 
 

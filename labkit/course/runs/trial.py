@@ -1,4 +1,4 @@
-"""What trials share: the learner's code under every crash."""
+"""Code shared by storage trials: runs the learner's code under every possible crash."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from labkit.worlds.sim.settings.bookie_script import CONFIG, ScriptStep, StoreFa
 
 @dataclass(frozen=True, slots=True)
 class CrashCounterexample:
-    """The smallest crash that breaks a promise, and the crash map that it was found on, which is
+    """The smallest crash that breaks a promise, and the crash map on which it was found, which is
     its picture.
     """
 
@@ -24,7 +24,6 @@ class CrashCounterexample:
         return str(self.smallest)
 
     def view(self) -> CrashMapView:
-        """The crash map, opened at the first cell that is not safe."""
         return CrashMapView(self.crashes)
 
 
@@ -36,8 +35,9 @@ def must_survive(
     journal_count: int = 1,
     ledger_dir_count: int = 1,
 ) -> CrashMap:
-    """Run the script, crash it everywhere, and refuse the answer with `rule` and the smallest
-    counterexample when anything acknowledged is lost.
+    """Run the script with a crash at every point, and return the crash map.
+
+    If anything acknowledged is lost, refuse the answer with `rule` and the smallest counterexample.
     """
     crashes = crash_map(
         script,

@@ -1,10 +1,10 @@
-"""What the metadata store of a simulated cluster holds at some moment."""
+"""Reads the contents of a simulated cluster's metadata store at given moments."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from labkit.system.metadata.ledger_layout import LedgerLayout
-from labkit.system.metadata.place import DEFAULT_LEDGERS_ROOT
+from labkit.system.metadata.location import DEFAULT_LEDGERS_ROOT
 from labkit.system.model.byte_region import Piece
 from labkit.system.model.ledger import LedgerMetadata, decode_ledger_metadata
 from labkit.system.model.ledger_spans import ledger_metadata_spans
@@ -18,20 +18,22 @@ _MOST_TEXT = 46
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Znodes:
-    """Every node below `/ledgers`: its data and its version, by path."""
+    """Every znode below `/ledgers`: its data and its version, by path."""
 
     nodes: dict[str, tuple[bytes, int]]
 
     def ledger(self, number: int = 0) -> tuple[LedgerMetadata, int]:
-        """A ledger's metadata and version, by its order among all.
+        """Return the metadata and version of the `number`th ledger.
 
-        Raises `IndexError` when there are fewer.
+        Raises `IndexError` if there are fewer ledgers.
         """
         data, version = self.nodes[self._ledgers[number]]
         return decode_ledger_metadata(data), version
 
     def piece(self, number: int = 0) -> Piece:
-        """The bytes of a ledger's node, for the byte X-ray.  Raises as `ledger`."""
+        """Return the bytes of a ledger's znode, for the byte X-ray.  Raises the same error as
+        `ledger`.
+        """
         path = self._ledgers[number]
         data, version = self.nodes[path]
         spans = tuple(ledger_metadata_spans(data))
@@ -45,21 +47,19 @@ class Znodes:
         lines = []
         for path, (data, version) in self.nodes.items():
             name, depth = path.rpartition("/")[2], path.count("/") - 1
-            words = ""
+            summary = ""
             if path in self._ledgers:
-                words = f"{len(data)} bytes, version {version}"
+                summary = f"{len(data)} bytes, version {version}"
             elif data:
                 text = data.decode(errors="replace").replace("\n", " ").strip()
-                words = text if text.isprintable() else f"{len(data)} bytes"
-                words = words if len(words) <= _MOST_TEXT else words[: _MOST_TEXT - 1] + "…"
-            lines.append(f"{'   ' * depth}{name:<{28 - 3 * depth}} {words}".rstrip())
+                summary = text if text.isprintable() else f"{len(data)} bytes"
+                summary = summary if len(summary) <= _MOST_TEXT else summary[: _MOST_TEXT - 1] + "…"
+            lines.append(f"{'   ' * depth}{name:<{28 - 3 * depth}} {summary}".rstrip())
         return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadZnodes:
-    """A step of a workload: read the tree below a node, one after the other."""
-
     client: str = "look"
     when: Moment = START
     root: str = DEFAULT_LEDGERS_ROOT
@@ -69,7 +69,6 @@ class ReadZnodes:
         return "look at the metadata"
 
     async def run(self, node: ClientNode) -> None:
-        """Do it."""
         waiting = [self.root]
         while waiting:
             path = waiting.pop()
@@ -80,7 +79,7 @@ class ReadZnodes:
 
 @dataclass(frozen=True, slots=True)
 class SetLayout:
-    """A step of a workload: name another ledger manager in LAYOUT, before any ledger is created."""
+    """A workload step that sets another ledger manager in LAYOUT, before any ledger is created."""
 
     layout: LedgerLayout
     client: str = "admin"
@@ -90,7 +89,6 @@ class SetLayout:
         return f"set the layout {self.layout.name}"
 
     async def run(self, node: ClientNode) -> None:
-        """Do it."""
         store = node.client.store
         await store.set(f"{DEFAULT_LEDGERS_ROOT}/LAYOUT", self.layout.encode(), 0)
 
@@ -98,9 +96,9 @@ class SetLayout:
 def znodes_of(
     scenario: Scenario, moments: Iterable[Moment], root: str = DEFAULT_LEDGERS_ROOT
 ) -> list[Znodes]:
-    """The cluster's nodes below `root` at each of the moments of one run.
+    """Run the scenario, and return the znodes below `root` at each of the moments.
 
-    Reading takes time, half a millisecond a node: the fewer, the more they belong together.
+    Reading takes half a millisecond per znode, so a snapshot of fewer znodes is more consistent.
     """
     looks = [ReadZnodes(f"look{number}", when, root) for number, when in enumerate(moments)]
     run(replace(scenario, workload=(*scenario.workload, *looks)))

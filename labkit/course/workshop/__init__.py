@@ -1,34 +1,36 @@
-"""The workshop: a learner builds a bookie and a client, each in a file that grows step by step.
+"""The workshop: learners build a bookie and a client, each in a file that grows step by step.
 
-    from labkit.course.workshop import begin, check, step
-    begin("bookie")             makes mybookie.py, unless it is there
-    step("bookie", 1)           what step 1 asks for
-    check("bookie", 1)          tries mybookie.py, as it is on disk now; "client": myclient.py
+    from labkit.course.workshop import begin, check, hint, step
+    begin("bookie")             creates mybookie.py, unless it exists
+    step("bookie", 1)           describes step 1
+    hint("bookie", 1)           gives the next of three hints
+    check("bookie", 1)          tests the current mybookie.py; for "client", myclient.py
 
-`begin`, or the first check, copies the skeleton into the learner's folder; nothing overwrites it.
-After each step what is written runs inside labkit, whose own parts stand in for the steps to come:
-every crash of a bookie's disk, every order of a few messages, hundreds of seeds of the simulated
-cluster, and at the end processes of a live cluster.  A refused step shows a run that can be stepped
-through.  Notebooks 16 and 17 lead through the two tracks.
+`begin`, or the first `check`, copies the skeleton into the learner's folder; the file is never
+overwritten. After each step, the parts written so far run inside labkit, which uses its own parts
+for the later steps. The learner's parts are tested with every crash of a bookie's disk, with every
+order of a few messages, with hundreds of seeds of the simulated cluster and, in the last step, in
+processes of a live cluster. If a step is refused, the learner can step through the run that failed.
+Notebooks 16 and 17 walk the learner through the two tracks.
 
-    step            what a step and a track are, as values
-    learner         the learner's parts as labkit calls them; their first error is kept
-    files           the learner's file: made once, loaded at each check, errors by its lines
-    generated_cases  hundreds of generated cases of a part; the smallest wrong one is shown
-    worlds          the simulated cluster with the learner's parts
-    processes       trials that need processes, and what is said where there are none
-    check           the trials of a step, and the card
-    command         `labkit workshop`
-    bookie/         build a bookie, in which `skeleton` is what the learner's file begins as
-    client/         build a client, in the same shape
+    step             defines steps and tracks
+    learner          calls the learner's parts and keeps their first error
+    files            the learner's file: created once, loaded for each check
+    generated_cases  hundreds of generated cases for a part; the smallest failing one is shown
+    worlds           the simulated cluster with the learner's parts
+    processes        trials that need processes, and the message where processes are unavailable
+    check            runs the trials of a step and returns a card
+    command          `labkit workshop`
+    bookie/          the track "build a bookie"; the learner's file starts as a copy of `skeleton`
+    client/          the track "build a client", organized in the same way
 
-A track has a module `track` with the value `TRACK`, a `skeleton` and a `solution`, which only tests
-and the solutions notebook use.
+Each track has a module `track` with the value `TRACK`, a `skeleton`, and a `solution`, which only
+tests and the solutions notebook use.
 
 Read in this order: `step`, `learner`, `files`, `check`, `generated_cases`, `worlds`, `processes`,
-then a track.
+and then one of the tracks.
 """
 
-from labkit.course.workshop.check import begin, check, step
+from labkit.course.workshop.check import begin, check, hint, step
 
-__all__ = ["begin", "check", "step"]
+__all__ = ["begin", "check", "hint", "step"]

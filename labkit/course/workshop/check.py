@@ -1,9 +1,9 @@
-"""check: a step's trials with the learner's file as it is on disk now, and a card that says how it
-went.
+"""Runs a step's trials with the current contents of the learner's file, and reports the result on a
+card.
 
-The trials run in a copy of this process that can be stopped
-(`labkit.course.checking.forked_check`), and the steps of the learner's code are counted in the
-quick ones (`labkit.course.checking.check.bounded`).
+The trials run in a copy of this process that can be killed (`labkit.course.checking.forked_check`).
+The quick trials also count the bytecode instructions of the learner's code
+(`labkit.course.checking.check.bounded`).
 """
 
 from dataclasses import replace
@@ -14,21 +14,30 @@ from labkit.course.checking.check import (
     ENDLESS,
     ENDS,
     NO_MEMORY,
-    EndlessError,
     NotPassedError,
+    RanTooLongError,
     bounded,
-    must_pass_here,
+    must_pass_by_default,
 )
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, in_forked_copy
-from labkit.course.workshop.files import NotLoadedError, load, place_in, start_file, words_of
+from labkit.course.checking.hints_and_predictions import next_hint
+from labkit.course.runs.timeline import RunCounterexample
+from labkit.course.runs.trial import CrashCounterexample
+from labkit.course.workshop.files import (
+    NotLoadedError,
+    create_if_missing,
+    last_line_in,
+    load,
+    words_of,
+)
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.step import Figure, Step, Track, Trial, track
 
 SEEDS = 200
-"""Under how many seeds the simulated cluster is tried."""
+"""The number of seeds with which the simulated cluster is tested."""
 LIMIT_S = 600.0
-"""How long one check may take.  With right parts it takes less than a minute."""
+"""Time limit of one check.  With correct parts, a check takes less than a minute."""
 _STOPPED = {
     Reason.LATE: f"{ENDLESS} after {LIMIT_S:.0f} s",
     Reason.ENDED: ENDS,
@@ -44,53 +53,63 @@ def check(
     seeds: int = SEEDS,
     must_pass: bool | None = None,
 ) -> Card:
-    """Try step `number` of the track `name` ("bookie" or "client") with the learner's file.
+    """Test step `number` of the track `name` ("bookie" or "client") with the learner's file.
 
-    file: where it is; by default `mybookie.py` or `myclient.py` in this folder.  If it is missing,
-    it is copied from the skeleton; it is never overwritten.  With `must_pass`, or where the
-    environment has LABKIT_CHECKS=must-pass, a step that is not passed raises `NotPassedError`.
-    Raises `NoSuchStepError` for a track or step that does not exist, and `OSError` where the file
-    cannot be made.
+    file: the learner's file; by default `mybookie.py` or `myclient.py` in the current folder.  If
+    it does not exist, it is copied from the skeleton; it is never overwritten.
+
+    Raises `NotPassedError` if the step is not passed and `must_pass` is true or the environment
+    variable LABKIT_CHECKS is "must-pass".  Raises `NoSuchStepError` for an unknown track or step,
+    and `OSError` if the file cannot be created.
     """
     found = track(name)
-    asked = found.step(number)
+    requested = found.step(number)
     path = Path(file or found.file_name)
-    is_new = start_file(found.skeleton, path)
-    card = _checked(found, asked, path, seeds)
+    is_new = create_if_missing(found.skeleton, path)
+    card = _checked(found, requested, path, seeds)
     if is_new:
-        card = replace(card, message=f"{path} is new: it is for your code.\n{card.message}")
+        card = replace(card, message=f"Created {path} for your code.\n{card.message}")
     if must_pass is None:
-        must_pass = must_pass_here()
+        must_pass = must_pass_by_default()
     if must_pass and not card.passed:
         raise NotPassedError(card)
     return card
 
 
 def begin(name: str, file: str | Path | None = None) -> Path:
-    """Make the learner's file of the track `name` unless it is there; returns where it is.
+    """Create the learner's file for the track `name` unless it exists; return its path.
 
-    Raises `NoSuchStepError` for a track that does not exist, and `OSError` where the file cannot be
-    made.
+    Raises `NoSuchStepError` for an unknown track, and `OSError` if the file cannot be created.
     """
     found = track(name)
     path = Path(file or found.file_name)
-    start_file(found.skeleton, path)
+    create_if_missing(found.skeleton, path)
     return path
 
 
 def step(name: str, number: int) -> Note:
-    """What a step asks for: its invariants, what to write, the first test, the figure to reach.
+    """Describe a step: its contract, what to write, the first test, and the cost limits.
 
-    Raises `NoSuchStepError` for a track or step that does not exist.
+    Raises `NoSuchStepError` for an unknown track or step.
     """
-    asked = track(name).step(number)
-    lines = [*(f"Always: {each}" for each in asked.invariants), f"Write: {asked.write}"]
-    lines.append(f"The first test to pass:\n{asked.red.words}")
+    requested = track(name).step(number)
+    lines = [f"Always: {line.words}" for line in requested.contract]
+    lines.append(f"Write {requested.write}")
+    lines.append(f"The first test to pass:\n{requested.red.words}")
     lines += [
-        f"The figure: {figure.name}, at most {figure.at_most:.2f} times labkit's own."
-        for figure in asked.figures
+        f"The cost limit: {figure.name}, at most {figure.at_most:.2f} times labkit's own."
+        for figure in requested.figures
     ]
-    return Note(f"{track(name).title}, step {number}: {asked.name}", tuple(lines))
+    return Note(f"{track(name).title}, step {number}: {requested.name}", tuple(lines))
+
+
+def hint(name: str, number: int) -> Note:
+    """Return the next hint for a step; the third hint is repeated.
+
+    Raises `NoSuchStepError` for an unknown track or step.
+    """
+    requested = track(name).step(number)
+    return next_hint(f"{name}, step {number}", requested.hints)
 
 
 def _checked(found: Track, step: Step, path: Path, seeds: int) -> Card:
@@ -98,7 +117,7 @@ def _checked(found: Track, step: Step, path: Path, seeds: int) -> Card:
     try:
         learner = load(path, seeds)
     except NotImplementedError:
-        return Card(title, CardState.OPEN, _red(step))
+        return Card(title, CardState.OPEN, _red(found, step))
     except NotLoadedError as error:
         return Card(title, CardState.REFUSED, f"{error}.")
 
@@ -119,7 +138,9 @@ def _checked(found: Track, step: Step, path: Path, seeds: int) -> Card:
 
 
 def _card_or_none(found: Track, step: Step, learner: Learner) -> Card | None:
-    """What a trial itself raises is raised where it is seen: not in a copy."""
+    """Return the step's card, or None if a trial itself raises, so that the trials are rerun and
+    raise in the parent process.
+    """
     try:
         return _card(found, step, learner)
     except MemoryError:
@@ -134,21 +155,25 @@ def _card(found: Track, step: Step, learner: Learner) -> Card:
         with bounded(learner.module.__name__):
             step.red.run(learner)
             learner.parts = _written(found, step, learner)
-            said = [_tried(learner, trial) for trial in step.trials]
-        said += [_tried(learner, trial) for trial in step.worlds]
-        said += [_reached(learner, figure) for figure in step.figures]
+            _climb(learner, step)
+            report = [f"{CardState.PASSED} {rung.name}" for rung in step.rungs]
+            report += [_tried(learner, trial) for trial in step.trials]
+        report += [_tried(learner, trial) for trial in step.worlds]
+        report += [_reached(learner, figure) for figure in step.figures]
     except NotImplementedError:
-        return Card(title, CardState.OPEN, _red(step))
+        return Card(title, CardState.OPEN, _red(found, step))
     except Refused as refused:
-        return Card(title, CardState.REFUSED, refused.message, refused.counterexample)
-    except (EndlessError, SystemExit, Exception) as error:
-        where = place_in(learner.file, error.__traceback__)
+        return Card(title, CardState.REFUSED, _named(step, refused), refused.counterexample)
+    except (RanTooLongError, SystemExit, Exception) as error:
+        where = last_line_in(learner.file, error.__traceback__)
         if not where:
             raise
-        if isinstance(error, EndlessError):
+        if isinstance(error, RanTooLongError):
             return Card(title, CardState.REFUSED, f"{ENDLESS} it was last in {where}.")
         return Card(title, CardState.REFUSED, f"Your code raised {words_of(error)} in {where}.")
-    return Card(title, CardState.PASSED, "\n".join((*said, *_open_ends(step))))
+    report += _more_storms(found, step, learner.seeds)
+    report += [f"Challenge: {challenge}" for challenge in step.challenges]
+    return Card(title, CardState.PASSED, "\n".join(report))
 
 
 def _title(found: Track, step: Step) -> str:
@@ -156,7 +181,9 @@ def _title(found: Track, step: Step) -> str:
 
 
 def _written(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
-    """The parts of this step, and of those before it that are begun."""
+    """Return the parts of this step, and those of the earlier steps that the learner has
+    started.
+    """
     parts: tuple[str, ...] = step.parts
     for earlier in found.steps:
         if earlier.number < step.number:
@@ -169,30 +196,64 @@ def _written(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
     return parts
 
 
+def _climb(learner: Learner, step: Step) -> None:
+    """Try the rungs in order. A refusal lists all rungs and says which one failed first."""
+    for number, rung in enumerate(step.rungs):
+        try:
+            _tried(learner, rung.trial)
+        except Refused as refused:
+            signs = [CardState.PASSED] * number + [CardState.REFUSED]
+            signs += [CardState.OPEN] * (len(step.rungs) - len(signs))
+            ladder = (f"{sign} {each.name}" for sign, each in zip(signs, step.rungs, strict=True))
+            message = "\n".join((*ladder, f"Start with {rung.name!r}.", _named(step, refused)))
+            raise Refused(message, refused.counterexample) from None
+
+
+def _named(step: Step, refused: Refused) -> str:
+    """Return the refusal's message, preceded by the broken line of the contract unless the message
+    already contains one.
+    """
+    found = refused.counterexample
+    if any(line.words in refused.message for line in step.contract):
+        return refused.message
+    promise = ""
+    if isinstance(found, RunCounterexample):
+        promise = found.verdict.name
+    elif isinstance(found, CrashCounterexample):
+        promise = found.smallest.cell.verdict
+    line = step.line_broken_by(promise)
+    return refused.message if line is None else f"{line.words}\n{refused.message}"
+
+
+def _more_storms(found: Track, step: Step, seeds: int) -> list[str]:
+    """Return a note that says which command runs more seeds, unless all seeds were run."""
+    if step.is_live or seeds >= SEEDS:
+        return []
+    command = f"labkit workshop {found.name} {step.number}"
+    return [f"This check ran {seeds} seeds; `{command}` in a terminal runs {SEEDS}."]
+
+
 def _tried(learner: Learner, trial: Trial) -> str:
-    said = trial(learner)
+    report = trial(learner)
     if learner.error is not None:
         raise learner.error
-    return said
+    return report
 
 
 def _reached(learner: Learner, figure: Figure) -> str:
-    """The figure in words.  Raises `Refused` where it is not reached."""
+    """Describe the measured cost. Raises `Refused` if the cost exceeds the limit."""
     yours, ours = figure.measure(learner), figure.measure(None)
     ratio = yours / ours
-    said = f"{figure.name}: {yours:.3g} with your parts, {ours:.3g} with labkit's"
+    report = f"{figure.name}: {yours:.3g} with your parts, {ours:.3g} with labkit's"
     if ratio > figure.at_most:
         raise Refused(
-            f"All promises hold; the figure is not reached. {said}: {ratio:.2f} times as much, and"
+            f"All promises hold, but the cost is too high. {report}: {ratio:.2f} times as much, and"
             f" at most {figure.at_most:.2f} is allowed."
         )
-    return f"{said}: {ratio:.2f} times as much (at most {figure.at_most:.2f})."
+    return f"{report}: {ratio:.2f} times as much (at most {figure.at_most:.2f})."
 
 
-def _red(step: Step) -> str:
-    """What an open step says: how to begin."""
-    return f"It waits for your code: {step.write}\nThe first test to pass:\n{step.red.words}"
-
-
-def _open_ends(step: Step) -> list[str]:
-    return [f"Open: {challenge}" for challenge in step.challenges]
+def _red(found: Track, step: Step) -> str:
+    """Return the message for an open step, which tells the learner how to begin."""
+    hints = f'hint("{found.name}", {step.number}) gives up to three hints.'
+    return f"Write {step.write}\n{hints}\nThe first test to pass:\n{step.red.words}"

@@ -1,4 +1,4 @@
-"""`labkit workshop bookie|client [STEP]`: the same checks as in a notebook, from a terminal."""
+"""The verb `labkit workshop bookie|client [STEP]`: runs the notebook's checks from a terminal."""
 
 import argparse
 from collections.abc import Callable
@@ -8,11 +8,10 @@ from labkit.course.workshop.step import track
 
 
 def run_workshop(arguments: argparse.Namespace, say: Callable[[str], None]) -> bool:
-    """Check one step, or all up to the first that is not passed; say what the cards say, and return
-    whether all that were asked for are passed.
+    """Check one step, or all steps up to the first that fails, and print the cards.
 
-    Raises `NoSuchStepError` for a step that does not exist, and `OSError` where the learner's file
-    cannot be made.
+    Returns whether all requested steps are passed.  Raises `NoSuchStepError` for an unknown step,
+    and `OSError` if the learner's file cannot be created.
     """
     steps = track(arguments.track).steps
     numbers = [step.number for step in steps] if arguments.step is None else [arguments.step]

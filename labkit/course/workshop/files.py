@@ -1,4 +1,6 @@
-"""The learner's file: copied from the skeleton once, never overwritten, loaded at every check."""
+"""The learner's file: copied from the skeleton once, never overwritten, and loaded for every
+check.
+"""
 
 import linecache
 from pathlib import Path
@@ -12,11 +14,13 @@ _LOG_BYTES = 65_536
 
 
 class NotLoadedError(Exception):
-    """The learner's file cannot be read or run; the words name its file and line."""
+    """The learner's file cannot be read or run; the message contains the file and line."""
 
 
-def start_file(skeleton: Path, file: Path) -> bool:
-    """Make the learner's file if there is none; returns whether it is new.  Raises `OSError`."""
+def create_if_missing(skeleton: Path, file: Path) -> bool:
+    """Create the learner's file if it does not exist; return whether it is new.  Raises
+    `OSError`.
+    """
     if file.exists():
         return False
     put_whole(file, skeleton.read_bytes())
@@ -24,8 +28,9 @@ def start_file(skeleton: Path, file: Path) -> bool:
 
 
 def load(file: Path, seeds: int) -> Learner:
-    """Run the file as it is on disk now.  Raises `NotLoadedError`, and NotImplementedError as the
-    file raises it.
+    """Run the current contents of the file, and return the learner.
+
+    Raises `NotLoadedError`, and NotImplementedError if the file raises it.
     """
     module = ModuleType(file.stem)
     module.__file__ = str(file)
@@ -42,14 +47,15 @@ def load(file: Path, seeds: int) -> Learner:
     except NotImplementedError:
         raise
     except (Exception, SystemExit) as error:
-        where = place_in(file, error.__traceback__) or file.name
+        where = last_line_in(file, error.__traceback__) or file.name
         raise NotLoadedError(f"{words_of(error)} in {where}") from error
     return Learner(file, module, seeds)
 
 
-def place_in(file: Path, traceback: TracebackType | None) -> str:
-    """The last line of the file on the way to an error: "mybookie.py, line 7, in seal: ..."; "" if
-    the way does not lead through the file.
+def last_line_in(file: Path, traceback: TracebackType | None) -> str:
+    """Return the last line of this file in the traceback: "mybookie.py, line 7, in seal: ...".
+
+    Returns "" if the traceback does not include this file.
     """
     for frame, line in reversed(list(walk_tb(traceback))):
         code = frame.f_code
@@ -60,7 +66,10 @@ def place_in(file: Path, traceback: TracebackType | None) -> str:
 
 
 def last_lines(log: Path, count: int) -> list[str]:
-    """The last lines of a log that are not empty: what the learner's code printed has no limit."""
+    """Return the last non-empty lines of a log.
+
+    Only the end of the log is read, because the learner's code may print any amount of text.
+    """
     if not log.is_file():
         return []
     with log.open("rb") as file:
@@ -70,5 +79,4 @@ def last_lines(log: Path, count: int) -> list[str]:
 
 
 def words_of(error: BaseException) -> str:
-    """An error's kind and its own words."""
     return f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -1,7 +1,7 @@
-"""The learner's parts as labkit uses them: each call is looked at, and its first error is kept.
+"""Calls the learner's parts for labkit, checks every result, and keeps the first error.
 
-Inside a simulated world an error ends only the task in which it was raised.  So the first error of
-the learner's code is kept here, and raised again once the run has ended.
+Inside a simulation, an exception ends only the task that raised it. So the first exception raised
+by the learner's code is kept here, and raised again when the run has ended.
 """
 
 import asyncio
@@ -11,19 +11,26 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from labkit.course.checking.exercise import Refused, fits, name_of, plain
+from labkit.course.checking.exercise import (
+    Refused,
+    annotation_name,
+    matches_annotation,
+    without_numpy,
+)
 from labkit.system.model.errors import LabkitError
 from labkit.worlds.sim.machine.disk import CrashError
 
 _OF_THE_WORLD = (OSError, CrashError, LabkitError, asyncio.CancelledError, GeneratorExit)
-"""What the world does to the learner's code, the end of its node included: it passes through."""
+"""Exceptions that the simulation raises inside the learner's code, for example when its node is
+killed; they are passed on.
+"""
 
 
 class Learner:
-    """A learner's file, loaded.
+    """The loaded file of a learner.
 
-    seeds: under how many seeds the cluster is tried.
-    parts: the names of those parts that are written; labkit's own stand in for the others.
+    seeds: the number of seeds with which the cluster is tested
+    parts: the names of the parts that the learner has written; labkit uses its own for the others
     """
 
     def __init__(self, file: Path, module: ModuleType, seeds: int) -> None:
@@ -34,7 +41,9 @@ class Learner:
         self.error: BaseException | None = None
 
     def part(self, name: str) -> Any:
-        """What the file defines under that name.  Raises `Refused` if it defines nothing."""
+        """Return the object that the file defines under this name.  Raises `Refused` if there is
+        none.
+        """
         part = getattr(self.module, name, None)
         if part is None:
             raise Refused(
@@ -42,13 +51,11 @@ class Learner:
             )
         return part
 
-    def make(self, name: str, *arguments: Any) -> "Yours":
-        """An object of the learner's class of that name."""
-        with self.noting():
-            return Yours(self, self.part(name)(*arguments))
+    def make(self, name: str, *arguments: Any) -> "LearnersObject":
+        with self.recording_errors():
+            return LearnersObject(self, self.part(name)(*arguments))
 
     def call(self, name: str, returns: Any, *arguments: Any) -> Any:
-        """What the learner's function of that name returns."""
         return self.checked(name, self.part(name), returns, arguments)
 
     def checked(
@@ -59,22 +66,25 @@ class Learner:
         arguments: tuple[Any, ...],
         may_raise: tuple[type[Exception], ...] = (),
     ) -> Any:
-        """What a function of the learner's returns; it must fit the annotation `returns`."""
-        with self.noting(may_raise):
-            result = plain(function(*arguments))
-            if not fits(result, returns):
+        """Call one of the learner's functions and return its result, which must match the
+        annotation `returns`.
+        """
+        with self.recording_errors(may_raise):
+            result = without_numpy(function(*arguments))
+            if not matches_annotation(result, returns):
                 hint = "; is there a `return`?" if result is None else f" ({result!r:.60})."
                 raise Refused(
-                    f"{name} must return {name_of(returns)}; yours returned"
+                    f"{name} must return {annotation_name(returns)}; yours returned"
                     f" {type(result).__name__}{hint}"
                 )
             return result
 
     @contextmanager
-    def noting(self, may_raise: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-        """Keep the first error that the learner's code raises inside; later calls raise it too.
+    def recording_errors(self, may_raise: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+        """Keep the first exception that the learner's code raises in this context; later calls
+        raise it again.
 
-        may_raise: what its contract says that it raises.
+        may_raise: exceptions that the part's contract allows.
         """
         if self.error is not None:
             raise self.error
@@ -84,33 +94,33 @@ class Learner:
         except passing:
             raise
         except BaseException as error:
-            # A loop that was stopped raises what Python does not count as an exception.
+            # Stopping an endless loop raises a BaseException that is not an Exception.
             self.error = error
             raise
 
 
-class Yours:
-    """An object of the learner's."""
-
-    def __init__(self, learner: Learner, thing: Any) -> None:
+class LearnersObject:
+    def __init__(self, learner: Learner, wrapped: Any) -> None:
         self._learner = learner
-        self._thing = thing
+        self._wrapped = wrapped
 
     def call(self, method: str, returns: Any, *arguments: Any) -> Any:
-        """What the method returns.  Raises `Refused` if it is missing or returns something else."""
+        """Call the method and return its result.
+
+        Raises `Refused` if the method is missing or its result has the wrong type.
+        """
         return self._learner.checked(
-            f"{type(self._thing).__name__}.{method}", self.get(method), returns, arguments
+            f"{type(self._wrapped).__name__}.{method}", self.get(method), returns, arguments
         )
 
     def get(self, attribute: str) -> Any:
-        """The value of an attribute.  Raises `Refused` if it is missing."""
-        with self._learner.noting():
-            if not hasattr(self._thing, attribute):
-                kind = type(self._thing).__name__
+        """Return the value of an attribute.  Raises `Refused` if it is missing."""
+        with self._learner.recording_errors():
+            if not hasattr(self._wrapped, attribute):
+                kind = type(self._wrapped).__name__
                 raise Refused(f"Your {kind} has no `{attribute}`; the skeleton shows what it is.")
-            return getattr(self._thing, attribute)
+            return getattr(self._wrapped, attribute)
 
     def set(self, attribute: str, value: Any) -> None:
-        """Give an attribute a value."""
-        with self._learner.noting():
-            setattr(self._thing, attribute, value)
+        with self._learner.recording_errors():
+            setattr(self._wrapped, attribute, value)

@@ -1,4 +1,6 @@
-"""Trials that start processes: found when they run, as a browser tab has none."""
+"""Trials that start processes; they are imported when they run, because browsers cannot load
+them.
+"""
 
 from importlib import import_module
 
@@ -8,9 +10,10 @@ from labkit.course.workshop.step import Trial
 
 
 def in_processes(module: str, function: str, command: str) -> Trial:
-    """The trial `function` of that module, which needs `labkit.worlds.live`.
+    """Return a trial that runs `function` of that module, which needs `labkit.worlds.live`.
 
-    Where there is none the step is refused with what it needs, and where `command` runs it.
+    If processes are not available, the step is refused with a message that says what is needed and
+    that `command` runs the step.
     """
 
     def trial(learner: Learner) -> str:

@@ -1,7 +1,7 @@
-"""A step of a track: what must hold, what to write, the test that is red, the figure to reach.
+"""Steps of a track: a contract, the part to write, a first failing test, trials, and cost limits.
 
-A track grows in one file of the learner's.  Each step adds a part to it, and after each step the
-parts written so far run inside labkit; labkit's own parts stand in for the steps to come.
+The learner builds a track in one file.  Each step adds a part, and after each step the parts
+written so far run inside labkit, with labkit's own parts for the later steps.
 """
 
 from collections.abc import Callable
@@ -12,18 +12,22 @@ from pathlib import Path
 from labkit.course.workshop.learner import Learner
 
 Trial = Callable[[Learner], str]
-"""Tries the learner's parts; returns one sentence that says what was tried, or raises `Refused`."""
+"""Tests the learner's parts; returns one sentence that says what was tested, or raises
+`Refused`.
+"""
 TRACKS = ("bookie", "client")
 
 
 class NoSuchStepError(LookupError):
-    """A track or a step that does not exist; the text names those that do."""
+    """The track or step does not exist; the message lists the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class RedTest:
-    """The first thing that a step must do, as a learner can type it.  It fails until the step is
-    begun: `run` raises NotImplementedError, and `Refused` where the part does something else.
+class FirstTest:
+    """The first test of a step, short enough for a learner to type.
+
+    The test fails until the step is started: `run` raises NotImplementedError, or `Refused` if the
+    part returns something wrong.
     """
 
     words: str
@@ -32,9 +36,10 @@ class RedTest:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a part costs, counted and not timed, and how much of labkit's own cost it may be.
+    """The cost of a part, counted rather than timed if possible, and its limit relative to labkit's
+    cost.
 
-    measure: the cost with the learner's parts; with None, that of labkit's own.
+    measure: returns the cost with the learner's parts; given None, the cost of labkit's own
     """
 
     name: str
@@ -43,34 +48,64 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One step.
+class Line:
+    """One line of a step's contract.
 
-    parts: the names that the learner's file must define, each as the skeleton shows it.
-    invariants: what must hold, each a sentence; write: what to write, and how long it gets.
-    trials: quick ones, in which the steps of the learner's code are counted; worlds: those that
-    take seconds.  The first that refuses ends the check.
-    challenges: open ends, which nothing checks.
-    is_live: its trials start processes, which have limits of their time themselves.
+    broken_by: promises of `labkit.system.check` and verdicts of a crash map; if one of them fails
+        in this step, this line is broken
+    """
+
+    words: str
+    broken_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A named test of a long step.  The rungs turn green one after the other."""
+
+    name: str
+    trial: Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a track.
+
+    parts: names that the learner's file must define, each as the skeleton shows it
+    contract: what must always hold; a refusal names the broken line
+    write: what to write, and roughly how long it is
+    hints: three hints, from a nudge to almost the solution
+    rungs: the first tests of a long step, easiest first
+    trials: quick tests, in which the instructions of the learner's code are counted
+    worlds: tests that take seconds; the first one that fails ends the check
+    challenges: open-ended tasks that are not checked
+    is_live: whether the trials start processes, which have time limits of their own
     """
 
     number: int
     name: str
     parts: tuple[str, ...]
-    invariants: tuple[str, ...]
+    contract: tuple[Line, ...]
     write: str
-    red: RedTest
+    hints: tuple[str, str, str]
+    red: FirstTest
     trials: tuple[Trial, ...]
     worlds: tuple[Trial, ...]
     figures: tuple[Figure, ...]
     challenges: tuple[str, ...]
+    rungs: tuple[Rung, ...] = ()
     is_live: bool = False
+
+    def line_broken_by(self, promise: str) -> Line | None:
+        return next((line for line in self.contract if promise in line.broken_by), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A track: its file has `file_name` in the learner's folder and begins as a copy of `skeleton`;
-    `solution` passes every step.
+    """A track of steps.
+
+    The learner's file is named `file_name` and starts as a copy of `skeleton`; `solution` passes
+    every step.
     """
 
     name: str
@@ -81,17 +116,17 @@ class Track:
     steps: tuple[Step, ...]
 
     def step(self, number: int) -> Step:
-        """The step of that number.  Raises `NoSuchStepError` that names all steps."""
+        """Return the step with that number.  Raises `NoSuchStepError`, which lists all steps."""
         for step in self.steps:
             if step.number == number:
                 return step
         names = ", ".join(f"{step.number} {step.name}" for step in self.steps)
-        raise NoSuchStepError(f"there is no step {number!r}; this track has {names}")
+        raise NoSuchStepError(f"there is no step {number!r}; the steps of this track are {names}")
 
 
 def track(name: str) -> Track:
-    """The track of that name.  Raises `NoSuchStepError` for a name that no track has."""
+    """Return the track of that name.  Raises `NoSuchStepError` if it does not exist."""
     if name not in TRACKS:
-        raise NoSuchStepError(f"there is no track {name!r}; there are {' and '.join(TRACKS)}")
+        raise NoSuchStepError(f"there is no track {name!r}; the tracks are {' and '.join(TRACKS)}")
     found: Track = import_module(f"labkit.course.workshop.{name}.track").TRACK
     return found

@@ -1,7 +1,9 @@
-"""The learner's parts in the simulated cluster: in every order of a few messages, and in storms.
+"""Runs the learner's parts in the simulated cluster: in every order of a few messages and in
+storms.
 
-`parts` are those of `labkit.worlds.sim.variants.variants.Variant`: a store, a client.  A run that
-breaks a promise refuses the step, and opens in the timeline where the promise broke.
+`parts` are fields of `labkit.worlds.sim.variants.variants.Variant`: a store or a client. If a run
+breaks a promise, the step is refused, and the timeline shows the run at the event that broke the
+promise.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,9 +12,9 @@ from typing import Any
 from unittest.mock import patch
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.runs.cluster_trial import YOURS, run_with
+from labkit.course.runs.cluster_trial import YOURS, found, run_with
 from labkit.course.runs.timeline import RunCounterexample
-from labkit.course.workshop.files import place_in, words_of
+from labkit.course.workshop.files import last_line_in, words_of
 from labkit.course.workshop.learner import Learner
 from labkit.system.check import CHECKS, Check, broken, check_all
 from labkit.worlds.sim.explore.orders.every_order import every_order
@@ -24,12 +26,20 @@ from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 
 PATIENCE_S = 10.0
-"""How long a storm that breaks a promise is made smaller."""
+"""Time limit for shrinking a storm that breaks a promise."""
+
+
+class LineBroken(Refused):
+    """A request broke a line of the contract at the given simulated time of the run."""
+
+    def __init__(self, line: str, problem: str, time_us: int) -> None:
+        super().__init__(line, problem)
+        self.problem, self.time_us = problem, time_us
 
 
 def under_seeds(learner: Learner, scenarios: Iterable[Scenario], **parts: Any) -> str:
-    """Run the scenarios, and refuse the step at the first run that breaks a promise; what is shown
-    is a smaller run that breaks the same one.
+    """Run the scenarios, and refuse the step at the first run that breaks a promise, showing a
+    smaller run that breaks the same promise.
     """
     count = events = 0
     for scenario in scenarios:
@@ -41,10 +51,10 @@ def under_seeds(learner: Learner, scenarios: Iterable[Scenario], **parts: Any) -
 
 
 def _smaller(learner: Learner, trace: Trace, promise: str, parts: dict[str, Any]) -> Trace:
-    """A run in which the promise still breaks, with as little as possible in it."""
+    """Return a run, as small as possible, that still breaks the promise."""
     with _in_place(parts):
         scenario = shrink(trace.scenario, promise, patience_s=PATIENCE_S).scenario
-    # In a run that shows no broken promise the learner's code may have failed otherwise.
+    # Clear the error, which may come from a run that broke no promise.
     learner.error = None
     smaller = run_yours(learner, scenario, parts)
     return smaller if broken(check_all(smaller)) else trace
@@ -53,22 +63,24 @@ def _smaller(learner: Learner, trace: Trace, promise: str, parts: dict[str, Any]
 def in_every_order(
     learner: Learner, scenario: Scenario, *, crashes: int = 0, losses: int = 0, **parts: Any
 ) -> str:
-    """Try every order in which the scenario's messages can arrive, and refuse the step at the first
-    that breaks a promise.  `crashes` and `losses` are those of `every_order`.
+    """Test every order in which the scenario's messages can arrive, and refuse the step at the
+    first order that breaks a promise. `crashes` and `losses` have the same meaning as in
+    `every_order`.
     """
     with _in_place(parts):
-        found = every_order(
+        explored = every_order(
             _yours(scenario), crashes=crashes, losses=losses, stop_at=1, on_progress=_quietly
         )
     if learner.error is not None:
         raise learner.error
-    for finding in found.findings:
+    for finding in explored.findings:
         judge(learner, run_yours(learner, finding.scenario, parts), parts)
-        raise Refused(f"In some order of the messages {finding.promise} breaks.")
-    mishaps = f"of a small scenario's messages, with {found.mishaps - 1} crashes and losses."
-    if not found.complete:
-        return f"No promise broke in {found.runs:,} runs, which is not every order {mishaps}"
-    return f"No promise broke in all {found.orders:,} orders {mishaps}"
+        raise Refused(f"{finding.promise} breaks in some order of the messages.")
+    failures = explored.failure_combinations - 1
+    mishaps = f"of a small scenario's messages, with {failures} crashes and losses."
+    if not explored.complete:
+        return f"No promise broke in {explored.runs:,} runs, which is not every order {mishaps}"
+    return f"No promise broke in all {explored.orders:,} orders {mishaps}"
 
 
 def _in_place(parts: dict[str, Any]) -> Any:
@@ -80,15 +92,21 @@ def _yours(scenario: Scenario) -> Scenario:
 
 
 def _quietly(states: int, broken_count: int) -> None:
-    """A check shows no progress."""
+    """Ignore the progress report."""
 
 
 def run_yours(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Trace:
-    """The run with the learner's parts.  Raises `Refused`, and what the learner's code raised."""
+    """Run the scenario with the learner's parts and return the trace. Raises `Refused`, or the
+    exception that the learner's code raised.
+    """
     try:
         trace = run_with(scenario, **parts)
     except SimulationError as error:
-        raise Refused(f"With your code the run does not come to an end: {error}.") from None
+        raise Refused(f"With your code, the run does not come to an end: {error}.") from None
+    broken_line = learner.error
+    if isinstance(broken_line, LineBroken):
+        before = [event for event in trace.events if event.time_us <= broken_line.time_us]
+        raise Refused(broken_line.message, found(trace, before[-1].seq, broken_line.problem))
     if learner.error is not None:
         raise learner.error
     return trace
@@ -100,26 +118,26 @@ def judge(
     parts: dict[str, Any],
     checks: Sequence[type[Check]] = CHECKS,
 ) -> None:
-    """Refuse the step if a promise breaks in the run, which opens where it does."""
+    """Refuse the step if the run breaks a promise, and show the run at the event that breaks it."""
     for verdict in broken(check_all(trace, checks)):
 
         def again(scenario: Scenario) -> Trace:
-            learner.error = None  # of a fork before this one
+            learner.error = None  # Forget the error of an earlier fork.
             return run_fork(learner, scenario, parts)
 
         raise Refused(verdict.promise, RunCounterexample(trace, verdict, again))
 
 
 def run_fork(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Trace:
-    """A fork of a run with the learner's parts, for the timeline.
+    """Run a forked scenario with the learner's parts, to display it in the timeline.
 
-    Raises `CannotForkError` with what the learner's code raised, and `SimulationError`.
+    Raises `CannotForkError` if the learner's code raises an exception, and `SimulationError`.
     """
     trace = run_with(scenario, **parts)
     if learner.error is None:
         return trace
     if isinstance(learner.error, Refused):
         raise CannotForkError(learner.error.message)
-    where = place_in(learner.file, learner.error.__traceback__)
+    where = last_line_in(learner.file, learner.error.__traceback__)
     there = f" in {where}" if where else ""
     raise CannotForkError(f"Your code raised {words_of(learner.error)}{there}.")

@@ -1,68 +1,84 @@
-"""A cluster that heals itself: lost copies are replaced without a request.
+"""Autorecovery: replaces lost copies of entries automatically.
 
-Each instance is a candidate for auditor, and a replication worker; one runs in every bookie's
-process.  They know of each other only through nodes of the metadata store.
+Instances of autorecovery (`daemon.AutoRecovery`) run in every bookie process, unless this is
+disabled, and in processes of their own.  Each instance is a replication worker and a candidate for
+auditor.  Instances communicate only through nodes in the metadata store.
 
-    auditor    a bookie goes       wait for it (`lostBookieRecoveryDelay`), unless more than one is
-                                   gone; then read the metadata of all ledgers and mark those that
-                                   name a bookie which is not registered
-               now and then        test the copies of all ledgers, and mark those that miss some;
-                                   if asked to, report the closed ones with write sets in too few
-                                   racks, and mark them
-    worker  1  lock                take any marked ledger that is not locked
-            2  test                ask the bookies of each fragment for its first and last copy, or
-                                   for a percentage of all; gone, silent, "no such entry" and a
-                                   wrong digest count alike here: a copy that cannot be read
-            3  copy                read what is missing from the other bookies, and store it on a
-                                   bookie outside the ensemble; wait until it is durable there
+    auditor    a bookie leaves     wait for `lostBookieRecoveryDelay`, or not at all if two or more
+                                   bookies are missing; then read the metadata of all ledgers and
+                                   mark the ledgers whose metadata lists an unregistered bookie
+               periodically        check the copies of all ledgers and mark ledgers with missing
+                                   copies; if configured, report closed ledgers whose write sets
+                                   span too few racks, and mark these ledgers
+    worker  1  lock                lock any marked ledger that is not locked
+            2  check               ask the bookies of each fragment for their first and last copy,
+                                   and for a percentage of the others; an unregistered bookie, no
+                                   response, "no such entry" and a wrong digest all count as a
+                                   missing copy
+            3  copy                read the missing entries from the other bookies, and store them
+                                   durably on a bookie outside the ensemble
             4  publish             put the new bookie into the metadata, by compare-and-set
-            5  test again          nothing is missing: move copies that should be in other racks, if
-                                   asked to; then remove the mark, if it is unchanged, and the lock.
-                                   Else keep the lock for a while and try again
-    bookie     now and then        give up the entries of closed ledgers that name it nowhere: they
-                                   were copied to others while it was away
+            5  check again         if no copy is missing: move copies to other racks if configured,
+                                   delete the mark if it is unchanged, and release the lock;
+                                   otherwise keep the lock for a while, or until a bookie
+                                   registers, then release it to retry
+    bookie     periodically        delete its entries of closed ledgers whose metadata no longer
+                                   lists it, because they were copied elsewhere while it was away
 
-A ledger's mark goes from *marked* to *locked* (being repaired, or waiting) and away; a lock that is
-released, or whose holder dies, leaves it marked.
+Terms:
+    missing            a bookie that should be registered but is not
+    lost               a bookie whose ledgers an audit has marked
+    under-replicated   a fragment with missing copies, or a ledger with such a fragment
+    mark, lock         nodes in the metadata store; a ledger is marked first, then locked by a
+                       worker.  If the lock is released, or its holder dies, the mark remains.
+    index              a bookie's position in the ensemble of a fragment
+    silence            a period during which the metadata store did not respond; after a silence, a
+                       grace period must pass before the list of bookies is settled (can be trusted)
+    rw                 replication worker, in the names of BookKeeper's settings
 
-The last fragment of an open ledger belongs to its writer, who replaces a lost bookie at its next
-add.  If the writer has not done so after `openLedgerRereplicationGracePeriod`, the worker recovers
-the ledger: that fences the writer and closes the ledger, which then can be repaired.
+The last fragment of an open ledger belongs to its writer, which replaces a failed bookie at its
+next add.  If the writer has not done so within `openLedgerRereplicationGracePeriod`, the worker
+recovers the ledger, which fences the writer and closes the ledger, so that it can be repaired.
 
-Invariants: the metadata names a bookie only when it has every copy that it should have (3 before
-4); two workers never have the same lock; a mark goes only if the ledger was not marked again since
-it was locked; nothing is marked, and nothing removed, on an answer that was not certain, in the
-first seconds after the metadata store fell silent, or while it has no list of bookies; no copy goes
-that the metadata name, or may be about to name.
+Invariants:
+ 1. The metadata lists a bookie only after the bookie has stored all its copies (`replicator`).
+ 2. Two workers never hold the same lock (`underreplication`).
+ 3. A mark is deleted only if the ledger has not been marked again since it was locked
+    (`underreplication`).
+ 4. No ledger is marked and nothing is deleted because of an uncertain response from the metadata
+    store or an unsettled list of bookies (`auditor`, `checker`, `metadata_silence`).
+ 5. A bookie does not delete its copies of a ledger whose metadata lists the bookie, or is about to
+    list it (`overreplicated`).
 
-An instance lives in one metadata session, which holds its vote and its locks.  When the session is
-lost, or a request may or may not have been carried out, the instance ends, and the world around it
-begins a new one.  Any other error in a part ends the instance, and its bookie with it.
+An instance uses one metadata session, which owns its vote and its locks.  If it is lost, or if it
+is unknown whether a request was carried out, the instance ends and its owner starts a new one.  Any
+other error ends the instance and the bookie in the same process.
+
+Read the modules in this order: `audit_rules`, `paths`, `underreplication`, `election`,
+`metadata_silence`, `missing_bookies`, `periodic_check`, `auditor`, `ledger_view`, `fragments`,
+`checker`, `bookie_joins`, `worker`, `replicator`, `fragment_copy`, `daemon`, `overreplicated`; then
+`config`, `formats`, `watched_nodes`, `replicas_check`, `random_source`.
 
 Differences from BookKeeper:
-  - After a silence of the metadata store no bookie counts as lost for a grace period: ten seconds
-    or two session time-outs, whichever is longer.  An auditor never counts the bookie of the
-    same process as lost.
-  - A new auditor also waits for bookies that left before its election, and for the grace period for
-    those that lost their sessions together with its predecessor.
-  - The worker copies to a bookie only the entries that its stripes give it, and keeps a window of
-    entries under way instead of batches: they are read some at a time, in one request where every
-    bookie has all entries, while the ones before them are stored.  With too few bookies it
-    repairs what it can, and a bookie that lost copies may get them again.
-  - Tests verify digests, too.
-  - Earlier fragments of an open ledger count as closed whatever LastAddConfirmed is known, since a
-    new segment begins after LastAddConfirmed.
-  - A bookie that is merely read-only does not get a writer fenced.
-  - An interrupted check is not recorded as done.
-  - A lock holds the bookie's id instead of its host.
-  - The replicas check reads the entries of a bookie that cannot list them.
-  - A bookie keeps its copies of a ledger that is short of copies, copies that have just arrived,
-    and its fence.
-  - A ledger in too few racks is marked only if there are bookies to move it to, and an absent
-    bookie counts for its rack.
-
-Read in this order: `lost_bookies`, `fragments`, `underreplication`, `election`, `metadata_silence`,
-`missing_bookies`, `auditor`, `periodic_check`, `worker`, `checker`, `replicator`, `fragment_copy`,
-`daemon`, `overreplicated`; at the edges `config`, `formats`, `watched_nodes`, `ledger_view`,
-`replicas_check`, `random_port`.
+  - After the metadata store has been silent, no bookie counts as lost for ten seconds or two
+    session timeouts, whichever is longer.  An auditor never counts the bookie in its own process
+    as lost.
+  - A new auditor also waits for bookies that left before its election, and gives a grace period to
+    bookies that lost their sessions at the same time as the previous auditor.
+  - A bookie receives only the entries that striping assigns to it.  The worker reads the next
+    entries (in one request, if every bookie has all entries) while earlier ones are being stored.
+    With too few bookies, it repairs what it can, and a bookie that lost copies may get them back.
+  - A worker that could not repair a ledger retries as soon as a bookie registers.
+  - Checks verify digests, and test an entry from every part of a fragment if only a percentage of
+    the entries is tested (BookKeeper tests none from the last part).
+  - All fragments of an open ledger but the last are closed, whatever LastAddConfirmed bookies
+    report, because a new segment begins after LastAddConfirmed.
+  - If a bookie of an open ledger is only read-only, the writer is not fenced.
+  - An interrupted check is not recorded as completed.
+  - A lock contains the bookie id instead of the host name.
+  - If a bookie cannot list its entries, the replicas check reads them.
+  - A bookie does not delete its copies of an under-replicated ledger, copies that it received
+    recently, or the record that a ledger is fenced.
+  - If a ledger spans too few racks, it is marked only if its copies can be moved to suitable
+    bookies, and an unregistered bookie still counts towards its rack.
 """

@@ -1,32 +1,35 @@
-"""The auditor: marks the ledgers that miss copies.  There is one in a cluster.
+"""The auditor, which marks ledgers with missing copies.  A cluster has one auditor.
 
-    a bookie goes         after the lost-bookie delay, mark all its ledgers
+    a bookie leaves       mark its ledgers after the lost-bookie delay, or at once if another bookie
+                          is also missing
     once a day            compare all ensembles with the registered bookies
-    once a week           test the copies of all ledgers
-    if asked for          compare the ensembles of closed ledgers with the rule about racks
-    the delay is written  audit at once, if it was set to 0 or to what it was
+    once a week           check the copies of all ledgers
+    if configured         count the copies of every entry, and report missing ones
+    if configured         compare the ensembles of closed ledgers with the rack policy
+    the delay is written  audit at once, if the delay was set to 0 or to its current value
 
-Everything is done in turn.  While a lost bookie is waited for, the periodic checks wait too: they
-would mark its ledgers.
+The intervals are the defaults of `config`.  The auditor does one thing at a time.  While a bookie
+is missing, all periodic checks wait, because they would mark the bookie's ledgers before it counts
+as lost.
 
-A metadata store that fell silent may have ended sessions of bookies that run.  So every silence
-begins a grace period (`metadata_silence`): absences count from the silence's end on, no bookie is
-lost before the period is over, and what was decided before the silence is decided again.
+During a silence of the metadata store, sessions of running bookies may expire.  So a grace period
+follows (`metadata_silence`), before which no bookie counts as lost, and an audit that was in
+progress is discarded.
 
 In BookKeeper: `replication/Auditor.java`, `AuditorBookieCheckTask.java`,
 `AuditorCheckAllLedgersTask.java`, `AuditorPlacementPolicyCheckTask.java`.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from math import inf
 
+from labkit.system.autorecovery.audit_rules import bookies_missed, ledgers_of_bookies
 from labkit.system.autorecovery.checker import LedgerChecker
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.formats import decode_delay
 from labkit.system.autorecovery.ledger_view import view_ledger
-from labkit.system.autorecovery.lost_bookies import bookies_missed, ledgers_of_bookies
 from labkit.system.autorecovery.metadata_silence import MetadataSilence
 from labkit.system.autorecovery.missing_bookies import MissingBookies
 from labkit.system.autorecovery.periodic_check import PeriodicCheck
@@ -45,15 +48,15 @@ from labkit.system.model.errors import (
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 WhenToAudit = Callable[[Mapping[str, float], float, float], float | None]
-_AT_ONCE = 100
-"""Ledgers whose metadata are read together: one by one takes minutes, all at once much memory."""
+_LEDGERS_AT_ONCE = 100
+"""How many ledgers' metadata is read at once: one takes minutes, all take too much memory."""
 
 
 class Auditor:
-    """Watches over the bookies and the ledgers.
+    """Tracks missing bookies and runs the periodic checks.
 
-    Invariant: a ledger is marked only for what was certainly read, while the metadata store
-    answered without a break; no answer from the store ever counts as a loss.
+    Invariant: a ledger is marked only because of facts that were read while the metadata store
+    responded without interruption; a missing response from the store never counts as a loss.
     """
 
     def __init__(
@@ -68,10 +71,9 @@ class Auditor:
         when_to_audit: WhenToAudit,
         own_bookie: str,
     ) -> None:
-        """`manager` and `bookies` must be this auditor's own.
+        """`manager` and `bookies` must not be shared, because only one task can wait for changes.
 
-        `own_bookie` runs in the same process, so it is there whatever the metadata store says; ""
-        if there is none.
+        `own_bookie`, the bookie in this process ("": none), always counts as registered.
         """
         self._client = client
         self._recorder = client.recorder
@@ -80,49 +82,46 @@ class Auditor:
         self._bookies = bookies
         self._silence = silence
         self._checker = checker
-        self._replicas_check = ReplicasCheck(client)
         self._when_to_audit = when_to_audit
         self._own_bookie = own_bookie
-        self._nodes = WatchedNodes(client.store)
+        self._watched = WatchedNodes(client.store)
         self._missing = MissingBookies(silence)
         self._delay_s = self._delay_version = -1
-        """The lost-bookie delay, and its node's version; -1 before it was read."""
+        """The lost-bookie delay and the version of its node; -1 before they are read."""
         self._is_requested = False
-        """Whether an audit was requested and is still to be done."""
+        """Whether an audit has been requested but not done yet."""
         self._audit_at = inf
+        """When the next audit for missing bookies is due."""
         self._bookie_check = PeriodicCheck(
-            config.auditor_periodic_bookie_check_interval_s, self._audit
+            config.auditor_periodic_bookie_check_interval_s, self._audit_bookies
         )
-        nodes = manager.nodes
-        self._checks = [
-            self._bookie_check,
-            PeriodicCheck(
+        self._checks = [self._bookie_check]
+        """The periodic checks, in the order in which they run if several are due."""
+        each, paths = self._check_each_ledger, manager.paths
+        recorded: list[tuple[int, Callable[[str], Awaitable[bool]], str]] = [
+            (
                 config.auditor_periodic_check_interval_s,
-                self._check_all_ledgers,
-                partial(manager.checked_ms, nodes.ledgers_checked),
+                partial(each, self._check_ledger),
+                paths.ledgers_checked,
             ),
-            PeriodicCheck(
+            (
                 config.auditor_replicas_check_interval_s,
-                self._check_replicas,
-                partial(manager.checked_ms, nodes.replicas_checked),
+                partial(each, ReplicasCheck(client).check),
+                paths.replicas_checked,
             ),
         ]
-        """In the order in which they are made if several are due."""
-        if config.auditor_periodic_placement_policy_check_interval_s:
-            self._checks.append(
-                PeriodicCheck(
-                    config.auditor_periodic_placement_policy_check_interval_s,
-                    self._check_placement,
-                    partial(manager.checked_ms, nodes.placement_checked),
-                )
-            )
+        if interval_s := config.auditor_periodic_placement_policy_check_interval_s:
+            recorded.append((interval_s, self._check_placement, paths.placement_checked))
+        for interval_s, check, path in recorded:
+            last_ms = partial(manager.last_check_ms, path)
+            self._checks.append(PeriodicCheck(interval_s, partial(check, path), last_ms))
 
     async def run(self, *, had_another: bool) -> None:
-        """Audit forever; `had_another` if the cluster had an auditor before this one.
+        """Audit forever; `had_another` says whether the cluster has had an earlier auditor.
 
         Raises `MetadataUnavailableError`.
         """
-        # From the cookies: a bookie that is away now must be missed, too.
+        # Expect every bookie that has a cookie: those that are away now count as missing.
         expected = await all_bookies(self._client.store)
         now = self._now()
         self._missing.begin(expected, await self._alive(), now, had_another=had_another)
@@ -137,9 +136,8 @@ class Auditor:
     # Lost bookies
 
     async def _audit_if_due(self) -> None:
-        """Read which bookies are registered, and audit if it is time to."""
-        # Before the reads: a change during them must wake the auditor again.
-        self._nodes.changed.clear()
+        # Clear the event before reading, so that a change during the reads wakes the auditor again.
+        self._watched.changed.clear()
         alive = await self._alive()
         now = self._now()
         missing = self._missing
@@ -148,75 +146,84 @@ class Auditor:
         due: float | None = now
         if not self._is_requested:
             due = self._when_to_audit(missing.since, self._delay_s, now)
+        # Even a requested audit waits for the grace periods to end.
         self._audit_at = inf if due is None else max(due, missing.settled_at)
-        if self._audit_at <= now and await self._audit():
-            self._bookie_check.done(self._now())
+        if self._audit_at <= now and await self._audit_bookies():
+            self._bookie_check.reschedule(self._now())
 
     async def _alive(self) -> dict[str, None]:
-        """The bookies that are registered, and the one of this process."""
         own = [self._own_bookie] if self._own_bookie else []
         return dict.fromkeys([*(await self._bookies.now()).alive, *own])
 
     async def _read_delay(self) -> bool:
-        """Read the lost-bookie delay; returns whether its change asks for an audit."""
+        """Read the lost-bookie delay; return whether someone has written it to request an audit."""
         try:
-            data, version = await self._nodes.data(self._manager.nodes.lost_bookie_recovery_delay)
+            data, version = await self._watched.data(self._manager.paths.lost_bookie_recovery_delay)
         except NoNodeError:
             delay_s = self._config.lost_bookie_recovery_delay_s
             await self._manager.init_lost_bookie_recovery_delay(delay_s)
-            data, version = await self._nodes.data(self._manager.nodes.lost_bookie_recovery_delay)
-        before_s, before = self._delay_s, self._delay_version
-        self._delay_s, self._delay_version = decode_delay(data), version
-        if version != before:
-            self._recorder.record("auditor.delay", note=f"{self._delay_s} s")
-        return before not in (-1, version) and self._delay_s in (0, before_s)
+            data, version = await self._watched.data(self._manager.paths.lost_bookie_recovery_delay)
+        delay_s = decode_delay(data)
+        is_first_read = self._delay_version == -1
+        was_written = version != self._delay_version
+        is_zero_or_same = delay_s in (0, self._delay_s)
+        self._delay_s, self._delay_version = delay_s, version
+        if was_written:
+            self._recorder.record("auditor.delay", seconds=float(delay_s))
+        return was_written and is_zero_or_same and not is_first_read
 
-    async def _audit(self) -> bool:
-        """Mark every ledger that has a bookie in its ensembles which is not registered."""
-        # Read before the list of bookies, as it takes long: the list must be recent.
+    async def _audit_bookies(self) -> bool:
+        """Mark every ledger that lists an unregistered bookie in any of its ensembles.
+
+        This includes bookies that appear only in the metadata and that this auditor has never seen
+        registered.  Return False if autorecovery was disabled or the metadata store was silent in
+        the meantime.
+        """
+        # Read the metadata first: that takes long, and the list of bookies must be recent.
         index = ledgers_of_bookies(await self._all_metadata())
         if not await self._manager.is_enabled():
             return False
-        # A bookie that left after this was decided still gets the full delay.
+        # Bookies that leave from now on get the full delay.
         missing = self._missing
-        were_there = [bookie for bookie in missing.known if bookie not in missing.since]
+        were_alive = [bookie for bookie in missing.tracked if bookie not in missing.since]
         registered = await self._alive()
         if not missing.is_up_to_date:
-            return False  # The absences behind this audit no longer count.
-        alive = {*registered, *were_there}
+            return False  # A silence has invalidated the absences on which this audit was based.
+        not_lost = {*registered, *were_alive}
         for bookie in sorted(index):
-            if bookie not in alive:
+            if bookie not in not_lost:
                 self._recorder.record("bookie.lost", peer=bookie)
-        for ledger_id, missed in bookies_missed(index, alive).items():
+        for ledger_id, missed in bookies_missed(index, not_lost).items():
             await self._mark(ledger_id, missed)
         self._is_requested = False
-        # Nothing else reports bookies that left meanwhile: look as soon as their delay is over.
+        # No event reports the bookies that left during the audit, so look again immediately.
         self._audit_at = self._now()
-        missing.audited((b for b in were_there if b not in registered), self._audit_at)
+        left_meanwhile = [bookie for bookie in were_alive if bookie not in registered]
+        missing.forget_lost(left_meanwhile, self._audit_at)
         return True
 
     async def _all_metadata(self) -> list[tuple[int, LedgerMetadata]]:
         ledger_ids = await self._client.list_ledgers()
         found: list[tuple[int, LedgerMetadata]] = []
-        for at in range(0, len(ledger_ids), _AT_ONCE):
-            some = ledger_ids[at : at + _AT_ONCE]
+        for at in range(0, len(ledger_ids), _LEDGERS_AT_ONCE):
+            some = ledger_ids[at : at + _LEDGERS_AT_ONCE]
             metadata = await asyncio.gather(*map(self._metadata, some))
             found += [(n, one) for n, one in zip(some, metadata, strict=True) if one is not None]
         return found
 
     async def _metadata(self, ledger_id: int) -> LedgerMetadata | None:
-        """The ledger's metadata; None if it is deleted or could not be read."""
+        """Return a ledger's metadata, or None if the ledger was deleted or they are malformed."""
         try:
             return await self._client.ledger_metadata(ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
             return None
         except BKMetadataSerializationException as error:
-            self._recorder.record("ledger.unchecked", ledger_id, note=str(error))
+            self._recorder.record("ledger.unchecked", ledger_id, explanation=str(error))
             return None
 
     async def _mark(self, ledger_id: int, missed: list[str]) -> None:
         if await self._manager.mark(ledger_id, missed):
-            self._recorder.record("ledger.underreplicated", ledger_id, note=",".join(missed))
+            self._recorder.record("ledger.underreplicated", ledger_id, bookies=(*missed,))
 
     # Periodic checks
 
@@ -224,81 +231,62 @@ class Auditor:
         if not self._silence.is_settled:
             return
         for check in self._checks:
-            # Asked for each: a check takes long, and a bookie may have gone meanwhile.
+            # A bookie may have left during the previous check.
             if check.due_at <= self._now() and not self._missing.since and await check.run():
-                check.done(self._now())
+                check.reschedule(self._now())
 
-    async def _check_all_ledgers(self) -> bool:
-        """Test copies of every ledger."""
+    async def _check_each_ledger(
+        self, check: Callable[[int], Awaitable[None]], recorded_at: str
+    ) -> bool:
         for ledger_id in await self._client.list_ledgers():
-            # This may take hours: react to bookies that leave meanwhile.
-            await self._audit_if_due()
-            if self._missing.since or not await self._manager.is_enabled():
-                return False
-            await self._check_ledger(ledger_id)
-        await self._manager.set_checked(self._manager.nodes.ledgers_checked)
-        return True
-
-    async def _check_ledger(self, ledger_id: int) -> None:
-        try:
-            short = await self._checker.check(await view_ledger(self._client, ledger_id))
-        except BKNoSuchLedgerExistsOnMetadataServerException:
-            return
-        except BKException as error:
-            self._recorder.record("ledger.unchecked", ledger_id, note=str(error))
-            return
-        missed = sorted({bookie for one in short for bookie in one.bookies})
-        if missed:
-            await self._mark(ledger_id, missed)
-
-    async def _check_replicas(self) -> bool:
-        """Count the copies of every entry."""
-        for ledger_id in await self._client.list_ledgers():
+            # The whole check may take hours, so handle bookies that leave in the meantime.
             await self._audit_if_due()
             if self._missing.since or not await self._manager.is_enabled():
                 return False
             try:
-                await self._replicas_check.check(ledger_id)
+                await check(ledger_id)
+            except BKNoSuchLedgerExistsOnMetadataServerException:
+                continue  # The ledger was deleted in the meantime.
             except BKException as error:
-                self._recorder.record("ledger.unchecked", ledger_id, note=str(error))
-        await self._manager.set_checked(self._manager.nodes.replicas_checked)
+                self._recorder.record("ledger.unchecked", ledger_id, explanation=str(error))
+        await self._manager.record_check(recorded_at)
         return True
 
-    async def _check_placement(self) -> bool:
-        """Report the closed ledgers that break the rule about racks.  If the configuration allows
-        moving copies, mark those for which there are bookies that keep the rule.
-        """
+    async def _check_ledger(self, ledger_id: int) -> None:
+        found = await self._checker.check(await view_ledger(self._client, ledger_id))
+        if missed := sorted({bookie for fragment in found for bookie in fragment.bookies}):
+            await self._mark(ledger_id, missed)
+
+    async def _check_placement(self, recorded_at: str) -> bool:
+        """Report closed ledgers that violate the rack policy; mark them if copies can be moved."""
         writable = await self._client.writable_bookies()
         try:
             policy = await self._client.context.watcher.policy()
         except BKMetadataSerializationException as error:
-            self._recorder.record("placement.unmet", note=str(error))
-            return True  # Without a readable policy nothing can be judged.
+            self._recorder.record("placement.unmet", explanation=str(error))
+            return True  # The check cannot be done without a policy.
         for ledger_id, metadata in await self._all_metadata():
             if metadata.state is not LedgerState.CLOSED:
                 continue
             quorum = metadata.write_quorum
-            bad = [s for s in metadata.segments if not policy.is_adhering(s.ensemble, quorum)]
-            if bad:
-                note = " ".join(f"{s.first_entry_id}:{','.join(s.ensemble)}" for s in bad)
-                self._recorder.record("placement.unmet", ledger_id, note=note)
+            violating = [s for s in metadata.segments if not policy.is_adhering(s.ensemble, quorum)]
+            if violating:
+                segments = tuple((s.first_entry_id, s.ensemble) for s in violating)
+                self._recorder.record("placement.unmet", ledger_id, segments=segments)
             if self._config.repaired_placement_policy_not_adhering_bookie_enabled and any(
-                policy.better(each.ensemble, writable, quorum) for each in bad
+                policy.better(s.ensemble, writable, quorum) for s in violating
             ):
                 await self._mark(ledger_id, [])
-        await self._manager.set_checked(self._manager.nodes.placement_checked)
+        await self._manager.record_check(recorded_at)
         return True
 
     # Time
 
     async def _wait_for_changes(self) -> None:
-        """Return when the bookies or the delay have changed, or something is due."""
-        checks_at = min(check.due_at for check in self._checks)
-        is_waiting = self._missing.since or self._is_requested
-        due = self._audit_at if is_waiting else max(checks_at, self._silence.settled_at)
+        due = self._next_due()
         changes = [
             asyncio.ensure_future(self._bookies.changed()),
-            asyncio.ensure_future(self._nodes.changed.wait()),
+            asyncio.ensure_future(self._watched.changed.wait()),
         ]
         timeout_s = None if due == inf else max(0.0, due - self._now())
         try:
@@ -306,6 +294,14 @@ class Auditor:
         finally:
             for wait in changes:
                 wait.cancel()
+
+    def _next_due(self) -> float:
+        """Return when the next action is due if nothing changes before (infinite: none is)."""
+        if self._missing.since or self._is_requested:
+            # Periodic checks wait for this audit, which waits for the end of grace periods.
+            return self._audit_at
+        # No check may start until the list of bookies is settled.
+        return max(min(check.due_at for check in self._checks), self._silence.settled_at)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

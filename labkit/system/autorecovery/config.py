@@ -14,25 +14,27 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class AutoRecoveryConfig:
-    """Names and defaults are those of `conf/ServerConfiguration.java`, except the batch size: here
-    it is a window that is always full, and 100 is what Pulsar's `conf/bookkeeper.conf` says.
-    BookKeeper's own 10 would leave the bookies waiting for the network.
+    """Names and defaults are BookKeeper's, except that the batch size is that of a window that is
+    kept full: its default of 100 comes from Pulsar's `conf/bookkeeper.conf`.
 
-    Auditor: a periodic check with an interval of 0 is off (the bookie check then runs once, when
-    the auditor is elected).  `lost_bookie_recovery_delay_s` only holds until the metadata store has
-    one.  Of each fragment first and last entry are tested, and of the others
-    `auditor_ledger_verification_percentage` (100: every entry).
+    Auditor: An interval of 0 turns a periodic check off, but the bookie check always runs once when
+    an auditor is elected.  `lost_bookie_recovery_delay_s` is used only if the metadata store has no
+    delay yet.  While a bookie is missing, no periodic check runs.  The check of a fragment reads
+    the first and the last entry from each bookie, and `auditor_ledger_verification_percentage`
+    percent of its other entries (100: every entry).
 
-    With a `min_num_racks_per_write_quorum` above 0 new copies keep to racks (as in `ClientConfig`),
-    and the auditor's placement check reports closed ledgers that do not; the worker moves their
-    copies if `repaired_placement_policy_not_adhering_bookie_enabled`.
+    If `min_num_racks_per_write_quorum` is above 0, new copies are spread over racks, and the
+    auditor's placement check reports closed ledgers whose copies are not.  With
+    `repaired_placement_policy_not_adhering_bookie_enabled`, the worker moves these copies.
 
-    Worker: `rereplication_entry_batch_size` entries are stored at a time, and at most twice as
-    many are read ahead; at most `replication_rate_by_bytes` bytes a second are copied (-1: no
-    limit).  A ledger that is still open is recovered after the grace period, which fences its
-    writer.
+    Worker: Up to `rereplication_entry_batch_size` entries are stored at a time, and up to twice as
+    many are read in advance, at most `replication_rate_by_bytes` per second (-1: no limit).  An
+    open ledger with missing copies is recovered, which fences its writer, after
+    `open_ledger_rereplication_grace_period_ms`.  A ledger that still misses copies after a repair
+    remains locked for up to `lock_release_of_failed_ledger_grace_period_ms`; after an error, the
+    worker pauses for `rw_rereplicate_backoff_ms`.
 
-    Raises `BKIncorrectParameterException` for a value out of its range.
+    Raises `BKIncorrectParameterException` for a value that is out of range.
     """
 
     auditor_periodic_check_interval_s: int = setting(
@@ -72,8 +74,7 @@ class AutoRecoveryConfig:
         check_ranges(self)
 
     @property
-    def client(self) -> ClientConfig:
-        """The settings of the client that autorecovery works with."""
+    def client_config(self) -> ClientConfig:
         return ClientConfig(
             min_num_racks_per_write_quorum=self.min_num_racks_per_write_quorum,
             enforce_min_num_racks_per_write_quorum=self.enforce_min_num_racks_per_write_quorum,

@@ -1,4 +1,4 @@
-"""All of autorecovery in one object: election, auditor, worker, and the watch over them.
+"""One instance of autorecovery: election, auditor, worker, and a watch on their session.
 
 In BookKeeper: `replication/AutoRecoveryMain.java`.
 """
@@ -7,14 +7,15 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from labkit.system.autorecovery.audit_rules import when_to_audit
 from labkit.system.autorecovery.auditor import Auditor, WhenToAudit
+from labkit.system.autorecovery.bookie_joins import BookieJoins
 from labkit.system.autorecovery.checker import LedgerChecker, MissingPlaces
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.election import win_election
 from labkit.system.autorecovery.fragments import missing_places
-from labkit.system.autorecovery.lost_bookies import when_to_audit
 from labkit.system.autorecovery.metadata_silence import MetadataSilence, SettledBookies
-from labkit.system.autorecovery.random_port import Draw
+from labkit.system.autorecovery.random_source import Draw
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.system.autorecovery.worker import ReplicationWorker, Spawn
@@ -25,7 +26,7 @@ from labkit.system.metadata.store import MetadataStore, MetadataUnavailableError
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The decisions of autorecovery, each of which a lesson may replace by another."""
+    """The replaceable decisions of autorecovery; lessons and simulations substitute their own."""
 
     when_to_audit: WhenToAudit = when_to_audit
     missing_places: MissingPlaces = missing_places
@@ -34,15 +35,15 @@ class Rules:
 
 
 class AutoRecovery:
-    """One instance of autorecovery: candidate for auditor, and replication worker.
+    """One instance of autorecovery: a candidate for auditor, and a replication worker.
 
-    It lives in its client's metadata session, which holds its vote and its locks.  Whatever leaves
-    these in doubt ends the instance: then end the session too, and begin both again.
+    Its client's metadata session owns the vote and the locks.  An error after which their state is
+    unknown ends the instance; its owner then starts a new one in a new session.
     """
 
     def __init__(
         self,
-        node: str,
+        name: str,
         client: BookKeeper,
         config: AutoRecoveryConfig,
         draw: Draw,
@@ -51,12 +52,11 @@ class AutoRecovery:
         own_bookie: str = "",
         follows_silence: bool = False,
     ) -> None:
-        """`node` is the bookie's id, or another name for people to read.  `client` and its session
-        must be this instance's own.  `own_bookie` is the bookie in whose process this instance
-        runs: while this runs, so does that.  `follows_silence` if the metadata store may have ended
-        sessions before this one began.
+        """`name` is the bookie's id or another human-readable name.  No other instance may share
+        `client` or its session.  `own_bookie` is the bookie in whose process this instance runs.
+        With `follows_silence`, the metadata store may just have expired sessions.
         """
-        self._node = node
+        self._name = name
         self._own_bookie = own_bookie
         self._follows_silence = follows_silence
         self._client = client
@@ -65,26 +65,26 @@ class AutoRecovery:
         self._rules = rules or Rules()
 
     async def run(self) -> None:
-        """Run until cancelled; the first part that dies takes the others with it.
+        """Run until cancelled, or until one component raises an error, which cancels the others.
 
-        Raises what that part raised, such as `MetadataUnavailableError` when the session is lost
-        or in doubt.
+        Raises the component's error, such as `MetadataUnavailableError` if the session is lost or
+        its state is unknown.
         """
         self._silence = self._rules.metadata_silence(self._client.store)
         if self._follows_silence:
             self._silence.fell_silent()
         await self._manager().prepare()
         try:
-            async with asyncio.TaskGroup() as parts:
-                parts.create_task(self._stand_for_auditor())
-                parts.create_task(self._worker(parts.create_task).run())
-                parts.create_task(self._watch_session())
-        except BaseExceptionGroup as died:
-            # The first alone: the others are the cancellations that it caused.
-            raise died.exceptions[0] from None
+            async with asyncio.TaskGroup() as components:
+                components.create_task(self._run_for_auditor())
+                components.create_task(self._worker(components.create_task).run())
+                components.create_task(self._watch_session())
+        except BaseExceptionGroup as group:
+            # The first error cancelled the other components.
+            raise group.exceptions[0] from None
 
-    async def _stand_for_auditor(self) -> None:
-        had_another = await win_election(self._client.store, self._node)
+    async def _run_for_auditor(self) -> None:
+        had_another = await win_election(self._client.store, self._name)
         self._client.recorder.record("auditor.elected")
         bookies = BookieWatch(self._client.store)
         auditor = Auditor(
@@ -105,6 +105,7 @@ class AutoRecovery:
             self._client,
             self._manager(),
             SettledBookies(bookies, self._silence),
+            BookieJoins(bookies),
             self._checker(bookies),
             self._rules.replicator(self._client.context, self._config),
             self._config,
@@ -116,12 +117,12 @@ class AutoRecovery:
         self._client.store.on_new_session(is_lost.set)
         await is_lost.wait()
         raise MetadataUnavailableError(
-            f"the session of {self._node} was lost, and with it vote and locks"
+            f"the session of {self._name} was lost, and with it its vote and locks"
         )
 
     def _manager(self) -> LedgerUnderreplicationManager:
         return LedgerUnderreplicationManager(
-            self._client.store, self._node, self._draw, self._client.wall_clock_ms
+            self._client.store, self._name, self._draw, self._client.wall_clock_ms
         )
 
     def _checker(self, bookies: BookieWatch) -> LedgerChecker:

@@ -1,4 +1,4 @@
-"""What autorecovery's nodes hold: some as protobuf's text form, the times of checks as binary.
+"""The contents of autorecovery's nodes: protobuf messages, as text except for times of checks.
 
 In BookKeeper: `DataFormats.proto`, `meta/ZkLedgerUnderreplicationManager.java`.
 """
@@ -26,19 +26,20 @@ _LAYOUT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class UnderreplicatedLedger:
-    """A mark: the bookies whose copies are missing, and when that was last written (0: unknown)."""
+    """The content of a mark."""
 
-    replicas: tuple[str, ...]
+    bookies: tuple[str, ...]
+    """The bookies whose copies are missing; this field is called `replica` in the format."""
     ctime_ms: int
+    """The time at which the mark was last written, in ms since 1970; 0 if unknown."""
 
 
 def encode_layout() -> bytes:
-    """The layout of the marks: there is one so far."""
     return _text(LedgerRereplicationLayoutFormat(type=_LAYOUT_TYPE, version=_LAYOUT_VERSION))
 
 
 def is_known_layout(data: bytes) -> bool:
-    """Whether the marks are laid out in the way that this package knows.
+    """Return whether this package supports the layout of the marks.
 
     Raises `BKMetadataSerializationException`.
     """
@@ -47,59 +48,53 @@ def is_known_layout(data: bytes) -> bool:
 
 
 def encode_underreplicated(mark: UnderreplicatedLedger) -> bytes:
-    """A mark's text."""
-    return _text(UnderreplicatedLedgerFormat(replica=mark.replicas, ctime=mark.ctime_ms))
+    return _text(UnderreplicatedLedgerFormat(replica=mark.bookies, ctime=mark.ctime_ms))
 
 
 def decode_underreplicated(data: bytes) -> UnderreplicatedLedger:
-    """The inverse.  Raises `BKMetadataSerializationException`."""
-    mark = _parsed(data, UnderreplicatedLedgerFormat(), "the mark of an underreplicated ledger")
+    """Raises `BKMetadataSerializationException`."""
+    mark = _parsed(data, UnderreplicatedLedgerFormat(), "the mark of an under-replicated ledger")
     return UnderreplicatedLedger(tuple(mark.replica), mark.ctime)
 
 
 def encode_lock(holder: str) -> bytes:
-    """A lock's text: its holder, for people to read."""
     return _text(LockDataFormat(bookieId=holder))
 
 
 def encode_vote(bookie_id: str) -> bytes:
-    """A vote's text, and that of the node that names the elected auditor."""
     return _text(AuditorVoteFormat(bookieId=bookie_id))
 
 
 def decode_vote(data: bytes) -> str:
-    """The voter's bookie id.  Raises `BKMetadataSerializationException`."""
+    """Return the bookie id of the voter.  Raises `BKMetadataSerializationException`."""
     return _parsed(data, AuditorVoteFormat(), "an auditor's vote").bookieId
 
 
 def encode_delay(delay_s: int) -> bytes:
-    """How long a bookie may be away, in seconds."""
     return b"%d" % delay_s
 
 
 def decode_delay(data: bytes) -> int:
-    """The inverse.  Raises `BKMetadataSerializationException`."""
+    """Return the delay in seconds.  Raises `BKMetadataSerializationException`."""
     if not data.isdigit():
         raise BKMetadataSerializationException(
-            f"lostBookieRecoveryDelay is {data!r}; it must be a number of seconds"
+            f"lostBookieRecoveryDelay must be a number of seconds, got {data!r}"
         )
     return int(data)
 
 
 def encode_check_time(time_ms: int) -> bytes:
-    """When a check was made last.  BookKeeper has a message for each of the three checks; their
-    bytes are the same.
-    """
+    """Encode the time of a check; BookKeeper has a message with these bytes for each check."""
     return CheckAllLedgersFormat(checkAllLedgersCTime=time_ms).SerializeToString()
 
 
 def decode_check_time(data: bytes) -> int:
-    """The inverse.  Raises `BKMetadataSerializationException`."""
+    """Raises `BKMetadataSerializationException`."""
     try:
         return CheckAllLedgersFormat.FromString(data).checkAllLedgersCTime
     except DecodeError as error:
         raise BKMetadataSerializationException(
-            f"the time of a check cannot be decoded: {error}"
+            f"cannot decode the time of a check: {error}"
         ) from None
 
 
@@ -107,9 +102,9 @@ def _text(message: Message) -> bytes:
     return text_format.MessageToString(message, as_utf8=False).encode()
 
 
-def _parsed(data: bytes, message: M, what: str) -> M:
+def _parsed(data: bytes, message: M, name: str) -> M:
     try:
         text_format.Parse(data.decode(errors="replace"), message)
     except text_format.ParseError as error:
-        raise BKMetadataSerializationException(f"{what} cannot be decoded: {error}") from None
+        raise BKMetadataSerializationException(f"cannot decode {name}: {error}") from None
     return message

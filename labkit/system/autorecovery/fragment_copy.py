@@ -1,13 +1,19 @@
-"""Copying the missing entries of a fragment to their new bookies.
+"""Creates the missing copies of a fragment's entries on their new bookies.
 
     FragmentReader ---> CopyWindow ---> FragmentWriter
     reads some           bounds how      stores each entry on all
     entries at a         many are        targets that should
     time                 being stored    have it
 
-The next entries are read while the previous ones are stored.  An entry that was requested by
-itself is stored as soon as it arrives, if the window has room, so a slow bookie does not delay
-entries that come from other bookies.
+The next entries are read while the previous ones are stored.  One round of `copy_fragment`:
+
+    1. wait for the entries that are being read
+    2. start reading the next ones
+    3. store the entries, each as soon as the window has room
+
+If an entry was read on its own, not as part of a batch, it is stored as soon as it arrives,
+provided that the window has room.  That way, a slow bookie does not delay entries from other
+bookies.  Step 3 skips such entries.
 
 In BookKeeper: `client/LedgerFragmentReplicator.java`.
 """
@@ -18,7 +24,7 @@ from functools import partial
 from itertools import islice
 
 from labkit.system.autorecovery.config import UNLIMITED, AutoRecoveryConfig
-from labkit.system.autorecovery.fragments import Underreplicated
+from labkit.system.autorecovery.fragments import UnderreplicatedFragment
 from labkit.system.autorecovery.ledger_view import LedgerView
 from labkit.system.client.batch_read import BatchReads
 from labkit.system.client.context import ClientContext
@@ -28,7 +34,7 @@ from labkit.system.model.errors import BKException, BKReadException
 from labkit.system.model.wire import Flag, add_header
 
 _BATCH_BYTES = 1024 * 1024
-"""Size of one read: small in memory, and large enough to share its costs among many entries."""
+"""Size of one batch read: little memory, but the cost of a read is spread over many entries."""
 
 
 class EntryUnreadableException(BKReadException):
@@ -41,15 +47,15 @@ class EntryUnreadableException(BKReadException):
 
 async def copy_fragment(
     ledger: LedgerView,
-    short: Underreplicated,
+    short: UnderreplicatedFragment,
     targets: Mapping[int, str],
     context: ClientContext,
     config: AutoRecoveryConfig,
 ) -> None:
-    """Copy the missing entries of a fragment to the new bookie of each place in its ensemble.
+    """Create the missing copies of a fragment; `targets` maps ensemble indexes to new bookies.
 
-    Return when every target has stored all its copies durably.  Raises
-    `EntryUnreadableException`, and the error of a target; nothing more is sent after that.
+    Return when every target has stored all its copies durably.  Raises `EntryUnreadableException`,
+    or the error reported by a target; after an error, nothing more is sent.
     """
     window = CopyWindow(config)
     writer = FragmentWriter(ledger, short, targets, context, window)
@@ -69,12 +75,12 @@ async def copy_fragment(
 
 
 class FragmentReader:
-    """Reads entries from the bookies that have copies, as many at a time as the window holds."""
+    """Reads entries from the bookies that have copies, at most one window of entries at a time."""
 
     def __init__(
         self,
         ledger: LedgerView,
-        short: Underreplicated,
+        short: UnderreplicatedFragment,
         context: ClientContext,
         window: "CopyWindow",
         writer: "FragmentWriter",
@@ -86,12 +92,14 @@ class FragmentReader:
         self._batches = BatchReads(ledger.ledger_id, ledger.metadata, context)
 
     def begin(self, first: int) -> asyncio.Task[list[Entry]] | None:
-        """Start reading the next entries that a target should have; return None after the last.
+        """Start reading the next entries that a target should have, from `first` on.
 
-        The task returns one or more of them.  Raises `EntryUnreadableException`.
+        Returns None if there are none.  The task returns at least one entry, or raises
+        `EntryUnreadableException`.
         """
-        left = filter(self._writer.targets_of, range(first, self._short.fragment.last + 1))
-        entry_ids = [*islice(left, self._window.size)]
+        left = range(first, self._short.fragment.last + 1)
+        wanted = (entry_id for entry_id in left if self._writer.targets_of(entry_id))
+        entry_ids = [*islice(wanted, self._window.size)]
         if not entry_ids:
             return None
         reading = asyncio.get_running_loop().create_task(self._read(entry_ids))
@@ -99,7 +107,7 @@ class FragmentReader:
         return reading
 
     def _done(self, reading: asyncio.Task[list[Entry]]) -> None:
-        # Retrieved here, too: if a target has failed, nobody else asks for the result.
+        # Retrieve an exception here, because `copy_fragment` does not do so if a target has failed.
         if not reading.cancelled():
             reading.exception()
         self._window.changed.set()
@@ -121,9 +129,9 @@ class FragmentReader:
 
 
 class CopyWindow:
-    """Bounds the entries that are being stored at a time, and the bytes stored per second.
+    """Limits the entries that are being stored at a time, and the bytes stored per second.
 
-    `changed` is set when a target responds and when a read ends.
+    `changed` is set whenever a target responds or a read ends.
     """
 
     def __init__(self, config: AutoRecoveryConfig) -> None:
@@ -133,29 +141,28 @@ class CopyWindow:
         self._now = asyncio.get_running_loop().time
         self._next_at = self._now()
         self._unacked: dict[int, int] = {}
-        """For each entry: how many targets have not acknowledged it."""
+        """For each entry being stored: how many targets have not acknowledged it yet."""
         self._error: BKException | None = None
         """The error of the first target that failed."""
 
     @property
     def has_room(self) -> bool:
-        """Whether one more entry may be stored now, and no target has failed."""
+        """Whether another entry may be stored now; false after a target has failed."""
         is_full = len(self._unacked) >= self.size
         return not is_full and self._error is None and self._next_at <= self._now()
 
     async def until_room(self) -> None:
-        """Return when one more entry may be stored.  Raises the error of a target."""
+        """Wait until another entry may be stored.  Raises the error reported by a target."""
         while not self.has_room:
             await self.until(lambda: len(self._unacked) < self.size)
             if (pause_s := self._next_at - self._now()) > 0:
                 await asyncio.sleep(pause_s)
 
     async def until_empty(self) -> None:
-        """Return when all targets have all entries.  Raises the error of a target."""
+        """Wait until all targets have stored all entries.  Raises the first error of a target."""
         await self.until(lambda: not self._unacked)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Return when the condition holds.  Raises the error of a target."""
         while self._error is None and not condition():
             self.changed.clear()
             await self.changed.wait()
@@ -163,13 +170,12 @@ class CopyWindow:
             raise self._error
 
     def add(self, entry_id: int, target_count: int) -> None:
-        """Add an entry that is being stored on `target_count` targets."""
         self._unacked[entry_id] = target_count
 
     def acknowledge(self, entry_id: int, size: int) -> None:
-        """Note that one more target has stored the entry of `size` bytes."""
+        """Record that another target has stored this entry, which has `size` bytes."""
         if self._bytes_per_s != UNLIMITED:
-            # Not before now: unused time must not add up to a burst.
+            # Never start before the current time: otherwise, idle time would allow a burst later.
             self._next_at = max(self._next_at, self._now()) + size / self._bytes_per_s
         self._unacked[entry_id] -= 1
         if not self._unacked[entry_id]:
@@ -177,7 +183,7 @@ class CopyWindow:
         self.changed.set()
 
     def fail(self, error: BKException) -> None:
-        """End the copy with the error of a target; the first error is kept."""
+        """Make the copy fail with the error reported by a target; only the first error is kept."""
         self._error = self._error or error
         self.changed.set()
 
@@ -185,40 +191,41 @@ class CopyWindow:
 class FragmentWriter:
     """Stores entries on all targets that should have them.
 
-    Entries are encoded again with the current LastAddConfirmed, so copies may differ in that.
+    Entries are re-encoded with the current LastAddConfirmed, so the copies of an entry may differ
+    in that field.
     """
 
     def __init__(
         self,
         ledger: LedgerView,
-        short: Underreplicated,
+        short: UnderreplicatedFragment,
         targets: Mapping[int, str],
         context: ClientContext,
         window: CopyWindow,
     ) -> None:
         self._ledger = ledger
-        self._bookies = context.bookies
+        self._bookies = context.bookie_client
         self._recorder = context.recorder
         self._window = window
         metadata = ledger.metadata
         self._digest = make_digest(metadata.digest_type, metadata.password)
-        # The ledger may be fenced on the target, which takes only recovery adds then.
+        # If the ledger is fenced on the target, it accepts only recovery adds.
         self._add_header = add_header(make_master_key(metadata.password), Flag.RECOVERY_ADD)
-        # One function per target: a connection reports the adds that share a function together.
+        # Use one callback per target: a connection batches responses to adds with the same
+        # callback.
         self._on_stored = {name: partial(self._stored, name) for name in targets.values()}
-        self._in_turn = [
-            [b for place, b in targets.items() if short.fragment.is_stored(entry_id, place)]
+        self._targets_by_turn = [
+            [b for index, b in targets.items() if short.fragment.is_stored(entry_id, index)]
             for entry_id in range(len(short.fragment.ensemble))
         ]
-        """The targets of the first E entries; the pattern repeats after them."""
+        """The targets of entries 0 to E - 1; the same pattern repeats for later entries."""
         self._stored_early: set[int] = set()
 
     def targets_of(self, entry_id: int) -> list[str]:
-        """The targets that should have the entry."""
-        return self._in_turn[entry_id % len(self._in_turn)]
+        return self._targets_by_turn[entry_id % len(self._targets_by_turn)]
 
     def store_early(self, entry: Entry) -> None:
-        """Store an entry before its turn, if the window has room now."""
+        """Store an entry before its turn, if the window has room."""
         if self._window.has_room:
             self._stored_early.add(entry.entry_id)
             self._send(entry)
@@ -226,7 +233,7 @@ class FragmentWriter:
     async def store(self, entry: Entry) -> None:
         """Store an entry as soon as the window has room, unless it was stored early.
 
-        Raises the error of a target.
+        Raises the error reported by a target.
         """
         if entry.entry_id in self._stored_early:
             self._stored_early.remove(entry.entry_id)
@@ -235,7 +242,7 @@ class FragmentWriter:
             self._send(entry)
 
     def _send(self, entry: Entry) -> None:
-        # A reader may learn LastAddConfirmed from this copy: it should not be an old one.
+        # Store the current LastAddConfirmed, because a reader may learn it from this copy.
         confirmed = max(entry.last_add_confirmed, self._ledger.last_confirmed)
         ids = entry.ledger_id, entry.entry_id, confirmed
         body = self._add_header + pack_entry(*ids, entry.length, entry.payload, self._digest)
@@ -251,12 +258,12 @@ class FragmentWriter:
     def _stored(
         self, bookie: str, stored: Sequence[tuple[int, int]], error: BKException | None
     ) -> None:
-        """Handle a target's response for entries, each with the size of its copy."""
+        """Handle a target's response to adds; `stored` contains the id and size of each entry."""
         if self._recorder.listening:
-            kind, note = ("add.failed", type(error).__name__) if error else ("entry.copied", "")
+            kind, why = ("add.failed", type(error).__name__) if error else ("entry.copied", "")
             for entry_id, _ in stored:
                 ledger_id = self._ledger.ledger_id
-                self._recorder.record(kind, ledger_id, entry_id, peer=bookie, note=note)
+                self._recorder.record(kind, ledger_id, entry_id, peer=bookie, error=why)
         if error is not None:
             self._window.fail(error)
             return

@@ -1,7 +1,7 @@
-"""Decisions on fragments: which copies a ledger should have, which to test, which are missing.
+"""Fragments: which copies a ledger should have, which copies to check, and which are missing.
 
-A fragment is what one ensemble stores of a ledger.  A place is a position in the ensemble; its
-bookie stores the entries whose write set holds the place.
+A fragment is the part of a ledger that a single ensemble stores.  The bookie at an ensemble index
+stores the entries whose write sets contain that index.
 
 In BookKeeper: `client/LedgerFragment.java`, `client/LedgerChecker.java`,
 `client/LedgerFragmentReplicator.java`.
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from labkit.system.autorecovery.random_port import Draw
+from labkit.system.autorecovery.random_source import Draw
 from labkit.system.client.striping import write_set
 from labkit.system.model.errors import BKException, BKMetadataVersionException
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
@@ -19,9 +19,9 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """Entries `first` to `last` of a ledger, on the bookies of `ensemble`.
+    """Entries `first` to `last` of a ledger, stored on the bookies of `ensemble`.
 
-    `last` < `first`: it holds no entry.  `closed`: no client can add to it.
+    An empty fragment has `last` = `first` - 1.  No client can add to a `closed` fragment.
     """
 
     first: int
@@ -30,48 +30,50 @@ class Fragment:
     write_quorum: int
     closed: bool
 
-    def is_stored(self, entry_id: int, place: int) -> bool:
-        """Whether the bookie at that place should have the entry."""
-        return place in write_set(entry_id, len(self.ensemble), self.write_quorum)
+    def is_stored(self, entry_id: int, index: int) -> bool:
+        """Return whether the bookie at `index` should have the entry."""
+        return index in write_set(entry_id, len(self.ensemble), self.write_quorum)
 
-    def first_stored(self, place: int) -> int | None:
-        """The first entry that the bookie at that place should have, if any."""
-        return next(self._stored(range(self.first, self.last + 1), place), None)
+    def first_stored(self, index: int) -> int | None:
+        """Return the first entry that the bookie at `index` should have, or None."""
+        return next(self._stored(range(self.first, self.last + 1), index), None)
 
-    def last_stored(self, place: int) -> int | None:
-        """The last entry that the bookie at that place should have, if any."""
-        return next(self._stored(range(self.last, self.first - 1, -1), place), None)
+    def last_stored(self, index: int) -> int | None:
+        """Return the last entry that the bookie at `index` should have, or None."""
+        return next(self._stored(range(self.last, self.first - 1, -1), index), None)
 
-    def _stored(self, entry_ids: range, place: int) -> Iterator[int]:
-        return (entry_id for entry_id in entry_ids if self.is_stored(entry_id, place))
+    def _stored(self, entry_ids: range, index: int) -> Iterator[int]:
+        return (entry_id for entry_id in entry_ids if self.is_stored(entry_id, index))
 
 
 @dataclass(frozen=True, slots=True)
-class Underreplicated:
-    """A fragment, and the places in its ensemble whose copies are missing."""
+class UnderreplicatedFragment:
+    """A fragment and the ensemble indexes of the bookies whose copies are missing."""
 
     fragment: Fragment
-    places: tuple[int, ...]
+    bookie_indexes: tuple[int, ...]
 
     @property
     def bookies(self) -> tuple[str, ...]:
-        """The bookies that miss their copies."""
-        return tuple(self.fragment.ensemble[place] for place in self.places)
+        return tuple(self.fragment.ensemble[index] for index in self.bookie_indexes)
+
+    @property
+    def bookie_at(self) -> dict[int, str]:
+        """The bookies whose copies are missing, by ensemble index."""
+        return {index: self.fragment.ensemble[index] for index in self.bookie_indexes}
 
     def sources(self, entry_id: int) -> list[str]:
-        """The bookies to ask for an entry: first those that have their copies; the others may have
-        some.
-        """
+        """Return the bookies from which to read an entry; those that miss copies come last."""
         ensemble, write_quorum = self.fragment.ensemble, self.fragment.write_quorum
-        places = write_set(entry_id, len(ensemble), write_quorum)
-        return [ensemble[n] for n in sorted(places, key=lambda n: n in self.places)]
+        indexes = write_set(entry_id, len(ensemble), write_quorum)
+        return [ensemble[n] for n in sorted(indexes, key=lambda n: n in self.bookie_indexes)]
 
 
 def fragments_of(metadata: LedgerMetadata, last_confirmed: int) -> list[Fragment]:
-    """A fragment for each segment; the last one goes up to the last entry that is confirmed.
+    """Return a fragment for each segment; the last one ends at the last confirmed entry.
 
-    A segment begins at the writer's LastAddConfirmed + 1, so everything before it is confirmed,
-    whatever the bookies of the new ensemble know of that.
+    A segment begins at the writer's LastAddConfirmed + 1, so all entries before it are confirmed,
+    even if no bookie of the new ensemble knows that yet.
     """
     segments, is_closed = metadata.segments, metadata.state is LedgerState.CLOSED
     quorum = metadata.write_quorum
@@ -79,75 +81,68 @@ def fragments_of(metadata: LedgerMetadata, last_confirmed: int) -> list[Fragment
         Fragment(one.first_entry_id, following.first_entry_id - 1, one.ensemble, quorum, True)
         for one, following in pairwise(segments)
     ]
-    # A new ensemble may know of no confirmed entry, although there are some before it.
+    # The bookies of a new ensemble may report a LastAddConfirmed that precedes the segment.
     last = max(last_confirmed, segments[-1].first_entry_id - 1)
     first, ensemble = segments[-1].first_entry_id, segments[-1].ensemble
     return [*before, Fragment(first, last, ensemble, quorum, is_closed)]
 
 
-def entries_to_test(fragment: Fragment, place: int, percentage: int, draw: Draw) -> list[int]:
-    """The entries that show whether a bookie has its copies: always its first and its last one.
+def entries_to_test(fragment: Fragment, index: int, percentage: int, draw: Draw) -> list[int]:
+    """Choose which entries to read from the bookie at `index` to check whether it has its copies.
 
-    Of the others `percentage`, one drawn from each of as many equal parts of the fragment.
+    These are the first and the last entry that the bookie should have, and one entry, drawn at
+    random, from each of as many equal parts of the range as `percentage` percent of its entries.
+    Entries that the bookie should not have are skipped.  (BookKeeper skips the last part.)
     """
-    first, last = fragment.first_stored(place), fragment.last_stored(place)
+    first, last = fragment.first_stored(index), fragment.last_stored(index)
     if first is None or last is None:
         return []
     length = last - first + 1
     count = length * percentage // 100
     if count == length:
         chosen = range(first, last + 1)
-        return [entry_id for entry_id in chosen if fragment.is_stored(entry_id, place)]
+        return [entry_id for entry_id in chosen if fragment.is_stored(entry_id, index)]
     tested = {first: None, last: None}
-    if count:
-        part = length // count
-        for start in range(first, last - part, part):
-            entry_id = start + draw(part)
-            if fragment.is_stored(entry_id, place):
-                tested[entry_id] = None
+    for part in range(count):
+        start, end = (first + length * n // count for n in (part, part + 1))
+        entry_id = start + draw(end - start)
+        if fragment.is_stored(entry_id, index):
+            tested[entry_id] = None
     return sorted(tested)
 
 
 def missing_places(
-    fragment: Fragment,
-    registered: Collection[str],
-    failures: Mapping[int, Sequence[BKException]],
+    fragment: Fragment, registered: Collection[str], failures: Mapping[int, Sequence[BKException]]
 ) -> tuple[int, ...]:
-    """The places whose copies must be replaced.
+    """Return the ensemble indexes of the bookies whose copies must be replaced.
 
-    `failures` holds, for each place, the errors of its bookie on the entries it was tested for.  An
-    unregistered bookie counts as missing its copies even if it should have none: otherwise the
-    ledger would stay marked because of it for ever.
+    `failures` maps an ensemble index to the errors of its bookie.  An unregistered bookie is always
+    included, because as long as the metadata lists it, each audit marks the ledger.
     """
     return tuple(
-        place
-        for place, bookie in enumerate(fragment.ensemble)
-        if bookie not in registered or failures.get(place)
+        index
+        for index, bookie in enumerate(fragment.ensemble)
+        if bookie not in registered or failures.get(index)
     )
 
 
-def with_replaced(
+def replace_bookies(
     metadata: LedgerMetadata, first_entry_id: int, replaced: Mapping[str, str]
 ) -> LedgerMetadata | None:
-    """The metadata with new bookies instead of old ones in one segment; None if no old one is left
-    there.
+    """Return metadata in which a segment lists new bookies, or None if it lists no old one.
 
-    Raises `BKMetadataVersionException` when another client put one of the new ones there.
+    Raises `BKMetadataVersionException` if another client has already put one of the new bookies
+    into this segment.
     """
-    at = next(
-        (n for n, s in enumerate(metadata.segments) if s.first_entry_id == first_entry_id), None
-    )
-    if at is None:
-        return None
-    before = metadata.segments[at].ensemble
+    segments = {segment.first_entry_id: segment for segment in metadata.segments}
+    before = segments[first_entry_id].ensemble if first_entry_id in segments else ()
     if not any(bookie in replaced for bookie in before):
         return None
     ensemble = tuple(replaced.get(bookie, bookie) for bookie in before)
     if len(set(ensemble)) < len(ensemble):
         raise BKMetadataVersionException(
-            f"the ensemble from entry {first_entry_id} on was changed to {', '.join(before)}"
-            " by another client"
+            f"another client changed the ensemble that starts at entry {first_entry_id} to"
+            f" {', '.join(before)}"
         )
-    segments = list(metadata.segments)
-    segments[at] = Segment(first_entry_id, ensemble)
-    return replace(metadata, segments=tuple(segments), c_token=0)
+    segments[first_entry_id] = Segment(first_entry_id, ensemble)
+    return replace(metadata, segments=tuple(segments.values()), c_token=0)

@@ -1,4 +1,4 @@
-"""A ledger as a repair sees it, and single copies of its entries, asked for at single bookies.
+"""Takes a snapshot of a ledger for a repair, and reads individual copies from individual bookies.
 
 In BookKeeper: `client/BookKeeperAdmin.openLedgerNoRecovery`, `proto/BookieClient.readEntry`.
 """
@@ -13,10 +13,13 @@ from labkit.system.model.entry import Entry
 from labkit.system.model.errors import BKException
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
+_ENTRIES_AT_ONCE = 100
+"""The number of concurrent reads from one bookie, which also has to serve clients."""
+
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """What was known of a ledger at one moment."""
+    """A snapshot of a ledger.  If the ledger is closed, `last_confirmed` is its last entry."""
 
     ledger_id: int
     metadata: LedgerMetadata
@@ -24,15 +27,14 @@ class LedgerView:
 
     @property
     def is_closed(self) -> bool:
-        """Whether no client can add to it."""
         return self.metadata.state is LedgerState.CLOSED
 
 
 async def view_ledger(client: BookKeeper, ledger_id: int) -> LedgerView:
-    """Look at a ledger without disturbing its writer; the password is in the metadata.
+    """Read a ledger without fencing its writer; the password is in the metadata.
 
-    Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and `BKReadException` when too few
-    bookies report LastAddConfirmed of an open ledger.
+    Raises `BKNoSuchLedgerExistsOnMetadataServerException`, or `BKReadException` if the ledger is
+    open and too few bookies report its LastAddConfirmed.
     """
     metadata = await client.ledger_metadata(ledger_id)
     if metadata.state is LedgerState.CLOSED:
@@ -44,21 +46,29 @@ async def view_ledger(client: BookKeeper, ledger_id: int) -> LedgerView:
 async def missing_copies(
     reads: BookieReads, bookie: str, entry_ids: Sequence[int]
 ) -> dict[int, BKException]:
-    """Ask a bookie for its copies, all at once; returns those that it did not give, and why."""
-    all_came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    failed: dict[int, BKException] = {}
+    """Read these entries from one bookie; return the error for each copy that is missing."""
+    errors: dict[int, BKException] = {}
+    for at in range(0, len(entry_ids), _ENTRIES_AT_ONCE):
+        errors |= await _read_at_once(reads, bookie, entry_ids[at : at + _ENTRIES_AT_ONCE])
+    return errors
+
+
+async def _read_at_once(
+    reads: BookieReads, bookie: str, entry_ids: Sequence[int]
+) -> dict[int, BKException]:
+    all_done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    errors: dict[int, BKException] = {}
     left = len(entry_ids)
 
-    def came(_: str, entry_id: int, copy: Entry | BKException) -> None:
+    def on_read(_: str, entry_id: int, copy: Entry | BKException) -> None:
         nonlocal left
         left -= 1
         if isinstance(copy, BKException):
-            failed[entry_id] = copy
-        if not left and not all_came.done():
-            all_came.set_result(None)
+            errors[entry_id] = copy
+        if not left and not all_done.done():
+            all_done.set_result(None)
 
     for entry_id in entry_ids:
-        reads.ask(bookie, entry_id, came)
-    if entry_ids:
-        await all_came
-    return failed
+        reads.ask(bookie, entry_id, on_read)
+    await all_done
+    return errors

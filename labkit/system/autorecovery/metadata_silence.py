@@ -1,17 +1,16 @@
-"""When the metadata store's list of bookies can be believed: not in the first seconds after it fell
-silent.
+"""Decides when the metadata store's list of bookies can be trusted: not just after a silence.
 
-A store that hangs for longer than sessions last ends sessions of bookies that run, in any order,
-and these bookies register again sooner or later.  So an absence counts only in an unbroken time of
-answers, and after each silence all bookies have a grace period to register again.
+If the metadata store hangs for longer than the session timeout, sessions of running bookies expire
+in arbitrary order, and those bookies eventually re-register.  So after each silence, bookies have a
+grace period in which to re-register.
 
-    store hangs        goes on                    settled
+    store hangs        resumes                    settled
     |------------------|==========================|
-    no answers         sessions end, bookies      a bookie missing now is missing
-                       register again
+    no responses       sessions expire, bookies   a bookie that is not registered now
+                       re-register                is really missing
 
-BookKeeper believes every list: a hang may make it mark the ledgers of bookies that run
-(`replication/Auditor.java`).  Their repair finds nothing missing then.
+BookKeeper trusts every list, so a hang may make it mark the ledgers of running bookies, whose
+repair then finds no missing copy (`replication/Auditor.java`).
 """
 
 import asyncio
@@ -20,36 +19,40 @@ from labkit.system.metadata.bookie_watch import BookieWatch, RegisteredBookies
 from labkit.system.metadata.store import MetadataStore
 
 _GRACE_S = 10.0
-"""At least: a bookie that lost its session registers again after some attempts."""
+"""The minimum: a bookie that lost its session needs several attempts to re-register."""
 _GRACE_SESSIONS = 2
-"""Session time-outs: one until the bookie learns of the loss, one to register again."""
+"""In session timeouts: one until the bookie notices the loss, and one to re-register."""
 
 
 class MetadataSilence:
-    """Watches for silences of one session's store."""
+    """Tracks the silences of the metadata store, as seen by one session.
+
+    Times are those of the event loop, in seconds.
+    """
 
     def __init__(self, store: MetadataStore) -> None:
         self.grace_s = max(_GRACE_S, _GRACE_SESSIONS * store.session_timeout_s)
-        """How long bookies have to register again after a silence, in seconds."""
-        self.began_at = self.answers_since = _now()
-        """When the metadata session began, and since when the store has been responding."""
+        """How long bookies have to re-register after a silence."""
+        self.began_at = _now()
+        """When the metadata session began."""
+        self.responding_since = self.began_at
+        """The time since which the store has been responding without interruption."""
         self.settled_at = self.began_at
-        """When the list can be believed again, on the event loop's clock."""
+        """From when on the list of bookies can be trusted; at once, unless `fell_silent` is called.
+        """
         self.count = 0
-        """How often the store has fallen silent."""
+        """How many times the store has fallen silent."""
         store.on_silence(self.fell_silent)
 
     @property
     def is_settled(self) -> bool:
-        """Whether the last silence is long enough ago."""
         return _now() >= self.settled_at
 
     def begin_grace_period(self) -> None:
-        """Let the grace period begin now."""
         self.settled_at = _now() + self.grace_s
 
     async def until_settled(self) -> None:
-        """Return when the grace period is over, however often it begins again."""
+        """Wait for the end of the grace period, even if it is restarted several times."""
         while True:
             left_s = self.settled_at - _now()
             if left_s <= 0:
@@ -57,9 +60,9 @@ class MetadataSilence:
             await asyncio.sleep(left_s)
 
     def fell_silent(self) -> None:
-        """Note a silence that has ended: the store may have ended any session meanwhile."""
+        """Handle the end of a silence, during which any bookie's session may have expired."""
         self.count += 1
-        self.answers_since = _now()
+        self.responding_since = _now()
         self.begin_grace_period()
 
 
@@ -72,11 +75,14 @@ class SettledBookies:
 
     @property
     def silence_count(self) -> int:
-        """How often the store has fallen silent: results of before and after do not go together."""
+        """The number of silences so far.  Results from before and after one do not go together."""
         return self._silence.count
 
     async def now(self) -> RegisteredBookies:
-        """The bookies, as soon as the list can be believed.  Raises `MetadataUnavailableError`."""
+        """Wait until the list of bookies can be trusted, and return it.
+
+        Raises `MetadataUnavailableError`.
+        """
         while True:
             await self._silence.until_settled()
             bookies = await self._bookies.now()

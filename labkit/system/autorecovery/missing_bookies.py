@@ -1,11 +1,11 @@
-"""The registered bookies that are missing, and since when.
+"""Tracks which bookies are missing, and since when.
 
-    registered --- goes ---> missing --- comes back ---> registered
-                                |
-                                +------- audited ------> lost: no longer known
+    registered --- leaves ---> missing --- comes back ---> registered
+                                  |
+                                  +------ audited ------> lost: no longer tracked
 
-An absence is counted from the end of the metadata store's last silence, because the store may have
-expired the sessions of running bookies (`metadata_silence`).
+Absences are measured from the end of the metadata store's last silence, because the store may have
+expired the sessions of running bookies during the silence (`metadata_silence`).
 """
 
 from collections.abc import Collection, Iterable
@@ -20,64 +20,65 @@ class MissingBookies:
     """
 
     def __init__(self, silence: MetadataSilence) -> None:
-        self.known: dict[str, None] = {}
-        """The bookies that are registered, or are missing and do not yet count as lost."""
+        self.tracked: dict[str, None] = {}
+        """The bookies that are registered, and those that are missing but not lost yet."""
         self.since: dict[str, float] = {}
-        """The missing ones, and since when."""
+        """For each missing bookie: the time since which it has been missing."""
         self._silence = silence
         self._silence_count = silence.count
-        """How many silences of the metadata store were taken into account."""
-        self._not_before = 0.0
-        """Bookies that were missing when the auditor began have until then to come back."""
+        """The number of silences that `update` has taken into account."""
+        self._earliest_loss = 0.0
+        """The time before which no bookie counts as lost; set when the auditor begins."""
         self._came_back: dict[str, None] = {}
-        """Bookies that have registered again since the last silence."""
+        """Bookies that have re-registered since the last silence."""
 
     def begin(
         self, expected: Iterable[str], alive: Collection[str], now: float, *, had_another: bool
     ) -> None:
-        """Count expected bookies that are not registered as missing from now on.
+        """Start tracking the expected bookies; those that are not registered count as missing from
+        now on.
 
-        They, and the bookies that are about to go, may have lost their sessions with another
-        auditor, and be about to register again.
+        Bookies may have lost their sessions at the same time as an earlier auditor, and may be
+        about to re-register, so they get a grace period.
         """
-        self.known = dict.fromkeys(expected)
+        self.tracked = dict.fromkeys(expected)
         if had_another:
-            self._not_before = self._silence.began_at + self._silence.grace_s
-        if any(bookie not in alive for bookie in self.known):
-            self._not_before = now + self._silence.grace_s
+            self._earliest_loss = self._silence.began_at + self._silence.grace_s
+        if any(bookie not in alive for bookie in self.tracked):
+            self._earliest_loss = max(self._earliest_loss, now + self._silence.grace_s)
 
     def update(self, alive: Collection[str], now: float) -> None:
         """Update from the list of registered bookies.
 
-        If a bookie comes back after a silence, the others get the full grace period again.  Each
-        bookie causes this only once, so the wait ends.
+        If a bookie comes back during the grace period, the other bookies get the full grace period
+        again.  Each bookie can cause this only once per silence, so the wait ends eventually.
         """
-        is_back = [b for b in self.since if b in alive and b not in self._came_back]
+        returned = [b for b in self.since if b in alive and b not in self._came_back]
         if not self.is_up_to_date:
+            # Measure all absences from the end of the last silence.
             self._silence_count = self._silence.count
-            self.since = dict.fromkeys(self.since, self._silence.answers_since)
+            self.since = dict.fromkeys(self.since, self._silence.responding_since)
             self._came_back.clear()
-        if is_back and not self._silence.is_settled:
-            self._came_back.update(dict.fromkeys(is_back))
+        if returned and not self._silence.is_settled:
+            self._came_back.update(dict.fromkeys(returned))
             self._silence.begin_grace_period()
-        self.known.update(dict.fromkeys(alive))
-        gone = [bookie for bookie in self.known if bookie not in alive]
-        self.since = {bookie: self.since.get(bookie, now) for bookie in gone}
+        self.tracked.update(dict.fromkeys(alive))
+        # Do this last: it removes the bookies that came back, but keeps the times set above.
+        missing = [bookie for bookie in self.tracked if bookie not in alive]
+        self.since = {bookie: self.since.get(bookie, now) for bookie in missing}
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether the metadata store has not fallen silent since the last `update`."""
+        """Whether the metadata store has responded without interruption since the last `update`."""
         return self._silence_count == self._silence.count
 
     @property
     def settled_at(self) -> float:
         """The earliest time at which missing bookies may count as lost."""
-        return max(self._not_before, self._silence.settled_at)
+        return max(self._earliest_loss, self._silence.settled_at)
 
-    def audited(self, gone_meanwhile: Iterable[str], now: float) -> None:
-        """Forget the missing bookies, whose ledgers are now marked, and start counting those that
-        left during the audit.
-        """
+    def forget_lost(self, left_meanwhile: Iterable[str], now: float) -> None:
+        """Stop tracking the missing bookies; those that left during the audit are missing now."""
         for bookie in self.since:
-            del self.known[bookie]
-        self.since = dict.fromkeys(gone_meanwhile, now)
+            del self.tracked[bookie]
+        self.since = dict.fromkeys(left_meanwhile, now)

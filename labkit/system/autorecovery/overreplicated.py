@@ -1,20 +1,21 @@
-"""Ledgers that a bookie need not keep: they were copied to others while it was away.
+"""Finds over-replicated ledgers: those that were copied elsewhere while a bookie was away.
 
-    b0 goes    its ledgers are copied to b3, and their metadata name b3 in its place
-    b0 is back with copies that no reader asks for: garbage
+    b0 leaves     its ledgers are copied to b3, and their metadata lists b3 instead of b0
+    b0 returns    its copies are garbage, because no reader uses them
 
-So a bookie looks now and then at the metadata of what it stores.  A ledger that is closed and names
-it in no ensemble may go, unless a worker is about to copy it here again: that shows in a lock, in
-entries that came lately (the bookie knows those), or in a mark, which also says that copies are
-scarce.  BookKeeper looks at the lock alone, and so can delete what its admin's `recover`, which
-takes no lock, has just copied (#4668).
+So a bookie periodically reads the metadata of its ledgers.  It may delete its copies of a closed
+ledger if no ensemble contains the bookie, unless a worker may be copying the ledger to it again:
+because the ledger is locked or marked (then copies are scarce, too), or because the bookie has just
+received entries of it, which the bookie itself checks.  BookKeeper checks only the lock, so it can
+delete copies that its command `recover` has just made without a lock (#4668).
 
 In BookKeeper: `bookie/ScanAndCompareGarbageCollector.java` (removeOverReplicatedledgers).
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from labkit.system.autorecovery.random_port import Draw
+from labkit.system.autorecovery.random_source import Draw
 from labkit.system.autorecovery.underreplication import (
     CompatibilityException,
     LedgerUnderreplicationManager,
@@ -29,19 +30,19 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 
 def is_overreplicated(metadata: LedgerMetadata, bookie: str) -> bool:
-    """Whether the bookie need not have anything of the ledger, for good.
+    """Return whether the bookie will never need any entry of the ledger again.
 
-    A ledger that is not closed may get a new ensemble at any time, with this bookie in it.
+    A ledger that is not closed may get a new ensemble with this bookie at any time.
     """
     is_closed = metadata.state is LedgerState.CLOSED
     return is_closed and not any(bookie in segment.ensemble for segment in metadata.segments)
 
 
 class OverreplicatedLedgers:
-    """Finds the closed ledgers of one bookie whose metadata no longer name it.
+    """Finds the closed ledgers that a bookie stores although their metadata no longer lists it.
 
-    Invariant: a ledger is dropped only while its lock is held, on metadata read after the lock was
-    taken: a worker that put the bookie into the metadata held the lock before, and is done.
+    Invariant: a ledger is deleted only while its lock is held, based on metadata that was read
+    under the lock, so that no worker can put the bookie into the metadata in the meantime.
     """
 
     def __init__(
@@ -58,56 +59,47 @@ class OverreplicatedLedgers:
         self._draw = draw
         self._wall_clock_ms = wall_clock_ms
 
-    async def drop(self, ledger_ids: Sequence[int], drop: Callable[[int], None]) -> None:
-        """Call `drop` for those of the ledgers that the bookie need not keep, one by one.
+    async def drop(self, ledger_ids: Sequence[int], delete: Callable[[int], None]) -> None:
+        """Call `delete` for each of these ledgers that is over-replicated.
 
-        Raises `MetadataError` when the metadata store does not answer, and then stops calling it.
+        If the metadata store does not respond, raises `MetadataError` and deletes nothing more.
         """
-        # Checked without locks first: there are many ledgers, and few of them go.
+        # First check all ledgers without locks, because only a few of them are over-replicated.
         found = [each for each in ledger_ids if await self._is_overreplicated(self._ledgers, each)]
         if found:
             session = await self._begin_session()
             try:
-                await self._drop_locked(session, found, drop)
+                await self._drop_locked(session, found, delete)
             except (CompatibilityException, BKMetadataSerializationException) as error:
                 raise MetadataError(str(error)) from error
             finally:
-                # Ends also a lock whose answer was lost, so that it may or may not have been taken.
+                # This also releases a lock that was created although the response was lost.
                 await session.stop()
 
     async def _drop_locked(
-        self, session: MetadataSession, ledger_ids: Sequence[int], drop: Callable[[int], None]
+        self, session: MetadataSession, ledger_ids: Sequence[int], delete: Callable[[int], None]
     ) -> None:
-        locks = LedgerUnderreplicationManager(
+        manager = LedgerUnderreplicationManager(
             session, self._bookie, self._draw, self._wall_clock_ms
         )
         ledgers = LedgerManager(session)
-        is_lost = False
-
-        def lose() -> None:
-            nonlocal is_lost
-            is_lost = True
-
-        # The locks go with the session, and then a worker may take them.
-        session.on_new_session(lose)
-        await locks.prepare()
+        # If the session is lost, its locks are deleted, and a worker may acquire them.
+        is_lost = asyncio.Event()
+        session.on_new_session(is_lost.set)
+        await manager.prepare()
         for ledger_id in ledger_ids:
-            if await locks.lock(ledger_id):
-                is_marked = await locks.find(ledger_id) is not None
-                may_go = await self._is_overreplicated(ledgers, ledger_id) and not is_marked
-                if is_lost:
+            if await manager.lock(ledger_id):
+                is_marked = await manager.find(ledger_id) is not None
+                is_unneeded = await self._is_overreplicated(ledgers, ledger_id) and not is_marked
+                if is_lost.is_set():
                     return
-                if may_go:
-                    drop(ledger_id)
-                await locks.release(ledger_id)
+                if is_unneeded:
+                    delete(ledger_id)
+                await manager.release(ledger_id)
 
     async def _is_overreplicated(self, ledgers: LedgerManager, ledger_id: int) -> bool:
-        """False also if unknown; a deleted ledger is left to garbage collection."""
         try:
             metadata, _ = await ledgers.read(ledger_id)
-        except (
-            BKNoSuchLedgerExistsOnMetadataServerException,
-            BKMetadataSerializationException,
-        ):
-            return False
+        except (BKNoSuchLedgerExistsOnMetadataServerException, BKMetadataSerializationException):
+            return False  # Garbage collection handles deleted ledgers.
         return is_overreplicated(metadata, self._bookie)

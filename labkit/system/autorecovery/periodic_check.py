@@ -1,6 +1,6 @@
-"""A check that the auditor repeats, and when it is due.
+"""A check that the auditor repeats, and the time at which it is due.
 
-In BookKeeper: `replication/Auditor.java` (`scheduleCheckAllLedgersTask` and its like).
+In BookKeeper: `replication/Auditor.java` (`scheduleCheckAllLedgersTask` and similar methods).
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,29 +12,29 @@ from labkit.system.autorecovery.underreplication import NEVER_MS
 
 @dataclass(slots=True)
 class PeriodicCheck:
-    """A row of the auditor's table; times are those of the event loop, in seconds.
+    """One of the auditor's repeated checks; an interval of 0 turns it off.
 
-    With an interval of 0 it is off; without `last_ms` it then runs once, when the auditor begins.
+    A check without `last_ms` always runs when the auditor begins, even with an interval of 0.
+    Times are those of the event loop, in seconds.
     """
 
     interval_s: int
     run: Callable[[], Awaitable[bool]]
-    """Does the check; False if it was interrupted: then it starts over at the next opportunity."""
+    """Does the check; returns False if it was interrupted, and must be repeated when possible."""
     last_ms: Callable[[], Awaitable[int]] | None = None
-    """When any auditor made it last, in ms since 1970, or `NEVER_MS`; None if that is not noted."""
+    """Returns when an auditor last completed the check (ms since 1970, or `NEVER_MS`)."""
     due_at: float = inf
 
     async def begin(self, now: Callable[[], float], wall_clock_ms: Callable[[], int]) -> None:
-        """Set when it is due, by when an earlier auditor made it last."""
+        """Set the time at which the check is due, continuing the schedule of earlier auditors."""
         if self.last_ms is None:
             self.due_at = now()
             return
         last_ms = await self.last_ms()
         if self.interval_s:
-            # The wall clocks of two machines may differ: an interval never becomes longer.
+            # Even if the wall clocks of two machines differ, the interval must not become longer.
             ago_s = max(0.0, (wall_clock_ms() - last_ms) / 1000)
             self.due_at = now() + (0 if last_ms == NEVER_MS else max(0, self.interval_s - ago_s))
 
-    def done(self, now: float) -> None:
-        """It was made; the next one is due after the interval."""
+    def reschedule(self, now: float) -> None:
         self.due_at = now + self.interval_s if self.interval_s else inf

@@ -1,4 +1,4 @@
-"""Repairing a fragment: first its copies (`fragment_copy`), then the metadata that promises them.
+"""Repairs a fragment: first copies its entries (`fragment_copy`), then updates the metadata.
 
 In BookKeeper: `client/LedgerFragmentReplicator.java`, `BookKeeperAdmin.replicateLedgerFragment`.
 """
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.fragment_copy import copy_fragment
-from labkit.system.autorecovery.fragments import Fragment, Underreplicated, with_replaced
+from labkit.system.autorecovery.fragments import Fragment, UnderreplicatedFragment, replace_bookies
 from labkit.system.autorecovery.ledger_view import LedgerView, missing_copies
 from labkit.system.client.context import ClientContext
 from labkit.system.client.ensemble import with_replacements
@@ -16,114 +16,115 @@ from labkit.system.model.errors import BKMetadataVersionException, BKNotEnoughBo
 
 
 class LedgerFragmentReplicator:
-    """Replaces a fragment's missing copies, on other bookies.
+    """Replaces the missing copies of a fragment with copies on other bookies.
 
-    With too few bookies it does what it can, and lets bookies that only lost copies keep their
-    places; BookKeeper's then does nothing.
+    If there are too few bookies, it repairs as many copies as possible, and a writable bookie that
+    lost copies gets them back; BookKeeper does nothing in that case.
 
-    Invariant: the metadata names a bookie only when it has, durably, every copy it should have.
-    A repair that ends half way leaves the metadata unchanged, and is repeated from its start.
+    Invariant: the metadata lists a bookie only after the bookie has durably stored all its copies.
+    If copying is interrupted, the metadata is unchanged, and the next repair starts from the
+    beginning.
     """
 
     def __init__(self, context: ClientContext, config: AutoRecoveryConfig) -> None:
         self._context = context
         self._config = config
 
-    async def replicate(self, ledger: LedgerView, short: Underreplicated) -> None:
-        """Repair a fragment that is closed.
+    async def replicate(self, ledger: LedgerView, short: UnderreplicatedFragment) -> None:
+        """Repair a closed fragment.
 
-        Raises `EntryUnreadableException`, and what the bookies answer, with the metadata
-        unchanged.  Raises `BKNotEnoughBookiesException` when some of its places could not be
-        repaired.
+        Raises `EntryUnreadableException`, or the error reported by a bookie; in these cases, the
+        targets whose copies failed are not added to the metadata.  Raises
+        `BKNotEnoughBookiesException` if there were not enough bookies for all missing copies.
         """
         assert short.fragment.closed, "its writer may still add to it"
         targets = await self.choose_targets(short)
-        back = {place: name for place, name in targets.items() if name in short.bookies}
-        new = {place: name for place, name in targets.items() if place not in back}
-        # New bookies first: copies that go back to a doubtful one may fail and end the repair.
-        for some in filter(None, (new, back)):
+        old = {index: name for index, name in targets.items() if name in short.bookies}
+        new = {index: name for index, name in targets.items() if index not in old}
+        # Start with the new bookies: one that has lost copies may fail again and end the repair.
+        for some in filter(None, (new, old)):
             await self.copy(ledger, short, some)
             await self.publish(ledger.ledger_id, short, some)
-        left = [bookie for place, bookie in _places(short).items() if place not in targets]
+        left = [bookie for index, bookie in short.bookie_at.items() if index not in targets]
         if left:
             raise BKNotEnoughBookiesException(
-                f"the copies of {', '.join(left)} need as many other bookies that take writes, and"
-                " there are no more"
+                f"not enough writable bookies to replace the copies of {', '.join(left)}"
             )
 
     async def move(
         self, ledger: LedgerView, fragment: Fragment, targets: Mapping[int, str]
     ) -> None:
-        """Give the copies at these places to other bookies.  Raises as `replicate` does."""
-        leaving = Underreplicated(fragment, tuple(targets))
+        """Move the copies at these indexes to other bookies; raises the errors of `replicate`."""
+        leaving = UnderreplicatedFragment(fragment, tuple(targets))
         await self.copy(ledger, leaving, targets)
         await self.publish(ledger.ledger_id, leaving, targets)
 
-    async def can_read(self, ledger: LedgerView, short: Underreplicated, entry_id: int) -> bool:
-        """Whether an entry that was unreadable before can be read now."""
+    async def can_read(
+        self, ledger: LedgerView, short: UnderreplicatedFragment, entry_id: int
+    ) -> bool:
         reads = BookieReads(ledger.ledger_id, ledger.metadata, self._context)
         for bookie in short.sources(entry_id):
             if not await missing_copies(reads, bookie, [entry_id]):
                 return True
         return False
 
-    # Steps of a repair, which a subclass may take in another order
+    # Steps of a repair, which a subclass may call in another order
 
-    async def choose_targets(self, short: Underreplicated) -> dict[int, str]:
-        """A replacement for each place, or for as many places as there are bookies.
+    async def choose_targets(self, short: UnderreplicatedFragment) -> dict[int, str]:
+        """Choose a bookie for each ensemble index with missing copies, or for as many of these
+        indexes as possible if there are too few bookies.
 
-        A writable bookie that lost copies is replaced, too; when there are not enough others, it
-        gets its own copies again.
+        The client's placement policy chooses among the writable bookies outside the ensemble
+        (`client/placement`).  A writable bookie that lost copies is also replaced, but if there are
+        not enough other bookies, it gets its copies back.
         """
         ensemble, watcher = list(short.fragment.ensemble), self._context.watcher
         write_quorum = short.fragment.write_quorum
         writable = await watcher.writable()
-        gone = {place: name for place, name in _places(short).items() if name not in writable}
-        there = {place: name for place, name in _places(short).items() if name in writable}
-        # Bookies that are gone come first: those still there can have their copies again.
-        targets = await watcher.replacements(ensemble, gone, write_quorum)
-        if there:
+        unwritable = {n: name for n, name in short.bookie_at.items() if name not in writable}
+        retriable = {n: name for n, name in short.bookie_at.items() if name in writable}
+        # Replace unwritable bookies first, because the others can get their copies back.
+        targets = await watcher.replacements(ensemble, unwritable, write_quorum)
+        if retriable:
             ensemble = list(with_replacements(ensemble, targets))
-            others = await watcher.replacements(ensemble, there, write_quorum, [*gone.values()])
-            targets |= there | others
+            # The bookies replaced above may have become writable since: they are the last choice.
+            last_choice = list(unwritable.values())
+            others = await watcher.replacements(ensemble, retriable, write_quorum, last_choice)
+            # A writable bookie keeps its index unless another bookie was found for this index.
+            targets = {**targets, **retriable, **others}
         return targets
 
     async def copy(
-        self, ledger: LedgerView, short: Underreplicated, targets: Mapping[int, str]
+        self, ledger: LedgerView, short: UnderreplicatedFragment, targets: Mapping[int, str]
     ) -> None:
-        """Store the missing copies on the targets, durably."""
         await copy_fragment(ledger, short, targets, self._context, self._config)
 
     async def publish(
-        self, ledger_id: int, short: Underreplicated, targets: Mapping[int, str]
+        self, ledger_id: int, short: UnderreplicatedFragment, targets: Mapping[int, str]
     ) -> None:
-        """Let the metadata name the targets, which have their copies."""
+        """Write the targets into the ledger's metadata, once they have stored their copies."""
         ensemble, first = short.fragment.ensemble, short.fragment.first
         replaced = {ensemble[at]: new for at, new in targets.items() if ensemble[at] != new}
         if not replaced or await self._replace(ledger_id, first, replaced):
-            note = ",".join(targets.values())
-            self._context.recorder.record("fragment.replicated", ledger_id, first, note=note)
-
-    # Inside
+            bookies = (*targets.values(),)
+            self._context.recorder.record("fragment.replicated", ledger_id, first, bookies=bookies)
 
     async def _replace(self, ledger_id: int, first: int, replaced: Mapping[str, str]) -> bool:
-        """Put the new bookies into the metadata, whatever else has changed there meanwhile; False
-        if none of the old ones is left there.
+        """Replace bookies in the metadata, and retry if the metadata was changed in the meantime.
+
+        Return False if the segment no longer contains any of the old bookies.
         """
         manager = self._context.manager
         while True:
             metadata, version = await manager.read(ledger_id)
-            updated = with_replaced(metadata, first, replaced)
+            # A `BKMetadataVersionException` from this call is not retried: it ends the repair.
+            updated = replace_bookies(metadata, first, replaced)
             if updated is None:
                 return False
             try:
                 await manager.write(ledger_id, updated, version)
             except BKMetadataVersionException:
                 continue
-            ensemble = ",".join(updated.ensemble_at(first))
-            self._context.recorder.record("ensemble.set", ledger_id, first, note=ensemble)
+            ensemble = updated.ensemble_at(first)
+            self._context.recorder.record("ensemble.set", ledger_id, first, ensemble=ensemble)
             return True
-
-
-def _places(short: Underreplicated) -> dict[int, str]:
-    return dict(zip(short.places, short.bookies, strict=True))

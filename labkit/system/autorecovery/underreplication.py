@@ -1,7 +1,8 @@
-"""Which ledgers are short of copies, which worker repairs which, and autorecovery's switches.
+"""Manages the marks of under-replicated ledgers, the locks of workers, and the shared settings.
 
-The nodes are in `nodes`.  A mark is removed only if it is unchanged since its repair began: marking
-the ledger again in the meantime changes the node's version, and the ledger is tested once more.
+`paths` shows where the nodes are.  A mark is deleted only if its version has not changed since it
+was read under the lock.  If the ledger is marked again during a repair, the version changes, so the
+repair cannot delete the mark, and the ledger is checked again.
 
 In BookKeeper: `meta/ZkLedgerUnderreplicationManager.java`.
 """
@@ -22,8 +23,8 @@ from labkit.system.autorecovery.formats import (
     encode_underreplicated,
     is_known_layout,
 )
-from labkit.system.autorecovery.nodes import AutoRecoveryNodes
-from labkit.system.autorecovery.random_port import Draw, shuffled
+from labkit.system.autorecovery.paths import AutoRecoveryPaths
+from labkit.system.autorecovery.random_source import Draw, shuffled
 from labkit.system.autorecovery.watched_nodes import WatchedNodes
 from labkit.system.metadata.store import (
     ANY_VERSION,
@@ -35,102 +36,101 @@ from labkit.system.metadata.store import (
 )
 from labkit.system.model.errors import LabkitError
 
-_MOST_NAMED = 1000
-"""Bookies that a mark names, so that it fits into a node; the worker looks at all of a ledger."""
+_MAX_NAMED = 1000
+"""How many bookies a mark lists at most, to fit into a node; the worker checks all of them."""
 _LEVELS = 4
-"""Levels of folders above a mark, so that no node has too many children for one answer."""
+"""The levels of directories above a mark, so that a list of children fits into a response."""
 _NAME = re.compile(r"urL(\d+)")
-NO_MARK = -1
 NEVER_MS = -1
-"""As the time of a check: there was none yet."""
+"""The time of a check that has never been completed."""
 
 
 class CompatibilityException(LabkitError):
-    """The marks have a layout that labkit does not know."""
+    """The marks have a layout that labkit does not support."""
 
 
 class UnavailableException(LabkitError):
-    """Autorecovery is not in the state that the request needs."""
+    """Autorecovery is not in the state that the request requires."""
 
 
 class LedgerUnderreplicationManager:
-    """Marks and locks, for one instance of autorecovery, whose session holds the locks.
+    """Marks and locks ledgers for one instance of autorecovery, whose session owns the locks.
 
-    Invariant: while a ledger is acquired here, no other instance has it.  A call that ends with
-    `MetadataUnavailableError` leaves that in doubt: then the session must end.
+    Invariant: while a ledger is locked here, no other instance holds its lock.  If a call raises
+    `MetadataUnavailableError`, it is unknown who holds the lock, and the session must end.
+
+    Only one task may wait in `lock_any` or `wait_until_enabled`, so the auditor and the worker of
+    an instance need separate managers.
     """
 
     def __init__(
-        self,
-        store: MetadataStore,
-        holder: str,
-        draw: Draw,
-        wall_clock_ms: Callable[[], int],
+        self, store: MetadataStore, holder: str, draw: Draw, wall_clock_ms: Callable[[], int]
     ) -> None:
-        """`holder` is what a lock says of its owner."""
-        self.nodes = AutoRecoveryNodes(store.place)
+        """`holder` identifies the owner of a lock to people who inspect the lock."""
+        self.paths = AutoRecoveryPaths(store.location)
         self.store = store
-        self._lock = encode_lock(holder)
+        self._lock_data = encode_lock(holder)
         self._draw = draw
         self._wall_clock_ms = wall_clock_ms
         self._watched = WatchedNodes(store)
-        self._held: dict[int, int] = {}
-        """The version that a ledger's mark had when its lock was taken; `NO_MARK` if that does not
-        matter.
-        """
+        self._held: dict[int, int | None] = {}
+        """By locked ledger: the version of the mark read under the lock, or None after `lock`."""
 
     async def prepare(self) -> None:
-        """Make the nodes that all others are below.  Raises `CompatibilityException`."""
+        """Create the parents of all nodes.  Raises `CompatibilityException` for another layout."""
         for path, data in (
-            (self.nodes.layout, encode_layout()),
-            (self.nodes.ledgers, b""),
-            (self.nodes.locks, b""),
+            (self.paths.layout, encode_layout()),
+            (self.paths.ledgers, b""),
+            (self.paths.locks, b""),
         ):
             with suppress(NodeExistsError):
                 await self.store.create(path, data)
-        # Read even if it was just created: another instance may have been first.
-        layout, _ = await self.store.get(self.nodes.layout)
+        # Always read the layout, because another instance may have created it first.
+        layout, _ = await self.store.get(self.paths.layout)
         if not is_known_layout(layout):
             raise CompatibilityException(
-                f"{self.nodes.layout} says {layout.decode(errors='replace')!r}; labkit knows"
-                f" {encode_layout().decode()!r} only"
+                f"{self.paths.layout} is {layout.decode(errors='replace')!r}; labkit supports only"
+                f" {encode_layout().decode()!r}"
             )
 
     # Marks
 
     async def mark(self, ledger_id: int, missing: Sequence[str]) -> bool:
-        """Write that these bookies miss their copies; returns whether that is new."""
-        path = self.nodes.mark(ledger_id)
+        """Mark a ledger that has lost its copies on the `missing` bookies.
+
+        Returns whether the mark is new or lists more bookies than before.
+        """
+        path = self.paths.mark(ledger_id)
         while True:
             now_ms = self._wall_clock_ms()
+            mark = UnderreplicatedLedger(tuple(missing[:_MAX_NAMED]), now_ms)
             with suppress(NodeExistsError):
-                mark = UnderreplicatedLedger(tuple(missing[:_MOST_NAMED]), now_ms)
                 await self.store.create(path, encode_underreplicated(mark))
                 return True
-            # A mark that is removed or changed in between: once more.
-            with suppress(NoNodeError, BadVersionError):
+            try:
                 data, version = await self.store.get(path)
-                before = decode_underreplicated(data).replicas
-                news = tuple(bookie for bookie in missing if bookie not in before)
-                if not news:
+                before = decode_underreplicated(data).bookies
+                added = tuple(bookie for bookie in missing if bookie not in before)
+                if not added:
                     return False
-                # Written even if there is no room for another name: the new version of the node
-                # tells a worker that is repairing the ledger of this loss.
-                mark = UnderreplicatedLedger((before + news)[:_MOST_NAMED], now_ms)
+                # Write the mark even if it has no room for another bookie: its new version tells a
+                # worker that is repairing the ledger about this loss.
+                mark = UnderreplicatedLedger((before + added)[:_MAX_NAMED], now_ms)
                 await self.store.set(path, encode_underreplicated(mark), version)
-                return True
+            except (NoNodeError, BadVersionError):
+                continue  # The mark was deleted or changed in the meantime.
+            return True
 
     async def find(self, ledger_id: int) -> UnderreplicatedLedger | None:
-        """The ledger's mark, if it has one."""
         try:
-            data, _ = await self.store.get(self.nodes.mark(ledger_id))
+            data, _ = await self.store.get(self.paths.mark(ledger_id))
         except NoNodeError:
             return None
         return decode_underreplicated(data)
 
     async def ledgers(self) -> list[int]:
-        """Ids of all ledgers that are marked, ascending."""
-        return sorted(await self._ledgers_below(self.nodes.ledgers, 0))
+        """Return the ids of all marked ledgers in ascending order."""
+        return sorted(await self._ledgers_below(self.paths.ledgers, 0))
 
     async def _ledgers_below(self, path: str, level: int) -> list[int]:
         try:
@@ -146,24 +146,25 @@ class LedgerUnderreplicationManager:
 
     # Locks
 
-    async def acquire(self) -> int:
-        """Wait for a marked ledger that is not being repaired, and lock it.
+    async def lock_any(self) -> int:
+        """Wait for a marked ledger that nobody has locked, lock it and return its id.
 
-        Which one is left to chance, so that several workers rarely choose the same.
+        The search visits the marks in random order, so that different workers rarely try the same
+        ledger.  In BookKeeper: `getLedgerToRereplicate`.
         """
         while True:
             await self.wait_until_enabled()
-            # Before the search: a mark that is made during it must not be missed.
+            # Clear this before the search, so that marks created during the search are not missed.
             self._watched.changed.clear()
-            ledger_id = await self._acquire_below(self.nodes.ledgers, 0)
+            ledger_id = await self._lock_any_below(self.paths.ledgers, 0)
             if ledger_id is not None:
                 return ledger_id
             await self._watched.changed.wait()
 
-    async def _acquire_below(self, path: str, level: int) -> int | None:
+    async def _lock_any_below(self, path: str, level: int) -> int | None:
         for name in shuffled(await self._watched.children(path), self._draw):
             if level < _LEVELS:
-                ledger_id = await self._acquire_below(f"{path}/{name}", level + 1)
+                ledger_id = await self._lock_any_below(f"{path}/{name}", level + 1)
             else:
                 ledger_id = await self._try_to_lock(name)
             if ledger_id is not None:
@@ -172,14 +173,14 @@ class LedgerUnderreplicationManager:
 
     async def _try_to_lock(self, name: str) -> int | None:
         match = _NAME.fullmatch(name)
-        if match is None or name in await self._watched.children(self.nodes.locks):
+        if match is None or name in await self._watched.children(self.paths.locks):
             return None
         ledger_id = int(match[1])
         if not await self.lock(ledger_id):
             return None
-        # Read under the lock: before, the last holder might still remove the mark.
+        # Before the lock is taken, its previous holder may still delete the mark.
         try:
-            _, version = await self.store.get(self.nodes.mark(ledger_id))
+            _, version = await self.store.get(self.paths.mark(ledger_id))
         except NoNodeError:
             await self.release(ledger_id)
             return None
@@ -187,110 +188,118 @@ class LedgerUnderreplicationManager:
         return ledger_id
 
     async def lock(self, ledger_id: int) -> bool:
-        """Keep all others from repairing a ledger, marked or not, until `release`; False if one
-        of them has the lock.
+        """Prevent all other instances from repairing a ledger, marked or not, until `release`.
+
+        Return False if another instance holds the lock.
         """
         try:
-            await self.store.create(self.nodes.lock(ledger_id), self._lock, ephemeral=True)
+            await self.store.create(self.paths.lock(ledger_id), self._lock_data, ephemeral=True)
         except NodeExistsError:
             return False
-        self._held[ledger_id] = NO_MARK
+        self._held[ledger_id] = None
         return True
 
     async def release(self, ledger_id: int) -> None:
-        """Release the lock of the ledger; it stays marked for the next worker."""
-        if self._held.pop(ledger_id, None) is not None:
+        """Release the ledger's lock if this instance holds it; a mark remains."""
+        if ledger_id in self._held:
+            del self._held[ledger_id]
             with suppress(NoNodeError):
-                await self.store.delete(self.nodes.lock(ledger_id))
+                await self.store.delete(self.paths.lock(ledger_id))
 
-    async def mark_replicated(self, ledger_id: int) -> bool:
-        """The ledger has all its copies: remove mark and lock.
+    async def unmark_and_release(self, ledger_id: int) -> bool:
+        """Delete the mark of a ledger that is fully replicated, and release its lock.
 
-        False if the ledger was marked again since it was acquired: the mark stays.
+        The ledger must have been locked with `lock_any`.  If it has been marked again since then,
+        keep the mark and return False.  In BookKeeper: `markLedgerReplicated`.
         """
+        version = self._held[ledger_id]
+        assert version is not None, "the version of the mark was not read under the lock"
         is_done = True
         try:
-            await self.store.delete(self.nodes.mark(ledger_id), self._held[ledger_id])
-            await self._prune(self.nodes.mark(ledger_id))
+            with suppress(NoNodeError):
+                await self.store.delete(self.paths.mark(ledger_id), version)
+                await self._prune(self.paths.mark(ledger_id))
         except BadVersionError:
             is_done = False
-        except NoNodeError:
-            pass
         await self.release(ledger_id)
         return is_done
 
     async def _prune(self, path: str) -> None:
-        """Remove the folders above a mark that hold nothing else."""
         with suppress(NotEmptyError, NoNodeError):
             for _ in range(_LEVELS):
                 path = path.rpartition("/")[0]
                 await self.store.delete(path)
 
-    # Switches
+    # Shared settings
 
     async def disable(self) -> None:
-        """Stop audits and repairs everywhere; what is being repaired is finished.
+        """Stop audits and repairs on all instances; repairs that are already running are completed.
 
-        Raises `UnavailableException` if it is so already.
+        Raises `UnavailableException` if autorecovery is already disabled.
         """
         try:
-            await self.store.create(self.nodes.disable, b"")
+            await self.store.create(self.paths.disable, b"")
         except NodeExistsError:
-            raise UnavailableException("autorecovery is disabled already") from None
+            raise UnavailableException("autorecovery is already disabled") from None
 
     async def enable(self) -> None:
-        """Let autorecovery go on.  Raises `UnavailableException` if it was not disabled."""
+        """Resume audits and repairs.
+
+        Raises `UnavailableException` if autorecovery is already enabled.
+        """
         try:
-            await self.store.delete(self.nodes.disable)
+            await self.store.delete(self.paths.disable)
         except NoNodeError:
-            raise UnavailableException("autorecovery is enabled already") from None
+            raise UnavailableException("autorecovery is already enabled") from None
 
     async def is_enabled(self) -> bool:
-        """Whether ledgers may be audited and repaired now."""
-        return not await self.store.exists(self.nodes.disable)
+        return not await self.store.exists(self.paths.disable)
 
     async def wait_until_enabled(self) -> None:
-        """Return when autorecovery is enabled: at once, or after the next `enable`."""
         while True:
             self._watched.changed.clear()
-            if not await self._watched.exists(self.nodes.disable):
+            if not await self._watched.exists(self.paths.disable):
                 return
             await self._watched.changed.wait()
 
     async def init_lost_bookie_recovery_delay(self, delay_s: int) -> None:
-        """Set the delay unless the metadata store has one: that one holds."""
+        """Set the delay, unless the metadata store already has one."""
         with suppress(NodeExistsError):
-            await self.store.create(self.nodes.lost_bookie_recovery_delay, encode_delay(delay_s))
+            await self.store.create(self.paths.lost_bookie_recovery_delay, encode_delay(delay_s))
 
     async def lost_bookie_recovery_delay_s(self) -> int:
-        """How long a bookie may be away.  Raises `UnavailableException` if that is not set."""
+        """Return how long a single missing bookie has to come back before it counts as lost.
+
+        Raises `UnavailableException` if the delay is not set.
+        """
         try:
-            data, _ = await self.store.get(self.nodes.lost_bookie_recovery_delay)
+            data, _ = await self.store.get(self.paths.lost_bookie_recovery_delay)
         except NoNodeError:
             raise UnavailableException(
-                "there is no lostBookieRecoveryDelay: no auditor was ever elected"
+                "lostBookieRecoveryDelay is not set, because no auditor was ever elected"
             ) from None
         return decode_delay(data)
 
     async def set_lost_bookie_recovery_delay(self, delay_s: int) -> None:
-        """Change the delay.  Setting it to what it is, or to 0, makes the auditor audit at once."""
-        await self._put(self.nodes.lost_bookie_recovery_delay, encode_delay(delay_s))
+        """Change the delay.  Setting it to its current value, or to 0, requests an audit."""
+        await self._put(self.paths.lost_bookie_recovery_delay, encode_delay(delay_s))
 
     # Times of checks
 
-    async def checked_ms(self, node: str) -> int:
-        """When a check was made last, in ms since 1970, or `NEVER_MS`; `node` is one of
-        `nodes.ledgers_checked`, `nodes.replicas_checked` and `nodes.placement_checked`.
+    async def last_check_ms(self, path: str) -> int:
+        """Return the time at which a check was last completed, in ms since 1970, or `NEVER_MS`.
+
+        `path` is `paths.ledgers_checked`, `paths.replicas_checked` or `paths.placement_checked`.
         """
         try:
-            data, _ = await self.store.get(node)
+            data, _ = await self.store.get(path)
         except NoNodeError:
             return NEVER_MS
         return decode_check_time(data)
 
-    async def set_checked(self, node: str) -> None:
-        """The check of that node was made now."""
-        await self._put(node, encode_check_time(self._wall_clock_ms()))
+    async def record_check(self, path: str) -> None:
+        """Record that the check to which this path belongs has just been completed."""
+        await self._put(path, encode_check_time(self._wall_clock_ms()))
 
     async def _put(self, path: str, data: bytes) -> None:
         try:

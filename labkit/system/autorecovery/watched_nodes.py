@@ -1,4 +1,4 @@
-"""Nodes that are read again only when they have changed.
+"""A cache of nodes in the metadata store, invalidated by watches.
 
 In BookKeeper: `util/SubTreeCache.java`.
 """
@@ -14,10 +14,12 @@ T = TypeVar("T")
 
 
 class WatchedNodes:
-    """Remembers what the store said until the watch set with that question goes off.
+    """Caches the result of each request until the watch that was set by the request fires.
 
-    There is at most one watch for each question, so looking often costs the store nothing.
-    `changed` is set whenever something that was asked for has changed: clear it, look, then wait.
+    There is at most one watch per request, so repeated reads cost the store nothing.  `changed` is
+    set whenever a cached result becomes invalid.  To wait for a change, clear `changed`, read, and
+    then wait for `changed`.  Since there is only one event, each task that waits needs its own
+    `WatchedNodes`.
     """
 
     def __init__(self, store: MetadataStore) -> None:
@@ -28,37 +30,38 @@ class WatchedNodes:
         self._exists: dict[str, bool] = {}
 
     async def children(self, path: str) -> list[str]:
-        """Names of the children, sorted.  None if there is no such node: its coming is not watched,
-        only that of a child to a node that is there.
+        """Return the sorted names of the children.
+
+        If the node does not exist, return an empty list and do not watch for its creation; only an
+        existing node is watched for new children.
         """
         try:
-            return await self._ask(self._children, path, partial(self._store.children, path))
+            return await self._read(self._children, path, partial(self._store.children, path))
         except NoNodeError:
             return []
 
     async def data(self, path: str) -> tuple[bytes, int]:
-        """Data and version.  Raises `NoNodeError`, and then watches nothing."""
-        return await self._ask(self._data, path, partial(self._store.get, path))
+        """Return data and version.  Raises `NoNodeError`, without setting a watch."""
+        return await self._read(self._data, path, partial(self._store.get, path))
 
     async def exists(self, path: str) -> bool:
-        """Whether there is such a node."""
-        return await self._ask(self._exists, path, partial(self._store.exists, path))
+        return await self._read(self._exists, path, partial(self._store.exists, path))
 
-    async def _ask(
-        self, memory: dict[str, T], path: str, ask: Callable[[OnChange], Awaitable[T]]
+    async def _read(
+        self, cache: dict[str, T], path: str, read: Callable[[OnChange], Awaitable[T]]
     ) -> T:
-        if path in memory:
-            return memory[path]
+        if path in cache:
+            return cache[path]
         has_changed = False
 
         def on_change() -> None:
             nonlocal has_changed
             has_changed = True
-            memory.pop(path, None)
+            cache.pop(path, None)
             self.changed.set()
 
-        value = await ask(on_change)
-        # The watch may go off before this coroutine gets the answer.
+        value = await read(on_change)
+        # The watch may fire before this coroutine receives the result.
         if not has_changed:
-            memory[path] = value
+            cache[path] = value
         return value

@@ -1,24 +1,30 @@
-"""The replication worker: takes one marked ledger after the other and gives it its copies back.
+"""The replication worker, which repairs marked ledgers, one at a time.
 
-    lock a marked ledger
-    test its copies; repair each closed fragment that misses some
-    still open, and a bookie of its writer is gone?  keep the lock for a grace period; if that is
-        still so, recover the ledger, which closes it; release the lock: the next repair does it
-    nothing is missing any more?  move copies to other racks, if that is asked for and helps; remove
-        the mark, release the lock
-    else keep the lock for a while, longer after each failure, and release it
+    1. Lock a marked ledger.
+    2. Check its copies, and repair each closed fragment with missing copies.
+    3. If the last fragment of an open ledger needs a repair, keep the lock and give the writer 30 s
+       (`openLedgerRereplicationGracePeriod`) to replace the bookies.  If that does not help,
+       recover the ledger, which fences the writer and closes the ledger.  Release the lock; the
+       mark remains, and the next repair copies the last fragment.
+    4. If no copy is missing any longer, move copies to other racks (if configured and helpful),
+       delete the mark, and release the lock.
+    5. Otherwise keep the lock for 9.4 s, then release it.  The pause doubles after each
+       unsuccessful repair, up to 300 s (`lockReleaseOfFailedLedgerGracePeriod`), but it ends when a
+       bookie registers.
 
 In BookKeeper: `replication/ReplicationWorker.java`.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import TypeVar
 
+from labkit.system.autorecovery.bookie_joins import BookieJoins
 from labkit.system.autorecovery.checker import LedgerChecker
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.fragment_copy import EntryUnreadableException
-from labkit.system.autorecovery.fragments import Underreplicated, fragments_of
+from labkit.system.autorecovery.fragments import UnderreplicatedFragment, fragments_of
 from labkit.system.autorecovery.ledger_view import LedgerView, view_ledger
 from labkit.system.autorecovery.metadata_silence import SettledBookies
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
@@ -30,26 +36,28 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Spawn = Callable[[Coroutine[None, None, None]], object]
-"""Runs something beside the worker; when either of them dies, so does the other."""
+"""Runs a coroutine alongside the worker; if either raises an error, the other is cancelled."""
 
-_RETRIALS = 5
-"""Shorter waits before the whole grace period: copies may be missing only for a moment."""
-_REMEMBERED = 2000
-"""Ledgers with failures; a worker runs for months and must not remember all."""
+_SHORTER_PAUSES = 5
+"""How many shorter pauses precede the longest one, because copies may be missing only briefly."""
+_MAX_REMEMBERED = 2000
+"""How many ledgers' or fragments' failures a worker remembers, because it may run for months."""
 
 
 def lock_release_delay_ms(failures: int, grace_period_ms: int) -> int:
-    """How long a ledger stays locked after `failures` repairs (from 1) left copies missing.
+    """Return how long a ledger remains locked after `failures` unsuccessful repairs (at least 1).
 
-    Doubles with each, up to the whole grace period at the sixth.
+    The delay is 1/32 of `grace_period_ms` after the first unsuccessful repair and doubles with each
+    further one, until it is the whole period after the sixth: 9.4 s, 18.8 s, ..., 300 s by default.
     """
-    return grace_period_ms >> max(0, _RETRIALS + 1 - failures)
+    return grace_period_ms >> max(0, _SHORTER_PAUSES + 1 - failures)
 
 
 class ReplicationWorker:
     """Repairs ledgers, one at a time.
 
-    A ledger that has to wait stays locked, so that no other worker takes it up meanwhile.
+    A ledger whose repair is deferred remains locked, so that no other worker tries it meanwhile.
+    The public members are for subclasses: one in `labkit.course` repairs in a different order.
     """
 
     def __init__(
@@ -57,99 +65,116 @@ class ReplicationWorker:
         client: BookKeeper,
         manager: LedgerUnderreplicationManager,
         bookies: SettledBookies,
+        joins: BookieJoins,
         checker: LedgerChecker,
         replicator: LedgerFragmentReplicator,
         config: AutoRecoveryConfig,
         spawn: Spawn,
     ) -> None:
-        """`manager` must be this worker's own."""
+        """`manager` must not be shared, because only one task can wait for a marked ledger."""
         self.client = client
         self._recorder = client.recorder
         self._manager = manager
         self._bookies = bookies
+        self._joins = joins
+        self._follows_joins = False
+        self._registered: tuple[str, ...] = ()
+        """The bookies that were registered when the current repair began."""
         self.checker = checker
         self.replicator = replicator
         self._config = config
         self.spawn = spawn
-        self._failures: dict[int, int] = {}
+        self._unsuccessful: dict[int, int] = {}
+        """For each ledger: the number of consecutive repairs that left copies missing."""
         self._unreadable: dict[tuple[int, int], int] = {}
-        """By ledger and fragment: an entry that could not be read, so nothing could be copied."""
+        """By ledger and first entry of a fragment: an entry of it that could not be read."""
 
     async def run(self) -> None:
-        """Work forever.  Raises `MetadataUnavailableError`: which locks it holds is in doubt then,
-        and the session must end.
+        """Repair ledgers forever.  If this raises an error, the session must end: nobody knows
+        which locks this worker holds.
         """
         while True:
-            ledger_id = await self._manager.acquire()
+            ledger_id = await self._manager.lock_any()
             self._recorder.record("replication.started", ledger_id)
             try:
+                self._registered = (await self._bookies.now()).alive
                 await self.rereplicate(ledger_id)
             except BKNoSuchLedgerExistsOnMetadataServerException:
-                # Nothing is missing any more.
+                # A deleted ledger has no missing copies.
                 self._recorder.record("ledger.deleted", ledger_id)
-                await self.mark_replicated(ledger_id)
+                await self.finish(ledger_id)
             except BKException as error:
-                self._defer(ledger_id, str(error))
-                # Released before the wait: another worker may reach what this one cannot.
+                self._defer(ledger_id, "failed", str(error))
+                # Another worker may reach bookies that this one cannot, so release the lock first.
                 await self._manager.release(ledger_id)
                 await asyncio.sleep(self._config.rw_rereplicate_backoff_ms / 1000)
 
-    # Rules, which a subclass may change
+    # Steps that a subclass may override
 
     async def rereplicate(self, ledger_id: int) -> None:
-        """Repair a locked ledger; its mark and its lock go, or it is tried again later."""
+        """Repair a locked ledger; then delete its mark and its lock, or schedule a retry."""
         ledger = await view_ledger(self.client, ledger_id)
-        short = await self.checker.check(ledger)
-        problems = [await self._repair(ledger, one) for one in short if one.fragment.closed]
-        if await self._waits_for_its_writer(ledger, short):
+        short_fragments = await self.checker.check(ledger)
+        problems = [
+            problem
+            for short in short_fragments
+            if short.fragment.closed and (problem := await self._repair(ledger, short))
+        ]
+        if await self._needs_recovery(ledger, short_fragments):
             self.spawn(self._recover_later(ledger_id))
             return
+        # Other clients may have changed the ledger during the repair.
         ledger = await view_ledger(self.client, ledger_id)
-        # Tested again, metadata included: others may have changed the ledger during the repair.
         still_short = await self.checker.check(ledger)
         if still_short:
-            why = next(filter(None, problems), f"{', '.join(still_short[0].bookies)} miss copies")
-            self.spawn(self.release_later(ledger_id, why))
+            problems.append(f"copies are missing on {', '.join(still_short[0].bookies)}")
+            self.spawn(self.release_later(ledger_id, problems[0]))
         elif problem := await self._move_to_other_racks(ledger):
             self.spawn(self.release_later(ledger_id, problem))
         else:
-            await self.mark_replicated(ledger_id)
+            await self.finish(ledger_id)
 
-    async def mark_replicated(self, ledger_id: int) -> None:
-        """Nothing is missing: remove the mark, if it is unchanged, and the lock."""
-        self._failures.pop(ledger_id, None)
-        if await self._manager.mark_replicated(ledger_id):
+    async def finish(self, ledger_id: int) -> None:
+        """Delete the mark of a repaired ledger, if it is unchanged, and release the lock."""
+        self._unsuccessful.pop(ledger_id, None)
+        if await self._manager.unmark_and_release(ledger_id):
             self._recorder.record("replication.done", ledger_id)
         else:
-            self._defer(ledger_id, "it was marked again meanwhile")
+            self._defer(ledger_id, "marked again", "it was marked again in the meantime")
 
     async def release_later(self, ledger_id: int, why: str) -> None:
-        """Release the lock after a pause: copies are still missing, and a retry now would hardly
-        help.
+        """Release the lock after a pause, because an immediate retry is unlikely to help.
+
+        The pause ends early if a bookie has registered since the repair began: it may have copies.
         """
-        failures = self._failures.pop(ledger_id, 0) + 1
-        _remember(self._failures, ledger_id, failures)
+        failures = self._unsuccessful.pop(ledger_id, 0) + 1
+        _remember(self._unsuccessful, ledger_id, failures)
         grace_ms = self._config.lock_release_of_failed_ledger_grace_period_ms
         delay_s = lock_release_delay_ms(failures, grace_ms) / 1000
-        self._defer(ledger_id, f"{why}; again in {delay_s:g} s")
-        await asyncio.sleep(delay_s)
+        self._defer(ledger_id, "short", f"{why}; retry in {delay_s:g} s")
+        if not self._follows_joins:
+            self._follows_joins = True
+            self.spawn(self._joins.run())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(delay_s):
+                await self._joins.wait(self._registered)
         await self._manager.release(ledger_id)
 
-    # The steps
+    # Implementation
 
-    async def _repair(self, ledger: LedgerView, short: Underreplicated) -> str:
-        """Repair a fragment; returns what went wrong, or "": the next fragment may do better."""
+    async def _repair(self, ledger: LedgerView, short: UnderreplicatedFragment) -> str:
+        """Repair a fragment; return the reason for a failure, or ""."""
         key = ledger.ledger_id, short.fragment.first
         try:
-            # One read instead of many copies: while this entry is unreadable, a repair cannot
-            # succeed.
+            # First try to read the entry that was unreadable before.  If it still cannot be read,
+            # the repair would fail, possibly after copying many other entries.
             if key in self._unreadable:
                 entry_id = self._unreadable[key]
                 if not await self.replicator.can_read(ledger, short, entry_id):
-                    return f"entry {entry_id} can still not be read"
+                    return f"entry {entry_id} still cannot be read"
                 del self._unreadable[key]
             await self.replicator.replicate(ledger, short)
-        # Not this fragment's problem: `run` ends the work on a deleted ledger.
+        # `run` handles deleted ledgers.
         except BKNoSuchLedgerExistsOnMetadataServerException:
             raise
         except EntryUnreadableException as error:
@@ -160,11 +185,12 @@ class ReplicationWorker:
         return ""
 
     async def _move_to_other_racks(self, ledger: LedgerView) -> str:
-        """Let each fragment of a closed ledger keep the rule about racks, as far as there are
-        bookies for that; returns what went wrong, or "".
+        """Move copies of a closed ledger to satisfy the rack policy, as far as bookies allow it.
+
+        Returns the reason for the last failure, or "".
         """
-        is_wanted = self._config.repaired_placement_policy_not_adhering_bookie_enabled
-        if not is_wanted or not ledger.is_closed:
+        is_configured = self._config.repaired_placement_policy_not_adhering_bookie_enabled
+        if not is_configured or not ledger.is_closed:
             return ""
         policy = await self.client.context.watcher.policy()
         writable = await self.client.writable_bookies()
@@ -180,36 +206,44 @@ class ReplicationWorker:
                 problem = str(error)
         return problem
 
-    async def _waits_for_its_writer(self, ledger: LedgerView, short: list[Underreplicated]) -> bool:
-        """Whether copies are missing that only the writer can still provide, or recovery."""
+    async def _needs_recovery(
+        self, ledger: LedgerView, short_fragments: list[UnderreplicatedFragment]
+    ) -> bool:
+        """Return whether the last fragment of an open ledger needs a repair.
+
+        Only the writer or a recovery can make that possible.
+        """
         if ledger.is_closed:
             return False
+        # The checker omits the last fragment if it is empty, so also look for absent bookies.
         registered = (await self._bookies.now()).alive
         ensemble = ledger.metadata.segments[-1].ensemble
-        is_open_short = any(not one.fragment.closed for one in short)
+        is_open_short = any(not short.fragment.closed for short in short_fragments)
         return is_open_short or any(bookie not in registered for bookie in ensemble)
 
     async def _recover_later(self, ledger_id: int) -> None:
-        """The writer has a grace period to replace the bookies by itself; then it is fenced."""
+        """Recover the ledger, unless its writer replaces the bookies within the grace period."""
         grace_s = self._config.open_ledger_rereplication_grace_period_ms / 1000
-        self._defer(ledger_id, f"it is open: its writer has {grace_s:g} s to replace the bookies")
+        # A ledger that is being recovered also counts as open.
+        why = f"it is open: its writer has {grace_s:g} s to replace the bookies"
+        self._defer(ledger_id, "open", why)
         await asyncio.sleep(grace_s)
         try:
             ledger = await view_ledger(self.client, ledger_id)
-            short = await self.checker.check(ledger)
-            # Asked after the wait: if autorecovery was disabled meanwhile, no writer is fenced.
-            if await self._waits_for_its_writer(ledger, short) and await self._manager.is_enabled():
+            short_fragments = await self.checker.check(ledger)
+            is_needed = await self._needs_recovery(ledger, short_fragments)
+            # Do not fence the writer if autorecovery was disabled during the pause.
+            if is_needed and await self._manager.is_enabled():
                 await self.client.open_ledger(ledger_id, password=ledger.metadata.password)
         except BKException as error:
-            self._defer(ledger_id, str(error))
+            self._defer(ledger_id, "failed", str(error))
         await self._manager.release(ledger_id)
 
-    def _defer(self, ledger_id: int, why: str) -> None:
-        self._recorder.record("replication.deferred", ledger_id, note=why)
+    def _defer(self, ledger_id: int, detail: str, why: str) -> None:
+        self._recorder.record("replication.deferred", ledger_id, detail=detail, explanation=why)
 
 
 def _remember(memory: dict[K, V], key: K, value: V) -> None:
-    """Keep it as the newest; the oldest goes when there are too many."""
     memory[key] = value
-    if len(memory) > _REMEMBERED:
+    if len(memory) > _MAX_REMEMBERED:
         del memory[next(iter(memory))]

@@ -1,63 +1,74 @@
-"""One storage node: it takes entries and gives them back, and decides nothing else.
+"""A bookie: a storage node that only stores and returns entries, and leaves all decisions to
+others.
 
-    frames of one receive -> requests
-    add    master key right? ledger not fenced? -> memtable, then journal -> wait for the sync
-    read   with the flag FENCE: fence first and wait for the sync, whatever the read says
-           -> memtable, else index -> entry log -> answer
-    sync   one write and one sync for all that came meanwhile; then all their answers, one write
-           per connection (group commit)
+    receive  decode all frames that arrived together into requests
+    add      check the master key and the fence -> memtable and journal -> wait for the sync
+    read     if flagged FENCE, fence the ledger first, and wait for the sync even if the read fails;
+             look in the memtable, else in the index and the entry log -> respond
+    sync     do one write and one sync for all records that arrived in the meantime; then send all
+             responses, with one write per connection (group commit)
 
-Two protocols on one port: a connection's first frame decides which.  Version 2 is adds and reads
-and what a busy cluster speaks.  Version 3 has more, over the same store:
+A bookie's port accepts two protocols; the first frame of a connection determines which one the
+connection uses.  Version 2 has only adds and reads; busy clusters use it.  Version 3 has more
+operations on the same store:
 
-    deferred add   answered after the write, before the sync; force: a sync, then the answer
-    long poll      a read that waits until more is confirmed than its reader knows
-    explicit LAC   a LastAddConfirmed announced without an entry; journaled
-    questions      which entries of a ledger are here, and how much space there is
+    deferred add   the response is sent after the write, before the sync
+    force          the response is sent after a sync
+    long poll      a read that waits until LastAddConfirmed exceeds the value known to its reader
+    explicit LAC   a LastAddConfirmed that is written to the journal without an entry
+    queries        which entries of a ledger are stored here, and how much disk space is free
 
-No entry gets its own task or future: requests and answers go through in batches.
+There is no task or future per entry, because requests and responses are handled in batches.
 
-Adds are done as they come.  All other requests have a bounded part of each turn of the event loop,
-and when clients ask for more than that, each gets a share in turn.  A client that does not take its
-answers is asked for nothing more, so little is kept in memory for it.
+Adds are processed on arrival.  All other requests share a bounded part of each iteration of the
+event loop; if clients send more requests than fit, the clients are served in turn.  A bookie stops
+reading from a client that does not read its responses, so such a client uses little of the bookie's
+memory.
 
-Invariants: no add (deferred-sync adds excepted), fencing read or explicit LAC is answered before
-its journal record is durable.  "No such ledger" and "no such entry" are answered only when they are
-certain; every other failure is an I/O error.
+Invariants:
+  - No add, fencing read or explicit LAC is acknowledged before its journal record is durable; only
+    adds with deferred sync are an exception.
+  - A bookie responds "no such ledger" or "no such entry" only if that is certain; every other
+    failure to read is reported as an I/O error.
 
-A ledger that was deleted stays deleted.  A bookie learns of it when it collects garbage; from then
-on it answers every add to the ledger, recovery's too, as one to a fenced ledger, and everything
-else with "no such ledger".  As in BookKeeper that is as much as a bookie can do, so a writer whose
-ledger was deleted may still get acknowledgements
+A deleted ledger cannot be revived.  A bookie notices the deletion when it collects garbage.  From
+then on it responds to every add to the ledger, even from recovery, as if the ledger were fenced,
+and to all other requests with "no such ledger".  As in BookKeeper, a bookie can do no more than
+that, so a writer whose ledger was deleted may still receive acknowledgements
   - before the next collection (`gcWaitTime`), if the ledger is not fenced;
-  - by a bookie that had stored nothing of the ledger when it was deleted, until it is collected;
-  - by a bookie that has restarted since it collected the ledger, unless its journal still has the
-    fence, or seven days after the last request for the ledger.
+  - from a bookie that had no entry of the ledger when the ledger was deleted, until the bookie's
+    next collection;
+  - from a bookie that has restarted since it collected the ledger, unless its journal still
+    contains the fence, or from any bookie seven days after the last request for the ledger.
 
-A full disk is not a failed one.  A checkpoint that finds no space is tried again, and the bookie is
-read-only meanwhile; any other failure of a checkpoint, and every failure of the journal, ends the
-process, since what such a disk holds is unknown.  Compactions write before they free, so they
-rest while the ledger directories are (almost) full, as in BookKeeper.
+A full disk does not count as a failed disk.  A checkpoint that runs out of space is retried, and
+the bookie is read-only until it succeeds.  Any other failure of a checkpoint, and every failure of
+the journal, ends the process, because the contents of the failed disk are unknown.  Compactions
+write before they free space, so they are suspended while the ledger directories are full or almost
+full, as in BookKeeper.
 
-Where labkit differs from BookKeeper:
-  - a bookie remembers all ledgers that it has collected, BookKeeper only those that its process has
-    written, fenced or replayed;
-  - a bookie that gives up its copies of a ledger keeps key and fence until the ledger is deleted
-    (BookKeeper forgets them, and refuses adds for seven days of the process's life);
-  - garbage is collected only while the metadata store has the cluster that the bookie's cookie
-    names; BookKeeper takes a store that has lost its data for an empty one;
-  - one thread serves all clients in turn, where BookKeeper has pools of threads whose queues are
-    bounded (`maxPendingReadRequestsPerThread`); of too many long polls some are answered early, and
-    a batch read gives at most 1,000 entries;
-  - a log on an almost full directory is written on; only a full one is left for another;
-  - a read-only bookie takes adds of high priority as long as its journal does
-    (`minUsableSizeForHighPriorityWrites` is not looked at);
-  - a bookie that starts without space for what it replays serves reads from memory, read-only, and
-    flushes when there is room (BookKeeper does not start);
-  - an invalid frame ends a connection of version 3, which BookKeeper would go on to read as version
-    2; there is no TLS, and authentication is answered as switched off;
-  - the list of a ledger's entries uses the format's periods, so a stripe is one group; a long poll
-    does not learn when LastAddConfirmed moved (`lacUpdateTimestamp`).
+Differences from BookKeeper:
+  - A bookie remembers all ledgers that it has collected; BookKeeper remembers only those that its
+    process has written, fenced or replayed.
+  - A bookie that deletes its over-replicated copies of a ledger keeps the master key and the fence
+    until the ledger is deleted.  BookKeeper forgets them, and rejects adds only for seven days or
+    until the bookie is restarted.
+  - Garbage is collected only while the metadata store contains the cluster that the bookie's cookie
+    names; BookKeeper mistakes a store that has lost its data for an empty cluster.
+  - One thread serves all clients in turn; BookKeeper has thread pools with bounded queues
+    (`maxPendingReadRequestsPerThread`).  If there are too many long polls, some receive a response
+    early.  A batch read returns at most 1,000 entries.
+  - A bookie keeps appending to an entry log in an almost full directory, and switches to another
+    directory only when that one is full.
+  - A read-only bookie accepts high-priority adds as long as its journal has space
+    (`minUsableSizeForHighPriorityWrites` is ignored).
+  - A bookie that has no disk space for the replayed entries starts read-only, serves reads from
+    memory, and flushes the entries as soon as space is available (BookKeeper does not start).
+  - An invalid frame closes a version 3 connection, whereas BookKeeper would try to read it as
+    version 2.  TLS is not supported, and authentication is reported as disabled.
+  - The response with the list of a ledger's entries encodes a striped ledger as a single group with
+    a period.  The response to a long poll does not contain the time at which LastAddConfirmed
+    advanced (`lacUpdateTimestamp`).
 
 Read in this order: `node`, `channel`, `turns`, `protocol_v2`, `refusals`, `batch_read`, `commit`,
 `checkpoints`, `disk_monitor`, `garbage_collection`; then `protocol_v3`, `long_poll`.

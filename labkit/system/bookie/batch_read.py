@@ -1,4 +1,4 @@
-"""A batch read: as many entries in a row as fit into one answer.
+"""A batch read, which returns as many consecutive entries as fit into one response.
 
 In BookKeeper: `proto/BatchedReadEntryProcessor.java`.
 """
@@ -10,29 +10,29 @@ from labkit.system.model.wire import BatchReadRequest
 from labkit.system.storage.entry_batch import EntryBatch, read_entries
 from labkit.system.storage.store import LedgerStore
 
-MOST_ENTRIES = 1000
-"""In an answer, whatever the request says: finding more would keep other clients waiting."""
+MAX_ENTRIES = 1000
+"""Most entries per response, whatever the request says, so that others need not wait long."""
 
 
 def read_batch(
     read: Callable[[int, int], bytes], store: LedgerStore, request: BatchReadRequest
 ) -> EntryBatch:
-    """At least the first entry; the batch ends in front of an entry that does not fit or cannot be
-    read.  Raises what `read`, the bookie's own, raises for the first.
+    """Read at least the first entry, and end the batch before the first later entry that does not
+    fit or cannot be read.  `read` is the bookie's method; if it raises an error for the first
+    entry, so does this function.
     """
     first, ledger_id = request.first_entry_id, request.ledger_id
     entry = read(ledger_id, first)
-    most = min(request.max_count, MOST_ENTRIES) if request.max_count > 0 else MOST_ENTRIES
+    max_count = min(request.max_count, MAX_ENTRIES) if request.max_count > 0 else MAX_ENTRIES
     room = room_for(request) - room_taken(entry)
-    more = read_entries(store, ledger_id, first + 1, most - 1, room)
+    more = read_entries(store, ledger_id, first + 1, max_count - 1, room)
     if store.recorder.listening:
         for entry_id in range(first + 1, first + 1 + more.entry_count):
-            where = place_of(store, ledger_id, entry_id)
-            store.recorder.record("read.served", ledger_id, entry_id, note=where)
+            where = source_of(store, ledger_id, entry_id)
+            store.recorder.record("read.served", ledger_id, entry_id, detail=where)
     return EntryBatch([encode_size(entry), entry, *more.pieces], 1 + more.entry_count)
 
 
-def place_of(store: LedgerStore, ledger_id: int, entry_id: int) -> str:
-    """Where a read finds the entry, for the trace."""
-    in_memory = store.is_in_memory(ledger_id, entry_id)
-    return "in the memtable" if in_memory else "in the entry log"
+def source_of(store: LedgerStore, ledger_id: int, entry_id: int) -> str:
+    """Return the component from which an entry is read, for use in the trace."""
+    return "memtable" if store.is_in_memory(ledger_id, entry_id) else "entry log"

@@ -1,8 +1,8 @@
-"""When the memtable is brought to disk: it is full, or the flush interval has passed.
+"""Flushes the memtable to disk when the memtable is full or the flush interval is over.
 
-A checkpoint that finds no space is tried again at the next interval; meanwhile its entries stay
-readable, their journals stay on disk, and the bookie takes no more.  After any other failure of the
-disk its content is unknown, and the bookie stops.
+A checkpoint that runs out of disk space is retried after the next interval.  Until it succeeds, the
+entries remain readable in memory, their journals are kept, and the bookie accepts no more adds.
+After any other disk failure, the contents of the disk are unknown, so the bookie stops.
 
 In BookKeeper: `bookie/SyncThread.java`.
 """
@@ -17,11 +17,11 @@ from labkit.system.storage.disk import is_out_of_space
 from labkit.system.storage.store import LedgerStore
 
 OnSpace = Callable[[OSError | None], None]
-"""Called with the error when checkpoints no longer find space, with None when they do again."""
+"""Called with an error if a checkpoint runs out of space, and with None once one succeeds."""
 
 
 class Checkpoints:
-    """Runs the store's checkpoints beside its adds and reads, one at a time."""
+    """Runs the store's checkpoints, one at a time, concurrently with adds and reads."""
 
     def __init__(
         self,
@@ -36,23 +36,20 @@ class Checkpoints:
         self._run_blocking = run_blocking
         self._on_flushed = on_flushed
         self._on_space = on_space
-        self._has_space = not store.lacks_space
+        self._has_space = not store.start_lacked_space
         self._wanted = asyncio.Event()
         self._interval = Poll(flush_interval_ms / 1000, self._is_worthwhile, self._wanted.set)
 
     def consider(self) -> None:
-        """Called after adds: is the memtable full?"""
         if self._store.needs_checkpoint:
             self._wanted.set()
 
     async def run(self) -> None:
-        """Checkpoint forever.  Raises `OSError` when the disk fails; nothing is lost by that, since
-        LastLogMark stays and the journal is kept.
-        """
+        """Checkpoint forever.  Raises `OSError` if the disk fails; even then, no entry is lost."""
         while True:
             self._interval.begin()
             await self._wanted.wait()
-            # A full memtable starts the interval over, too.
+            # A checkpoint that was started by a full memtable also restarts the interval.
             self._interval.end()
             self._wanted.clear()
             lack_of_space = await self._checkpoint()
@@ -61,11 +58,11 @@ class Checkpoints:
                 self._on_space(lack_of_space)
 
     def _is_worthwhile(self) -> bool:
-        # Without space only another attempt shows whether there is some again.
-        return not self._has_space or self._store.has_changes
+        # If the disk was full, only another attempt shows whether space has become available.
+        return not self._has_space or self._store.mark_can_advance
 
     async def _checkpoint(self) -> OSError | None:
-        """Make one; returns its error if it found no space."""
+        """Make a checkpoint; return the error if it ran out of disk space."""
         checkpoint = self._store.begin_checkpoint()
         try:
             await self._run_blocking(partial(self._store.flush, checkpoint))
@@ -74,7 +71,7 @@ class Checkpoints:
                 raise
             return error
         self._store.end_checkpoint()
-        # The memtable may have filled again while this one was flushed.
+        # The memtable may have become full again during the flush.
         self.consider()
         self._on_flushed()
         return None

@@ -1,11 +1,11 @@
-"""Group commit: answers wait here for the journal sync that covers them.
+"""Group commit: responses wait for the journal sync that covers their records.
 
-While one group is being written, the next one gathers; so groups grow with the load and a lone add
-waits for no other.  (BookKeeper by default waits two milliseconds for more adds; here it is
-optional.)
+While one group of records is being written, the next one is collected.  So groups grow with the
+load, and an add that arrives alone does not wait for other adds.  (By default, BookKeeper waits two
+milliseconds for more adds; here, that is optional.)
 
-Adds with deferred sync are answered once they are written, before the sync.  A group of nothing
-else is not synced at all, until a request waits for a sync or its file ends.
+Responses to adds with deferred sync are sent after the write, before the sync.  A group that
+contains only such adds is not synced until another request needs a sync or the journal file ends.
 
 In BookKeeper: `bookie/Journal.java` (run, ForceWriteThread).
 """
@@ -26,37 +26,37 @@ T = TypeVar("T")
 
 
 class RunBlocking(Protocol):
-    """Runs calls that wait for the disk, off the event loop, one after the other."""
+    """Runs blocking disk operations outside the event loop, one after another."""
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
-        """What the call returns; raises what it raises."""
+        """Return the result of the call, or raise its error."""
 
 
 class Sink(Protocol):
-    """Takes answers: a client's connection."""
+    """Receives responses; represents a client's connection."""
 
     def send(self, bodies: Sequence[bytes]) -> None:
-        """Send them, in one write."""
+        """Send the responses in one write."""
 
 
 class Pending(NamedTuple):
-    """Answers that may be sent once their journal records are durable.
+    """Responses that may be sent once their journal records are durable.
 
-    `records` are the records' bodies, one for each entry; they lie one behind the other from `mark`
-    on, in the journal of all these ledgers.
+    `records` are the bodies of the journal records, one per entry.  The records are contiguous in
+    the journal that these ledgers share, and the first one is at `mark`.
     """
 
     connection: Sink
-    answers: Sequence[bytes]
+    responses: Sequence[bytes]
     ledger_ids: Sequence[int]
     entry_ids: Sequence[int]
     records: Sequence[bytes]
     mark: LogMark
 
     def record(self, recorder: Recorder, kind: str, size: int = -1) -> None:
-        """Report the same event for each entry, with the place of its journal record."""
+        """Record an event for each entry, with the position of its journal record."""
         file, offset = self.mark.file_name, self.mark.offset
-        # Not strict: a force waits for the journal of a ledger, and has no records.
+        # Do not zip strictly, because a force request has a ledger but no records.
         columns = zip(self.ledger_ids, self.entry_ids, self.records, strict=False)
         for ledger_id, entry_id, record in columns:
             recorder.record(kind, ledger_id, entry_id, file=file, offset=offset, size=size)
@@ -64,7 +64,7 @@ class Pending(NamedTuple):
 
 
 class GroupCommit:
-    """Writes the journal group by group and releases the answers of each."""
+    """Writes the journal in groups, and sends the responses of each group."""
 
     def __init__(
         self,
@@ -83,15 +83,15 @@ class GroupCommit:
         self._waiting: list[Pending] = []
         self._deferred: list[Pending] = []
         self._unsynced: JournalGroup | None = None
-        """The last group, if it is written and not synced."""
+        """The last group that was written, if it has not been synced yet."""
         self._to_report: list[Pending] = []
-        """Adds that were answered and are not synced; kept only while the trace has a listener."""
+        """Adds that are acknowledged but not synced; only filled while the trace has a listener."""
         self._something_waits = asyncio.Event()
         self._group_is_full = asyncio.Event()
 
     def wait(self, pending: list[Pending], deferred: list[Pending]) -> None:
-        """Hold the answers of `pending` until everything up to now is durable, and those of
-        `deferred` until their records are written.
+        """Send the responses of `pending` once all records appended so far are durable, and those
+        of `deferred` once their records are written.
         """
         self._waiting += pending
         self._deferred += deferred
@@ -102,24 +102,24 @@ class GroupCommit:
     async def run(self) -> None:
         """Commit forever.
 
-        Raises `OSError` when the journal cannot be written or synced.  What the disk holds is then
-        unknown, so nothing that still waits is ever answered and the bookie must stop.
+        Raises `OSError` if the journal cannot be written or synced.  The contents of the disk are
+        then unknown, so the waiting responses are never sent and the bookie must stop.
         """
         while True:
             await self._something_waits.wait()
             if not self._config.journal_flush_when_queue_empty:
                 await self._gather()
-            # Before the group is sealed: what comes while it is written sets it again.
+            # Before sealing, because requests that arrive during the write set it again.
             self._something_waits.clear()
             group = self._journal.seal()
-            # Taken with the group: these answers wait for its records and for no later ones.
+            # These responses wait only for the records of this group.
             ready, self._waiting = self._waiting, []
             deferred, self._deferred = self._deferred, []
             if deferred or self._unsynced is not None:
                 await self._write_then_sync(group, deferred, must_sync=bool(ready))
             elif group is not None:
-                await self._run_blocking(partial(self._journal.write, group))
-                self._journal.mark_synced(group)
+                await self._run_blocking(partial(self._journal.write_and_sync, group))
+                self._journal.note_synced(group)
             self._report(ready)
             _send(ready)
             self._on_synced()
@@ -127,24 +127,23 @@ class GroupCommit:
     async def _write_then_sync(
         self, group: JournalGroup | None, deferred: list[Pending], *, must_sync: bool
     ) -> None:
-        """The answers of `deferred` leave between the two."""
+        """Send the responses of `deferred` after the write and before the sync."""
         if group is not None:
-            await self._run_blocking(partial(self._journal.put, group))
+            await self._run_blocking(partial(self._journal.write_unsynced, group))
             self._unsynced = group
             _send(deferred)
             if self._recorder.listening:
                 self._to_report += deferred
-            # A sync covers one file, and the next group goes into another.
+            # A sync covers only one file, and the next group is written to another file.
             must_sync = must_sync or group.ends_file
         if must_sync and self._unsynced is not None:
             await self._run_blocking(self._journal.sync)
-            self._journal.mark_synced(self._unsynced)
+            self._journal.note_synced(self._unsynced)
             self._unsynced = None
             synced, self._to_report = self._to_report, []
             self._report(synced)
 
     async def _gather(self) -> None:
-        """Give the group time to grow."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._config.journal_max_group_wait_ms / 1000):
                 await self._group_is_full.wait()
@@ -158,20 +157,18 @@ class GroupCommit:
 
 
 def _send(ready: list[Pending]) -> None:
-    """The answers, in one write for each connection."""
-    # By identity: a connection need not be hashable.
+    # Identify connections by `id`, because they need not be hashable.
     by_connection: dict[int, tuple[Sink, list[bytes]]] = {}
     for pending in ready:
         connection = pending.connection
-        answers = by_connection.setdefault(id(connection), (connection, []))[1]
-        answers += pending.answers
-    for connection, answers in by_connection.values():
-        connection.send(answers)
+        responses = by_connection.setdefault(id(connection), (connection, []))[1]
+        responses += pending.responses
+    for connection, responses in by_connection.values():
+        connection.send(responses)
 
 
 def group_is_full(group_bytes: int, group_records: int, config: StorageConfig) -> bool:
-    """Whether a group waits for no more records.
-
+    """Return whether a group should be written without waiting for more records.
     In BookKeeper: `Journal.run` (bufferedWritesThreshold, bufferedEntriesThreshold).
     """
     bytes_limit = config.journal_buffered_writes_threshold

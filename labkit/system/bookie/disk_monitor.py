@@ -1,4 +1,4 @@
-"""Watching how full the ledger directories are: a bookie stops taking writes before they are full.
+"""Monitors the ledger directories, and makes the bookie read-only before they are full.
 
 In BookKeeper: `bookie/LedgerDirsMonitor.java`, `util/DiskChecker.java`,
 `bookie/BookieStateManager.java`.
@@ -15,14 +15,14 @@ from labkit.system.model.settings import InvalidSettingException, check_ranges, 
 from labkit.system.storage.store import LedgerStore
 
 Usages = Callable[[], Mapping[str, float]]
-"""How full the file system of each of the store's ledger directories is, 0 to 1, by its path."""
+"""Returns the usage (0 to 1) of the file system of each ledger directory, by path."""
 
 OnReadOnly = Callable[[bool, str], None]
-"""Called when the bookie becomes read-only (True) or takes writes again (False), and why."""
+"""Called with the reason when the bookie becomes read-only (True) or writable (False)."""
 
 
 class Space(Enum):
-    """How much room the fullest of the ledger directories has."""
+    """How much disk space is available in the fullest ledger directory."""
 
     ENOUGH = "enough"
     ALMOST_FULL = "almost full"
@@ -30,19 +30,21 @@ class Space(Enum):
 
 
 OnSpace = Callable[[Space], None]
-"""Called when there is more or less space than before."""
+"""Called when the available space changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskConfig:
-    """Names and defaults are those of `conf/ServerConfiguration.java`.
+    """Settings of the disk monitor, with the names and defaults of `conf/ServerConfiguration.java`.
 
-    A directory is full above `disk_usage_threshold` (a part of its file system, 0 to 1), almost
-    full above `disk_usage_warn_threshold`.  A bookie of which all directories were full takes
-    writes again when one of them is below `disk_usage_lwm_threshold` (None: the threshold itself).
-    With `read_only_mode_on_any_disk_full_enabled` one full directory makes a bookie read-only;
-    without `read_only_mode_enabled` it stops instead.  With `force_read_only_bookie` it is always
-    read-only.  Raises `BKIncorrectParameterException`.
+    A directory is full if the usage of its file system (0 to 1) exceeds `disk_usage_threshold`, and
+    almost full if it exceeds `disk_usage_warn_threshold`.  If all directories are full, the bookie
+    becomes read-only until the usage of one of them falls below `disk_usage_lwm_threshold` (None:
+    the same as `disk_usage_threshold`).  With `read_only_mode_on_any_disk_full_enabled`, one full
+    directory is enough to make the bookie read-only.  Without `read_only_mode_enabled`, the bookie
+    stops instead of becoming read-only.  With `force_read_only_bookie`, it is always read-only.
+
+    Raises `BKIncorrectParameterException`.
     """
 
     disk_usage_threshold: float = setting(0.95, "diskUsageThreshold")
@@ -76,20 +78,20 @@ class DiskConfig:
 
     @property
     def low_water_mark(self) -> float:
-        """Below this a bookie takes writes again."""
+        """Usage below which a full directory is usable again after all directories were full."""
         lwm = self.disk_usage_lwm_threshold
         return self.disk_usage_threshold if lwm is None else lwm
 
 
 def full_directories(usages: Sequence[float], all_were_full: bool, config: DiskConfig) -> set[int]:
-    """The places of the directories that take no new files now."""
+    """Return the indices of the full directories, in which no new files may be created."""
     limit = config.low_water_mark if all_were_full else config.disk_usage_threshold
-    return {place for place, usage in enumerate(usages) if usage > limit}
+    return {index for index, usage in enumerate(usages) if usage > limit}
 
 
 class DiskMonitor:
-    """Keeps new files away from full directories, adds away from a bookie that has no other, and
-    reports the space to garbage collection.
+    """Keeps new files out of full directories, makes the bookie read-only if no other directory is
+    left, and reports the available space to garbage collection.
     """
 
     def __init__(
@@ -109,7 +111,9 @@ class DiskMonitor:
         self._full: set[int] = set()
         self._all_are_full = False
         self._any_is_almost_full = False
-        self._unfit_checkpoint = "no room for what was replayed" if store.lacks_space else ""
+        self._failed_checkpoint = (
+            "not enough space for the replayed entries" if store.start_lacked_space else ""
+        )
         self._check_due = asyncio.Event()
         interval_s = config.disk_check_interval_ms / 1000
         self._interval = Poll(interval_s, self._has_changed, self._check_due.set)
@@ -118,10 +122,8 @@ class DiskMonitor:
         self._space = Space.ENOUGH
 
     async def run(self) -> None:
-        """Check forever.
-
-        Raises `OSError` when a directory cannot even be asked, and `NoWritableLedgerDirException`
-        when the bookie would have to be read-only and may not.
+        """Check forever.  Raises `OSError` if the usage of a directory cannot be read, and
+        `NoWritableLedgerDirException` if the bookie may not become read-only when it would have to.
         """
         while True:
             self.check()
@@ -131,58 +133,58 @@ class DiskMonitor:
             self._check_due.clear()
 
     def check(self) -> None:
-        """Look at every directory once, and act.  Raises what `run` raises."""
+        """Check every directory once, and report changes.  Raises the same errors as `run`."""
         self._checked_usages = self._usages()
         usages = list(self._checked_usages.values())
         self._full = full_directories(usages, self._all_are_full, self._config)
         self._store.set_full_directories(self._full)
         self._all_are_full = len(self._full) == len(usages)
         self._any_is_almost_full = max(usages) > self._config.disk_usage_warn_threshold
-        if self._takes_no_writes and not self._config.read_only_mode_enabled:
+        if self._must_be_read_only and not self._config.read_only_mode_enabled:
             raise NoWritableLedgerDirException(
-                f"{self._lack_of_space}; make room, or set readOnlyModeEnabled=true"
+                f"{self._lack_of_space}; free disk space, or set readOnlyModeEnabled=true"
             )
         self._report_changes()
 
     def on_checkpoint(self, lack_of_space: OSError | None) -> None:
-        """Called when checkpoints no longer find space, or find it again, whatever the usages
-        say.
+        """Take the error of a checkpoint that ran out of space, or None once one succeeds again.
+        Until then, the bookie lacks space, regardless of the directories' usages.
         """
-        self._unfit_checkpoint = str(lack_of_space or "")
+        self._failed_checkpoint = str(lack_of_space or "")
         self._check_due.set()
         if self._config.read_only_mode_enabled:
             self._report_changes()
 
     def _has_changed(self) -> bool:
-        """Whether there is something to check: not for usages that are the same as before."""
         try:
             return self._usages() != self._checked_usages
-        except OSError:  # The check meets it again, and raises it.
+        except OSError:  # `check` will raise this error.
             return True
 
     @property
-    def _takes_no_writes(self) -> bool:
+    def _must_be_read_only(self) -> bool:
         any_matters = self._config.read_only_mode_on_any_disk_full_enabled
         too_full = self._all_are_full or (any_matters and bool(self._full))
         forced = self._config.force_read_only_bookie
-        return forced or too_full or bool(self._unfit_checkpoint)
+        return forced or too_full or bool(self._failed_checkpoint)
 
     @property
     def _lack_of_space(self) -> str:
-        """Which directories are how full, and why a checkpoint failed."""
         usages = [f"{path} is {usage:.0%} full" for path, usage in self._checked_usages.items()]
-        return ", ".join((*usages, *filter(None, [self._unfit_checkpoint])))
+        return ", ".join((*usages, *filter(None, [self._failed_checkpoint])))
 
     def _report_changes(self) -> None:
-        read_only, why = self._takes_no_writes, self._lack_of_space
+        read_only, why = self._must_be_read_only, self._lack_of_space
         if read_only != self._read_only:
             self._read_only = read_only
             if self._config.force_read_only_bookie:
                 why = "forceReadOnlyBookie is set"
-            self._recorder.record("bookie.read_only" if read_only else "bookie.writable", note=why)
+            self._recorder.record(
+                "bookie.read_only" if read_only else "bookie.writable", explanation=why
+            )
             self._on_read_only(read_only, why)
         space = Space.ALMOST_FULL if self._any_is_almost_full else Space.ENOUGH
-        if self._full or self._unfit_checkpoint:
+        if self._full or self._failed_checkpoint:
             space = Space.FULL
         if space is not self._space:
             self._space = space

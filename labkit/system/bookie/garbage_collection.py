@@ -1,10 +1,12 @@
-"""When garbage is collected, and how fast logs are compacted.
+"""Schedules garbage collections, and limits the rate of compactions.
 
-Deleted ledgers go each time; now and then also those that other bookies have got instead of this
-one, so that no reader asks for them here.
+Each collection removes deleted ledgers.  From time to time, a collection also removes
+over-replicated ledgers.  In the metadata of such a ledger, other bookies have replaced this one, so
+no reader uses its copies.
 
-A compaction needs space before it gives any back.  So the fuller the ledger directories, the less
-is compacted; deleted ledgers, and logs without live entries, are always removed.
+A compaction needs disk space before it frees any, so minor and major compactions are suspended when
+the ledger directories are nearly full.  Deleted ledgers, and logs without live entries, are always
+removed.
 
 In BookKeeper: `bookie/GarbageCollectorThread.java` (runWithFlags), `bookie/AbstractLogCompactor`.
 """
@@ -26,28 +28,32 @@ from labkit.system.storage.garbage import Copied, deleted_ledgers, logs_to_compa
 from labkit.system.storage.store import LedgerStore
 
 ExistingLedgers = Callable[[], Awaitable[Collection[int]]]
-"""The ids of all ledgers that the metadata store has.  Raises when that is not certain."""
+"""Returns the ids of all existing ledgers, or raises an error if it cannot be certain."""
 
 DropOverreplicated = Callable[[Sequence[int], Callable[[int], None]], Awaitable[None]]
-"""Calls its second argument for those of the ledgers that this bookie need not keep, as long as
-that is certain.  Raises when the metadata store cannot tell.
+"""Calls its second argument for each ledger that is certainly over-replicated.  Raises an error if
+the metadata store is unavailable.
 """
 
 _DAY_S = 86_400
 _BATCH_ENTRIES = 1000
-"""Copied at a time by a compaction, between two looks at its rate."""
+"""Number of entries that a compaction copies before it pauses to limit its rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class GarbageConfig:
-    """Names and defaults are those of `conf/ServerConfiguration.java`.
+    """Settings of garbage collection, with the names and defaults of
+    `conf/ServerConfiguration.java`.
 
-    A log is compacted when less than the threshold of it still lives: often for nearly empty logs
-    (minor), rarely for the others (major).  An interval of 0 switches that kind off.  Every
-    `gc_overreplicated_ledger_wait_time_ms` it looks for copies that are not needed here; 0
-    switches that off.  The rates are per second; `is_throttle_by_bytes` chooses between them.  With
-    `is_force_gc_allow_when_no_space` a lack of space does not suspend compactions, but starts one
-    with each collection.  Raises `BKIncorrectParameterException`.
+    A log is compacted if the live fraction of its bytes is below a threshold.  Minor compactions
+    are frequent and have a low threshold; major compactions are rare and have a high one.  An
+    interval of 0 disables that kind of compaction.  Over-replicated ledgers are removed every
+    `gc_overreplicated_ledger_wait_time_ms` (0: never).  The rates are per second;
+    `is_throttle_by_bytes` selects the one that limits compactions.  With
+    `is_force_gc_allow_when_no_space`, a lack of space does not suspend compactions.  Instead, every
+    collection starts one.
+
+    Raises `BKIncorrectParameterException`.
     """
 
     gc_wait_time_ms: int = setting(600_000, "gcWaitTime", at_least=1)
@@ -81,8 +87,6 @@ class GarbageConfig:
 
 
 class Compaction(Enum):
-    """Kinds of compaction."""
-
     MINOR = "minor"
     MAJOR = "major"
 
@@ -90,7 +94,7 @@ class Compaction(Enum):
 def due_compaction(
     config: GarbageConfig, space: Space, since_minor_s: float, since_major_s: float
 ) -> Compaction | None:
-    """Which compaction begins now, by the seconds since the last one of each kind."""
+    """Return which kind of compaction is due, given the seconds since the last one of each kind."""
     forced = is_forced(config, space)
     for kind, interval_s, since_s in (
         (Compaction.MAJOR, config.major_compaction_interval_s, since_major_s),
@@ -103,12 +107,12 @@ def due_compaction(
 
 
 def is_forced(config: GarbageConfig, space: Space) -> bool:
-    """Whether compactions run because there is so little space."""
     return config.is_force_gc_allow_when_no_space and space is not Space.ENOUGH
 
 
 def is_suspended(kind: Compaction, config: GarbageConfig, space: Space) -> bool:
-    """Almost full directories suspend the major compaction, full ones both.
+    """Return whether a compaction is suspended: any if directories are full, and major ones even if
+    directories are almost full.
 
     In BookKeeper: `InterleavedLedgerStorage.getLedgerDirsListener`.
     """
@@ -118,15 +122,12 @@ def is_suspended(kind: Compaction, config: GarbageConfig, space: Space) -> bool:
 
 
 def pause_s(copied: Copied, config: GarbageConfig) -> float:
-    """How long a compaction rests after what it copied, in seconds."""
     if config.is_throttle_by_bytes:
         return copied.size_bytes / config.compaction_rate_by_bytes
     return copied.entry_count / config.compaction_rate_by_entries
 
 
 class GarbageCollection:
-    """Collects a store's garbage beside its adds and reads."""
-
     def __init__(
         self,
         store: LedgerStore,
@@ -135,7 +136,7 @@ class GarbageCollection:
         run_blocking: RunBlocking,
         config: GarbageConfig,
     ) -> None:
-        """`run_blocking` must be the one that runs the store's flushes: both write entry logs."""
+        """`run_blocking` must also run the store's flushes, because both write entry logs."""
         self._store = store
         self._existing_ledgers = existing_ledgers
         self._drop_overreplicated = drop_overreplicated
@@ -148,14 +149,13 @@ class GarbageCollection:
         self._last_overreplicated_s = self._last_minor_s
 
     def on_space(self, space: Space) -> None:
-        """The ledger directories have more or less space than before."""
         was_forced = is_forced(self._config, self._space)
         self._space = space
         if is_forced(self._config, space) and not was_forced:
             self._wanted.set()
 
     async def run(self) -> None:
-        """Collect forever.  Raises `OSError` when the disk fails."""
+        """Collect forever.  Raises `OSError` if the disk fails."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._config.gc_wait_time_ms / 1000):
@@ -166,41 +166,39 @@ class GarbageCollection:
                 await self.collect()
                 await self._compact_if_due()
             except MetadataError as error:
-                # Not knowing which ledgers exist is not a reason to drop any.
-                self._recorder.record("garbage.kept", note=str(error))
+                # Delete no ledger unless it is certain that it no longer exists.
+                self._recorder.record("garbage.kept", explanation=str(error))
             except OSError as error:
                 if not is_out_of_space(error):
                     raise
-                # Deleted ledgers can still give space back, and then logs are compacted again.
-                self._recorder.record("garbage.kept", note=str(error))
+                # Keep running: deleting ledgers may free the space that compactions need.
+                self._recorder.record("garbage.kept", explanation=str(error))
 
     async def collect(self) -> None:
-        """Drop deleted ledgers and the logs that hold nothing else.
+        """Remove deleted ledgers, and the logs that contain no entries of other ledgers.
 
-        Raises `MetadataError`, and drops nothing, when it is not certain which ledgers exist.
+        Raises `MetadataError`, and removes nothing, if it is uncertain which ledgers exist.
         """
-        # Listed first: a ledger created in between must not look deleted.
+        # List the stored ledgers first, so that a ledger created in between does not look deleted.
         stored = self._store.ledger_ids()
         deleted = deleted_ledgers(stored, set(await self._existing_ledgers()))
-        # Before their indexes go: no add must create one of them again.
-        self._store.collected.now(asyncio.get_running_loop().time())
+        # Do this before the indexes are deleted, so that no add can recreate a deleted ledger.
+        self._store.collected.advance_to(asyncio.get_running_loop().time())
         self._store.collected.add(deleted)
         for ledger_id in deleted:
             self._recorder.record("ledger.collected", ledger_id)
         empty = await self._run_blocking(partial(self._store.garbage.collect, deleted))
         self._recorder.record("garbage.collected", size=len(deleted))
         for log_id in empty:
-            # Here, not in the thread: reads run here too, and none is under way now.
+            # Delete logs in the event loop, not in the thread, so that no read can be in progress.
             self._store.garbage.remove_log(log_id)
             self._recorder.record("log.removed", file=log_name(log_id))
 
     async def drop_overreplicated(self) -> None:
-        """Give up the entries of ledgers that now live on other bookies, except ledgers that got
-        entries since the last call.
-
-        Raises `MetadataError`; those given up before stay so.
+        """Delete the entries of over-replicated ledgers that received none since the last call.
+        Raises `MetadataError`; ledgers deleted before the error stay deleted.
         """
-        settled = self._store.garbage.settled(self._store.ledger_ids())
+        settled = self._store.ledgers.take_settled(self._store.ledger_ids())
         await self._drop_overreplicated(settled, self._drop)
 
     def _drop(self, ledger_id: int) -> None:
@@ -215,23 +213,20 @@ class GarbageCollection:
             await self.drop_overreplicated()
 
     async def compact(self, kind: Compaction) -> None:
-        """Compact the logs that are worth it, at the configured rate, while there is space."""
-        thresholds = {
-            Compaction.MINOR: self._config.minor_compaction_threshold,
-            Compaction.MAJOR: self._config.major_compaction_threshold,
-        }
-        for log_id in logs_to_compact(self._store.garbage.logs, thresholds[kind]):
+        threshold = self._config.minor_compaction_threshold
+        if kind is Compaction.MAJOR:
+            threshold = self._config.major_compaction_threshold
+        for log_id in logs_to_compact(self._store.garbage.logs, threshold):
             if is_suspended(kind, self._config, self._space):
-                note = f"{kind.value} compaction is suspended: the ledger directories are full"
-                self._recorder.record("garbage.kept", note=note)
+                reason = f"{kind.value} compaction is suspended: the ledger directories are full"
+                self._recorder.record("garbage.kept", explanation=reason)
                 return
             batches = self._store.garbage.compact(log_id, _BATCH_ENTRIES)
             next_batch = partial(next, batches, None)
-            # Batch by batch, so that flushes, which share the thread, need not wait for a whole
-            # log.
+            # In batches, because flushes run in the same thread and must not wait for a whole log.
             while (copied := await self._run_blocking(next_batch)) is not None:
-                rest_s = pause_s(copied, self._config)
-                await asyncio.sleep(rest_s)
+                batch_pause_s = pause_s(copied, self._config)
+                await asyncio.sleep(batch_pause_s)
             self._store.garbage.remove_log(log_id)
             self._recorder.record("log.compacted", file=log_name(log_id))
 

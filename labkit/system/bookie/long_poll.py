@@ -1,8 +1,9 @@
-"""Readers that wait, each until a ledger's LastAddConfirmed moves beyond what the reader knows.
+"""Long polls: readers that wait until a ledger's LastAddConfirmed exceeds the value they know.
 
-A wait costs a timer and no task, so thousands of readers may wait.  It ends in one of five ways:
-LastAddConfirmed moves, the ledger is fenced (its writer will confirm no more), the time is up, too
-many wait, or the connection is gone.  Only the last one has no answer.
+A poll needs a timer but no task, so thousands of polls are possible.  A poll ends when
+LastAddConfirmed advances, the ledger is fenced (its writer cannot confirm anything more), the
+timeout expires, there are too many polls, or the connection is closed.  The reader receives a
+response in all cases except the last.
 
 In BookKeeper: `proto/LongPollReadEntryProcessorV3.java`, `common/util/Watchable.java`.
 """
@@ -14,13 +15,13 @@ from typing import NamedTuple
 
 from labkit.system.model.net import Connection
 
-MOST_WAITS = 10_000
-"""Of all connections.  Beyond that the connection with most of them has its oldest answered, as if
-its time were up: so one client can take little from the others.
+MAX_POLLS = 10_000
+"""Maximum number of polls over all connections; beyond it, the oldest poll of the connection with
+the most polls is answered early, so that one client cannot displace many polls of others.
 """
 
 
-class _Wait(NamedTuple):
+class _Poll(NamedTuple):
     connection: Connection
     ledger_id: int
     previous_lac: int
@@ -29,23 +30,18 @@ class _Wait(NamedTuple):
 
 
 class LongPolls:
-    """All waits of one bookie, by number.
-
-    Invariant: each wait is answered once, or its connection is gone.
-    """
+    """The long polls of one bookie; each is answered exactly once, unless its connection closes."""
 
     def __init__(self) -> None:
         self._last_number = self._count = 0
-        self._by_ledger: dict[int, dict[int, _Wait]] = {}
-        self._by_connection: dict[Connection, dict[int, _Wait]] = {}
+        self._by_ledger: dict[int, dict[int, _Poll]] = {}
+        self._by_connection: dict[Connection, dict[int, _Poll]] = {}
 
     @property
     def is_empty(self) -> bool:
-        """Whether no request waits."""
         return not self._by_ledger
 
     def is_waited_for(self, ledger_id: int) -> bool:
-        """Whether a request waits for news of the ledger."""
         return ledger_id in self._by_ledger
 
     def begin(
@@ -56,50 +52,48 @@ class LongPolls:
         timeout_ms: int,
         answer: Callable[[], None],
     ) -> None:
-        """Call `answer` later, once: when more than `previous_lac` is confirmed, or in
-        `timeout_ms`.
-        """
+        """Call `answer` once LastAddConfirmed exceeds `previous_lac`, or after `timeout_ms`."""
         self._last_number += 1
         number = self._last_number
         loop = asyncio.get_running_loop()
         timer = loop.call_later(timeout_ms / 1000, self._answer, connection, number)
-        wait = _Wait(connection, ledger_id, previous_lac, answer, timer)
-        self._by_ledger.setdefault(ledger_id, {})[number] = wait
+        poll = _Poll(connection, ledger_id, previous_lac, answer, timer)
+        self._by_ledger.setdefault(ledger_id, {})[number] = poll
         if connection not in self._by_connection:
             self._by_connection[connection] = {}
-            # Once for a connection, not for each of its waits.
+            # Register this callback once per connection, not once per poll.
             connection.when_closed(partial(self._closed, connection))
-        self._by_connection[connection][number] = wait
+        self._by_connection[connection][number] = poll
         self._count += 1
-        if self._count > MOST_WAITS:
+        if self._count > MAX_POLLS:
             most = max(self._by_connection, key=lambda each: len(self._by_connection[each]))
             self._answer(most, next(iter(self._by_connection[most])))
 
     def moved(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """Answer the polls whose readers know less than this LastAddConfirmed."""
-        # A copy: each answer takes its wait out.
-        for number, wait in list(self._by_ledger.get(ledger_id, {}).items()):
-            if last_add_confirmed > wait.previous_lac:
-                self._answer(wait.connection, number)
+        """Answer the polls from readers that know only a smaller LastAddConfirmed."""
+        # Iterate over a copy, because answering a poll removes it.
+        for number, poll in list(self._by_ledger.get(ledger_id, {}).items()):
+            if last_add_confirmed > poll.previous_lac:
+                self._answer(poll.connection, number)
 
     def fenced(self, ledger_id: int) -> None:
-        """Answer all polls of the ledger: its writer confirms nothing more."""
-        for number, wait in list(self._by_ledger.get(ledger_id, {}).items()):
-            self._answer(wait.connection, number)
+        """Answer all polls of a ledger whose writer cannot confirm anything more."""
+        for number, poll in list(self._by_ledger.get(ledger_id, {}).items()):
+            self._answer(poll.connection, number)
 
     def _answer(self, connection: Connection, number: int) -> None:
-        wait = self._by_connection[connection].pop(number)
-        self._forget(number, wait)
-        wait.answer()
+        poll = self._by_connection[connection].pop(number)
+        self._forget(number, poll)
+        poll.answer()
 
     def _closed(self, connection: Connection) -> None:
-        for number, wait in self._by_connection.pop(connection).items():
-            self._forget(number, wait)
+        for number, poll in self._by_connection.pop(connection).items():
+            self._forget(number, poll)
 
-    def _forget(self, number: int, wait: _Wait) -> None:
-        wait.timer.cancel()
+    def _forget(self, number: int, poll: _Poll) -> None:
+        poll.timer.cancel()
         self._count -= 1
-        waits = self._by_ledger[wait.ledger_id]
-        del waits[number]
-        if not waits:
-            del self._by_ledger[wait.ledger_id]
+        polls = self._by_ledger[poll.ledger_id]
+        del polls[number]
+        if not polls:
+            del self._by_ledger[poll.ledger_id]

@@ -1,4 +1,4 @@
-"""A bookie: requests in, answers out.
+"""A bookie server: dispatches requests to the protocols and sends their responses.
 
 In BookKeeper: `proto/BookieRequestProcessor.java`, `bookie/BookieImpl.java`.
 """
@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from itertools import chain
 
-from labkit.system.bookie.batch_read import place_of
+from labkit.system.bookie.batch_read import source_of
 from labkit.system.bookie.channel import Batch, Channel, Pause
 from labkit.system.bookie.checkpoints import Checkpoints, OnSpace
 from labkit.system.bookie.commit import GroupCommit, Pending, RunBlocking
@@ -36,9 +36,9 @@ class Bookie:
         on_space: OnSpace,
         disk_space: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
-        """`write_journals` (one for each of the store's journals) and `write_entries` run the disk
-        work, each in order.  `disk_space` returns the size of the ledger directories' file
-        systems and what is free, in bytes; a simulated disk has no end.
+        """`write_journals` (one per journal of the store) and `write_entries` run disk operations
+        one after another. `disk_space` returns the total and free bytes of the ledger directories'
+        file systems; simulated disks are unlimited.
         """
         self.disk_space = disk_space
         self._store = store
@@ -58,8 +58,8 @@ class Bookie:
         self._read_only = False
 
     async def run(self) -> None:
-        """Serve until cancelled.  Raises `OSError` when the disk fails, and
-        `StorageDamagedException` when a checkpoint meets what it cannot read: the bookie must stop.
+        """Serve until cancelled. Raises `OSError` if a disk fails, or `StorageDamagedException` if
+        a checkpoint reads corrupt data; in either case, the bookie must stop.
         """
         failed: list[BaseException] = []
         try:
@@ -70,12 +70,12 @@ class Bookie:
         except* UNREADABLE as errors:
             failed += errors.exceptions
         if failed:
-            # Raised out here: what is raised inside `except*` may come out wrapped in a group.
+            # Raise this outside of `except*`, which might wrap the error in a group.
             raise failed[0]
 
     @property
     def read_only(self) -> bool:
-        """Refuse adds but those of high priority: recovery must be able to finish."""
+        """Whether all adds except high-priority ones, which let a recovery finish, are rejected."""
         return self._read_only
 
     @read_only.setter
@@ -84,9 +84,8 @@ class Bookie:
         self._resume_clients()
 
     def accept(self, connection: Connection) -> OnBodies:
-        """A client connected; returns what takes its frames.
-
-        The first frame says which version of the protocol the connection speaks for good.
+        """Accept a client, and return the callback that receives its frames; the first one tells
+        the protocol version of the connection.
         """
         channel = self._turns.open(connection)
         serve: Callable[[Batch, Sequence[bytes]], None] | None = None
@@ -102,10 +101,6 @@ class Bookie:
         return on_bodies
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
-        """Fence the ledger; answer only once the journal is synced past the place returned.
-
-        Raises `UnauthorizedAccessException`.
-        """
         if len(master_key) != MASTER_KEY_SIZE:
             raise UnauthorizedAccessException("a fencing read needs the ledger's master key")
         mark = self._store.fence(ledger_id, master_key)
@@ -114,21 +109,19 @@ class Bookie:
         return mark
 
     def read(self, ledger_id: int, entry_id: int) -> bytes:
-        """The entry's bytes.  Raises what `LedgerStore.read_entry` raises."""
         where = ""
         if self._recorder.listening:
-            # Asked before: a flush may end while the entry is read.
-            where = place_of(self._store, ledger_id, entry_id)
+            # Determine this before the read, because a flush may end during the read.
+            where = source_of(self._store, ledger_id, entry_id)
         entry = self._store.read_entry(ledger_id, entry_id)
         if where and entry_id >= 0:
-            self._recorder.record("read.served", ledger_id, entry_id, note=where)
+            self._recorder.record("read.served", ledger_id, entry_id, detail=where)
         return entry
 
     def _finish(self, batch: Batch) -> None:
-        """Send what can be answered now, and let the journal take the rest."""
         channel, adds, others, deferred = batch.channel, batch.adds, batch.others, batch.deferred
-        if batch.answers:
-            channel.connection.send(batch.answers)
+        if batch.responses:
+            channel.connection.send(batch.responses)
         if adds or others or deferred:
             if self._recorder.listening and (adds or deferred):
                 self._record_adds(adds + deferred)
@@ -140,14 +133,14 @@ class Bookie:
                 )
         self._turns.hold_back(channel)
         if self._must_hold:
-            # Back-pressure: the client's frames wait in its own buffers.
+            # Apply back-pressure: further frames wait in the client's buffers.
             channel.pause(Pause.SPACE)
             self._held[channel] = None
 
     def _wait(self, pending: list[Pending], deferred: list[Pending]) -> None:
-        """Each answer waits for the journal that its ledger's records go to."""
+        """Make each response wait for the journal that contains its ledger's records."""
         count = len(self._commits)
-        # The usual bookie has one journal: no look at each answer.
+        # Fast path: most bookies have one journal.
         if count == 1:
             self._commits[0].wait(pending, deferred)
             return
@@ -159,11 +152,10 @@ class Bookie:
 
     @property
     def _must_hold(self) -> bool:
-        """Whether clients must wait.  A read-only bookie refuses instead, so reads go on."""
+        """Whether clients must wait; never on a read-only bookie, which rejects adds."""
         return self._store.is_overfull and not self._read_only
 
     def _resume_clients(self) -> None:
-        """Something was written: there may be room for those who were held back."""
         if self._held and not self._must_hold:
             held, self._held = self._held, {}
             for channel in held:

@@ -1,4 +1,4 @@
-"""Looking at a condition again and again, where nothing tells when it begins to hold.
+"""Polls a condition for which there is no notification.
 
 In BookKeeper: tasks of a `ScheduledExecutorService` at a fixed rate.
 """
@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 
 class Poll:
-    """Calls `act` once `holds`, which is asked at intervals and has no effect, is found true.
+    """Calls `holds`, which has no side effects, at intervals until it is true, and then `act`.
 
-    An event loop may skip what does nothing: a simulated one knows that nothing has changed since
-    it asked last.
+    A simulated event loop may skip calls if nothing has changed since the last one.
     """
 
     def __init__(
@@ -22,15 +21,13 @@ class Poll:
         self._act = act
 
     def begin(self) -> None:
-        """Ask when the interval has passed for the first time."""
+        """Start polling; `holds` is first called after one interval."""
         self._timer = asyncio.get_running_loop().call_later(self.interval_s, self)
 
     def end(self) -> None:
-        """Ask no more."""
         self._timer.cancel()
 
     def __call__(self) -> None:
-        """The interval has passed."""
         if self.holds():
             self._act()
         else:

@@ -1,7 +1,7 @@
-"""A bookie's answers in protocol version 3, over the same store and the same group commit.
+"""Serves protocol version 3, using the same store and the same group commit as version 2.
 
-Each operation gives the part of its answer, or nothing when the answer leaves later: once the
-journal is written or synced, or when a long poll ends.
+Each operation returns the body of its response, or None if the response is sent later, that is,
+after the journal is written or synced, or when a long poll ends.
 
 In BookKeeper: `proto/*ProcessorV3.java`, `proto/BookieRequestProcessor.java`.
 """
@@ -40,12 +40,10 @@ from labkit.system.storage.store import LedgerStore
 T = TypeVar("T")
 
 _LIST_COST = 64 * 1024
-"""Cost of a list of entries under way: at most 16 of one channel wait."""
+"""Cost of a pending list of entries, chosen so that a channel can have at most 16 pending lists."""
 
 
 class ProtocolV3:
-    """Answers the connections that speak version 3."""
-
     def __init__(
         self,
         bookie: BookieOperations,
@@ -73,12 +71,12 @@ class ProtocolV3:
         }
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """The requests of one receive, each in its turn: decoding one takes as long as an add."""
+        """Serve each request in turn, even adds, because decoding one takes as long as an add."""
         for body in bodies:
             self._turns.serve_or_queue(batch, self._serve, body)
 
     def _serve(self, batch: Batch, body: bytes) -> None:
-        """A frame that is not a request ends the connection; what came before it is done."""
+        """Serve a request. An invalid frame closes the connection; earlier requests are served."""
         if batch.channel.is_closed:
             return
         try:
@@ -89,23 +87,23 @@ class ProtocolV3:
             return
         operation = self._operations.get(request.header.operation)
         if operation is None or not is_possible(request):
-            # START_TLS, too: this bookie has no certificate.
-            batch.answer(encode_response(request.header, pb.EBADREQ))
+            # This includes START_TLS, because the bookie has no certificate.
+            batch.respond(encode_response(request.header, pb.EBADREQ))
         elif request.header.version != pb.VERSION_THREE:
-            batch.answer(encode_response(request.header, pb.EBADVERSION))
+            batch.respond(encode_response(request.header, pb.EBADVERSION))
         else:
             part = _run_or_refuse(request, partial(operation, batch, request))
             if part is not None:
-                batch.answer(_encoded(request, part))
+                batch.respond(_encoded(request, part))
 
     def wake(self, ledger_ids: Iterable[int]) -> None:
-        """These ledgers have news: end the long polls that wait for it."""
+        """Answer the long polls of these ledgers if their LastAddConfirmed has advanced enough."""
         for ledger_id in filter(self._polls.is_waited_for, ledger_ids):
-            # What cannot be read now is tried again, and answered, when the poll's time is up.
+            # If LastAddConfirmed cannot be read now, the polls end with their timeouts.
             with suppress(*REFUSALS, *UNREADABLE):
                 self._polls.moved(ledger_id, last_add_confirmed(self._store, ledger_id))
 
-    # Adds, and what makes them durable
+    # Adds and forces
 
     def _add(self, batch: Batch, request: pb.Request) -> Message | None:
         add, body = request.addRequest, request.addRequest.body
@@ -115,11 +113,10 @@ class ProtocolV3:
         mark = self._store.add_entry(
             add.ledgerId, add.entryId, body, add.masterKey, recovery=recovery
         )
-        answers = [_done(request)]
-        connection = batch.channel.connection
-        pending = Pending(connection, answers, [add.ledgerId], [add.entryId], [body], mark)
+        connection, done = batch.channel.connection, [_done(request)]
+        pending = Pending(connection, done, [add.ledgerId], [add.entryId], [body], mark)
         batch.cost += REQUEST_COST + len(body)
-        # As in BookKeeper, recovery waits for the sync whatever its flags say.
+        # As in BookKeeper, recovery adds wait for the sync, regardless of their flags.
         deferred = add.writeFlags & DEFERRED_SYNC and not recovery
         (batch.deferred if deferred else batch.adds).append(pending)
         return None
@@ -127,8 +124,7 @@ class ProtocolV3:
     def _force(self, batch: Batch, request: pb.Request) -> None:
         ledger_id = request.forceLedgerRequest.ledgerId
         mark = self._store.journal_of(ledger_id).synced
-        connection, answers = batch.channel.connection, [_done(request)]
-        batch.answer_when_synced(Pending(connection, answers, [ledger_id], [], [], mark))
+        batch.respond_when_synced(_done(request), ledger_id, mark, entry_ids=())
 
     # Reads
 
@@ -139,54 +135,46 @@ class ProtocolV3:
             return None
         if not read.HasField("previousLAC"):
             return self._found(request)
-        known = last_add_confirmed(self._store, read.ledgerId)
+        confirmed = last_add_confirmed(self._store, read.ledgerId)
         ledger = self._store.ledger(read.ledgerId)
-        if known > read.previousLAC or read.timeOut <= 0 or ledger is None or ledger.fenced:
+        if confirmed > read.previousLAC or read.timeOut <= 0 or ledger is None or ledger.fenced:
             return self._poll_result(request)
         batch.cost += REQUEST_COST
-        end = partial(self._end_poll, batch.channel, request)
-        connection = batch.channel.connection
-        self._polls.begin(connection, read.ledgerId, read.previousLAC, read.timeOut, end)
+        channel = batch.channel
+        end = partial(self._turns.serve_or_queue_alone, channel, self._answer_poll, request)
+        self._polls.begin(channel.connection, read.ledgerId, read.previousLAC, read.timeOut, end)
         return None
 
     def _fencing_read(self, batch: Batch, request: pb.Request) -> None:
-        """A negative answer, too, tells the reader that this ledger is fenced here."""
+        """Fence and read; even an error implies the fence, so it waits for the sync, too."""
         read = request.readRequest
         mark = self._bookie.fence(read.ledgerId, read.masterKey)
         part = _run_or_refuse(request, partial(self._entry, request, read.entryId))
-        answers, last = [_encoded(request, part)], [NO_ENTRY_ID]
-        connection = batch.channel.connection
-        pending = Pending(connection, answers, [read.ledgerId], last, [b""], mark)
-        batch.answer_when_synced(pending)
-
-    def _end_poll(self, channel: Channel, request: pb.Request) -> None:
-        self._turns.serve_or_queue_alone(channel, self._answer_poll, request)
+        batch.respond_when_synced(_encoded(request, part), read.ledgerId, mark)
 
     def _answer_poll(self, batch: Batch, request: pb.Request) -> None:
-        batch.answer(
-            _encoded(request, _run_or_refuse(request, partial(self._poll_result, request)))
-        )
+        result = _run_or_refuse(request, partial(self._poll_result, request))
+        batch.respond(_encoded(request, result))
 
     def _poll_result(self, request: pb.Request) -> pb.ReadResponse:
-        """What a long poll gets: LastAddConfirmed and, if it wants, the entry behind those it has.
+        """Return the response to a long poll: LastAddConfirmed and, if requested, the next entry.
 
-        Striping: this bookie may not have that entry, and another one has.
+        Because of striping, this bookie may not have that entry.
         """
         read = request.readRequest
         if not is_flagged(read, pb.ReadRequest.ENTRY_PIGGYBACK):
             return self._found(request)
-        news = pb.ReadResponse(status=pb.EOK, ledgerId=read.ledgerId, entryId=NO_ENTRY_ID)
-        news.maxLAC = last_add_confirmed(self._store, read.ledgerId)
-        if news.maxLAC > read.previousLAC:
+        result = pb.ReadResponse(status=pb.EOK, ledgerId=read.ledgerId, entryId=NO_ENTRY_ID)
+        result.maxLAC = last_add_confirmed(self._store, read.ledgerId)
+        if result.maxLAC > read.previousLAC:
             with suppress(NoEntryException):
-                news.MergeFrom(self._entry(request, read.previousLAC + 1))
-        return news
+                result.MergeFrom(self._entry(request, read.previousLAC + 1))
+        return result
 
     def _found(self, request: pb.Request) -> pb.ReadResponse:
-        """The entry, and how far the ledger is confirmed."""
         read = request.readRequest
         found = self._entry(request, read.entryId)
-        # The entry is worth an answer even if the last one, which has the LAC, cannot be read.
+        # The entry is returned even if LastAddConfirmed, in the last entry, cannot be read.
         with suppress(*UNREADABLE):
             found.maxLAC = last_add_confirmed(self._store, read.ledgerId)
         return found
@@ -196,22 +184,19 @@ class ProtocolV3:
         body = self._bookie.read(ledger_id, entry_id)
         return pb.ReadResponse(status=pb.EOK, ledgerId=ledger_id, entryId=entry_id, body=body)
 
-    # The explicit LAC
+    # Explicit LAC
 
     def _write_lac(self, batch: Batch, request: pb.Request) -> Message | None:
         write = request.writeLacRequest
         if self._bookie.read_only:
             return answer_to(request, pb.EREADONLY)
         mark = self._store.set_explicit_lac(write.ledgerId, write.body, write.masterKey)
-        answers, last = [_done(request)], [NO_ENTRY_ID]
-        connection = batch.channel.connection
-        pending = Pending(connection, answers, [write.ledgerId], last, [b""], mark)
-        batch.answer_when_synced(pending)
+        batch.respond_when_synced(_done(request), write.ledgerId, mark)
         self.wake([write.ledgerId])
         return None
 
     def _read_lac(self, batch: Batch, request: pb.Request) -> Message:
-        """The explicit LAC and the last entry; with neither of them, "no such entry"."""
+        """Return the explicit LAC and the last entry, or "no such entry" if there is neither."""
         ledger_id = request.readLacRequest.ledgerId
         found = pb.ReadLacResponse(status=pb.ENOENTRY, ledgerId=ledger_id)
         ledger = self._store.ledger(ledger_id)
@@ -222,16 +207,14 @@ class ProtocolV3:
             found.status = pb.EOK
         return found
 
-    # About the bookie
+    # Queries
 
     def _list_entries(self, batch: Batch, request: pb.Request) -> None:
-        """Make the list off the event loop: a large ledger's takes long, as its whole index is
-        read.
-
-        One at a time, since checkpoints share the thread.
+        """List a ledger's entries, which reads the whole index, outside the event loop: one list at
+        a time, in the same thread as checkpoints.
         """
         batch.cost += REQUEST_COST
-        # Owed now, as its answer comes later: else one client could queue lists without bound.
+        # Count the cost now, so that a client cannot queue an unlimited number of lists.
         batch.channel.owe(_LIST_COST)
         task = asyncio.get_running_loop().create_task(self._list(batch.channel, request))
         self._listing[task] = None
@@ -253,7 +236,6 @@ class ProtocolV3:
         channel.pay(_LIST_COST)
 
     def _bookie_info(self, batch: Batch, request: pb.Request) -> Message:
-        """The figures that were asked for, and no others."""
         wanted, info = request.getBookieInfoRequest.requested, pb.GetBookieInfoResponse()
         info.status = pb.EOK
         total, free = self._bookie.disk_space()
@@ -268,10 +250,10 @@ class ProtocolV3:
 
 
 def _run_or_refuse(request: pb.Request, operation: Callable[[], T]) -> T | Message:
-    """What the operation returns, or the answer that says why it failed."""
+    """Return the result of the operation or, if it fails, the response that reports its error."""
     try:
         return operation()
-    except (*REFUSALS, *UNREADABLE) as error:
+    except REFUSALS + UNREADABLE as error:
         return answer_to(request, STATUSES[code_of(error)])
 
 

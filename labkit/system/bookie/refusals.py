@@ -1,4 +1,4 @@
-"""What a bookie says when it cannot do what it was asked.
+"""The response codes for requests that fail.
 
 In BookKeeper: `proto/ReadEntryProcessor.java`, `proto/WriteEntryProcessor.java`.
 """
@@ -12,12 +12,6 @@ from labkit.system.model.errors import (
 )
 from labkit.system.model.wire import Code
 
-REFUSALS = (
-    LedgerFencedException,
-    UnauthorizedAccessException,
-    NoLedgerException,
-    NoEntryException,
-)
 UNREADABLE = (StorageDamagedException, OSError)
 
 _CODES: dict[type[Exception], Code] = {
@@ -26,8 +20,9 @@ _CODES: dict[type[Exception], Code] = {
     NoLedgerException: Code.NO_LEDGER,
     NoEntryException: Code.NO_ENTRY,
 }
+REFUSALS: tuple[type[Exception], ...] = tuple(_CODES)
 
 
 def code_of(error: Exception) -> Code:
-    """The code for a refusal that is certain; every other error is an I/O error."""
+    """Return the response code of a definite refusal, or that of an I/O error for other errors."""
     return _CODES.get(type(error), Code.IO_ERROR)

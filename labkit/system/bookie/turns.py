@@ -1,13 +1,14 @@
-"""Which request is served when: each channel's in their order, the channels in turn.
+"""Schedules requests: the requests of each channel are served in order, and the channels in turn.
 
-    adds        of version 2 are done as they come: they cost little, and the memtable bounds them
-    the rest    is done as it comes while a turn of the event loop has time for it; what is left
-                waits, and each channel gets a share of every further turn, those first that have
-                waited longest
+    version 2 adds   are served on arrival, because they are cheap and the memtable bounds them
+    all others       are served on arrival while the current turn of the event loop has time left;
+                     otherwise they wait, and each channel gets a share of every following turn,
+                     starting with the channel that has waited longest
 
-So one client's large reads do not hold up the adds of others, which are received between turns.  A
-channel with requests that wait receives nothing more, and neither does one whose client does not
-take its answers: a bookie keeps little more in memory for a client than one answer.
+So large reads by one client do not delay the adds of other clients, which are received between
+turns.  The bookie stops reading from a channel that has waiting requests or whose client does not
+read its responses, so one client can use little more of the bookie's memory than a single response
+needs.
 
 In BookKeeper: `proto/BookieRequestProcessor.java` (thread pools by kind of request,
 `maxPendingReadRequestsPerThread`), `proto/PacketProcessorBase.java` (sendResponseAndWait).
@@ -24,31 +25,28 @@ from labkit.system.model.net import Connection
 R = TypeVar("R")
 
 TURN_COST = 1024 * 1024
-"""Cost that one turn may take, over all channels: about a millisecond."""
+"""Maximum cost of a turn, summed over all channels; it takes about a millisecond."""
 SHARE_COST = TURN_COST // 4
-"""The part of it that one waiting channel gets."""
+"""Maximum cost of a turn for one waiting channel."""
 
 
 class Turns:
-    """Serves all channels of one bookie."""
-
     def __init__(self, finish: Callable[[Batch], None]) -> None:
-        """`finish` sends a batch's answers, or has them sent when they may leave."""
+        """`finish` sends the responses of a batch, either immediately or later."""
         self._finish = finish
         self._left = TURN_COST
         self._queue: deque[Channel] = deque()
-        """Channels with requests that wait and may be done."""
+        """Channels with waiting requests that may be served."""
         self._is_next_due = False
 
     def open(self, connection: Connection) -> Channel:
-        """A client connected."""
         channel = Channel(connection, self._wake)
         connection.when_writable(lambda: self._wake(channel))
         connection.when_closed(channel.close)
         return channel
 
     def serve_or_queue(self, batch: Batch, serve: Serve[R], request: R) -> None:
-        """Do it now if there is time and none of the channel's requests waits; else in turn."""
+        """Serve a request if the turn has time left and none is waiting; otherwise queue it."""
         channel = batch.channel
         if channel.waiting or self._queue or self._left <= 0 or channel.is_blocked:
             channel.wait(serve, request)
@@ -57,23 +55,22 @@ class Turns:
         before = batch.cost
         serve(batch, request)
         self._left -= batch.cost - before
-        # Even with an empty queue: the next turn renews the time that is left.
+        # Even if the queue is empty, because the next turn resets the time that is left.
         if not self._is_next_due:
             self._schedule_next()
 
     def serve_or_queue_alone(self, channel: Channel, serve: Serve[R], request: R) -> None:
-        """The same for a request outside a batch."""
         batch = Batch(channel)
         self.serve_or_queue(batch, serve, request)
         self._finish(batch)
 
     def hold_back(self, channel: Channel) -> None:
-        """Receive nothing more while requests wait, or while the client takes no answers."""
+        """Stop reading from a channel that has waiting requests or does not read responses."""
         if channel.waiting or not channel.connection.is_writable:
             channel.pause(Pause.TURN)
 
     def _wake(self, channel: Channel) -> None:
-        """Give it a place in the queue if it wants one; else it may receive again."""
+        """Queue a channel that has waiting requests; otherwise resume reading from it."""
         if channel.is_queued or not channel.may_be_served:
             return
         if channel.waiting:
@@ -96,7 +93,7 @@ class Turns:
             if channel.may_be_served:
                 self._serve_share(Batch(channel))
             self._wake(channel)
-        # Only now: the loop also serves channels that were woken in it.
+        # Not earlier, because the loop above also serves channels that are woken meanwhile.
         self._is_next_due = False
         if self._queue:
             self._schedule_next()

@@ -1,43 +1,42 @@
-"""A broker: Pulsar's own clients produce to labkit's topics and consume from them.
+"""A broker that Pulsar's own clients can produce to and consume from.
 
-    protocol/       a client's connection: bytes, commands, who the client is
-    handlers/       what is done with each command
-    broker          the whole: the connections, and what serves each command
-    config          how a broker serves
-    broker_service  opens topics at the first request, and closes them when their bundle leaves
-    topics          a topic served by this broker: its managed ledger, producers, subscriptions
-    access          who may produce: all together, or one alone
-    subscriptions   a topic's subscriptions; each (`subscription`) is a cursor and its consumers
-    dispatch/       which consumer gets which entry, and when
-    positions       the positions that clients name by an id, a time, the end
-    skipping        an administrator's acknowledgements: skipped and expired messages
-    expiry          periodic work: changed policies are applied, old messages expire
-    traffic         messages and bytes, and their rates
-    schemas/        the schemas of messages, by version
+    protocol/       a client connection: frames, commands, authentication and authorization
+    handlers/       one handler for each command
+    broker          accepts connections and runs the periodic tasks
+    config          settings, named as in broker.conf
+    broker_service  loads topics on first use and unloads them with their bundle
+    topics          a loaded topic: its managed ledger, producers and subscriptions
+    access          producer access modes: shared or exclusive
+    subscriptions   a topic's subscriptions; a `subscription` is a cursor and its consumers
+    dispatch/       decides which consumer gets which entry, and when
+    positions       finds positions by message id, publish time or count
+    expiry          skips and expires messages, and reloads policies
+    traffic         message and byte counters, and their rates
+    schemas/        versioned message schemas
     tenants, namespaces, policies   clusters, tenants, namespaces and their settings
-    operations/     what an administrator asks for
-    errors          the broker's refusals, with the code for the client
+    operations/     admin operations on topics
+    errors          the broker's errors and their Pulsar error codes
 
-An entry is what a client sent, unchanged: all bytes of SEND after the command, from the magic
-number 0x0e01 to the frame's end.  So the broker reads neither batches nor compressed payloads, and
-the ledgers contain the same bytes that Pulsar would store.
+The broker stores each entry exactly as the client sent it: all bytes of the SEND frame after the
+command, from the magic number 0x0e01 on.  It never parses batches or compressed payloads, and its
+ledgers contain the same bytes that Pulsar would store.
 
-The path of a message: SEND -> checksum -> the topic's publisher (`topic/producing/publishing`) ->
-managed ledger -> Qa bookies -> SEND_RECEIPT.  All frames of a receive are pushed together, and all
-receipts of one turn of the loop leave together.  And back: managed ledger -> dispatcher, while a
-consumer has permits -> MESSAGE -> ACK -> cursor.
+Write path: SEND -> checksum -> the topic's publisher (`topic/producing/publishing`) -> managed
+ledger -> Qa bookies -> SEND_RECEIPT.  All messages that arrive in one receive are added together,
+and all receipts of one event loop iteration are written together.  Read path: managed ledger ->
+dispatcher, while a consumer has permits -> MESSAGE -> ACK -> cursor.
 
-Invariants: a receipt goes out only when Qa bookies have the entry; receipts of a producer go out in
-the order of its sends; once an add has failed, no further message of any of the topic's producers
-is stored until they have registered again.  The topic is then closed, and its owner opens it again
-at the next lookup: recovery finds which entries exist, so no broker has to guess.  Ownership of a
-topic is a hint (`topic/ownership`): fencing of the ledgers is what keeps two brokers from both
+Invariants: a receipt is sent only after Qa bookies have the entry.  A producer's receipts are sent
+in the order of its sends.  After an add fails, no further message from any producer of the topic is
+stored until the producer has registered again: the topic is closed, and its owner reopens it at the
+next lookup.  Recovery then determines which entries exist, so no broker has to guess.  Topic
+ownership is only a hint (`topic/ownership`): ledger fencing is what prevents two brokers from both
 storing.
 
-Memory per client is bounded in both directions: a client that sends faster than the bookies store
-is not read for a while, and a client that does not read is sent nothing more.
+Memory per client is bounded in both directions: the broker stops reading from a client that sends
+faster than the bookies can store, and stops sending to a client that does not read.
 
-Left out: transactions, geo-replication, topic-list watches, non-persistent topics, compaction.
+Not supported: transactions, geo-replication, topic-list watches, non-persistent topics, compaction.
 
 In Pulsar: `pulsar-broker/.../service/ServerCnx.java`, `BrokerService.java`, `PersistentTopic.java`.
 

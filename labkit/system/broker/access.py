@@ -1,14 +1,14 @@
-"""Which producers may use a topic: several that share it, or one alone.
+"""Producer access modes: several producers share a topic, or one has exclusive access.
 
-    Shared                  with others; refused while a producer is alone there, or waits to be
-    Exclusive               alone, or refused
-    WaitForExclusive        alone, once all connected and all earlier waiting ones have left
-    ExclusiveWithFencing    alone, and at once: all the others are fenced
+    Shared                  fails if an exclusive producer is connected or waiting
+    Exclusive               fails if any other producer is connected or waiting
+    WaitForExclusive        waits until all connected and all earlier waiting producers have left
+    ExclusiveWithFencing    fences all other producers, then gets exclusive access
 
-A producer that is alone gets the topic's next epoch, a number that is kept with the chain of
-ledgers.  A producer whose connection broke comes back with its epoch.  If the topic's epoch is
-higher by then, another producer was alone in the meantime, and the returning one is fenced: it may
-no longer send.
+Each exclusive producer gets the topic's next epoch, which is stored with the managed ledger.  A
+producer that reconnects sends its epoch.  If the topic's epoch is higher by then, another producer
+has had exclusive access in the meantime, so the reconnecting producer is fenced: it can no longer
+send.
 
 In Pulsar: `broker/service/AbstractTopic.java` (`incrementTopicEpochIfNeeded`).
 """
@@ -23,8 +23,8 @@ from labkit.system.topic.managed_ledger import ManagedLedger
 EPOCH_PROPERTY = "pulsar.topic.epoch"
 
 
-class ProducerPlace:
-    """A producer's access: requested, waiting, or granted; `epoch` is None until it is alone."""
+class AccessRequest:
+    """A producer's claim to a topic, waiting or granted; `epoch` is None until it is exclusive."""
 
     def __init__(
         self,
@@ -33,7 +33,9 @@ class ProducerPlace:
         epoch: int | None,
         probe: Callable[[], None],
     ) -> None:
-        """A returning producer has an `epoch`.  `probe` checks that its client is alive."""
+        """`epoch` is set if the producer is reconnecting.  `probe` checks whether its client is
+        alive.
+        """
         self.name = name
         self.mode = mode
         self.epoch = epoch
@@ -42,120 +44,118 @@ class ProducerPlace:
         """Called when the producer is fenced."""
 
     @property
-    def is_alone(self) -> bool:
-        """Whether the producer has the topic to itself."""
+    def is_exclusive(self) -> bool:
         return self.mode != ProducerAccessMode.Shared
 
 
 class ProducerAccess:
-    """The producers of one topic: several that share it, or one alone, and the waiting ones."""
-
     def __init__(self, ledger: ManagedLedger) -> None:
         self._ledger = ledger
-        self._present: dict[ProducerPlace, None] = {}
-        self._waiting: dict[ProducerPlace, asyncio.Future[None]] = {}
-        self._next_epoch = asyncio.Lock()
+        self._granted: dict[AccessRequest, None] = {}
+        self._waiting: dict[AccessRequest, asyncio.Future[None]] = {}
+        self._epoch_lock = asyncio.Lock()
 
     @property
     def epoch(self) -> int | None:
-        """The epoch of the last producer that was alone; None: no producer ever was."""
+        """The epoch of the last exclusive producer; None if there has never been one."""
         text = self._ledger.properties.get(EPOCH_PROPERTY)
         return None if text is None else int(text)
 
-    async def enter(self, place: ProducerPlace, on_queued: Callable[[], None]) -> None:
-        """Let a producer in until `leave`, which must follow an error too; `on_queued`: it waits.
+    async def acquire(self, request: AccessRequest, on_queued: Callable[[], None]) -> None:
+        """Wait until the producer has access; call `on_queued` if other producers must leave first.
 
-        Raises `BrokerError` when it is refused or fenced, and what
-        `ManagedLedger.set_property` raises.
+        The caller must call `release` later, even if this raises an error.  Raises `BrokerError` if
+        the producer is rejected or fenced, and what `ManagedLedger.set_property` raises.
         """
-        self._check(place)
-        if place.mode == ProducerAccessMode.ExclusiveWithFencing:
-            self._disconnect_all(place.name)
-        if place.is_alone and self._present:
+        self._check_allowed(request)
+        if request.mode == ProducerAccessMode.ExclusiveWithFencing:
+            self._disconnect_all(request.name)
+        if request.is_exclusive and self._granted:
             self._probe_all()
-            turn = self._waiting[place] = asyncio.get_running_loop().create_future()
+            future = self._waiting[request] = asyncio.get_running_loop().create_future()
             on_queued()
-            await turn  # `leave` of the producer before it has made it present.
+            await future  # The previous producer granted access by calling `release`.
         else:
-            self._present[place] = None
-        if place.is_alone:
-            await self._begin_epoch(place)
+            self._granted[request] = None
+        if request.is_exclusive:
+            await self._start_epoch(request)
 
-    def leave(self, place: ProducerPlace) -> None:
-        """Remove a producer, present or waiting; the next one enters when the last has left."""
-        if (turn := self._waiting.pop(place, None)) is not None:
-            turn.set_exception(_gone(place))
-        elif place in self._present:
-            del self._present[place]
-            if self._waiting and not self._present:
-                following = next(iter(self._waiting))
-                self._present[following] = None
-                self._waiting.pop(following).set_result(None)
+    def release(self, request: AccessRequest) -> None:
+        """Remove a producer; if it was the last one, the next waiting producer gets access."""
+        if (future := self._waiting.pop(request, None)) is not None:
+            future.set_exception(_left_error(request))
+        elif request in self._granted:
+            del self._granted[request]
+            if self._waiting and not self._granted:
+                next_request = next(iter(self._waiting))
+                self._granted[next_request] = None
+                self._waiting.pop(next_request).set_result(None)
 
     def close(self) -> None:
-        """Fail the waiting producers: they must look the topic up again."""
-        self.refuse_waiting(
+        self.fail_waiting(
             BrokerError(
                 ServerError.ServiceNotReady,
                 f"{self._ledger.name} is being closed: look it up again",
             )
         )
 
-    def refuse_waiting(self, error: BrokerError) -> None:
-        """Fail the waiting producers."""
+    def fail_waiting(self, error: BrokerError) -> None:
         waiting, self._waiting = self._waiting, {}
-        for turn in waiting.values():
-            turn.set_exception(error)
+        for future in waiting.values():
+            future.set_exception(error)
 
-    def _check(self, place: ProducerPlace) -> None:
-        """Raises `BrokerError`."""
-        others = [*self._present, *self._waiting]
-        alone = [each for each in others if each.is_alone]
-        if not place.is_alone and alone:
+    def _check_allowed(self, request: AccessRequest) -> None:
+        others = [*self._granted, *self._waiting]
+        exclusive = [each for each in others if each.is_exclusive]
+        if not request.is_exclusive and exclusive:
             self._probe_all()
             raise BrokerError(
                 ServerError.ProducerBusy,
-                f"{self._ledger.name} belongs to the producer {alone[0].name} alone",
+                f"producer {exclusive[0].name} has exclusive access to {self._ledger.name}",
             )
-        if place.is_alone and place.epoch is not None and place.epoch < (self.epoch or 0):
-            raise _fenced(
-                f"{self._ledger.name} is in epoch {self.epoch}: another producer was alone there"
-                f" since epoch {place.epoch}"
+        if request.is_exclusive and request.epoch is not None and request.epoch < (self.epoch or 0):
+            raise _fenced_error(
+                f"{self._ledger.name} is in epoch {self.epoch}: another producer has had exclusive"
+                f" access since epoch {request.epoch}"
             )
-        if place.mode == ProducerAccessMode.Exclusive and others:
+        if request.mode == ProducerAccessMode.Exclusive and others:
             self._probe_all()
-            if place.epoch is not None and any(each.name == place.name for each in alone):
-                # Most likely this is its own old connection, still open: the client tries again.
-                raise BrokerError(ServerError.ProducerBusy, f"{place.name} is connected already")
-            raise _fenced(f"{self._ledger.name} has the producer {others[0].name}")
+            if request.epoch is not None and any(each.name == request.name for each in exclusive):
+                # Most likely this is the producer's own stale connection, so let the client retry.
+                raise BrokerError(
+                    ServerError.ProducerBusy, f"producer {request.name} is already connected"
+                )
+            raise _fenced_error(f"{self._ledger.name} already has the producer {others[0].name}")
 
     def _probe_all(self) -> None:
-        for each in self._present:
+        for each in self._granted:
             each.probe()
 
     def _disconnect_all(self, name: str) -> None:
-        error = _fenced(f"the producer {name} took {self._ledger.name} for itself")
-        self.refuse_waiting(error)
-        present, self._present = self._present, {}
-        for each in present:
+        error = _fenced_error(f"producer {name} has taken exclusive access to {self._ledger.name}")
+        self.fail_waiting(error)
+        granted, self._granted = self._granted, {}
+        for each in granted:
             each.disconnect()
 
-    async def _begin_epoch(self, place: ProducerPlace) -> None:
-        """Store the epoch before its producer stores anything."""
-        # One at a time: each epoch is one more than the last stored one.
-        async with self._next_epoch:
-            if place.epoch is None:
-                place.epoch = 0 if self.epoch is None else self.epoch + 1
-            if place in self._present and place.epoch != self.epoch:
-                await self._ledger.set_property(EPOCH_PROPERTY, str(place.epoch))
-        # The producer may have left, or been fenced, while the epoch was stored.
-        if place not in self._present:
-            raise _gone(place)
+    async def _start_epoch(self, request: AccessRequest) -> None:
+        """Store the producer's epoch before the producer can send a message."""
+        # Serialised, because each epoch is the last stored one plus one.
+        async with self._epoch_lock:
+            if request.epoch is None:
+                request.epoch = 0 if self.epoch is None else self.epoch + 1
+            if request in self._granted and request.epoch != self.epoch:
+                await self._ledger.set_property(EPOCH_PROPERTY, str(request.epoch))
+        # The producer may have left or been fenced while the epoch was being stored.
+        if request not in self._granted:
+            raise _left_error(request)
 
 
-def _fenced(why: str) -> BrokerError:
+def _fenced_error(why: str) -> BrokerError:
     return BrokerError(ServerError.ProducerFenced, why)
 
 
-def _gone(place: ProducerPlace) -> BrokerError:
-    return _fenced(f"the producer {place.name} gave its place up, or lost it to another")
+def _left_error(request: AccessRequest) -> BrokerError:
+    return _fenced_error(
+        f"producer {request.name} left the topic or was fenced by another producer"
+    )

@@ -1,4 +1,4 @@
-"""A broker: its clients' connections, and the parts that answer their commands.
+"""The broker: accepts client connections, registers command handlers, runs the periodic tasks.
 
 In Pulsar: `broker/PulsarService.java`.
 """
@@ -27,8 +27,6 @@ from labkit.system.topic.ownership import BrokerAddress
 
 
 class Broker(BrokerService):
-    """Serves clients the topics of the bundles that it owns."""
-
     def __init__(
         self,
         client: BookKeeper,
@@ -38,12 +36,11 @@ class Broker(BrokerService):
         authorization: Authorization | None = None,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """Takes what `BrokerService` takes."""
         super().__init__(client, address, config, authenticate, authorization, log)
         self._connections: dict[ClientConnection, None] = {}
 
     def accept(self, wire: Wire) -> OnBodies:
-        """Take a client's new connection; returns the receiver of its frames."""
+        """Serve a new client connection; return the callback that receives its frames."""
         connection = ClientConnection(wire, self)
         for serve in (serve_lookups, serve_namespaces, serve_schemas, Producers, Consumers):
             serve(self, connection)
@@ -54,11 +51,9 @@ class Broker(BrokerService):
 
     @property
     def connections(self) -> list[ClientConnection]:
-        """The open connections."""
         return list(self._connections)
 
     async def run(self) -> None:
-        """Watch the connections until cancelled."""
         tasks = [self._keep_alive(), apply_policies(self), expire_messages(self)]
         if self.authenticate is not None:
             tasks.append(self._check_credentials())
@@ -81,7 +76,6 @@ class Broker(BrokerService):
                 connection.check_credentials(self.client.wall_clock_ms())
 
     async def stop(self) -> None:
-        """Give up all bundles, after closing their topics, and all connections."""
         await self.close()
         for connection in self.connections:
             connection.close()

@@ -1,4 +1,4 @@
-"""A broker's refusals, each with the code by which a client knows what to do.
+"""Broker errors, each with the code that determines how the client reacts.
 
 In Pulsar: `broker/service/BrokerServiceException.java`.
 """
@@ -10,24 +10,23 @@ from labkit.system.metadata.store import NodeTooLargeError
 from labkit.system.model.errors import BKException, BKIncorrectParameterException, LabkitError
 from labkit.system.model.proto.pulsar_pb2 import ServerError
 
-_LONGEST_TEXT = 1000
+_MAX_MESSAGE_LENGTH = 1000
 
 
 class BrokerError(LabkitError):
-    """Becomes the ERROR that answers a request; `code` is one of `ServerError`."""
+    """An error that is sent to the client; `code` is a `ServerError`."""
 
     def __init__(self, code: ServerError, message: str) -> None:
         super().__init__(message)
         self.code = code
 
 
-def no_partitioned_topic(topic: str) -> BrokerError:
-    """Return the error for a partitioned topic that does not exist."""
-    return BrokerError(ServerError.TopicNotFound, f"there is no partitioned topic {topic}")
+def no_partitioned_topic_error(topic: str) -> BrokerError:
+    return BrokerError(ServerError.TopicNotFound, f"partitioned topic {topic} does not exist")
 
 
 def code_of(error: LabkitError) -> ServerError:
-    """The error code for a client: a transient one makes it look the topic up again."""
+    """Return the error code for the client; a retriable one makes it look the topic up again."""
     if isinstance(error, BrokerError):
         return error.code
     if isinstance(error, BKException):
@@ -37,14 +36,13 @@ def code_of(error: LabkitError) -> ServerError:
     return ServerError.ServiceNotReady
 
 
-def text_of(error: LabkitError) -> str:
-    """The sentence for a client, shortened: an error may quote a very long name that it sent."""
-    return str(error)[:_LONGEST_TEXT]
+def message_of(error: LabkitError) -> str:
+    """Return the message for the client, truncated because it may quote a very long name."""
+    return str(error)[:_MAX_MESSAGE_LENGTH]
 
 
 @contextmanager
-def refused_names() -> Iterator[None]:
-    """Turn the error for an invalid name into a `BrokerError`."""
+def invalid_names_as_broker_errors() -> Iterator[None]:
     try:
         yield
     except BKIncorrectParameterException as error:

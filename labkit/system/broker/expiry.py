@@ -1,7 +1,10 @@
-"""Periodic work on a broker's open topics: changed policies are applied, old messages expire.
+"""Skips and expires messages, on request or periodically, and reloads policies.
+
+Skipping and expiring work for all subscription types.  Consumers keep the messages that they have
+already received.
 
 In Pulsar: `broker/service/BrokerService.java` (`checkMessageExpiry`),
-`PersistentMessageExpiryMonitor.java`.
+`persistent/PersistentSubscription.java`, `PersistentMessageExpiryMonitor.java`.
 """
 
 import asyncio
@@ -9,29 +12,54 @@ from itertools import groupby
 from typing import NoReturn
 
 from labkit.system.broker.broker_service import BrokerService
-from labkit.system.broker.skipping import expire
+from labkit.system.broker.positions import first_published_from, nth_unacknowledged
+from labkit.system.broker.subscription import Subscription
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.model.errors import LabkitError
+from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.names import namespace_of
 
 _POLICIES_INTERVAL_S = 5.0
 
 
+async def skip(ledger: ManagedLedger, subscription: Subscription, count: int) -> None:
+    """Skip the next `count` unacknowledged entries, or all if there are fewer.
+
+    Raises the same exceptions as `Subscription.skip`.
+    """
+    if count > 0:
+        last = nth_unacknowledged(ledger, subscription.cursor, count)
+        await subscription.skip(last or ledger.last_confirmed)
+
+
+async def expire(
+    ledger: ManagedLedger, subscription: Subscription, published_before_ms: int
+) -> bool:
+    """Acknowledge the entries published before that time; return whether there was a backlog.
+
+    Raises the same exceptions as `first_published_from` and `Subscription.skip`.
+    """
+    if not subscription.cursor.unacknowledged_count:
+        return False
+    kept = await first_published_from(ledger, published_before_ms)
+    if (last := ledger.chain.last_before(kept)) is not None:
+        await subscription.skip(last)
+    return True
+
+
 async def apply_policies(broker: BrokerService) -> NoReturn:
-    """Give open topics the current policies of their namespaces."""
     while True:
         await asyncio.sleep(_POLICIES_INTERVAL_S)
         for namespace, topics in groupby(broker.topics, lambda topic: namespace_of(topic.name)):
             try:
                 policies = await broker.policies(namespace)
             except LabkitError:
-                continue  # The store did not answer, or the namespace is being deleted.
+                continue  # The store did not respond, or the namespace is being deleted.
             for topic in topics:
                 topic.apply(policies)
 
 
 async def expire_messages(broker: BrokerService) -> NoReturn:
-    """Acknowledge the messages that are older than their namespace's message TTL."""
     while True:
         await asyncio.sleep(broker.config.message_expiry_check_interval_s)
         for topic in broker.topics:
@@ -44,6 +72,10 @@ async def _expire(broker: BrokerService, topic: BrokerTopic) -> None:
     for subscription in topic.subscriptions.all:
         try:
             await expire(topic.ledger, subscription, published_before_ms)
-        except LabkitError as error:  # The next round tries again.
-            note = f"{subscription.name} of {topic.name}: {error}"
-            broker.client.recorder.record("expiry.failed", note=note)
+        except LabkitError as error:  # Retried in the next round.
+            broker.client.recorder.record(
+                "expiry.failed",
+                topic=topic.name,
+                subscription=subscription.name,
+                explanation=str(error),
+            )

@@ -1,7 +1,7 @@
-"""Topics of a namespace, for clients that subscribe to a pattern.
+"""Lists a namespace's topics, which clients need to subscribe to a pattern.
 
-A partitioned topic is listed by its partitions, as Pulsar does; clients strip the suffix.  Names
-that begin with two underscores are the system's own.
+As in Pulsar, a partitioned topic is listed by its partitions; clients strip the suffix.  Names that
+begin with two underscores belong to system topics.
 
 In Pulsar: `broker/namespace/NamespaceService.java` (`getListOfPersistentTopics`).
 """
@@ -9,59 +9,58 @@ In Pulsar: `broker/namespace/NamespaceService.java` (`getListOfPersistentTopics`
 from functools import partial
 
 from labkit.system.broker.broker_service import BrokerService
-from labkit.system.broker.errors import refused_names
+from labkit.system.broker.errors import invalid_names_as_broker_errors
 from labkit.system.broker.protocol.authorization import CONSUME
 from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.metadata.store import MetadataStore, NoNodeError
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandGetTopicsOfNamespace
-from labkit.system.topic.names import check_namespace, decoded
+from labkit.system.topic.names import check_namespace, decode_name
 
 
 async def topics_of(store: MetadataStore, namespace: str) -> list[str]:
-    """Full names of the topics and partitions of `tenant/namespace` that have been used, sorted.
+    """Return the full names of the stored topics and partitions of a `tenant/namespace`, sorted.
 
-    Raises `BrokerError`.
+    Raises `BrokerError` if the namespace's name is invalid.
     """
     names = await _names(store, "/managed-ledgers", namespace)
     return [f"persistent://{namespace}/{name}" for name in names if not name.startswith("__")]
 
 
 async def partitioned_topics_of(store: MetadataStore, namespace: str) -> list[str]:
-    """Full names of the partitioned topics, without their partitions, sorted.
+    """Return the full names of the partitioned topics, without their partitions, sorted.
 
-    Raises `BrokerError`.
+    Raises `BrokerError` if the namespace's name is invalid.
     """
     names = await _names(store, "/admin/partitioned-topics", namespace)
     return [f"persistent://{namespace}/{name}" for name in names]
 
 
 async def _names(store: MetadataStore, root: str, namespace: str) -> list[str]:
-    with refused_names():
+    with invalid_names_as_broker_errors():
         check_namespace(namespace)
     try:
         children = await store.children(f"{root}/{namespace}/persistent")
     except NoNodeError:
         return []
-    return sorted(decoded(child) for child in children)
+    return sorted(decode_name(child) for child in children)
 
 
 async def _topics_of_namespace(
     broker: BrokerService, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
     request = command.getTopicsOfNamespace
-    with refused_names():
+    with invalid_names_as_broker_errors():
         check_namespace(request.namespace)
     if (authorization := broker.authorization) is not None:
         await authorization.check_namespace(connection.role, request.namespace, CONSUME)
-    answer = BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE)
-    answer.getTopicsOfNamespaceResponse.request_id = request.request_id
+    response = BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE)
+    response.getTopicsOfNamespaceResponse.request_id = request.request_id
     if request.mode != CommandGetTopicsOfNamespace.NON_PERSISTENT:
         names = await topics_of(broker.store, request.namespace)
-        answer.getTopicsOfNamespaceResponse.topics.extend(names)
-    connection.send(answer)
+        response.getTopicsOfNamespaceResponse.topics.extend(names)
+    connection.send(response)
 
 
 def serve_namespaces(broker: BrokerService, connection: ClientConnection) -> None:
-    """Answer a client that asks for the topics of a namespace."""
-    answer = partial(_topics_of_namespace, broker, connection)
-    connection.serve({BaseCommand.GET_TOPICS_OF_NAMESPACE: answer})
+    response = partial(_topics_of_namespace, broker, connection)
+    connection.serve({BaseCommand.GET_TOPICS_OF_NAMESPACE: response})

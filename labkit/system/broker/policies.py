@@ -1,21 +1,27 @@
-"""A namespace's settings that override the broker's configuration, kept in the metadata store.
+"""Namespace policies from the metadata store, which override the broker's configuration.
 
-    /admin/policies/<tenant>/<namespace>     JSON: Pulsar's `Policies`; keys without effect here
-                                             are kept
+    /admin/policies/<tenant>/<namespace>     JSON: Pulsar's `Policies`; unsupported keys are
+                                             preserved
 
-A topic uses deduplicationEnabled, retention_policies, message_ttl_in_seconds and backlog_quota_map,
-clients use auth_policies (`authorization`).
+Topics use deduplicationEnabled, retention_policies and message_ttl_in_seconds; `authorization` uses
+auth_policies.
 
 In Pulsar: `common/policies/data/Policies.java`.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from labkit.system.broker.errors import BrokerError
-from labkit.system.metadata.store import BadVersionError, MetadataStore, NoNodeError
+from labkit.system.metadata.store import (
+    BadVersionError,
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+)
 from labkit.system.model.proto.pulsar_pb2 import ServerError
 from labkit.system.topic.config import UNLIMITED, ManagedLedgerConfig
 
@@ -30,7 +36,7 @@ MESSAGE_TTL = "message_ttl_in_seconds"
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The settings of a topic; messages older than `message_ttl_ms` expire, with 0 none does."""
+    """The settings of a topic.  Messages expire after `message_ttl_ms`; 0: never."""
 
     deduplication_enabled: bool
     message_ttl_ms: int
@@ -38,12 +44,11 @@ class Policies:
 
 
 def policies_path(name: str) -> str:
-    """The node that holds the policies of a `tenant/namespace`, or of a tenant."""
     return f"/admin/policies/{name}"
 
 
 async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, Any], int | None]:
-    """The policies of a namespace, or of a tenant, and their node's version; None: no node."""
+    """Return a tenant's or namespace's policies and the znode's version; ({}, None) if missing."""
     try:
         data, version = await store.get(policies_path(name))
     except NoNodeError:
@@ -53,56 +58,81 @@ async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, An
 
 async def namespace_policies(store: MetadataStore, namespace: str) -> dict[str, Any]:
     """Return the stored policies.  Raises `BrokerError` if the namespace does not exist."""
-    return (await _existing(store, namespace))[0]
+    policies, version = await stored_policies(store, namespace)
+    _check_exists(namespace, None if version is None else policies)
+    return policies
 
 
 async def check_namespace_exists(store: MetadataStore, namespace: str) -> None:
-    """Raises `BrokerError` if the namespace does not exist, or is being deleted."""
-    await _existing(store, namespace)
+    """Raise `BrokerError` if the namespace does not exist or is being deleted."""
+    await namespace_policies(store, namespace)
 
 
-async def _existing(store: MetadataStore, namespace: str) -> tuple[dict[str, Any], int]:
-    policies, version = await stored_policies(store, namespace)
-    if version is None or policies.get("deleted"):
+def _check_exists(namespace: str, policies: dict[str, Any] | None) -> None:
+    if policies is None or policies.get("deleted"):
         raise BrokerError(
             ServerError.TopicNotFound,
-            f"the namespace {namespace} does not exist; create it, as with"
+            f"namespace {namespace} does not exist; create it with"
             f" pulsar-admin namespaces create {namespace}",
         )
-    return policies, version
 
 
 async def change_policy(
     store: MetadataStore, namespace: str, key: str, change: Callable[[Any], object]
 ) -> None:
-    """Replace a policy by what `change` makes of its current value; None stands for no policy.
+    """Replace a policy by the result of `change`, which is called with the current value.
 
-    Raises `BrokerError` if the namespace does not exist, and what `change` raises.
+    Both the current value and the result are None if the policy is not set.  Raises `BrokerError`
+    if the namespace does not exist, and what `change` raises.
+    """
+
+    def changed(policies: dict[str, Any] | None) -> dict[str, Any]:
+        _check_exists(namespace, policies)
+        value = change((policies or {}).get(key))
+        others = {name: each for name, each in (policies or {}).items() if name != key}
+        return others if value is None else {**others, key: value}
+
+    await change_policies(store, namespace, changed)
+
+
+async def change_policies(
+    store: MetadataStore,
+    name: str,
+    change: Callable[[dict[str, Any] | None], Mapping[str, Any] | None],
+) -> None:
+    """Replace a tenant's or namespace's policies by the result of `change`; None keeps them.
+
+    `change` is called with the stored policies, or None if there are none, and again if another
+    client changes them at the same time.
     """
     while True:
-        policies, version = await _existing(store, namespace)
-        value = change(policies.get(key))
-        changed = {name: each for name, each in policies.items() if name != key}
-        if value is not None:
-            changed[key] = value
-        try:
-            await store.set(policies_path(namespace), json.dumps(changed).encode(), version)
-        except (BadVersionError, NoNodeError):
-            continue  # Another change came first: apply this one on top of it.
-        return
+        policies, version = await stored_policies(store, name)
+        changed = change(None if version is None else policies)
+        if changed is None:
+            return
+        data = json.dumps(changed).encode()
+        with suppress(NodeExistsError, BadVersionError, NoNodeError):
+            if version is None:
+                await store.create(policies_path(name), data)
+            else:
+                await store.set(policies_path(name), data, version)
+            return
 
 
 async def read_policies(store: MetadataStore, namespace: str, defaults: Policies) -> Policies:
-    """The settings of a namespace's topics.  Raises `BrokerError` if it does not exist."""
-    wanted = await namespace_policies(store, namespace)
-    deduplication_enabled = wanted.get(DEDUPLICATION)
+    """Return the settings of a namespace's topics.
+
+    Raises `BrokerError` if the namespace does not exist.
+    """
+    stored = await namespace_policies(store, namespace)
+    deduplication_enabled = stored.get(DEDUPLICATION)
     if deduplication_enabled is None:
         deduplication_enabled = defaults.deduplication_enabled
     message_ttl_ms = defaults.message_ttl_ms
-    if (ttl_s := wanted.get(MESSAGE_TTL)) is not None:
+    if (ttl_s := stored.get(MESSAGE_TTL)) is not None:
         message_ttl_ms = ttl_s * _SECOND_MS
     managed_ledger = defaults.managed_ledger
-    if retention := wanted.get(RETENTION):
+    if retention := stored.get(RETENTION):
         managed_ledger = replace(
             managed_ledger,
             retention_time_ms=_scaled(retention["retentionTimeInMinutes"], _MINUTE_MS),

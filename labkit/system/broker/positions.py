@@ -1,4 +1,4 @@
-"""The position in a topic that a client names by an id, a publish time, or the end.
+"""Finds the position in a topic for a message id, a publish time or a number of entries.
 
 In Pulsar: `broker/service/persistent/PersistentMessageFinder.java`,
 `ServerCnx.handleGetLastMessageId`.
@@ -15,17 +15,17 @@ from labkit.system.topic.managed_ledger import ManagedLedger
 
 EARLIEST: Position = NOWHERE
 LATEST: Position = (2**63 - 1, 2**63 - 1)
-"""How clients write "the first" and "after the last"."""
+"""The message ids that clients send for "the first message" and "after the last message"."""
 
 
 def first_from(ledger: ManagedLedger, position: Position) -> Position:
-    """The first entry at the position or after it, or the place of the entry to come."""
+    """Return the first entry at or after the position, or the position of the next new entry."""
     ledger_id, entry_id = position
-    return ledger.next_position((ledger_id, entry_id - 1))
+    return ledger.chain.next_position((ledger_id, entry_id - 1))
 
 
 def nth_unacknowledged(ledger: ManagedLedger, cursor: ManagedCursor, count: int) -> Position | None:
-    """The `count`-th entry that the cursor has not acknowledged; None if there are fewer."""
+    """Return the `count`-th unacknowledged entry of the cursor, or None if there are fewer."""
     after = cursor.mark_delete
     for each in cursor.state.ranges:
         between = ledger.chain.entry_count(after, each.lower)
@@ -37,21 +37,22 @@ def nth_unacknowledged(ledger: ManagedLedger, cursor: ManagedCursor, count: int)
 
 
 async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> Position:
-    """The first entry published at that time or later, or the place of the entry to come.
+    """Return the first entry published at that time or later, or the position of the next new
+    entry.
 
-    Assumes that entries are in the order of their publish times, as producers with good clocks
-    write them.  Raises what `ManagedLedger.read` raises.
+    Assumes that entries are sorted by publish time, as is the case if the producers' clocks are
+    accurate.  Raises the same exceptions as `ManagedLedger.read`.
     """
-    links = ledger.ledgers
-    ends = list(accumulate(link.entry_count for link in links))
-    # Binary search: a topic may have millions of entries, and each step is a read.
+    ledgers = ledger.ledgers
+    ends = list(accumulate(link.entry_count for link in ledgers))
+    # Binary search, because a topic may have millions of entries and each step is a read.
     low, high = 0, ends[-1] if ends else 0
-    # Not the latest: entries that are stored during the search are published later.
-    position = (links[-1].ledger_id, links[-1].entry_count) if links else EARLIEST
+    # Use this end rather than LATEST: entries stored during the search are published later.
+    position = (ledgers[-1].ledger_id, ledgers[-1].entry_count) if ledgers else EARLIEST
     while low < high:
         middle = (low + high) // 2
-        at = next(i for i, end in enumerate(ends) if middle < end)
-        probe = (links[at].ledger_id, middle - ends[at] + links[at].entry_count)
+        index = next(i for i, end in enumerate(ends) if middle < end)
+        probe = (ledgers[index].ledger_id, middle - ends[index] + ledgers[index].entry_count)
         entries = await ledger.read(probe, 1, 1)
         if entries and read_entry(entries[0]).metadata.publish_time < publish_time_ms:
             low = middle + 1
@@ -61,18 +62,19 @@ async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> P
 
 
 async def last_message_id(ledger: ManagedLedger, partition: int) -> MessageIdData:
-    """The topic's last message, with its batch index.  (-1, -1) if there is none.
+    """Return the id of the topic's last message, with its batch index; (-1, -1) if there is none.
 
-    Raises what `ManagedLedger.read` raises.
+    Raises the same exceptions as `ManagedLedger.read`.
     """
     last = ledger.last_confirmed
     if last[1] < 0:
         return message_id_data(NOWHERE, partition)
     stored = await ledger.read(last, 1, 1)
     if not stored or stored[0].position != last:
-        return message_id_data(last, partition)  # Trimmed: it cannot be read any more.
+        # The entry has been trimmed, so its batch size is unknown.
+        return message_id_data(last, partition)
     entry = read_entry(stored[0])
-    # A batch of one message has an index too.
+    # A batch of one message also has an index.
     is_batch = entry.metadata.HasField("num_messages_in_batch")
     batch_index = entry.message_count - 1 if is_batch else -1
     return message_id_data(last, partition, batch_index)

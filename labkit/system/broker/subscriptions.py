@@ -1,8 +1,9 @@
-"""The subscriptions of a topic: creating, joining, seeking and deleting them.
+"""A topic's subscriptions: create, join, seek, delete.
 
-A durable subscription stays until a client unsubscribes.  A reader's subscription is kept in memory
-and deleted with its consumer.  But a seek disconnects every consumer, and the reader comes back to
-the same subscription; so after a seek it is deleted only with the client's connection.
+A durable subscription exists until a client unsubscribes.  A reader's subscription is kept in
+memory and deleted when its consumer leaves.  A seek is the exception: it disconnects every
+consumer, but the reader returns to the same subscription, so after a seek the subscription is
+deleted only when the client's connection closes.
 
 In Pulsar: `broker/service/persistent/PersistentTopic.java` (`subscribe`, `unsubscribe`).
 """
@@ -25,17 +26,17 @@ from labkit.system.topic.producing.deduplication import CURSOR_NAME
 
 
 class Subscriptions:
-    """All subscriptions of one topic, on its open managed ledger."""
+    """The subscriptions of one topic; its managed ledger must be open."""
 
     def __init__(self, ledger: ManagedLedger, context: DispatchContext) -> None:
         self._topic = context.topic
         self._ledger = ledger
         self._context = context
-        self._changing = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._closed = False
         self.is_fenced = False
-        """Whether no client may subscribe for now."""
-        self._going: dict[asyncio.Task[None], None] = {}
+        """Whether new clients are rejected, because the topic is about to be deleted."""
+        self._cleanup_tasks: dict[asyncio.Task[None], None] = {}
         self._by_name = {
             name: Subscription(ledger, cursor, context, durable=True)
             for name, cursor in ledger.cursors.items()
@@ -45,14 +46,13 @@ class Subscriptions:
 
     @property
     def all(self) -> list[Subscription]:
-        """All subscriptions, including readers'."""
         return list(self._by_name.values())
 
     def find(self, name: str) -> Subscription:
-        """Raises `BrokerError`."""
         if name not in self._by_name:
             raise BrokerError(
-                ServerError.SubscriptionNotFound, f"{self._topic} has no subscription {name!r}"
+                ServerError.SubscriptionNotFound,
+                f"subscription {name!r} of {self._topic} does not exist",
             )
         return self._by_name[name]
 
@@ -62,31 +62,32 @@ class Subscriptions:
         command: CommandSubscribe,
         on_disconnected: Callable[[int], None],
     ) -> tuple[Subscription, Consumer]:
-        """Add a client's consumer to the subscription, which is created if it does not exist;
-        `on_disconnected` gets the consumer's id when it is disconnected.
+        """Add a client's consumer to the subscription, which is created if it does not exist.
 
-        Raises `BrokerError`, and what `ManagedLedger.open_cursor` raises.
+        `on_disconnected` is called with the consumer's id when the broker disconnects it.  Raises
+        `BrokerError`, and what `ManagedLedger.open_cursor` raises.
         """
         ranges = [(each.start, each.end) for each in command.keySharedMeta.hashRanges]
-        async with self._changing:
-            self._check_takes_clients()
+        async with self._lock:
+            self._check_accepts_clients()
             subscription = self._by_name.get(command.subscription)
             if subscription is None:
                 properties = {each.key: each.value for each in command.subscription_properties}
                 subscription = await self._open(
                     command.subscription,
-                    await self._start(command),
+                    await self._start_position(command),
                     properties,
                     durable=command.durable,
                 )
             elif subscription.durable != command.durable:
                 raise BrokerError(
                     ServerError.NotAllowedError,
-                    f"{self._topic} has a subscription {command.subscription!r} that"
-                    f" {'stays' if subscription.durable else 'is a reader'}; take another name",
+                    f"{self._topic} already has a subscription {command.subscription!r}, which is"
+                    f" {'durable' if subscription.durable else 'a reader'}; choose another name",
                 )
-            # The topic may have ended, or been fenced, while the cursor was opened.
-            self._check_takes_clients()
+            # Check again: the topic may have ended or been fenced while the cursor was being
+            # opened.
+            self._check_accepts_clients()
             consumer = Consumer(
                 connection,
                 command.consumer_id,
@@ -99,17 +100,15 @@ class Subscriptions:
             try:
                 subscription.add(consumer, SubscriptionType.of(command))
             finally:
-                await self._drop_if_over(subscription)
+                await self._delete_if_unused(subscription)
         return subscription, consumer
 
     async def create(
         self, name: str, position: Position = EARLIEST, properties: Mapping[str, str] | None = None
     ) -> bool:
-        """Create a durable subscription from the position on, unless the name exists.  Returns
-        whether it was created.
-        """
-        async with self._changing:
-            self._check_takes_clients()
+        """Create a durable subscription that starts at the position; return False if it exists."""
+        async with self._lock:
+            self._check_accepts_clients()
             if name in self._by_name:
                 return False
             start = first_from(self._ledger, position)
@@ -127,11 +126,12 @@ class Subscriptions:
         self._by_name[subscription.name] = subscription
         return subscription
 
-    async def _start(self, command: CommandSubscribe) -> Position:
-        """The position at which a new subscription starts."""
+    async def _start_position(self, command: CommandSubscribe) -> Position:
         if command.start_message_rollback_duration_sec:
-            back_ms = command.start_message_rollback_duration_sec * 1000
-            return await first_published_from(self._ledger, self._context.wall_clock_ms() - back_ms)
+            rollback_ms = command.start_message_rollback_duration_sec * 1000
+            return await first_published_from(
+                self._ledger, self._context.wall_clock_ms() - rollback_ms
+            )
         if not command.durable and command.HasField("start_message_id"):
             return first_from(self._ledger, position_of(command.start_message_id))
         earliest = command.initialPosition == CommandSubscribe.Earliest
@@ -140,17 +140,17 @@ class Subscriptions:
     async def seek(
         self, subscription: Subscription, position: Position, batch: tuple[int, int] | None = None
     ) -> None:
-        """Make everything from the position on unacknowledged; disconnects the consumers first.
+        """Disconnect the consumers, then mark everything from the position on as unacknowledged.
 
-        With `batch`, the size of the batch at the position and the bits of its messages to be
-        delivered, the batch's other messages are acknowledged.
+        `batch` is the size of the batch at the position and the bit set of the messages to deliver;
+        the other messages of the batch are acknowledged.
         """
-        async with self._changing:
+        async with self._lock:
             self._check_open()
             if self._by_name.get(subscription.name) is not subscription:
                 raise BrokerError(
                     ServerError.SubscriptionNotFound,
-                    f"the subscription {subscription.name!r} of {self._topic} was deleted",
+                    f"subscription {subscription.name!r} of {self._topic} was deleted",
                 )
             subscription.disconnect()
             await subscription.cursor.reset(first_from(self._ledger, position))
@@ -159,50 +159,48 @@ class Subscriptions:
                 await subscription.cursor.flush()
 
     async def seek_to_time(self, subscription: Subscription, publish_time_ms: int) -> None:
-        """Like `seek`, to the first entry published at that time or later."""
         position = await first_published_from(self._ledger, publish_time_ms)
         await self.seek(subscription, position)
 
     def leave(self, subscription: Subscription, consumer: Consumer) -> None:
-        """Remove the consumer: it was closed, or its client is gone."""
         subscription.remove(consumer)
         if not self._closed and not subscription.durable and not subscription.consumers:
-            task = asyncio.get_running_loop().create_task(self._forget(subscription))
-            self._going[task] = None
-            task.add_done_callback(self._going.pop)
+            task = asyncio.get_running_loop().create_task(self._clean_up(subscription))
+            self._cleanup_tasks[task] = None
+            task.add_done_callback(self._cleanup_tasks.pop)
 
-    async def _forget(self, subscription: Subscription) -> None:
-        async with self._changing:
+    async def _clean_up(self, subscription: Subscription) -> None:
+        async with self._lock:
             if not self._closed:
-                await self._drop_if_over(subscription)
+                await self._delete_if_unused(subscription)
 
-    async def _drop_if_over(self, subscription: Subscription) -> None:
-        """Delete a reader's subscription once no reader is connected."""
-        # Compared: another subscription of this name may have been created while this one closed.
-        is_there = self._by_name.get(subscription.name) is subscription
-        if is_there and not subscription.durable and not subscription.consumers:
+    async def _delete_if_unused(self, subscription: Subscription) -> None:
+        # Compare identity: the name may belong to a new subscription created while this one was
+        # closing.
+        exists = self._by_name.get(subscription.name) is subscription
+        if exists and not subscription.durable and not subscription.consumers:
             await self._delete(subscription)
 
     async def unsubscribe(
         self, subscription: Subscription, consumer: Consumer | None, *, force: bool = False
     ) -> None:
-        """Delete the subscription with its acknowledgements.  `force` disconnects other consumers.
+        """Delete the subscription and its acknowledgements.  `force` disconnects other consumers.
 
-        Raises `BrokerError` while consumers other than `consumer` are connected.
+        Raises `BrokerError` if consumers other than `consumer` are connected and `force` is False.
         """
-        async with self._changing:
+        async with self._lock:
             self._check_open()
             others = [each.name for each in subscription.consumers if each is not consumer]
             if others and not force:
                 raise BrokerError(
                     ServerError.MetadataError,
-                    f"the subscription {subscription.name!r} of {self._topic} has other consumers:"
+                    f"subscription {subscription.name!r} of {self._topic} has other consumers:"
                     f" {', '.join(others)}; close them first",
                 )
             if consumer is not None:
                 subscription.remove(consumer)
             subscription.disconnect()
-            # An earlier request may have deleted it, and another client created it again.
+            # An earlier request may have deleted it and another client recreated it.
             if self._by_name.get(subscription.name) is subscription:
                 await self._delete(subscription)
 
@@ -211,13 +209,13 @@ class Subscriptions:
         del self._by_name[subscription.name]
 
     async def close(self) -> None:
-        """Disconnect all consumers, after any change under way.  The ledger closes the cursors."""
+        """Disconnect all consumers after any change in progress; do not close the cursors."""
         self._closed = True
-        async with self._changing:
+        async with self._lock:
             self.disconnect()
 
     def disconnect(self) -> None:
-        """Disconnect all consumers at once: the topic belongs to another broker."""
+        """Disconnect all consumers immediately, because another broker owns the topic."""
         self._closed = True
         for subscription in self._by_name.values():
             subscription.disconnect()
@@ -226,7 +224,7 @@ class Subscriptions:
         if self._closed:
             raise BrokerError(ServerError.ServiceNotReady, f"{self._topic} is being closed")
 
-    def _check_takes_clients(self) -> None:
+    def _check_accepts_clients(self) -> None:
         self._check_open()
         if self.is_fenced:
             raise BrokerError(ServerError.ServiceNotReady, f"{self._topic} is being deleted")

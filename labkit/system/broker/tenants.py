@@ -1,10 +1,10 @@
-"""Clusters, tenants and namespaces in the metadata store, in Pulsar's form.
+"""Clusters, tenants and namespaces in the metadata store, in Pulsar's format.
 
     /admin/clusters/<cluster>               JSON: serviceUrl, brokerServiceUrl
     /admin/policies/<tenant>                JSON: adminRoles, allowedClusters
     /admin/policies/<tenant>/<namespace>    JSON: replication_clusters, bundles, and the policies
 
-The first broker of a cluster creates the cluster with the namespace public/default.
+The first broker of a cluster creates the cluster and the namespace public/default.
 
 In Pulsar: `PulsarClusterMetadataSetup.java`, `broker/resources/TenantResources.java`,
 `NamespaceResources.java`.
@@ -13,12 +13,12 @@ In Pulsar: `PulsarClusterMetadataSetup.java`, `broker/resources/TenantResources.
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from labkit.system.broker.errors import BrokerError
-from labkit.system.broker.policies import policies_path, stored_policies
+from labkit.system.broker.policies import change_policies, policies_path, stored_policies
 from labkit.system.metadata.store import (
-    BadVersionError,
     MetadataStore,
     NodeExistsError,
     NoNodeError,
@@ -34,30 +34,32 @@ _TOPICS = ("/managed-ledgers", "/admin/partitioned-topics")
 _DEFAULT_CLUSTER = "standalone"
 _DEFAULT_NAMESPACE = "public/default"
 _GLOBAL = "global"
-"""Not a cluster: older versions of Pulsar kept the configuration of all clusters there."""
+"""Not a cluster: older versions of Pulsar stored the configuration of all clusters there."""
 
 TenantInfo = Mapping[str, Any]
 
 
 async def join_cluster(store: MetadataStore, wanted: str, address: BrokerAddress) -> str:
-    """Return the name of the broker's cluster, after creating the cluster if there is none.
+    """Return the name of the broker's cluster, creating the cluster if the store contains none.
 
-    `wanted` "" stands for the only one.  Topics that earlier versions of labkit stored get the
-    tenants and namespaces that they had no need of.  Raises `BKIncorrectParameterException`.
+    If `wanted` is empty, the only existing cluster is joined.  Creating a cluster also creates the
+    tenants and namespaces of topics stored by earlier versions of labkit, which did not need them.
+    Raises `BKIncorrectParameterException` if `wanted` does not select an existing cluster.
     """
-    known = await clusters(store)
-    if known:
-        name = wanted or known[0]
-        if name not in known or (not wanted and len(known) > 1):
+    existing = await clusters(store)
+    if existing:
+        name = wanted or existing[0]
+        if name not in existing or (not wanted and len(existing) > 1):
             raise BKIncorrectParameterException(
-                f"clusterName is {wanted!r}; set it to one of the clusters in the metadata store:"
-                f" {', '.join(known)}"
+                f"clusterName is {wanted!r}; it must be one of the clusters in the metadata store:"
+                f" {', '.join(existing)}"
             )
         return name
     name = wanted or _DEFAULT_CLUSTER
     for namespace in {_DEFAULT_NAMESPACE, *await _used_namespaces(store)}:
-        await _complete(store, namespace.partition("/")[0], new_tenant([], [name]))
-        await _complete(store, namespace, new_policies(name))
+        tenant, policies = new_tenant([], [name]), new_policies(name)
+        for path, defaults in ((namespace.partition("/")[0], tenant), (namespace, policies)):
+            await change_policies(store, path, partial(_with_defaults, defaults))
     urls = {
         "serviceUrl": address.web_url,
         "serviceUrlTls": address.web_url_tls,
@@ -65,8 +67,8 @@ async def join_cluster(store: MetadataStore, wanted: str, address: BrokerAddress
         "brokerServiceUrlTls": address.service_url_tls,
     }
     data = json.dumps({key: url for key, url in urls.items() if url}).encode()
-    with suppress(NodeExistsError):  # Another broker that started at the same time was first.
-        # The last step: until it is done, the next broker repeats all of them.
+    with suppress(NodeExistsError):  # Another broker that started at the same time was faster.
+        # This must be the last step: if it was not reached, the next broker repeats all of them.
         await store.create(f"{CLUSTERS}/{name}", data)
     return name
 
@@ -82,32 +84,19 @@ async def _used_namespaces(store: MetadataStore) -> list[str]:
     )
 
 
-async def _complete(store: MetadataStore, name: str, defaults: Mapping[str, Any]) -> None:
-    """Add what is missing to the policies of a tenant or a namespace."""
-    while True:
-        found, version = await stored_policies(store, name)
-        data = json.dumps({**defaults, **found}).encode()
-        try:
-            if version is None:
-                await store.create(policies_path(name), data)
-            else:
-                await store.set(policies_path(name), data, version)
-        except (NodeExistsError, BadVersionError, NoNodeError):
-            continue
-        return
+def _with_defaults(defaults: Mapping[str, Any], found: dict[str, Any] | None) -> dict[str, Any]:
+    return {**defaults, **(found or {})}
 
 
 async def clusters(store: MetadataStore) -> list[str]:
-    """The names of the clusters, sorted."""
     return [name for name in await _children(store, CLUSTERS) if name != _GLOBAL]
 
 
 async def cluster_data(store: MetadataStore, name: str) -> dict[str, Any]:
-    """The addresses of a cluster.  Raises `BrokerError` if it does not exist."""
     try:
         data, _ = await store.get(f"{CLUSTERS}/{name}")
     except NoNodeError:
-        raise BrokerError(ServerError.TopicNotFound, f"the cluster {name} does not exist") from None
+        raise BrokerError(ServerError.TopicNotFound, f"cluster {name} does not exist") from None
     found: dict[str, Any] = json.loads(data or b"{}")
     return found
 
@@ -116,52 +105,46 @@ async def cluster_data(store: MetadataStore, name: str) -> dict[str, Any]:
 
 
 def new_tenant(admin_roles: Sequence[str], allowed_clusters: Sequence[str]) -> TenantInfo:
-    """A tenant as it is stored."""
     return {"adminRoles": [*admin_roles], "allowedClusters": [*allowed_clusters]}
 
 
 async def tenants(store: MetadataStore) -> list[str]:
-    """Their names, sorted."""
     return await _children(store, _TENANTS)
 
 
 async def tenant_info(store: MetadataStore, tenant: str) -> TenantInfo:
-    """Raises `BrokerError` if there is no such tenant."""
     info, version = await stored_policies(store, tenant)
     if version is None:
-        raise _no_tenant(tenant)
+        raise _no_tenant_error(tenant)
     return new_tenant(info.get("adminRoles", ()), info.get("allowedClusters", ()))
 
 
 async def create_tenant(store: MetadataStore, tenant: str, info: TenantInfo) -> None:
-    """Raises `BrokerError` if the tenant exists."""
     try:
         await store.create(policies_path(tenant), json.dumps(info).encode())
     except NodeExistsError:
-        raise BrokerError(ServerError.NotAllowedError, f"the tenant {tenant} exists") from None
+        raise BrokerError(ServerError.NotAllowedError, f"tenant {tenant} already exists") from None
 
 
 async def update_tenant(store: MetadataStore, tenant: str, info: TenantInfo) -> None:
-    """Raises `BrokerError` if there is no such tenant."""
-    while True:
-        _, version = await stored_policies(store, tenant)
-        if version is None:
-            raise _no_tenant(tenant)
-        with suppress(BadVersionError, NoNodeError):
-            await store.set(policies_path(tenant), json.dumps(info).encode(), version)
-            return
+    def changed(found: dict[str, Any] | None) -> TenantInfo:
+        if found is None:
+            raise _no_tenant_error(tenant)
+        return info
+
+    await change_policies(store, tenant, changed)
 
 
 async def delete_tenant(store: MetadataStore, tenant: str) -> None:
-    """Raises `BrokerError` if there is no such tenant, or it has namespaces."""
+    """Delete a tenant.  Raises `BrokerError` if it does not exist or has namespaces."""
     try:
         await store.delete(policies_path(tenant))
     except NoNodeError:
-        raise _no_tenant(tenant) from None
+        raise _no_tenant_error(tenant) from None
     except NotEmptyError:
         raise BrokerError(
             ServerError.NotAllowedError,
-            f"the tenant {tenant} has namespaces, delete them first:"
+            f"tenant {tenant} has namespaces; delete them first:"
             f" {', '.join(await _children(store, policies_path(tenant)))}",
         ) from None
 
@@ -170,7 +153,6 @@ async def delete_tenant(store: MetadataStore, tenant: str) -> None:
 
 
 def new_policies(cluster: str) -> dict[str, Any]:
-    """The policies of a new namespace."""
     return {
         "auth_policies": {
             "namespace_auth": {},
@@ -183,7 +165,6 @@ def new_policies(cluster: str) -> dict[str, Any]:
 
 
 async def namespaces(store: MetadataStore, tenant: str) -> list[str]:
-    """Full names of a tenant's namespaces, sorted.  Raises `BrokerError`."""
     await tenant_info(store, tenant)
     return [f"{tenant}/{name}" for name in await _children(store, policies_path(tenant))]
 
@@ -191,22 +172,22 @@ async def namespaces(store: MetadataStore, tenant: str) -> list[str]:
 async def create_namespace(
     store: MetadataStore, namespace: str, policies: Mapping[str, Any]
 ) -> None:
-    """Raises `BrokerError` if the namespace exists, or its tenant does not."""
+    """Create a namespace; its tenant must exist."""
     await tenant_info(store, namespace.partition("/")[0])
     try:
         await store.create(policies_path(namespace), json.dumps(policies).encode())
     except NodeExistsError:
         raise BrokerError(
-            ServerError.NotAllowedError, f"the namespace {namespace} exists"
+            ServerError.NotAllowedError, f"namespace {namespace} already exists"
         ) from None
 
 
 async def delete_namespace(store: MetadataStore, namespace: str) -> None:
-    """Delete an empty namespace.  Raises `BrokerError` if it does not exist, or has topics."""
+    """Delete an empty namespace.  Raises `BrokerError` if it does not exist or has topics."""
     _, version = await stored_policies(store, namespace)
     if version is None:
-        raise BrokerError(ServerError.TopicNotFound, f"the namespace {namespace} does not exist")
-    # Marked first, so that no topic is created meanwhile; a deletion that ended here is repeated.
+        raise BrokerError(ServerError.TopicNotFound, f"namespace {namespace} does not exist")
+    # Mark it first so that no topic is created meanwhile.  An interrupted deletion can be repeated.
     await _mark_deleted(store, namespace, deleted=True)
     try:
         for root in _TOPICS:
@@ -216,21 +197,16 @@ async def delete_namespace(store: MetadataStore, namespace: str) -> None:
         await _mark_deleted(store, namespace, deleted=False)
         raise BrokerError(
             ServerError.NotAllowedError,
-            f"the namespace {namespace} has topics; delete them first",
+            f"namespace {namespace} has topics; delete them first",
         ) from None
     await _delete_empty(store, f"/admin/local-policies/{namespace}")
     await _delete_empty(store, policies_path(namespace))
 
 
 async def _mark_deleted(store: MetadataStore, namespace: str, *, deleted: bool) -> None:
-    while True:
-        policies, version = await stored_policies(store, namespace)
-        if version is None:
-            return
-        data = json.dumps({**policies, "deleted": deleted}).encode()
-        with suppress(BadVersionError, NoNodeError):
-            await store.set(policies_path(namespace), data, version)
-            return
+    await change_policies(
+        store, namespace, lambda found: None if found is None else {**found, "deleted": deleted}
+    )
 
 
 async def _delete_empty(store: MetadataStore, path: str) -> None:
@@ -245,5 +221,5 @@ async def _children(store: MetadataStore, path: str) -> list[str]:
         return []
 
 
-def _no_tenant(tenant: str) -> BrokerError:
-    return BrokerError(ServerError.TopicNotFound, f"the tenant {tenant} does not exist")
+def _no_tenant_error(tenant: str) -> BrokerError:
+    return BrokerError(ServerError.TopicNotFound, f"tenant {tenant} does not exist")

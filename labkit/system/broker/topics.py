@@ -1,4 +1,4 @@
-"""A topic, or one partition of a topic, while a broker serves it.
+"""A topic or partition that this broker has loaded.
 
 In Pulsar: `broker/service/persistent/PersistentTopic.java`.
 """
@@ -27,27 +27,25 @@ OnEnded = Callable[["BrokerTopic", LabkitError], None]
 
 
 class ConnectedProducer(Protocol):
-    """A client's producer, as its topic sees it."""
-
     name: str
     producer_id: int
     access_mode: ProducerAccessMode
     traffic: Traffic
 
     def disconnect(self) -> None:
-        """Disconnect the producer: its client has to look the topic up again."""
+        """Disconnect the producer; its client must look the topic up again."""
 
     def probe(self) -> None:
-        """Another producer wants its name: check that its client is alive."""
+        """Check that the client is alive, because another producer wants the same name."""
 
 
 class BrokerTopic:
     """A topic's managed ledger, producers and subscriptions.
 
-    It ends at `close`, or by itself when an add has failed or another owner has fenced its ledgers:
-    its clients are then disconnected, and return once the topic is opened again.
+    A topic ends when it is closed, when an add fails, or when another owner fences its ledgers.
+    Its clients are then disconnected; they reconnect when the topic is reopened.
 
-    Planted mistakes are subclasses with other rules.
+    Subclasses replace the class attributes to plant bugs.
     """
 
     ledger_class: ClassVar[type[ManagedLedger]] = ManagedLedger
@@ -63,17 +61,18 @@ class BrokerTopic:
         context: DispatchContext,
         on_ended: OnEnded,
     ) -> None:
-        """Use `open`."""
         self.name = name
         self.partition = partition_of(name)
         self.ledger = ledger
         self.policies = policies
         self.producers: dict[str, ConnectedProducer] = {}
         self.incoming = Traffic()
-        """The messages of all producers since the topic was opened."""
+        """Messages from all producers since the topic was opened."""
         self.access = ProducerAccess(ledger)
         self.subscriptions = Subscriptions(ledger, context)
-        self.publisher = self.publisher_class(ledger, deduplication, context.recorder, self._ended)
+        self.publisher = self.publisher_class(
+            ledger, deduplication, context.recorder, self._on_failure
+        )
         self._deduplication = deduplication
         self._recorder = context.recorder
         self._on_ended = on_ended
@@ -81,13 +80,13 @@ class BrokerTopic:
         self._is_fenced = False
         self._has_stopped = False
         self._closing: asyncio.Task[None] | None = None
-        ledger.when_ended(self._ended)
+        ledger.when_ended(self._on_failure)
 
     @classmethod
     async def open(
         cls, client: BookKeeper, policies: Policies, context: DispatchContext, on_ended: OnEnded
     ) -> "BrokerTopic":
-        """Take the topic over.  Raises what `ManagedLedger.open` raises."""
+        """Open the topic's managed ledger.  Raises the same exceptions as `ManagedLedger.open`."""
         name = context.topic
         path = managed_ledger_path(name)
         ledger = cls.ledger_class(name, path, client, policies.managed_ledger)
@@ -97,8 +96,8 @@ class BrokerTopic:
             if policies.deduplication_enabled:
                 deduplication = await cls.deduplication_class.open(ledger, client.recorder)
             elif CURSOR_NAME in ledger.cursors:
-                # The cursor would hold back trimming, and its marks would be wrong once they are
-                # not updated.
+                # The cursor would block trimming, and the sequence ids in it would become stale
+                # while deduplication is disabled.
                 await ledger.delete_cursor(CURSOR_NAME)
         except LabkitError:
             with suppress(LabkitError):
@@ -107,20 +106,18 @@ class BrokerTopic:
         return cls(name, ledger, deduplication, policies, context, on_ended)
 
     def apply(self, policies: Policies) -> None:
-        """Use these policies from now on; for deduplication the topic has to be opened again."""
+        """Apply new policies; deduplication changes take effect when the topic is next opened."""
         self.policies = policies
         self.ledger.configure(policies.managed_ledger)
 
     def fence(self) -> None:
-        """Refuse new clients until `unfence`: the topic is about to be deleted."""
+        """Reject new clients until `unfence`, because the topic is about to be deleted."""
         self._is_fenced = self.subscriptions.is_fenced = True
 
     def unfence(self) -> None:
-        """Take new clients again."""
         self._is_fenced = self.subscriptions.is_fenced = False
 
     def update_rates(self, period_s: float) -> None:
-        """End a period of this length, for which the rates count, and begin the next one."""
         self.incoming.update_rates(period_s)
         for producer in self.producers.values():
             producer.traffic.update_rates(period_s)
@@ -129,46 +126,43 @@ class BrokerTopic:
                 consumer.traffic.update_rates(period_s)
 
     def check_open(self) -> None:
-        """Raises `BrokerError` if the topic does not take clients now."""
         if self.is_ended or self._is_fenced:
             raise BrokerError(
-                ServerError.ServiceNotReady, f"{self.name} is being closed here: look it up again"
+                ServerError.ServiceNotReady, f"{self.name} is being closed: look it up again"
             )
 
-    def check_takes_producers(self) -> None:
-        """Raises `BrokerError` if the topic is closed or terminated."""
+    def check_accepts_producers(self) -> None:
         self.check_open()
         if self.ledger.terminated is not None:
-            raise self._terminated()
+            raise self._terminated_error()
 
-    def _terminated(self) -> BrokerError:
+    def _terminated_error(self) -> BrokerError:
         return BrokerError(
             ServerError.TopicTerminatedError,
-            f"{self.name} is terminated: it takes no messages",
+            f"{self.name} is terminated and accepts no more messages",
         )
 
     async def terminate(self) -> Position:
-        """Store the messages that have arrived, and take no more, for good; returns the last one's
-        position.
+        """Store the messages that have arrived, then seal the topic; return the last position.
 
-        Producers are disconnected, and refused when they come back; consumers get the rest.  Raises
-        `BrokerError`, and what `ManagedLedger.terminate` raises.
+        Producers are disconnected and can no longer register; consumers can read the remaining
+        messages.  Raises `BrokerError`, and what `ManagedLedger.terminate` raises.
         """
         self.check_open()
         self.publisher.stop()
         await self.publisher.settled()
         last = await self.ledger.terminate()
-        self.access.refuse_waiting(self._terminated())
+        self.access.fail_waiting(self._terminated_error())
         for producer in list(self.producers.values()):
             producer.disconnect()
         for subscription in self.subscriptions.all:
-            subscription.announce_end()
+            subscription.notify_if_end_reached()
         return last
 
     async def close(self) -> None:
-        """Store and acknowledge what has come, disconnect all clients, and close the ledgers.
+        """Finish pending adds, store acknowledgements, disconnect all clients, close the ledgers.
 
-        Returns when all of that is done, even if another call began it.  Raises what
+        Returns when all of that is done, even if another caller started it.  Raises what
         `ManagedLedger.close` raises.
         """
         if self._closing is None:
@@ -176,7 +170,7 @@ class BrokerTopic:
             self.access.close()
             self.publisher.stop()
             self._closing = asyncio.get_running_loop().create_task(self._close())
-        # Others may wait for it, too: a caller that is cancelled must not stop it halfway.
+        # Other callers may be waiting for the same task, so cancelling one must not interrupt it.
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
@@ -190,27 +184,27 @@ class BrokerTopic:
         finally:
             try:
                 await self.ledger.close()
-            finally:  # It takes nothing more, even if its end could not be stored.
+            finally:  # The topic accepts nothing more, even if closing its ledger failed.
                 self._has_stopped = True
-                self._recorder.record("topic.closed", note=self.name)
+                self._recorder.record("topic.closed", topic=self.name)
 
     def end(self, error: LabkitError) -> None:
-        """Stop at once, even in the middle of `close`: this broker acknowledges nothing more."""
+        """Stop immediately, even during `close`: this broker must not acknowledge anything more."""
         if self._has_stopped:
             return
         self.is_ended = self._has_stopped = True
         self.access.close()
         self.publisher.fail(error)
         self.subscriptions.disconnect()
-        self._recorder.record("topic.ended", note=f"{self.name}: {error}")
+        self._recorder.record("topic.ended", topic=self.name, explanation=str(error))
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self._close_ledger())
 
-    def _ended(self, error: LabkitError) -> None:
+    def _on_failure(self, error: LabkitError) -> None:
         if not self.is_ended:
             self.end(error)
             self._on_ended(self, error)
 
     async def _close_ledger(self) -> None:
-        with suppress(LabkitError):  # If another owner has it, recovery closes the ledger.
+        with suppress(LabkitError):  # If another broker owns the topic, recovery closes the ledger.
             await self.ledger.close()

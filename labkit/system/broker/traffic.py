@@ -1,33 +1,26 @@
-"""Messages and bytes that passed through a producer or a consumer, and how many there are a second.
+"""Message and byte counters of a producer or consumer, and their rates per second.
 
 In Pulsar: `pulsar-common/.../stats/Rate.java`.
 """
 
+from dataclasses import dataclass
 
+
+@dataclass(slots=True)
 class Traffic:
-    """Counters since the start, and the rates of the period between the last two updates."""
+    """Total counts, and the rates of the period between the last two calls of `update_rates`."""
 
-    __slots__ = (
-        "byte_rate",
-        "bytes",
-        "bytes_before",
-        "message_rate",
-        "messages",
-        "messages_before",
-    )
-
-    def __init__(self) -> None:
-        self.messages = self.messages_before = 0
-        self.bytes = self.bytes_before = 0
-        self.message_rate = self.byte_rate = 0.0
+    messages: int = 0
+    bytes: int = 0
+    message_rate: float = 0.0
+    byte_rate: float = 0.0
+    _before: tuple[int, int] = (0, 0)
 
     def add(self, messages: int, size_bytes: int) -> None:
-        """Count messages."""
         self.messages += messages
         self.bytes += size_bytes
 
     def update_rates(self, period_s: float) -> None:
-        """End a period of this length."""
-        self.message_rate = (self.messages - self.messages_before) / period_s
-        self.byte_rate = (self.bytes - self.bytes_before) / period_s
-        self.messages_before, self.bytes_before = self.messages, self.bytes
+        self.message_rate = (self.messages - self._before[0]) / period_s
+        self.byte_rate = (self.bytes - self._before[1]) / period_s
+        self._before = self.messages, self.bytes

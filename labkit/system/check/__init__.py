@@ -1,39 +1,38 @@
-"""The promises of the system, each a named check over a trace.
+"""Checks of the system's promises over a trace.
 
-    events, in order      of a live cluster or of a simulated run: the same kinds, the same checks
-    answers               what the calls of a simulated run returned
-      facts               what the events say of each ledger: write sets, copies, confirmed, closed
-      checks              one class for each promise, a small state machine fed with events
+    events, in order      from a live cluster or a simulated run; kinds and checks are the same
+    answers               the values that the calls of a simulated run returned
+      facts               the state of each ledger, derived from the events
+      checks              one class per promise, a small state machine that handles events
     verdicts              valid, invalid or unknown
 
-A promise is written once.  The first sentence of a check's docstring is the promise, its class name
-is the name of the check, and a broken promise says which entry, which bookie and which moment.
+A check is named after its promise, and its docstring begins with the promise. If the promise is
+broken, the reason names the entry, the bookie and the time.
 
-    invalid   an event contradicts the promise; the verdict names it and shows what led there
-    unknown   the trace lacks what is needed, or an outcome stayed open: a bookie that could not be
-              asked proves nothing
-    valid     the trace put the promise to the test, and it held
+    invalid   an event contradicts the promise; the verdict names the event and shows its causes
+    unknown   the trace lacks an event that the check needs, or does not show how something ended:
+              for example, a bookie that did not respond proves nothing
+    valid     the trace tested the promise, and the promise held
 
-A check knows only what events say, so it can err in one direction only: it may miss a broken
-promise, and its docstring says where, but it never rejects a correct run.
+A check sees only events, so it may miss a broken promise (its docstring says when), but it never
+rejects a correct run.
 
-The promises: what was confirmed is there, each copy stays where it is, readers agree, nothing that
-can be lost is read, a closed ledger never changes, one writer, write sets, ack quorum, ack after
-sync, confirmation in order, fence before its answer and for good, only deleted ledgers are
-collected and they stay deleted, readers learn what is confirmed, repair complete, a brief absence
-is not a loss, nor is a silence of the metadata store, bookies that run stay registered, MessageIDs
-grow, acknowledged messages are kept, stored once, in their producer's order and where their
-receipts say, one owner, every error is expected.
-After them come the invariants of the public TLA+ specification, under their names there; then what
-callers are answered is true, messages keep their content, consumers get them (or those of each key)
-in order, without a gap and not again, an unloaded topic is closed, what is lost is marked and
-repaired, and each step of a client's work ends.
-BookKeeper itself has no such checks: its tests look at states, and its specification is separate
-from its code.
+Terms:
+    pushed         the writer or a recoverer has begun to add the entry to the ledger
+    confirmed      LastAddConfirmed has reached the entry
+    recoverer      a node that opens a ledger with recovery
+    caretaker      a bookie, an auditor or a replication worker
+    mark           the record in the metadata store that marks a ledger as under-replicated
+    lost bookie    a bookie that the auditor has declared lost; the auditor then marks its ledgers
+    epilogue       the node that recovers and reads all ledgers at the end of a simulated run
+    receipt        the broker's response to a producer, with the message's MessageID
+
+BookKeeper has no such checks: its tests examine states, and its specification is separate from its
+code.
 
     promises/   the checks
 
-Read in this order: `verdict`, `promise`, `handlers`, `facts`, `segments`, `answers`, `attempts`,
+Read in this order: `verdict`, `promise`, `facts`, `segments`, `answers`, `attempts`,
 `messages`, `promises/durability.py`, `judge`.
 """
 

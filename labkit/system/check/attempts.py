@@ -1,4 +1,4 @@
-"""What a replication worker does with a ledger that it has locked: base of the check on repairs.
+"""Base class of the check on repairs: it follows each worker while the worker holds a lock.
 
 In BookKeeper: `replication/ReplicationWorker.java`.
 """
@@ -7,19 +7,17 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from labkit.system.check.facts import Facts
-from labkit.system.check.handlers import on
 from labkit.system.check.promise import Check
 from labkit.system.trace.events import Event
+from labkit.system.trace.handlers import on
 
-_NEWS_US = 200_000
-"""How long the list of registered bookies may take to arrive."""
-_COPIES_ARE_MISSING = "; again in "
-"""Part of the note with which a worker gives up for now, other than for an error or a writer."""
+NEWS_DELAY_US = 200_000
+"""It takes a node at most this long to notice that a bookie has registered or left."""
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """A worker's attempt; marked: the first new mark of the ledger during it."""
+    """A worker's attempt to repair a ledger; `marked` is the first mark written meanwhile."""
 
     begun: Event
     asked_for_lac: set[str] = field(default_factory=set)
@@ -28,52 +26,49 @@ class _Attempt:
 
 
 class AttemptCheck(Check):
-    """Judges each attempt by two rules.
+    """Checks each attempt against two rules.
 
-    A worker that finds a ledger open, with a bookie in its last ensemble that has been taken for
-    lost, gives the writer time and then recovers the ledger: the attempt neither ends well nor as
-    one that lacks copies.  Judged in simulated runs: a live worker may hear late of a lost bookie.
+    If the last ensemble of an open ledger contains a lost bookie, the worker must give the writer
+    some time and then recover the ledger. Until then, it must neither report the repair as done nor
+    defer it because copies are missing. The check applies this rule only to simulated runs, because
+    a live worker may learn late that a bookie is lost.
 
-    A mark that is written during the attempt outlives it.  Judged if an audit that began after the
-    worker took the ledger wrote it, and the worker read copies after that.
+    A mark that is written during an attempt must survive the attempt. The check applies this rule
+    only if the audit began after the worker had locked the ledger, and if the worker read copies
+    after the mark was written.
 
-    A node that was the auditor, too, is not judged: it reads for both.
+    The check skips nodes that have also been the auditor, because they read copies in both roles.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._attempts: defaultdict[int, dict[str, _Attempt]] = defaultdict(dict)
-        self._taken_for_lost: dict[str, Event] = {}
+        self._lost: dict[str, Event] = {}
         self._last_lost: dict[str, Event] = {}
-        """By auditor: the last bookie that it took for lost."""
+        """By auditor: its most recent `bookie.lost` event."""
         self._auditors: set[str] = set()
-        self._misled: set[str] = set()
+        self._may_be_late: set[str] = set()
         self._left_open: list[tuple[Event, str, Event]] = []
-        """The end of an attempt, what was wrong with it, and the loss of the bookie."""
+        """For each suspect attempt: its last event, what went wrong, and the loss of the bookie."""
 
     @on("auditor.elected")
     def became_auditor(self, event: Event) -> None:
-        """Note that it reads copies as the auditor, too."""
         self._auditors.add(event.node)
 
     @on("bookie.lost")
-    def taken_for_lost(self, event: Event) -> None:
-        """Note that the auditor begins to mark ledgers."""
-        self._taken_for_lost[event.peer] = self._last_lost[event.node] = event
+    def bookie_lost(self, event: Event) -> None:
+        self._lost[event.peer] = self._last_lost[event.node] = event
 
     @on("message.lost", "message.swapped", "message.copied")
-    def misled(self, event: Event) -> None:
-        """The node may hear late of bookies that go."""
-        self._misled.add(event.peer)
+    def connection_disturbed(self, event: Event) -> None:
+        self._may_be_late.add(event.peer)
 
     @on("replication.started")
     def attempt_begins(self, event: Event) -> None:
-        """Note that the worker has the lock."""
         self._attempts[event.ledger][event.node] = _Attempt(event)
 
     @on("read.sent")
     def worker_reads(self, event: Event) -> None:
-        """Note which ensemble it knows, and whether it still reads."""
         attempt = self._attempts[event.ledger].get(event.node) if self._attempts else None
         if attempt is not None:
             attempt.has_read_since = attempt.marked is not None
@@ -82,7 +77,7 @@ class AttemptCheck(Check):
 
     @on("ledger.underreplicated")
     def marked(self, event: Event) -> None:
-        """Note a mark that is certainly newer than the worker's lock."""
+        # If the audit began after the worker took the lock, the mark is newer than the lock.
         audit = self._last_lost.get(event.node)
         for attempt in self._attempts[event.ledger].values():
             if audit is not None and audit.seq > attempt.begun.seq:
@@ -90,47 +85,44 @@ class AttemptCheck(Check):
 
     @on("replication.done")
     def attempt_ends_well(self, event: Event) -> None:
-        """Judge an attempt that has removed the ledger's mark."""
         is_alone = len(self._attempts[event.ledger]) == 1
         attempt = self._attempts[event.ledger].pop(event.node, None)
         if attempt is None or event.node in self._auditors:
             return
-        self._judge_open(event, attempt, "took it for repaired")
+        self._judge_open(event, attempt, "considered it repaired")
         if is_alone and attempt.marked is not None and attempt.has_read_since:
             self.broke(
                 event,
-                f"{event.node} removed the mark of ledger {event.ledger}, which"
-                f" {attempt.marked.node} had written during the repair",
+                f"{event.node} removed the mark of ledger {event.ledger}, although"
+                f" {attempt.marked.node} had written it during the repair",
                 attempt.marked,
             )
 
     @on("replication.deferred")
     def attempt_ends_for_now(self, event: Event) -> None:
-        """Judge an attempt after which copies are missing."""
         attempt = self._attempts[event.ledger].pop(event.node, None)
-        is_short = _COPIES_ARE_MISSING in event.note
+        is_short = event.detail == "short"
         if attempt is not None and is_short and event.node not in self._auditors:
-            self._judge_open(event, attempt, "only tries again later")
+            self._judge_open(event, attempt, "only deferred the repair")
 
     def _judge_open(self, event: Event, attempt: _Attempt, did: str) -> None:
-        """Only an open ledger's bookies are asked for LastAddConfirmed."""
-        if self.ledgers[event.ledger].deleted is not None or event.node in self._misled:
+        # A worker that asks for LastAddConfirmed has found the ledger open.
+        if self.ledgers[event.ledger].deleted is not None or event.node in self._may_be_late:
             return
-        for bookie in sorted(attempt.asked_for_lac & self._taken_for_lost.keys()):
-            lost, down = self._taken_for_lost[bookie], self.facts.down.get(bookie)
+        for bookie in sorted(attempt.asked_for_lac & self._lost.keys()):
+            lost, down = self._lost[bookie], self.facts.down.get(bookie)
             if down is None or down.seq > lost.seq:
                 continue
-            if lost.time_us + _NEWS_US < attempt.begun.time_us:
+            if lost.time_us + NEWS_DELAY_US < attempt.begun.time_us:
                 wrong = (
-                    f"{event.node} found ledger {event.ledger} open and {bookie}, to which its"
-                    f" writer adds, lost, and {did}"
+                    f"{event.node} found ledger {event.ledger} open, with the lost bookie {bookie}"
+                    f" in its last ensemble, and {did}"
                 )
                 self._left_open.append((event, wrong, lost))
 
     def finish(self) -> None:
-        """Judge the ledgers that were left open."""
         for event, wrong, lost in self._left_open:
             if self.facts.is_simulated:
                 self.broke(event, wrong, lost)
             else:
-                self.doubt(f"{event.node} may not have heard that {lost.peer} was lost")
+                self.doubt(f"{event.node} may not have known that {lost.peer} was lost")

@@ -1,142 +1,144 @@
-"""What the events say about each ledger.  All checks read it, and only `Facts` writes it.
+"""The state of each ledger and node, derived from the events. All checks read it.
 
-`Facts` gets each event before the checks do: when a check sees an `ensemble.set` or a
-`ledger.closed`, the ensemble is already in force and the end is fixed.
+`Facts` handles each event before the checks do: when a check handles an `ensemble.set`, the facts
+already contain the new ensemble.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import dropwhile, islice
+from typing import TypeVar
 
-from labkit.system.check.handlers import handlers_of, on
-from labkit.system.check.segments import Segments, listed, names
+from labkit.system.check.segments import Segments
 from labkit.system.model.errors import PROVES_ABSENCE
 from labkit.system.trace.answers import Answer
 from labkit.system.trace.events import Event
+from labkit.system.trace.handlers import handlers_of, on
 
 EPILOGUE = "epilogue"
-"""The node that ends a simulated run: when all faults are repaired, it opens each ledger with
-recovery and asks every bookie of a write set for every entry."""
+"""The last node of a simulated run: it recovers all ledgers, and reads every copy of each entry."""
 
 FENCE = -1
-"""Among a bookie's durable entries of a ledger: the record of its fence."""
+"""The entry id of a fence in `LedgerFacts.synced`."""
 
-_PROVES_ABSENCE = tuple(kind.__name__ for kind in PROVES_ABSENCE)
+T = TypeVar("T")
+
+_PROVES_ABSENCE = frozenset(kind.__name__ for kind in PROVES_ABSENCE)
 
 
 def proves_absence(event: Event) -> bool:
-    """Whether a `read.failed` proves that the bookie does not have the entry.
-
-    Every other failure proves nothing: the entry may be there.
-    """
-    return event.note.startswith(_PROVES_ABSENCE)
+    """Return whether this `read.failed` proves that the bookie does not have the entry."""
+    return event.error in _PROVES_ABSENCE
 
 
+@dataclass(slots=True, eq=False)
 class LedgerFacts:
-    """One ledger.  Ids are -1, names "" and quorums 0 until an event names them.
+    """The state of a ledger. Until an event sets them, ids are -1, names "" and quorums 0."""
 
-    created, closed: the events; writer: the node that created it.
-    segments: as the metadata has them; before: the ensemble that the latest change replaced.
-    views: node -> segments as this writer or recoverer knows them.  A node may not know yet what
-    another has stored, and a recoverer keeps its changes to itself until it closes the ledger.
-    pushed: entry -> the content's checksum, as its writer pushed it; last_pushed: the highest.
-    synced: bookie -> entries durable there; acked: bookie -> entries it acknowledged.
-    formatted: bookie -> those of both that it had when an operator formatted it.
-    confirmed: entries confirmed to the writer's caller before the ledger was deleted, and before
-    the writer's node recovered it; secured: entries confirmed to any node, recoverers included.
-    recovering: nodes that recover it now, and in how many recoveries: a broker that loses its
-    session while it opens a topic may open it again meanwhile; overlapping: nodes of which two
-    recoveries were under way at once; recoverers: all that ever recovered it, with their first
-    start; readers: nodes that learned from bookies how far it is confirmed.
-    end: its last entry, once it is closed.
-    deleted: the first event that says so; from then on no client may rely on its entries.
+    ledger_id: int
+
+    # Creation
+
+    created: Event | None = None
+    writer: str = ""
+    """The node that created the ledger."""
+    ensemble_size: int = 0
+    write_quorum: int = 0
+    ack_quorum: int = 0
+    deferred_sync: bool = False
+
+    # Location of entries
+
+    segments: Segments = field(default_factory=Segments)
+    """Segments in the metadata."""
+    before: tuple[str, ...] = ()
+    """The ensemble that the latest `ensemble.set` replaced."""
+    views: dict[str, Segments] = field(default_factory=dict)
+    """The segments as each writer or recoverer knows them. It may not know yet what another node
+    has stored, and a recoverer stores its changes only when it closes the ledger.
     """
 
-    __slots__ = (
-        "ack_quorum",
-        "acked",
-        "before",
-        "closed",
-        "confirmed",
-        "created",
-        "deferred_sync",
-        "deleted",
-        "end",
-        "ensemble_size",
-        "formatted",
-        "last_pushed",
-        "ledger_id",
-        "overlapping",
-        "pushed",
-        "readers",
-        "recoverers",
-        "recovering",
-        "secured",
-        "segments",
-        "synced",
-        "views",
-        "write_quorum",
-        "writer",
-    )
+    # Entries
 
-    def __init__(self, ledger_id: int) -> None:
-        self.ledger_id = ledger_id
-        self.created: Event | None = None
-        self.writer = ""
-        self.ensemble_size = self.write_quorum = self.ack_quorum = 0
-        self.deferred_sync = False
-        self.segments = Segments()
-        self.before: tuple[str, ...] = ()
-        self.views: dict[str, Segments] = {}
-        self.pushed: dict[int, str] = {}
-        self.last_pushed = -1
-        self.synced: defaultdict[str, set[int]] = defaultdict(set)
-        self.acked: defaultdict[str, set[int]] = defaultdict(set)
-        self.formatted: dict[str, set[int]] = {}
-        self.confirmed = -1
-        self.secured = -1
-        self.recovering: dict[str, int] = {}
-        self.overlapping: set[str] = set()
-        self.recoverers: dict[str, Event] = {}
-        self.readers: set[str] = set()
-        self.closed: Event | None = None
-        self.end = -1
-        self.deleted: Event | None = None
+    pushed: dict[int, str] = field(default_factory=dict)
+    """By entry: the checksum of the content that the writer pushed."""
+    last_pushed: int = -1
+    synced: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """By bookie: the entries that it has stored durably."""
+    acked: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """By bookie: the entries that it has acknowledged."""
+    formatted: dict[str, set[int]] = field(default_factory=dict)
+    """By bookie: the entries that an operator deleted by formatting the bookie."""
+    confirmed: int = -1
+    """The last entry that the writer confirmed before the ledger was deleted, and before the
+    writer's node recovered it.
+    """
+    secured: int = -1
+    """The last entry confirmed to any node, including recoverers."""
+
+    # Recoverers and readers
+
+    recovering: dict[str, int] = field(default_factory=dict)
+    """By node: how many recoveries it is running; a broker that loses its session may run two."""
+    overlapping: set[str] = field(default_factory=set)
+    """Nodes that have run two recoveries at once."""
+    recoverers: dict[str, Event] = field(default_factory=dict)
+    """By node: when it first started to recover the ledger."""
+    covered: dict[str, int] = field(default_factory=dict)
+    """By recoverer that has fenced the ledger: the entry after which it looks for the end."""
+    readers: set[str] = field(default_factory=set)
+    """Nodes that have read LastAddConfirmed from bookies."""
+
+    # Closing and deletion
+
+    closed: Event | None = None
+    end: int = -1
+    """The last entry, once the ledger is closed."""
+    deleting: Event | None = None
+    """The first request to delete the ledger."""
+    deleted: Event | None = None
+    """The first event that reports the deletion; from then on, entries may disappear."""
+    collected: set[str] = field(default_factory=set)
+    """Bookies that have collected the ledger as garbage."""
 
     def write_set_of(self, node: str, entry: int) -> tuple[str, ...]:
-        """The entry's write set as this node knows it; empty if the events do not say."""
+        """Return the entry's write set as this node knows it, or () if it is unknown."""
         return self.views.get(node, self.segments).write_set(entry)
 
     def has(self, bookie: str, entry: int) -> bool:
-        """Whether an event shows that the entry was once durable on the bookie."""
+        """Return whether an event shows that the entry was once durable on the bookie."""
         return entry in self.synced[bookie] or entry in self.acked[bookie]
 
     def was_formatted_away(self, entry: int) -> bool:
-        """Whether a bookie had the entry when it was formatted: that loss is its operator's."""
+        """Return whether formatting a bookie may have destroyed the entry."""
         return any(entry in entries for entries in self.formatted.values())
 
     def holders(self, entry: int) -> int:
-        """How many bookies of the entry's write set once had it durable."""
+        """Return how many bookies of the entry's write set have ever stored it durably."""
         write_set = self.segments.write_set(entry)
         return sum(1 for bookie in write_set if self.has(bookie, entry))
 
     def is_writer(self, node: str) -> bool:
-        """Whether this node surely acts as the ledger's writer.  One that has recovered the ledger
-        may confirm what its recovery found, even after a recovery that failed.
+        """Return whether this node is certainly acting as the ledger's writer.
+
+        A writer that has recovered the ledger may be confirming entries that its recovery found,
+        even if that recovery failed.
         """
         return node == self.writer and node not in self.recoverers
 
     def has_two_views(self, node: str) -> bool:
-        """Whether this node may know the ledger in two ways, as its writer and as its recoverer, or
-        in two recoveries at once: the events do not say in which of the two it acts.
+        """Return whether this node is both writer and recoverer, or has run two recoveries at once.
+
+        The trace then does not show which of its two views of the ledger an action is based on.
         """
         is_both = node == self.writer and node in self.recoverers
         return is_both or node in self.overlapping
 
     def recovers_and_reads(self, node: str) -> bool:
-        """Whether this node has both recovered and read the ledger: the events do not say which of
-        the two asked a bookie for an entry.
+        """Return whether this node has both recovered and read the ledger.
+
+        The trace then does not show in which role the node requested an entry.
         """
         return node in self.recoverers and node in self.readers
 
@@ -148,13 +150,15 @@ class _Ledgers(dict[int, LedgerFacts]):
 
 
 class Facts:
-    """All ledgers, and what the events say about nodes.
+    """All ledgers, and the state of nodes.
 
-    caretakers: bookies, auditors and replication workers; no reader gets what they read.
-    killed: nodes that were ever killed, with the last time; down: those that have not come back.
-    bad_disks: bookies whose disk has ever failed, been damaged or been formatted.
-    is_simulated: whether the trace is that of a whole simulated run, known at its end.  A live one
-    need not hold all clients, and a live node may be slow.
+    caretakers    bookies, auditors and replication workers: they pass no entries on to readers
+    killed        for each node that was ever killed: the last time
+    down          nodes that were killed and have not been restarted
+    bad_disks     bookies whose disk has ever failed, been damaged or been formatted
+    skewed        nodes whose clock has ever differed from the trace's clock
+    is_simulated  whether the trace is of a complete simulated run, which only its end shows; a live
+                  trace may lack events of some clients, and a live node may be slow
     """
 
     def __init__(self, events: Sequence[Event], answers: Sequence[Answer] = ()) -> None:
@@ -165,36 +169,32 @@ class Facts:
         self.killed: dict[str, Event] = {}
         self.down: dict[str, Event] = {}
         self.bad_disks: set[str] = set()
+        self.skewed: set[str] = set()
         self.is_simulated = False
         self._fences: defaultdict[str, set[int]] = defaultdict(set)
-        """Bookie -> ledgers whose fence it has appended to its journal since it was started."""
+        """By bookie: the ledgers whose fences it has appended to its journal since it started."""
         self.handlers = handlers_of(type(self))
 
     @property
     def kept(self) -> list[LedgerFacts]:
-        """The ledgers that can still be read, for the checks at the end."""
+        """The ledgers that have not been deleted."""
         return [ledger for ledger in self.ledgers.values() if ledger.deleted is None]
 
     def first(self, kind: str, ledger: int, entry: int, node: str = "") -> Event | None:
-        """The first such event of the whole trace: a witness of what broke."""
-        return next(
-            (
-                event
-                for event in self.events
-                if event.kind == kind
-                and event.ledger == ledger
-                and event.entry == entry
-                and (not node or event.node == node)
-            ),
-            None,
-        )
+        """Return the first matching event in the whole trace, as a witness of a violation."""
+        wanted = kind, ledger, entry
+        found = (e for e in self.events if (e.kind, e.ledger, e.entry) == wanted)
+        return next((event for event in found if node in ("", event.node)), None)
+
+    def answers_of(self, kind: type[T]) -> Iterator[T]:
+        return (answer for answer in self.answers if isinstance(answer, kind))
 
     def before(self, answer: Answer) -> Event:
-        """The last event before an answer."""
+        """Return the last event before the call returned."""
         return self.events[answer.at - 1]
 
     def after(self, event: Event) -> Iterator[Event]:
-        """The events that follow."""
+        """Return the events that follow this one."""
         return islice(dropwhile(lambda each: each is not event, self.events), 1, None)
 
     @on("epilogue.started")
@@ -205,56 +205,59 @@ class Facts:
     def _disk_failed(self, event: Event) -> None:
         self.bad_disks.add(event.node)
 
+    @on("clock.skewed")
+    def _skewed(self, event: Event) -> None:
+        self.skewed.add(event.node)
+
     @on("bookie.formatted")
     def _formatted(self, event: Event) -> None:
         bookie = event.node
         self.bad_disks.add(bookie)
         for ledger in self.ledgers.values():
-            had = ledger.synced[bookie] | ledger.acked[bookie]
-            if had:
+            if had := ledger.synced[bookie] | ledger.acked[bookie]:
                 ledger.formatted.setdefault(bookie, set()).update(had)
 
     @on("ledger.created")
     def _created(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         ledger.created, ledger.writer = event, event.node
-        sizes = [int(number) for number in re.findall(r"\d+", event.note)]
-        if len(sizes) == 3:
-            ledger.ensemble_size, ledger.write_quorum, ledger.ack_quorum = sizes
-        ledger.deferred_sync = "deferred sync" in event.note
+        ledger.ensemble_size = event.ensemble_size
+        ledger.write_quorum = event.write_quorum
+        ledger.ack_quorum = event.ack_quorum
+        ledger.deferred_sync = event.deferred_sync
         ledger.views[event.node] = Segments()
 
     @on("ensemble.set")
     def _ensemble_set(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
-        self._seen(ledger, event)
+        self._update_view(ledger, event)
         if ledger.closed is None or event.node in self.caretakers:
-            first, ensemble = max(event.entry, 0), names(event.note)
-            ledger.before = ledger.segments.put(first, ensemble, ledger.write_quorum)
-        # Else its writer hears late of a change that a recovery has built on.
+            first = max(event.entry, 0)
+            ledger.before = ledger.segments.put(first, event.ensemble, ledger.write_quorum)
+        # Otherwise, the writer learns late of a change that a recovery has already seen.
 
     @on("ensemble.deferred")
     def _ensemble_deferred(self, event: Event) -> None:
-        self._seen(self.ledgers[event.ledger], event)
+        self._update_view(self.ledgers[event.ledger], event)
 
-    def _seen(self, ledger: LedgerFacts, event: Event) -> None:
+    def _update_view(self, ledger: LedgerFacts, event: Event) -> None:
         view = ledger.views.get(event.node)
         if view is not None:
-            view.put(max(event.entry, 0), names(event.note), ledger.write_quorum)
+            view.put(max(event.entry, 0), event.ensemble, ledger.write_quorum)
 
     @on("add.pushed")
     def _pushed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
-        # A recoverer pushes what it found again: the content is the writer's to say.
-        # Where one node is both, what is new is the writer's.
+        # A recoverer pushes the entries that it has found, so only the writer's pushes define the
+        # content. If one node does both, only the writer pushes new entries.
         is_new = event.entry > ledger.last_pushed
         if ledger.is_writer(event.node) or (event.node == ledger.writer and is_new):
-            ledger.pushed[event.entry] = event.note
+            ledger.pushed[event.entry] = event.checksum
             ledger.last_pushed = event.entry
 
     @on("journal.synced")
     def _synced(self, event: Event) -> None:
-        # Any special record is entry -1 here; it counts as a fence only if one was appended.
+        # Every special record has entry id -1; it is a fence if a fence was appended earlier.
         if event.entry >= 0 or event.ledger in self._fences[event.node]:
             self.ledgers[event.ledger].synced[event.node].add(event.entry)
 
@@ -282,14 +285,13 @@ class Facts:
             ledger.overlapping.add(event.node)
         ledger.recovering[event.node] = under_way + 1
         ledger.recoverers.setdefault(event.node, event)
-        found = listed(event.note)
-        if found:
+        if segments := event.segments:
             view = ledger.views[event.node] = Segments()
-            for first, ensemble in found:
+            for first, ensemble in segments:
                 view.put(first, ensemble, ledger.write_quorum)
             if ledger.closed is None:
-                # It may find a last segment whose writer died before it reported it.
-                ledger.segments.put(*found[-1], ledger.write_quorum)
+                # The writer may have died before it reported the last segment.
+                ledger.segments.put(*segments[-1], ledger.write_quorum)
 
     @on("recovery.ended", "recovery.failed")
     def _recovery_ended(self, event: Event) -> None:
@@ -300,7 +302,7 @@ class Facts:
 
     @on("lac.read", "replication.started")
     def _reads(self, event: Event) -> None:
-        """It reads, or repairs, and mostly no longer recovers."""
+        # A node that reads or repairs the ledger has usually finished recovering it.
         ledger = self.ledgers[event.ledger]
         ledger.recovering.pop(event.node, None)
         if event.kind == "lac.read":
@@ -309,9 +311,22 @@ class Facts:
     @on("ledger.closed")
     def _closed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
-        # The first close counts; `ClosedLedgerNeverChanges` judges later ones.
+        # Only the first close counts; `ClosedLedgerNeverChanges` checks later ones.
         if ledger.closed is None:
             ledger.closed, ledger.end = event, event.entry
+
+    @on("recovery.covered")
+    def _covered(self, event: Event) -> None:
+        self.ledgers[event.ledger].covered[event.node] = event.entry
+
+    @on("ledger.collected")
+    def _collected(self, event: Event) -> None:
+        self.ledgers[event.ledger].collected.add(event.node)
+
+    @on("ledger.deleting")
+    def _deleting(self, event: Event) -> None:
+        ledger = self.ledgers[event.ledger]
+        ledger.deleting = ledger.deleting or event
 
     @on("ledger.deleted")
     def _deleted(self, event: Event) -> None:
@@ -319,18 +334,18 @@ class Facts:
         ledger.deleted = ledger.deleted or event
 
     @on("auditor.elected", "replication.started", "bookie.registered")
-    def _takes_care(self, event: Event) -> None:
+    def _becomes_caretaker(self, event: Event) -> None:
         self.caretakers.setdefault(event.node, event)
 
     @on("node.killed")
     def _killed(self, event: Event) -> None:
         self.down[event.node] = self.killed[event.node] = event
-        # What it had appended and not synced is gone with its memory.
+        # Fences that were appended but not synced are lost.
         self._fences.pop(event.node, None)
         for ledger in self.ledgers.values():
             ledger.recovering.pop(event.node, None)
 
     @on("node.started", "read.served")
     def _started(self, event: Event) -> None:
-        """A bookie serves what it has before it is through with starting."""
+        # A bookie may serve reads before it reports that it has started.
         self.down.pop(event.node, None)

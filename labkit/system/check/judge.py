@@ -1,174 +1,107 @@
-"""All checks over one trace, in one pass."""
+"""Runs all checks over one trace, in one pass."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
+from labkit.system.check import messages
 from labkit.system.check.facts import Facts
-from labkit.system.check.messages import (
-    AcknowledgedMessagesAreKept,
-    MessagesAreStoredOnce,
-    MessagesKeepTheirContent,
-    OneOwnerStores,
-    ProducersOrderIsKept,
-    ReceiptsNameTheirMessages,
-)
 from labkit.system.check.promise import Check
-from labkit.system.check.promises.absence import BriefAbsenceIsNoLoss
-from labkit.system.check.promises.callers import (
-    AddsAreAnsweredWhenConfirmed,
-    ClosedLengthIsRight,
-    ReadsReturnWhatWasWritten,
-    StepsEnd,
-)
-from labkit.system.check.promises.chain import (
-    AllNonEmptyLedgersInLedgerList,
-    EntryOrderMaintained,
-    MessageIdsGrow,
-    OnlyOneLedgerOpenAtATime,
-)
-from labkit.system.check.promises.copies import EveryCopyIsDurable
-from labkit.system.check.promises.deletion import (
-    DeletedLedgerTakesNoAdd,
-    OnlyDeletedLedgersAreCollected,
-)
-from labkit.system.check.promises.deliveries import (
-    AcknowledgedIsNotDeliveredAgain,
-    DeliveriesKeepTheOrder,
-    KeysKeepTheirOrder,
-    NoMessageIsSkipped,
-    OwnersConsumersGetAllInOrder,
-)
-from labkit.system.check.promises.durability import AcknowledgedIsDurable
-from labkit.system.check.promises.fencing import (
-    FencedBookieRefusesTheWriter,
-    FenceIsDurableBeforeItsAnswer,
-    OneWriter,
-)
-from labkit.system.check.promises.health import EveryErrorIsExpected
-from labkit.system.check.promises.learning import ReadersLearnWhatIsConfirmed
-from labkit.system.check.promises.marks import LostBookiesLedgersAreMarked, MarkedLedgersAreRepaired
-from labkit.system.check.promises.outage import RunningBookiesStayRegistered, SilenceIsNoLoss
-from labkit.system.check.promises.reading import (
-    ClosedLedgerNeverChanges,
-    NothingBeyondLacIsRead,
-    ReadersAgree,
-)
-from labkit.system.check.promises.repair import RepairIsComplete
-from labkit.system.check.promises.specification import (
-    AllAckedEntriesAreReadable,
-    AllCommittedEntriesReachAckQuorum,
-    NoDirtyReads,
-    NoDivergenceBetweenClientAndMetaData,
-    NoOutOfOrderEntries,
-    OnlyValidFragments,
-    TypeOK,
-)
-from labkit.system.check.promises.specification_end import (
-    AllAckedValuesAreReadable,
-    AllCommittedIdsAreReadable,
-    LedgerIsClosed,
-    NoLogDivergence,
-)
-from labkit.system.check.promises.unloading import UnloadedTopicsAreClosed
-from labkit.system.check.promises.writing import (
-    AckFollowsSync,
-    AckQuorumIsReached,
-    LacAdvancesInOrder,
-    WriteSetIsRight,
+from labkit.system.check.promises import (
+    callers,
+    chain,
+    deletion,
+    deliveries,
+    durability,
+    fencing,
+    health,
+    learning,
+    marks,
+    outage,
+    reading,
+    repair,
+    specification,
+    unloading,
+    writing,
 )
 from labkit.system.check.verdict import Outcome, Verdict
 from labkit.system.trace.answers import Answer
 from labkit.system.trace.events import Event
 
 CHECKS: tuple[type[Check], ...] = (
-    AcknowledgedIsDurable,
-    EveryCopyIsDurable,
-    ReadersAgree,
-    NothingBeyondLacIsRead,
-    ClosedLedgerNeverChanges,
-    OneWriter,
-    WriteSetIsRight,
-    AckFollowsSync,
-    AckQuorumIsReached,
-    LacAdvancesInOrder,
-    FenceIsDurableBeforeItsAnswer,
-    FencedBookieRefusesTheWriter,
-    OnlyDeletedLedgersAreCollected,
-    DeletedLedgerTakesNoAdd,
-    ReadersLearnWhatIsConfirmed,
-    RepairIsComplete,
-    BriefAbsenceIsNoLoss,
-    SilenceIsNoLoss,
-    RunningBookiesStayRegistered,
-    MessageIdsGrow,
-    AcknowledgedMessagesAreKept,
-    MessagesAreStoredOnce,
-    ProducersOrderIsKept,
-    ReceiptsNameTheirMessages,
-    OneOwnerStores,
-    EveryErrorIsExpected,
-    TypeOK,
-    NoDivergenceBetweenClientAndMetaData,
-    AllAckedEntriesAreReadable,
-    AllCommittedEntriesReachAckQuorum,
-    NoOutOfOrderEntries,
-    OnlyValidFragments,
-    NoDirtyReads,
-    AllCommittedIdsAreReadable,
-    AllAckedValuesAreReadable,
-    NoLogDivergence,
-    AllNonEmptyLedgersInLedgerList,
-    EntryOrderMaintained,
-    OnlyOneLedgerOpenAtATime,
-    LedgerIsClosed,
-    AddsAreAnsweredWhenConfirmed,
-    ReadsReturnWhatWasWritten,
-    ClosedLengthIsRight,
-    MessagesKeepTheirContent,
-    OwnersConsumersGetAllInOrder,
-    DeliveriesKeepTheOrder,
-    KeysKeepTheirOrder,
-    NoMessageIsSkipped,
-    AcknowledgedIsNotDeliveredAgain,
-    UnloadedTopicsAreClosed,
-    LostBookiesLedgersAreMarked,
-    MarkedLedgersAreRepaired,
-    StepsEnd,
+    durability.AcknowledgedIsDurable,
+    durability.EveryCopyIsDurable,
+    reading.ReadersAgree,
+    reading.NothingBeyondLacIsRead,
+    reading.ClosedLedgerNeverChanges,
+    fencing.OneWriter,
+    writing.WriteSetIsRight,
+    writing.AckFollowsSync,
+    writing.AckQuorumIsReached,
+    writing.LacAdvancesInOrder,
+    fencing.FenceIsDurableBeforeItsAnswer,
+    fencing.FencedBookieRefusesTheWriter,
+    deletion.OnlyDeletedLedgersAreCollected,
+    deletion.DeletedLedgerTakesNoAdd,
+    learning.ReadersLearnWhatIsConfirmed,
+    repair.RepairIsComplete,
+    outage.BriefAbsenceIsNoLoss,
+    outage.SilenceIsNoLoss,
+    outage.RunningBookiesStayRegistered,
+    chain.MessageIdsGrow,
+    messages.AcknowledgedMessagesAreKept,
+    messages.MessagesAreStoredOnce,
+    messages.ProducersOrderIsKept,
+    messages.ReceiptsNameTheirMessages,
+    messages.OneOwnerStores,
+    health.EveryErrorIsExpected,
+    specification.TypeOK,
+    specification.NoDivergenceBetweenClientAndMetaData,
+    specification.AllCommittedEntriesReachAckQuorum,
+    specification.OnlyValidFragments,
+    specification.NoDirtyReads,
+    chain.AllNonEmptyLedgersInLedgerList,
+    chain.EntryOrderMaintained,
+    chain.OnlyOneLedgerOpenAtATime,
+    specification.LedgerIsClosed,
+    callers.AddsAreAnsweredWhenConfirmed,
+    callers.ReadsReturnWhatWasWritten,
+    callers.ClosedLengthIsRight,
+    messages.MessagesKeepTheirContent,
+    deliveries.OwnersConsumersGetAllInOrder,
+    deliveries.DeliveriesKeepTheOrder,
+    deliveries.KeysKeepTheirOrder,
+    deliveries.NoMessageIsSkipped,
+    deliveries.AcknowledgedIsNotDeliveredAgain,
+    unloading.UnloadedTopicsAreClosed,
+    marks.LostBookiesLedgersAreMarked,
+    marks.MarkedLedgersAreRepaired,
+    callers.StepsEnd,
 )
-"""The promises of the system, then the specification's invariants, then the promises to callers and
-about marks, which often break only since one of the others does.
+"""The promises of the system, then the invariants of the specification, and last the promises to
+callers and about marks, which are often broken only because an earlier promise is broken.
 """
 
 
 class HasEvents(Protocol):
-    """A trace of a live cluster or of a simulated run."""
+    """A trace of a live cluster, or of a simulated run, which also has `answers`."""
 
     @property
     def events(self) -> Sequence[Event]:
-        """In the order of their `seq`."""
-
-
-@runtime_checkable
-class HasAnswers(Protocol):
-    """A trace of a simulated run."""
-
-    @property
-    def answers(self) -> Sequence[Answer]:
-        """What the workload's calls returned, in order."""
+        """All events, in the order of their `seq`."""
 
 
 def check_all(
     trace: HasEvents | Sequence[Event], checks: Iterable[type[Check]] = CHECKS
 ) -> list[Verdict]:
-    """Judge a trace: one verdict for each promise, in the order of `checks`.
+    """Check a trace and return one verdict for each promise, in the order of `checks`.
 
-    Events are judged in the order of their times: a live trace numbers late rows after others.
+    In a live trace, `seq` numbers the events as they arrive, so they are sorted by time first.
     """
     recorded = trace if isinstance(trace, Sequence) else trace.events
     events = sorted(recorded, key=attrgetter("time_us"))
-    judge = Judge(events, checks, trace.answers if isinstance(trace, HasAnswers) else ())
+    judge = Judge(events, checks, getattr(trace, "answers", ()))
     for event in events:
         judge.take(event)
     return [
@@ -178,55 +111,52 @@ def check_all(
 
 
 class Judge:
-    """Shows events to checks, in order, while they happen or afterwards.
+    """Passes events to checks, in order, while the system runs or afterwards.
 
-    `events` are all events shown so far, in which checks look for witnesses; `answers` are judged
-    after the last event.
+    Checks search `events` for the causes of a broken promise, so the list must contain every event
+    that was passed to `take`. `answers` are checked after the last event.
     """
 
     def __init__(
-        self,
-        events: Sequence[Event],
-        checks: Iterable[type[Check]],
-        answers: Sequence[Answer] = (),
+        self, events: Sequence[Event], checks: Iterable[type[Check]], answers: Sequence[Answer] = ()
     ) -> None:
         facts = Facts(events, answers)
         self._checks = [check(facts) for check in checks]
-        self._takers: dict[str, list[Callable[[Event], None]]] = {}
-        # Facts come first: a check reads them as they are after the event.
-        parts: list[Facts | Check] = [facts, *self._checks]
-        for part in parts:
-            for kind, method in part.handlers:
-                self._takers.setdefault(kind, []).append(getattr(part, method))
+        self._handlers: dict[str, list[Callable[[Event], None]]] = {}
+        # Facts come first, because checks expect the state after the event.
+        receivers: list[Facts | Check] = [facts, *self._checks]
+        for receiver in receivers:
+            for kind, method in receiver.handlers:
+                self._handlers.setdefault(kind, []).append(getattr(receiver, method))
 
     def take(self, event: Event) -> None:
-        """Show the next event to all checks."""
-        for take in self._takers.get(event.kind, ()):
-            take(event)
+        """Pass the next event to all checks."""
+        for handle in self._handlers.get(event.kind, ()):
+            handle(event)
 
     @property
     def has_found_any(self) -> bool:
-        """Whether a promise is broken already: later events cannot change that."""
+        """Whether a promise is already broken; later events cannot change that."""
         return any(check.is_broken for check in self._checks)
 
     def verdicts(self) -> list[Verdict]:
-        """The verdicts after the last event, without lineages."""
+        """Finish all checks and return their verdicts, without lineages."""
         for check in self._checks:
             check.finish()
         return [check.verdict() for check in self._checks]
 
 
 def broken(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """The verdicts whose promise is broken."""
+    """Return the verdicts whose promise is broken."""
     return [verdict for verdict in verdicts if verdict.outcome is Outcome.INVALID]
 
 
 def explain(verdict: Verdict, events: Sequence[Event]) -> Verdict:
-    """The same verdict with its lineage: the event that broke the promise, witnesses, causes."""
+    """Add the lineage: the event that broke the promise, the witnesses, and all their causes."""
     by_seq = {event.seq: event for event in events}
     wanted: dict[int, Event] = {}
     for seq in (verdict.seq, *verdict.witnesses):
         while seq in by_seq and seq not in wanted:
             wanted[seq] = by_seq[seq]
-            seq = by_seq[seq].cause  # noqa: PLW2901 - the walk from an event to its causes
+            seq = by_seq[seq].cause  # noqa: PLW2901 - walks from an event to its causes
     return replace(verdict, lineage=tuple(wanted[seq] for seq in sorted(wanted)))

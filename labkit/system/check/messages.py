@@ -1,16 +1,14 @@
-"""Promises of a topic that brokers serve: to its producers, and among its owners.
+"""Promises that a topic makes to its producers, and promises about the topic's owners.
 
-`message.found` reports what is stored at the end: the topic is read when the run is over.  A
-message is identified by its topic, its producer's name and its sequence id.
+The epilogue reads the topic, and reports each stored message as `message.found`.
 
-In Pulsar: `PersistentTopic.java`, `MessageDeduplication.java`; it has no such checks.
+In Pulsar: `PersistentTopic.java`, `MessageDeduplication.java`; Pulsar has no such checks.
 """
 
 from collections import defaultdict
 from typing import NamedTuple
 
 from labkit.system.check.facts import Facts
-from labkit.system.check.handlers import on
 from labkit.system.check.promise import Check
 from labkit.system.trace.answers import (
     MessageDelivered,
@@ -20,10 +18,11 @@ from labkit.system.trace.answers import (
     Trimmed,
 )
 from labkit.system.trace.events import Event
+from labkit.system.trace.handlers import on
 
 
 class Message(NamedTuple):
-    """A message's name, which no other one has."""
+    """The unique identity of a message."""
 
     topic: str
     producer: str
@@ -34,18 +33,16 @@ class Message(NamedTuple):
 
 
 def message_of(event: Event) -> Message:
-    """The message that a `message.acked` or `message.found` is about."""
-    topic, producer, sequence_id = event.note.rsplit(" ", 2)
-    return Message(topic, producer, int(sequence_id))
+    """Return the message of a `message.acked` or `message.found` event."""
+    return Message(event.topic, event.producer, event.sequence_id)
 
 
 def message_in(answer: MessageGiven | MessageRead | MessageReceived | MessageDelivered) -> Message:
-    """The message that a caller gave or got."""
     return Message(*answer.message[:3])
 
 
 class _MessageCheck(Check):
-    """The receipts that producers got, and where each message was found, in order."""
+    """Collects the producers' receipts and the positions of each stored message, in order."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -54,126 +51,123 @@ class _MessageCheck(Check):
         self.read: dict[str, Event] = {}
         self._is_over = False
         self.deduplicated: dict[str, None] = {}
-        """Topics of which a broker refuses messages that it has."""
+        """Topics whose broker rejects duplicates."""
 
     @on("deduplication.rebuilt")
     def begins_to_deduplicate(self, event: Event) -> None:
-        """Note that the topic is deduplicated."""
-        self.deduplicated[event.note] = None
+        self.deduplicated[event.topic] = None
 
     @on("epilogue.started")
     def over(self, _: Event) -> None:
-        """Ignore later receipts: their messages may be stored after the topic was read."""
+        # Ignore later receipts: their messages may have been stored after the topic was read.
         self._is_over = True
 
     @on("message.acked")
     def message_acked(self, event: Event) -> None:
-        """Note the producer's receipt."""
         if not self._is_over:
             self.acked.setdefault(message_of(event), event)
 
     @on("message.found")
     def message_found(self, event: Event) -> None:
-        """Note where the reader found the message."""
         self.found[message_of(event)].append(event)
 
     @on("topic.read")
     def topic_read(self, event: Event) -> None:
-        """Note that the reader has read the whole topic."""
-        self.read[event.note] = event
+        self.read[event.topic] = event
 
     def acked_and_read(self) -> list[tuple[Message, Event]]:
-        """The messages with a receipt whose topics were read, except those that went with their
-        ledgers; those that are not known leave a doubt.
+        """Return the messages with a receipt, except those in trimmed ledgers.
+
+        Reports a doubt for each message whose fate the trace does not show.
         """
-        trimmed, known = self.trimmed(), []
+        trimmed, acked = self.trimmed(), []
         for message, event in self.acked.items():
             gone = trimmed[message.topic]
             if message.topic not in self.read:
-                self.doubt(f"{message.topic} was not read after {message} had got its receipt")
+                self.doubt(f"{message.topic} was not read after the receipt of {message}")
             elif event.ledger < 0 and gone and message not in self.found:
-                self.doubt(f"a receipt names no place of {message}, which may be trimmed")
+                self.doubt(f"the receipt of {message}, which may be trimmed, has no MessageID")
             elif event.ledger not in gone:
-                known.append((message, event))
-        return known
+                acked.append((message, event))
+        return acked
 
     def trimmed(self) -> defaultdict[str, set[int]]:
-        """By topic the ledgers that it has given up, since all subscriptions had passed them."""
+        """Return the ledgers that each topic trimmed after all subscriptions had passed them."""
         found: defaultdict[str, set[int]] = defaultdict(set)
-        for answer in self.facts.answers:
-            if isinstance(answer, Trimmed):
-                found[answer.topic].update(answer.ledgers)
+        for answer in self.facts.answers_of(Trimmed):
+            found[answer.topic].update(answer.ledgers)
         return found
 
 
 class AcknowledgedMessagesAreKept(_MessageCheck):
-    """A message whose producer has its receipt is in the topic, whichever broker serves it."""
+    """If a producer has the receipt of a message, the message is in the topic, no matter which
+    broker serves the topic.
+    """
 
     def finish(self) -> None:
-        """Look for each message that has a receipt."""
         for message, event in self.acked_and_read():
             self.judged += 1
             if message not in self.found:
                 self.broke(
                     event,
-                    f"{message} got its receipt, and was not found when {message.topic} was read",
+                    f"{message} got its receipt, but was not found when {message.topic} was read",
                     self.read[message.topic],
                 )
 
 
 class MessagesAreStoredOnce(_MessageCheck):
-    """With deduplication a message is in its topic once, however often its producer sent it."""
+    """With deduplication, a message is stored only once in its topic, no matter how often its
+    producer sent it.
+    """
 
     def finish(self) -> None:
-        """Look for messages that were found twice."""
         for message, (first, *others) in self.found.items():
             if message.topic not in self.deduplicated:
                 continue
             self.judged += 1
-            for again in others:
+            for duplicate in others:
                 self.broke(
-                    again,
-                    f"{message} is stored as {again.ledger}:{again.entry}, and was stored as"
-                    f" {first.ledger}:{first.entry} before",
+                    duplicate,
+                    f"{message} is stored as {duplicate.ledger}:{duplicate.entry}, although it was"
+                    f" already stored as {first.ledger}:{first.entry}",
                     first,
                 )
 
 
 class ProducersOrderIsKept(_MessageCheck):
-    """The messages of a producer are in the topic in the order of their sequence ids; a message
-    that comes again does not count.
+    """The messages of a producer are stored in the topic in the order of their sequence ids, not
+    counting duplicates.
     """
 
     def finish(self) -> None:
-        """Compare the place of each message with those before it."""
         last: dict[tuple[str, str], tuple[Message, Event]] = {}
         for message, (event, *_) in self.found.items():
             self.judged += 1
             key = message.topic, message.producer
-            before, its_event = last.get(key, (message, event))
+            before, previous = last.get(key, (message, event))
             if message.sequence_id < before.sequence_id:
-                self._out_of_order(message, event, before, its_event)
+                self._out_of_order(message, event, before, previous)
             last[key] = message, event
 
     def _out_of_order(
-        self, message: Message, event: Event, before: Message, its_event: Event
+        self, message: Message, event: Event, before: Message, previous: Event
     ) -> None:
         if self.trimmed()[message.topic] and message.topic not in self.deduplicated:
-            self.doubt(f"{message} may have come again, and may be trimmed where it came first")
+            self.doubt(f"{message} may be a duplicate whose original was trimmed")
         else:
             self.broke(
                 event,
                 f"{message} is stored as {event.ledger}:{event.entry}, after message"
-                f" {before.sequence_id} as {its_event.ledger}:{its_event.entry}",
-                its_event,
+                f" {before.sequence_id} as {previous.ledger}:{previous.entry}",
+                previous,
             )
 
 
 class MessagesKeepTheirContent(Check):
-    """Each message is in its topic with the payload that its producer was given, and consumers get
-    it from there with that payload.
+    """Each message is stored in its topic with the payload that was given to its producer, and
+    consumers receive the stored message with that payload.
 
-    Judged by what the simulated clients and the reader at the end note beside the events.
+    The check uses the answers that the simulated clients and the epilogue record.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -182,7 +176,6 @@ class MessagesKeepTheirContent(Check):
         self._stored: defaultdict[tuple[int, int], set[Message]] = defaultdict(set)
 
     def finish(self) -> None:
-        """Compare each message that was read or delivered with the one that was given."""
         for answer in self.facts.answers:
             if isinstance(answer, MessageGiven):
                 self._given.setdefault(message_in(answer), answer)
@@ -192,7 +185,7 @@ class MessagesKeepTheirContent(Check):
         for answer in self.facts.answers:
             if isinstance(answer, MessageReceived | MessageDelivered):
                 self._judge(answer, "was delivered")
-                self._judge_place(answer)
+                self._judge_position(answer)
 
     def _judge(self, got: MessageRead | MessageReceived | MessageDelivered, how: str) -> None:
         self.judged += 1
@@ -200,79 +193,76 @@ class MessagesKeepTheirContent(Check):
         given = self._given.get(message)
         where = f"{message} {how} as {got.ledger}:{got.entry}"
         if given is None:
-            self.broke(self.facts.before(got), f"{where}, and no producer was given it")
+            self.broke(self.facts.before(got), f"{where}, but was not given to any producer")
         elif given.message != got.message:
             self.broke(
-                self.facts.before(got), f"{where} with another payload than its producer was given"
+                self.facts.before(got),
+                f"{where} with a payload other than the one given to its producer",
             )
 
-    def _judge_place(self, got: MessageReceived | MessageDelivered) -> None:
+    def _judge_position(self, got: MessageReceived | MessageDelivered) -> None:
         message, stored = message_in(got), self._stored[got.ledger, got.entry]
         if stored and message not in stored:
             self.broke(
                 self.facts.before(got),
-                f"{message} was delivered as {got.ledger}:{got.entry}, and there"
-                f" {' and '.join(map(str, sorted(stored)))} is stored",
+                f"{message} was delivered as {got.ledger}:{got.entry}, but that entry contains"
+                f" {' and '.join(map(str, sorted(stored)))}",
             )
 
 
 class ReceiptsNameTheirMessages(_MessageCheck):
-    """The MessageID in a receipt is where the message is; a duplicate's names no place."""
+    """The MessageID in a receipt identifies the stored message; the receipt of a duplicate contains
+    no MessageID.
+    """
 
     def finish(self) -> None:
-        """Compare each message's place with its receipt."""
         for message, event in self.acked_and_read():
-            places = [(each.ledger, each.entry) for each in self.found.get(message, ())]
-            if event.ledger < 0 or not places:
+            positions = [(each.ledger, each.entry) for each in self.found.get(message, ())]
+            if event.ledger < 0 or not positions:
                 continue
             self.judged += 1
-            if (event.ledger, event.entry) not in places:
+            if (event.ledger, event.entry) not in positions:
                 self.broke(
                     event,
-                    f"{message} got the receipt {event.ledger}:{event.entry}, and is stored as"
-                    f" {places[0][0]}:{places[0][1]}",
+                    f"{message} got the receipt {event.ledger}:{event.entry}, but is stored as"
+                    f" {positions[0][0]}:{positions[0][1]}",
                     self.found[message][0],
                 )
 
 
 class OneOwnerStores(Check):
-    """Once a broker serves a topic, nothing is stored any more that another broker pushes.
+    """Once a broker serves a topic, no entry that another broker pushes afterwards is stored.
 
-    Entries that the previous broker had pushed by then may be stored, and it may hear of that
-    late.  A broker that stood still meanwhile may say late that it serves the topic: one whose
-    ledger is older than another broker's is not taken for the owner.
+    Entries that the previous broker has already pushed may still be stored, and it may learn of
+    that late. A paused broker may report late that it serves the topic, so a broker does not count
+    as the owner if another one has started a newer ledger.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._owners: dict[str, Event] = {}
         self._begun: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        """By topic and broker: the newest ledger that the broker has begun."""
+        """By topic and broker: the newest ledger that the broker has started."""
         self._pushed: dict[tuple[str, int, int], Event] = {}
 
     @on("ledger.rolled")
     def rolled(self, event: Event) -> None:
-        """Note whose ledger is the topic's newest."""
-        topic, _, _ = event.note.partition(": ")
-        self._begun[topic][event.node] = event.ledger
+        self._begun[event.topic][event.node] = event.ledger
 
     @on("topic.opened")
     def opened(self, event: Event) -> None:
-        """Note the topic's new owner."""
-        begun = self._begun[event.note]
+        begun = self._begun[event.topic]
         if begun.get(event.node, -1) == max(begun.values(), default=-1):
-            self._owners[event.note] = event
+            self._owners[event.topic] = event
 
     @on("add.pushed")
     def pushed(self, event: Event) -> None:
-        """Note the entries that an owner's writer pushes."""
         if self._owners:
             self._pushed.setdefault((event.node, event.ledger, event.entry), event)
 
     @on("batch.stored")
     def stored(self, event: Event) -> None:
-        """Judge whether the entry is the owner's, or older than its ownership."""
-        owner = self._owners.get(event.note)
+        owner = self._owners.get(event.topic)
         if owner is None:
             return
         self.judged += 1
@@ -281,7 +271,7 @@ class OneOwnerStores(Check):
             self.broke(
                 event,
                 f"{event.node} stored a batch as {event.ledger}:{event.entry} that it pushed after"
-                f" {owner.node} had begun to serve {event.note}",
+                f" {owner.node} had begun to serve {event.topic}",
                 pushed,
                 owner,
             )

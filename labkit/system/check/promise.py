@@ -1,23 +1,21 @@
-"""A check: one promise, and the small state machine that judges it while events go by.
+"""The base class of checks. A check is a small state machine that tests one promise.
 
-A check's docstring begins with its promise, and its class name is its name: both are written once.
-Methods marked with `@on(kind)` take the events of that kind, in order; `finish` is called after the
-last one.
+The first paragraph of a check begins with the promise. Methods decorated with `@on(kind)` handle
+the events of that kind, in order; `finish` is called after the last event.
 """
 
 from typing import ClassVar
 
 from labkit.system.check.facts import Facts, LedgerFacts
-from labkit.system.check.handlers import handlers_of
 from labkit.system.check.verdict import Outcome, Verdict
 from labkit.system.trace.events import Event
+from labkit.system.trace.handlers import handlers_of
 
 
 class Check:
-    """Base of all checks.
+    """Keeps the first violation and the first doubt; a violation outweighs a doubt.
 
-    A broken promise outweighs a doubt, and the first of each is kept.  Without either, a promise
-    that the trace never put to the test is unknown, too.
+    If there is neither, but the trace never tests the promise, the verdict is unknown.
     """
 
     promise: ClassVar[str]
@@ -35,37 +33,35 @@ class Check:
         self._doubt = ""
 
     def finish(self) -> None:
-        """Judge what only the whole trace shows."""
+        """Judge what only the end of the trace decides."""
 
     def broke(self, event: Event, reason: str, *witnesses: Event | None) -> None:
-        """Note that the promise broke at this event; the reason also names the witnesses."""
+        """Report that this event breaks the promise; the reason refers to the witnesses."""
         if self._break is None:
-            seen = tuple(witness.seq for witness in witnesses if witness is not None)
-            self._break = event, reason, seen
+            seqs = tuple(witness.seq for witness in witnesses if witness is not None)
+            self._break = event, reason, seqs
 
     @property
     def is_broken(self) -> bool:
-        """Whether an event has contradicted the promise so far."""
         return self._break is not None
 
     def doubt(self, reason: str) -> None:
-        """Note that the trace lacks something; the reason, without a full stop, says what."""
+        """Report why the trace does not decide the promise, as a clause without a full stop."""
         self._doubt = self._doubt or reason
 
     def begins_late(self, ledger: LedgerFacts) -> None:
-        """Note a doubt: the trace begins after the ledger was created."""
-        if not self._doubt:
-            self.doubt(f"the trace does not hold the creation of ledger {ledger.ledger_id}")
+        """Report a doubt, because the trace starts after the ledger was created."""
+        self.doubt(f"the trace does not include the creation of ledger {ledger.ledger_id}")
 
     def verdict(self) -> Verdict:
-        """The verdict so far, without the lineage."""
+        """Return the verdict so far, without the lineage."""
         name, promise, judged = type(self).__name__, self.promise, self.judged
         if self._break is not None:
-            event, reason, seen = self._break
+            event, reason, seqs = self._break
             sentence = f"At {event.time_us / 1000:.3f} ms, event {event.seq}: {reason}."
-            return Verdict(name, promise, Outcome.INVALID, judged, sentence, event.seq, seen)
+            return Verdict(name, promise, Outcome.INVALID, judged, sentence, event.seq, seqs)
         if judged and not self._doubt:
             return Verdict(name, promise, Outcome.VALID, judged)
-        reason = self._doubt or "nothing in this trace puts it to the test"
+        reason = self._doubt or "nothing in this trace puts the promise to the test"
         sentence = f"{reason[0].upper()}{reason[1:]}."
         return Verdict(name, promise, Outcome.UNKNOWN, judged, sentence)

@@ -1,26 +1,14 @@
-"""A ledger's segments as the events report them: which bookies store which entries.
+"""The segments of a ledger, as events report them: which bookies store which entries.
 
-The checks compute write sets themselves and not with the client's function: a check that used the
-code it judges would share its mistakes.
+This module computes write sets itself, because a check that called the client's function would
+share its bugs.
 """
 
-import re
 from bisect import bisect_left, bisect_right
 
 
-def names(note: str) -> tuple[str, ...]:
-    """The bookies that an event's note lists, in its order."""
-    return tuple(re.findall(r"[^\s,\[\]()'\"]+", note))
-
-
-def listed(note: str) -> list[tuple[int, tuple[str, ...]]]:
-    """The segments that a note lists, as in `0:b0,b1,b2 7:b0,b1,b3`."""
-    parts = (part.partition(":") for part in note.split())
-    return [(int(first), names(ensemble)) for first, _, ensemble in parts]
-
-
 class Segments:
-    """Ensembles by their first entries, ascending."""
+    """A ledger's ensembles, sorted by the first entry of their segments."""
 
     __slots__ = ("_write_sets", "ensembles", "firsts")
 
@@ -30,14 +18,14 @@ class Segments:
         self._write_sets: list[tuple[tuple[str, ...], ...]] = []
 
     def put(self, first: int, ensemble: tuple[str, ...], write_quorum: int) -> tuple[str, ...]:
-        """Store the entries from `first` on here, up to the next segment's first.
+        """Set the ensemble that stores the entries from `first` to the start of the next segment.
 
-        Returns the ensemble that it replaces, if any.  A write quorum of 0: not known.
+        Returns the replaced ensemble, or (). A write quorum of 0 means that the quorum is unknown.
         """
         size = len(ensemble)
         write_sets = tuple(
-            tuple(ensemble[(place + i) % size] for i in range(write_quorum))
-            for place in range(size)
+            tuple(ensemble[(index + i) % size] for i in range(write_quorum))
+            for index in range(size)
         )
         at = bisect_left(self.firsts, first)
         if self.firsts[at : at + 1] == [first]:
@@ -50,15 +38,15 @@ class Segments:
         return ()
 
     def write_set(self, entry: int) -> tuple[str, ...]:
-        """The Qw bookies of the entry; empty if the events do not say."""
+        """Return the entry's Qw bookies, or () if the trace does not show them."""
         at = bisect_right(self.firsts, entry) - 1
         if at < 0:
             return ()
         write_sets = self._write_sets[at]
         return write_sets[entry % len(write_sets)] if write_sets else ()
 
-    def reach(self, first: int, last: int) -> range:
-        """The entries of the segment that begins at `first`; `last` is the ledger's last entry."""
+    def entry_ids(self, first: int, last: int) -> range:
+        """Return the entries of the segment that starts at `first`, up to the ledger's `last`."""
         following = bisect_right(self.firsts, first)
         if following < len(self.firsts):
             last = min(last, self.firsts[following] - 1)

@@ -1,4 +1,4 @@
-"""Verdicts: what a check says about a trace, as text and as a card for notebooks."""
+"""Verdicts: the result of a check over a trace, as text and as a card for notebooks."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,17 +7,17 @@ from html import escape
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
 
-# JupyterLab's own variables follow its theme; elsewhere the second colour reads on light and dark.
+# JupyterLab's variables follow its theme; the fallback colours are legible in any theme.
 _CARD = (
     "border-left:4px solid {colour};padding:.3em .9em;margin:.3em 0;"
     "color:var(--jp-content-font-color1,inherit)"
 )
-# JupyterLab breaks what is preformatted inside words.
+# Without this, JupyterLab breaks preformatted lines in the middle of words.
 _SEQUENCE = "white-space:pre-wrap;word-break:normal"
 
 
 class Outcome(StrEnum):
-    """`UNKNOWN`: the trace lacks what is needed, or an outcome stayed open."""
+    """`UNKNOWN`: the trace lacks an event that the check needs, or an outcome is unknown."""
 
     VALID = "valid"
     INVALID = "invalid"
@@ -34,13 +34,15 @@ _COLOURS = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
-    """The judgement of one promise in one trace.
+    """The result of checking one promise in one trace.
 
-    name: the check's; promise: what it holds the system to, one sentence.
-    judged: how many times the trace put the promise to the test.
-    reason: one sentence; how the promise broke, or what was missing to judge it.
-    seq: the event at which it broke, or -1; witnesses: other events that the reason names.
-    lineage: that event, the witnesses and all their causes, in order.
+    name       name of the check
+    promise    the promise, in one sentence
+    judged     how many times the trace tested the promise
+    reason     one sentence: how the promise was broken, or why the trace does not decide it
+    seq        the event that broke the promise, or -1
+    witnesses  other events that the reason refers to
+    lineage    the event that broke the promise, the witnesses and all their causes, in order
     """
 
     name: str
@@ -54,7 +56,7 @@ class Verdict:
 
     @property
     def sequence(self) -> str:
-        """The lineage as plain text, one line an event; an arrow marks where the promise broke."""
+        """The lineage as text, one event per line; an arrow marks the violation."""
         return "\n".join(
             f"{'→' if event.seq == self.seq else ' '} {event.time_us / 1000:10.3f} ms"
             f"  {event.seq:>5}  {describe(event)}"

@@ -1,37 +1,61 @@
-"""A ledger's writer, readers and recovery: an entry's way to its bookies and back.
+"""The BookKeeper client: create a ledger, write it, read it, recover it.
 
-    add(payload)      entry id := LastAddPushed + 1; packed once, with the LastAddConfirmed of now
-      striping        write set = bookies (entry id + i) mod E, i = 0..Qw-1
-      protocol_v2     sent to each of them; answers come back in any order
-      acknowledged    Qa answers, and every entry before it confirmed -> LastAddConfirmed moves
-    a bookie fails    another takes its place from LastAddConfirmed + 1 on: compare-and-set of the
-                      metadata, then what is pending goes again to the new bookie only; nothing is
-                      confirmed meanwhile
-    close()           the last entry is LastAddConfirmed; written to the metadata by compare-and-set
-    read(id)          the bookies of the write set, one after the other, until one has the entry
-                      and the digest is right; never beyond LastAddConfirmed
-    open_ledger()     a ledger that is not closed is taken from its writer: IN_RECOVERY, fence, read
-                      on and write back, CLOSED
+    ensemble      the E bookies that currently store a ledger
+    write set     the Qw (write quorum) bookies of the ensemble that store one entry
+    Qa            ack quorum: an add needs acknowledgements from Qa bookies of its write set;
+                  E >= Qw >= Qa >= 1
+    striping      the write set of entry e starts at ensemble index e mod E
+    segment       a range of entries with the same ensemble; when a bookie fails, a new segment
+                  starts
+    confirmed     an entry is confirmed if it has Qa acknowledgements and all earlier entries are
+                  confirmed; LastAddConfirmed (LAC) is the last such entry, and readers stop there
+    fence         an order to a bookie to reject further adds from a ledger's writer
+    digest        a checksum (or a MAC, keyed with the ledger's password) stored with each entry
 
-Invariants: entries are confirmed in order; an entry is confirmed only when Qa bookies that cannot
-have forgotten a fence have it durable; a segment begins after all confirmed entries; only explicit
-"no such entry" answers prove that an entry is not there; a closed ledger has every entry that was
+How an entry travels:
+
+    step                    module           what happens
+    add                     writer           assign the next entry id, pack the entry with the
+                                             current LAC, and send it to its write set
+    response                fence_check      count acknowledgements, but only from bookies that
+                                             cannot have forgotten a fence
+    confirm                 writer           advance LAC over the entries that have Qa
+                                             acknowledgements
+    a bookie fails          ensemble_change  replace it from entry LAC + 1 on: compare-and-set the
+                                             metadata, then send the pending entries to the new
+                                             bookie
+    close                   writer           store LAC as the last entry, by compare-and-set
+    read_entry              reads            ask the bookies of the write set in turn, until one
+                                             returns the entry with a correct digest
+    open_ledger             recovery         take the ledger over from its writer: IN_RECOVERY,
+                                             fence, read further entries and write them back, CLOSED
+
+Invariants: Entries are confirmed in order. When an entry is confirmed, Qa bookies have it on disk
+(with deferred sync, `force` puts it there), and none of them can have forgotten a fence. A new
+segment starts after all confirmed entries. Only an explicit "no such entry" or "no such ledger"
+response proves that a bookie does not have an entry. A closed ledger contains every entry that was
 ever confirmed.
-
-Differences from BookKeeper: there a writer ends when a failed bookie cannot be replaced, even if Qa
-bookies are left (`delayEnsembleChange` aside), and one that ends closes its ledger at once (here
-its owner does); recovery there reports its progress to readers (`RecoveryWriter` says why not
-here); a writer there counts what bookies acknowledge that were emptied and came back, and so
-confirms entries behind the end of a ledger that was recovered meanwhile (`fence_check` says why
-not here).  Recovery here asks a whole write set at once, not one by one.  While an ensemble change
-runs, new entries go to the old ensemble, and when it ends, also to the bookies that are new; there
-they go to the ensemble that the metadata name at that moment.  Left out: placement by regions or by
-free space, and acknowledgements that count by racks (`enforceMinNumFaultDomainsForWrite`).
 
     protocol/    how a client talks to one bookie
     placement/   which bookies store a ledger
 
-Read in this order: `bookkeeper`, `context`, `writer`, `pending_add`, `striping`, `fence_check`,
-`ensemble_change`, `ensemble`, `metadata_update`, `quorum_timeout`; `reader`, `reads`, `batch_read`;
-`quorum`, `recovery`; then protocol version 3: `lac_reads`, `explicit_lac`, `deferred_sync`.
+Read in this order: `striping`, `writer`, `pending_add`, `protocol/` (connections and requests),
+`ensemble_change`, `ensemble`, `metadata_update`, `fence_check`, `quorum_timeout`; `reader`,
+`reads`, `batch_read`; `quorum`, `recovery`; `context`, `bookkeeper`; then the features of protocol
+version 3: `lac_reads`, `explicit_lac`, `deferred_sync`.
+
+Differences from BookKeeper:
+
+- If a failed bookie cannot be replaced, the writer continues as long as Qa bookies are left.
+  BookKeeper's writer fails, unless `delayEnsembleChange` is set.
+- A writer that fails leaves its ledger open, for its owner to close or recover.  BookKeeper's
+  closes it immediately.
+- Recovery does not report its progress to readers (`RecoveryWriter.lac_to_piggyback` explains why).
+- A writer ignores acknowledgements from a bookie that may have lost the fence. BookKeeper's counts
+  them, so it can confirm entries beyond the last entry that a recovery has determined.
+- Recovery asks all bookies of a write set at once, not one after another.
+- During an ensemble change, new entries are sent to the old ensemble, and after it also to the new
+  bookies. BookKeeper sends them to the ensemble that is in the metadata at that moment.
+- Not supported: placement by region or by free space, and counting acknowledgements per rack
+  (`enforceMinNumFaultDomainsForWrite`).
 """

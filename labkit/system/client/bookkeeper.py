@@ -1,4 +1,4 @@
-"""A client of the cluster: creates, opens and deletes ledgers.
+"""The client's entry point: create, open, list and delete ledgers.
 
 In BookKeeper: `client/BookKeeper.java`, `client/LedgerCreateOp.java`, `client/LedgerOpenOp.java`.
 """
@@ -10,11 +10,11 @@ from typing import ClassVar
 
 from labkit.system.client.context import ClientConfig, ClientContext
 from labkit.system.client.deferred_sync import DeferredSyncWriter
-from labkit.system.client.explicit_lac import ExplicitLac
+from labkit.system.client.explicit_lac import ExplicitLacSender
 from labkit.system.client.placement.bookie_watcher import BookieWatcher, Quarantine
 from labkit.system.client.placement.placement import Placement
 from labkit.system.client.protocol.bookie_client import BookieClient
-from labkit.system.client.quorum_timeout import AddEntryQuorumTimeout
+from labkit.system.client.quorum_timeout import QuorumTimeoutMonitor
 from labkit.system.client.reader import LedgerReader
 from labkit.system.client.recovery import LedgerRecovery
 from labkit.system.client.writer import LedgerWriter
@@ -34,9 +34,9 @@ from labkit.system.trace.recorder import Recorder
 
 
 class BookKeeper:
-    """A client.  It may have any number of ledgers open.
+    """A client of the cluster, which can have any number of ledgers open.
 
-    A subclass may write, recover and read by other rules: that is how planted mistakes get in.
+    The class attributes are hooks: `worlds/sim/variants` and the course's exercises replace them.
     """
 
     writer_class: ClassVar[type[LedgerWriter]] = LedgerWriter
@@ -55,8 +55,8 @@ class BookKeeper:
         wall_clock_ms: Callable[[], int],
         config: ClientConfig | None = None,
     ) -> None:
-        """`new_token` gives random numbers in [0, 2**63): they distinguish this client's ledgers
-        from those that another client creates at the same moment.
+        """`new_token` returns random numbers in [0, 2**63) for creation tokens: if the response to
+        a create request is lost, the token shows whether this client has created the ledger.
         """
         self.store = store
         self.recorder = recorder
@@ -93,16 +93,16 @@ class BookKeeper:
         custom_metadata: tuple[tuple[str, bytes], ...] = (),
         deferred_sync: bool = False,
     ) -> LedgerWriter:
-        """A new ledger, with this client as its writer.
+        """Create a ledger and return its writer.
 
-        With `deferred_sync` bookies acknowledge before they sync; `LedgerWriter.force` makes the
-        entries durable, and confirmed.
+        With `deferred_sync`, bookies acknowledge entries before syncing them; `LedgerWriter.force`
+        makes these entries durable and confirms them.
 
         Raises `BKIncorrectParameterException` unless E >= Qw >= Qa >= 1, and
-        `BKNotEnoughBookiesException`.
+        `BKNotEnoughBookiesException` if fewer than E bookies are writable.
         """
         check_quorums(ensemble_size, write_quorum, ack_quorum)
-        # Before the id is drawn: without enough bookies none is used up.
+        # Choose the bookies first, so that no ledger id is wasted if there are too few bookies.
         ensemble = await self.context.watcher.new_ensemble(ensemble_size, write_quorum)
         metadata = LedgerMetadata(
             ensemble_size,
@@ -116,50 +116,52 @@ class BookKeeper:
         )
         while True:
             ledger_id = await self.context.manager.new_ledger_id()
-            asked_at = asyncio.get_running_loop().time()
+            requested_at = asyncio.get_running_loop().time()
             try:
                 version = await self.context.manager.create(ledger_id, metadata)
             except BKLedgerExistException:
-                continue  # A client chose that id for its ledger.
-            self._record_creation(ledger_id, metadata, deferred_sync)
-            kind = DeferredSyncWriter if deferred_sync else self.writer_class
-            writer = kind(ledger_id, metadata, version, self.context)
-            writer.fence_check.found_open(asked_at)
+                continue  # Another client has created a ledger with this id.
+            self.recorder.record(
+                "ledger.created",
+                ledger_id,
+                ensemble_size=ensemble_size,
+                write_quorum=write_quorum,
+                ack_quorum=ack_quorum,
+                deferred_sync=deferred_sync,
+            )
+            self.recorder.record("ensemble.set", ledger_id, 0, ensemble=ensemble)
+            # There is no hook for deferred sync: it ignores the `writer_class` of a subclass.
+            writer_class = DeferredSyncWriter if deferred_sync else self.writer_class
+            writer = writer_class(ledger_id, metadata, version, self.context)
+            # The ledger was OPEN at some moment after the request was sent.
+            writer.fence_check.saw_open(requested_at)
             if self.context.config.explicit_lac_interval_ms:
-                ExplicitLac(writer, self.context).start()
+                ExplicitLacSender(writer, self.context).start()
             if self.context.config.add_entry_quorum_timeout_s > 0:
-                AddEntryQuorumTimeout(writer, self.context.config).start()
+                QuorumTimeoutMonitor(writer, self.context.config).start()
             return writer
 
     async def open_ledger(
-        self,
-        ledger_id: int,
-        *,
-        digest_type: DigestType = DigestType.CRC32C,
-        password: bytes = b"",
+        self, ledger_id: int, *, digest_type: DigestType = DigestType.CRC32C, password: bytes = b""
     ) -> LedgerReader:
-        """Read a ledger to its end; unless it is closed, recover it, which stops its writer.
+        """Recover the ledger unless it is closed, which fences its writer, and return a reader.
 
-        The digest type counts only for metadata of version 1, which have neither it nor a password.
-        Raises `BKNoSuchLedgerExistsOnMetadataServerException`, `BKUnauthorizedAccessException` for
-        a wrong password, and `BKLedgerRecoveryException` when too few bookies answer to tell where
-        the ledger ends.
+        `digest_type` is used only with metadata of version 1, which stores neither the digest type
+        nor the password.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`,
+        `BKUnauthorizedAccessException` for a wrong password, and `BKLedgerRecoveryException` if too
+        few bookies respond to determine where the ledger ends.
         """
         metadata, version = await self._read_metadata(ledger_id, digest_type, password)
         metadata = await self.recovery_class(ledger_id, metadata, version, self.context).run()
         return self.reader_class(ledger_id, metadata, self.context)
 
     async def open_ledger_no_recovery(
-        self,
-        ledger_id: int,
-        *,
-        digest_type: DigestType = DigestType.CRC32C,
-        password: bytes = b"",
+        self, ledger_id: int, *, digest_type: DigestType = DigestType.CRC32C, password: bytes = b""
     ) -> LedgerReader:
-        """Read a ledger without disturbing its writer; `digest_type` as for `open_ledger`.
+        """Return a reader without disturbing the writer; the arguments are those of `open_ledger`.
 
-        Raises `BKNoSuchLedgerExistsOnMetadataServerException`, `BKUnauthorizedAccessException` for
-        a wrong password, and `BKReadException` when too few bookies tell its LastAddConfirmed.
+        Raises `BKReadException` if too few bookies respond to determine LastAddConfirmed, and the
+        other errors of `open_ledger`.
         """
         metadata, _ = await self._read_metadata(ledger_id, digest_type, password)
         reader = self.reader_class(ledger_id, metadata, self.context)
@@ -167,52 +169,44 @@ class BookKeeper:
         return reader
 
     async def ledger_metadata(self, ledger_id: int) -> LedgerMetadata:
-        """The ledger's metadata in the store.  Raises
-        `BKNoSuchLedgerExistsOnMetadataServerException`.
+        """Read the ledger's metadata from the metadata store.
+
+        Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
         """
-        metadata, _ = await self.context.manager.read(ledger_id)
-        return metadata
+        return (await self.context.manager.read(ledger_id))[0]
 
     async def delete_ledger(self, ledger_id: int) -> None:
-        """Forget a ledger.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
-        # Before: the answer may be lost, and the ledger is gone all the same.
+        """Delete the ledger's metadata; bookies delete its entries later, in garbage collection.
+
+        Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
+        """
+        # Record this before the request: the ledger may be deleted even if the response is lost.
         self.recorder.record("ledger.deleting", ledger_id)
         await self.context.manager.delete(ledger_id)
         self.recorder.record("ledger.deleted", ledger_id)
 
     async def list_ledgers(self) -> list[int]:
-        """Ids of all ledgers, ascending."""
+        """Return the ids of all ledgers in ascending order."""
         return await self.context.manager.ids()
 
     async def writable_bookies(self) -> list[str]:
-        """Ids of the bookies that take writes, sorted."""
+        """Return the ids of the writable bookies, sorted."""
         return await writable_bookies(self.store)
 
     def close(self) -> None:
-        """Give up all connections to bookies.  Ledgers stay as they are."""
-        self.context.bookies.close()
+        """Close all connections to bookies.  This does not close any ledger."""
+        self.context.bookie_client.close()
 
     async def _read_metadata(
         self, ledger_id: int, digest_type: DigestType, password: bytes
     ) -> tuple[LedgerMetadata, int]:
         metadata, version = await self.context.manager.read(ledger_id)
         if not metadata.has_password:
-            # The bookies check the key, and digests show a wrong type.
+            # Bookies reject a wrong password, and with a wrong digest type no digest is correct.
             return replace(metadata, digest_type=digest_type, password=password), version
         if metadata.password != password:
-            raise BKUnauthorizedAccessException(f"ledger {ledger_id} has another password")
+            raise BKUnauthorizedAccessException(f"wrong password for ledger {ledger_id}")
         return metadata, version
 
-    async def _find_bookie(self, bookie: str) -> Endpoint:
-        return await find_endpoint(self.store, bookie, BOOKIE_RPC)
-
-    def _record_creation(
-        self, ledger_id: int, metadata: LedgerMetadata, deferred_sync: bool
-    ) -> None:
-        note = f"E={metadata.ensemble_size} Qw={metadata.write_quorum} Qa={metadata.ack_quorum}"
-        note += ", deferred sync" if deferred_sync else ""
-        self.recorder.record("ledger.created", ledger_id, note=note)
-        for segment in metadata.segments:
-            self.recorder.record(
-                "ensemble.set", ledger_id, segment.first_entry_id, note=",".join(segment.ensemble)
-            )
+    async def _find_bookie(self, bookie_id: str) -> Endpoint:
+        return await find_endpoint(self.store, bookie_id, BOOKIE_RPC)

@@ -1,4 +1,4 @@
-"""What all ledgers of one client share: its settings and its connections to the cluster.
+"""The settings of a client, and the objects that all its ledgers share.
 
 In BookKeeper: `client/ClientContext.java`, `conf/ClientConfiguration.java`.
 """
@@ -14,44 +14,39 @@ from labkit.system.trace.recorder import Recorder
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """How long a client waits, and when it gives a bookie up.
-
-    `request_timeout_s`: a bookie that has not answered by then has failed (`addEntryTimeoutSec`,
-    `readEntryTimeoutSec`).  `speculative_read_timeout_ms`: a read without an answer by then asks
-    the next bookie, too; 0: never.  `add_entry_quorum_timeout_s`: an add without Qa
-    acknowledgements by then ends its writer, however many bookies were tried
-    (`addEntryQuorumTimeoutSec`); 0 or -1: never.
-    `delay_ensemble_change`: tolerate failures while Qa acknowledgements can still come.
-    `max_allowed_ensemble_changes`: a writer that needs one more ends (`maxNumEnsembleChanges`).
-    `max_pending_adds`: `LedgerWriter.drain` waits until fewer are unconfirmed.  A bookie that fails
-    `bookie_error_threshold` adds within `bookie_error_interval_s` is passed over by placement for
-    `bookie_quarantine_time_s`.  `explicit_lac_interval_ms`: how often writers send the
-    LastAddConfirmed when no entry carries it; 0: never.
-
-    With a `min_num_racks_per_write_quorum` above 0 each write set spans that many racks where it
-    can; when enforced, no ensemble is made that cannot.
-    """
+    """Client settings: timeouts, tolerance of failures, and placement."""
 
     request_timeout_s: float = setting(5.0, at_least=0.001)
+    """A request fails if it has no response after this time (`addEntryTimeoutSec`, ...)."""
     speculative_read_timeout_ms: int = setting(2000, at_least=0)
+    """How long a read waits for a response before it also asks the next bookie; 0: no limit."""
     delay_ensemble_change: bool = False
+    """Do not replace a failed bookie while adds can still get Qa acknowledgements."""
     max_pending_adds: int = setting(5000, at_least=1)
+    """`LedgerWriter.drain` waits until fewer adds than this are unconfirmed."""
     bookie_error_threshold: int = setting(5, at_least=1)
+    """A bookie that fails this many adds within `bookie_error_interval_s` is quarantined."""
     bookie_error_interval_s: float = 60.0
     bookie_quarantine_time_s: float = 1800.0
+    """How long placement avoids a quarantined bookie."""
     explicit_lac_interval_ms: int = setting(0, "bookkeeperExplicitLacIntervalInMills", at_least=0)
+    """How often a writer sends its LastAddConfirmed on its own if no entry carries it; 0: never."""
     add_entry_quorum_timeout_s: float = setting(
         -1.0, "bookkeeper_addEntryQuorumTimeoutSec", at_least=-1
     )
+    """The writer fails if an add lacks Qa acknowledgements after this time; 0 or -1: no timeout."""
     max_allowed_ensemble_changes: int = setting(
         2**31 - 1, "bookkeeper_maxNumEnsembleChanges", at_least=0
     )
+    """The writer fails if it needs more ensemble changes than this."""
     min_num_racks_per_write_quorum: int = setting(
         0, "bookkeeperClientMinNumRacksPerWriteQuorum", at_least=0
     )
+    """Each write set spans at least this many racks if possible; 0: racks are ignored."""
     enforce_min_num_racks_per_write_quorum: bool = setting(
         False, "bookkeeperClientEnforceMinNumRacksPerWriteQuorum"
     )
+    """Report an error rather than use an ensemble whose write sets span too few racks."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -59,10 +54,10 @@ class ClientConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClientContext:
-    """Handed to every writer, reader and recovery of the client."""
+    """The objects that a client passes to each of its writers, readers and recoveries."""
 
     config: ClientConfig
     manager: LedgerManager
-    bookies: BookieClient
+    bookie_client: BookieClient
     watcher: BookieWatcher
     recorder: Recorder

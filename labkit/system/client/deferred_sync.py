@@ -1,13 +1,13 @@
-"""A writer whose entries are durable only after a force: fewer syncs, and a promise that waits.
+"""A writer whose bookies acknowledge entries before syncing them, which needs fewer syncs.
 
-A bookie acknowledges an entry once it is written, before the sync.  So an acknowledged entry may be
-lost with the power, and LastAddConfirmed, up to which readers read and which closes the ledger,
-stays where it is until `force` has synced every bookie of the ensemble.
+A bookie acknowledges an entry as soon as it is written, so a power failure may lose it.  Readers
+read only up to LastAddConfirmed, and `close` makes it the last entry.  Therefore LastAddConfirmed
+does not advance until `force` has made every bookie of the ensemble sync.
 
-A bookie that fails cannot be replaced: entries that it acknowledged and never synced are not kept,
-so they cannot be sent again.  Then the writer ends.  It also ends when a bookie was lost between
-add and force, even if it is back: what it forces now may not be what it had acknowledged.
-(BookKeeper trusts it.)
+A bookie that fails cannot be replaced: it may have lost entries that it acknowledged but never
+synced, and the writer no longer has them.  So the writer ends if a bookie fails, or was
+disconnected between an add and the force, because it may have lost entries then.  (BookKeeper does
+not check this.)
 
 In BookKeeper: `client/api/WriteFlag.java` (DEFERRED_SYNC), `client/ForceLedgerOp.java`.
 """
@@ -27,23 +27,22 @@ from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 
 
 class _NoEnsembleChange(EnsembleChange):
-    """The writer ends: what was never synced cannot be sent again."""
+    """Ends the writer instead of replacing a bookie."""
 
     def start(self, *, at_once: bool = False) -> None:
         names = ", ".join(self.failed.values())
-        self.ledger.end(
+        self.writer.end(
             BKWriteException(
-                f"ledger {self.ledger.ledger_id}: {names} failed ({self.last_failure}), and with"
-                " deferred sync no other bookie can take its place; create a new ledger"
+                f"ledger {self.writer.ledger_id}: {names} failed ({self.last_failure}), and with"
+                " deferred sync a bookie cannot be replaced; create a new ledger"
             )
         )
 
 
 class DeferredSyncWriter(LedgerWriter):
-    """A `LedgerWriter` whose `add` promises less: that Qa bookies have the entry, not that they
-    have it durable.
+    """A `LedgerWriter` whose adds complete with Qa acknowledgements, before they are confirmed.
 
-    Invariant: LastAddConfirmed <= the last entry that every bookie of the ensemble has synced.
+    Invariant: every bookie of the ensemble has synced all entries up to LastAddConfirmed.
     """
 
     ensemble_change_class = _NoEnsembleChange
@@ -53,51 +52,55 @@ class DeferredSyncWriter(LedgerWriter):
     ) -> None:
         super().__init__(ledger_id, metadata, version, context)
         self.last_add_acknowledged = NO_ENTRY_ID
-        """The last entry that Qa bookies have, with all before it."""
+        """The last entry such that it and all earlier entries have Qa acknowledgements."""
         self._length_acknowledged = 0
-        self._v3 = [context.bookies.get_v3(name) for name in self.ensemble]
+        self._v3_channels = [context.bookie_client.get_v3(name) for name in self.ensemble]
         self._connections: dict[int, int] = {}
-        """The connection, by place, on which the first add came back since the last force."""
-        # A second force would not see the connections that the first has set aside.
-        self._one_at_a_time = asyncio.Lock()
+        """By ensemble index: the connection on which the first add since the force was
+        acknowledged.
+        """
+        # A concurrent force would not see the connections that the first one has set aside.
+        self._force_lock = asyncio.Lock()
 
     async def force(self) -> None:
-        """Make durable what is acknowledged by now; LastAddConfirmed moves there.
+        """Make all acknowledged entries durable, and advance LastAddConfirmed to the last of them.
 
-        Raises the error that ended this writer, or the `BKException` of a bookie that could not:
-        then nothing moves, and the next force may succeed.
+        Raises the error that ended this writer, or a `BKException` if a bookie could not sync, in
+        which case LastAddConfirmed does not advance, and the next force may succeed.
         """
-        async with self._one_at_a_time:
+        async with self._force_lock:
             self._check_open()
             last, length = self.last_add_acknowledged, self._length_acknowledged
             if last == self.last_add_confirmed:
                 return
-            # Set aside first: an add that comes back during the force belongs to the next one.
+            # Adds that are acknowledged during this force belong to the next one.
             unsynced, self._connections = self._connections, {}
             try:
-                await asyncio.gather(*(bookie.force_ledger(self.ledger_id) for bookie in self._v3))
+                await asyncio.gather(
+                    *(channel.force_ledger(self.ledger_id) for channel in self._v3_channels)
+                )
             except BKException:
-                # The older connection wins: what came back on it is still not synced.
+                # Keep the older connection: the entries acknowledged on it are not synced yet.
                 self._connections |= unsynced
                 raise
-            self._check_same(unsynced)
+            self._end_if_reconnected(unsynced)
             self._check_open()
-            confirmed_before = self.last_add_confirmed
-            # Only as far as was acknowledged when the force began: the bookies may have synced no
-            # more.
+            lac_before = self.last_add_confirmed
+            # Entries that were acknowledged after the force began may not be synced.
             self.last_add_confirmed, self.length_confirmed = last, length
-            for entry_id in range(confirmed_before + 1, last + 1):
+            for entry_id in range(lac_before + 1, last + 1):
                 self.recorder.record("lac.advanced", self.ledger_id, entry_id)
 
-    def _check_same(self, connections: dict[int, int]) -> None:
-        """End if a bookie may have restarted since it acknowledged what it has just forced."""
-        for place, connection in connections.items():
-            bookie = self._v3[place]
-            if bookie.connection_count != connection:
+    def _end_if_reconnected(self, connections: dict[int, int]) -> None:
+        """End this writer if a bookie may have restarted since it acknowledged entries."""
+        for index, connection in connections.items():
+            channel = self._v3_channels[index]
+            if channel.connection_count != connection:
                 self.end(
                     BKWriteException(
-                        f"ledger {self.ledger_id}: {bookie.bookie} was lost between add and force,"
-                        " and what it had acknowledged may be, too; create a new ledger"
+                        f"ledger {self.ledger_id}: the connection to {channel.bookie_id} was lost"
+                        " between add and force, so entries that it had acknowledged may be lost;"
+                        " create a new ledger"
                     )
                 )
 
@@ -106,35 +109,33 @@ class DeferredSyncWriter(LedgerWriter):
             raise self.ended_by
 
     def request_of(self, entry: bytes) -> bytes:
-        """The entry alone: a frame of version 3 has a number of the connection that it goes by."""
-        return entry
+        return entry  # The frame contains a number that depends on the connection.
 
-    def connection_at(self, place: int) -> PerChannelBookieClient:
-        """The one of version 3."""
-        return self._v3[place]
+    def acking_channel(self, index: int) -> PerChannelBookieClient:
+        return self._v3_channels[index]
 
-    def send(self, pending: PendingAdd, place: int) -> None:
-        """By version 3, which has a flag for it."""
-        bookie, entry_id = self._v3[place], pending.entry_id
-        if bookie.connection is None:
-            self.fence_check.expect(bookie)
+    def send(self, pending: PendingAdd, index: int) -> None:
+        channel, entry_id = self._v3_channels[index], pending.entry_id
+        if channel.connection is None:
+            self.fence_check.expect(channel)
         if self.recorder.listening:
-            self.recorder.record("add.sent", self.ledger_id, entry_id, peer=bookie.bookie)
-        added = bookie.add(self.ledger_id, entry_id, pending.request, self.master_key)
-        added.add_done_callback(partial(self._added, pending, place))
+            self.recorder.record("add.sent", self.ledger_id, entry_id, peer=channel.bookie_id)
+        added = channel.add(self.ledger_id, entry_id, pending.request, self.master_key)
+        added.add_done_callback(partial(self._added, pending, index))
 
-    def _added(self, pending: PendingAdd, place: int, added: asyncio.Future[pb.Response]) -> None:
+    def _added(self, pending: PendingAdd, index: int, added: asyncio.Future[pb.Response]) -> None:
         error = added.exception()
         if error is None:
-            self._connections.setdefault(place, self._v3[place].connection_count)
+            self._connections.setdefault(index, self._v3_channels[index].connection_count)
         assert error is None or isinstance(error, BKException)
-        self.answered(place, self.bookies[place], [pending], error)
+        # The unused version 2 channel identifies the bookie, which is never replaced.
+        self.on_responses(index, self.channels[index], [pending], error)
 
-    def confirm(self) -> None:
-        """Acknowledge from the head of the queue as far as Qa answers go without a gap."""
+    def complete_adds(self) -> None:
+        """Complete adds in order, up to the first one with too few acknowledgements."""
         while self.pending and self.has_enough_acks(self.pending[0]):
             pending = self.pending.popleft()
             self.last_add_acknowledged = pending.entry_id
             self._length_acknowledged = pending.length
-            if not pending.confirmed.done():
-                pending.confirmed.set_result(pending.entry_id)
+            if not pending.future.done():
+                pending.future.set_result(pending.entry_id)

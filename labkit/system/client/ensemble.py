@@ -1,4 +1,4 @@
-"""Segments: how a ledger's ensembles follow each other when bookies fail.
+"""How a ledger's segments follow one another when bookies fail.
 
 In BookKeeper: `client/EnsembleUtils.java`, `LedgerHandle.ensembleChangeLoop`.
 """
@@ -10,22 +10,30 @@ from labkit.system.model.ledger import LedgerMetadata, Segment
 
 
 def first_of_new_segment(last_add_confirmed: int) -> int:
-    """Where a new ensemble begins: behind what is confirmed, not at the entry that failed.
+    """Return the first entry of a new segment, which is the first unconfirmed entry.
 
-    All unconfirmed entries move to the new ensemble, even those that some bookies have.
+    All unconfirmed entries move to the new ensemble, even if they were pushed before the entry
+    whose add failed, or if some bookies of the old ensemble have stored them.
     """
     return last_add_confirmed + 1
+
+
+def end_of_segment(metadata: LedgerMetadata, entry_id: int) -> int | None:
+    """Return where the segment after this entry's segment starts; None if there is none."""
+    starts = (s.first_entry_id for s in metadata.segments)
+    return next((start for start in starts if start > entry_id), None)
 
 
 def with_ensemble(
     metadata: LedgerMetadata, first_entry_id: int, ensemble: Sequence[str]
 ) -> LedgerMetadata:
-    """The ledger with this ensemble from `first_entry_id` on; drops the creation token.
+    """Return metadata without creation token in which this ensemble stores further entries.
 
-    A last segment that begins there, too, is replaced: no entry of it was confirmed.
+    If the last segment also starts there, it is replaced: none of its entries were confirmed.
     """
-    assert metadata.segments[-1].first_entry_id <= first_entry_id, (
-        f"a segment from entry {first_entry_id} on would begin before the last one"
+    last_start = metadata.segments[-1].first_entry_id
+    assert last_start <= first_entry_id, (
+        f"the new segment starts at entry {first_entry_id}, before the last one ({last_start})"
     )
     earlier = [s for s in metadata.segments if s.first_entry_id < first_entry_id]
     segments = (*earlier, Segment(first_entry_id, tuple(ensemble)))
@@ -33,10 +41,10 @@ def with_ensemble(
 
 
 def still_placed(ensemble: Sequence[str], failed: Mapping[int, str]) -> dict[int, str]:
-    """Those of the failed bookies that still have their place in the ensemble."""
-    return {place: bookie for place, bookie in failed.items() if ensemble[place] == bookie}
+    """Return the failed bookies that are still in the ensemble, by ensemble index."""
+    return {index: bookie for index, bookie in failed.items() if ensemble[index] == bookie}
 
 
 def with_replacements(ensemble: Sequence[str], replacements: Mapping[int, str]) -> tuple[str, ...]:
-    """The ensemble with other bookies at some places; the others keep theirs."""
-    return tuple(replacements.get(place, bookie) for place, bookie in enumerate(ensemble))
+    """Return the ensemble with the bookies at these indices replaced."""
+    return tuple(replacements.get(index, bookie) for index, bookie in enumerate(ensemble))

@@ -1,10 +1,15 @@
-"""What a writer does when a bookie fails: another one takes its place, and the ledger goes on.
+"""How a writer replaces failed bookies.
 
-    a bookie fails an add     note its place; unless a change runs, start one
-    find other bookies        none: go on without, as long as Qa acknowledgements can come
-    store the new ensemble    from LastAddConfirmed + 1 on, by compare-and-set of the metadata
-    send what is pending      to the new bookies, and only to these
-    confirm                   what had enough acknowledgements meanwhile
+    a bookie fails an add     `add_failed`: record its ensemble index; start a change unless one is
+                              running
+    find other bookies        `_replace`: if there are none, continue without the failed bookies, as
+                              long as Qa acknowledgements are possible
+    store the new ensemble    `store_ensemble`: compare-and-set metadata in which the new ensemble
+                              starts at LastAddConfirmed + 1; if another client is recovering or has
+                              closed the ledger, the writer ends
+    send pending entries      `send_to_replacements`: to the new bookies only
+    confirm                   `LedgerWriter.complete_adds`: entries that got enough
+                              acknowledgements in the meantime
 
 In BookKeeper: `LedgerHandle.handleBookieFailure`, `ensembleChangeLoop`.
 """
@@ -23,238 +28,236 @@ from labkit.system.client.ensemble import (
 from labkit.system.client.pending_add import PendingAdd
 from labkit.system.client.protocol.protocol_v2 import PerChannelBookieClientV2
 from labkit.system.client.striping import write_set
-from labkit.system.metadata.store import LARGEST_NODE, MetadataUnavailableError
+from labkit.system.metadata.store import MAX_NODE_BYTES, MetadataUnavailableError
 from labkit.system.model.errors import (
-    BKClientClosedException,
     BKException,
     BKLedgerClosedException,
     BKLedgerFencedException,
     BKNotEnoughBookiesException,
-    BKUnauthorizedAccessException,
     BKWriteException,
     BKWriteOnReadOnlyBookieException,
     LabkitError,
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, encode_ledger_metadata
 
-_STOP_AT_ONCE = (BKLedgerFencedException, BKUnauthorizedAccessException, BKClientClosedException)
-_LARGEST_METADATA = LARGEST_NODE - 100_000
-"""The rest is for those who recover, close and repair the ledger."""
+_LARGEST_METADATA = MAX_NODE_BYTES - 100_000
+"""Leaves room for what other clients add when they recover, close or repair the ledger."""
 _RETRY_AFTER_S = 1.0
-"""Pause before looking for a replacement again, after none was found."""
+"""After a search for replacements has failed, the next one is started by the first failure or add
+after this time.
+"""
 
 
-class ChangingLedger(Protocol):
-    """What an ensemble change needs of the ledger's writer."""
+class WriterInterface(Protocol):
+    """What an ensemble change uses of `LedgerWriter`, which imports this module.
+
+    Only `worlds/sim/variants` and the course's exercises use `last_add_pushed`.
+    """
 
     ledger_id: int
     metadata: LedgerMetadata
     last_add_confirmed: int
     last_add_pushed: int
     pending: deque[PendingAdd]
-    bookies: list[PerChannelBookieClientV2]
+    channels: list[PerChannelBookieClientV2]
 
     @property
-    def is_ended(self) -> bool:
-        """Whether nothing can be added any more."""
-
+    def is_ended(self) -> bool: ...
     @property
-    def ensemble(self) -> tuple[str, ...]:
-        """The bookies of the last segment."""
-
-    def end(self, error: LabkitError) -> None:
-        """Add nothing more, and fail what is pending."""
-
-    async def publish(self, metadata: LedgerMetadata) -> bool:
-        """Compare-and-set of the metadata."""
-
-    def use_last_ensemble(self) -> None:
-        """Use the bookies of the last segment from now on."""
-
-    def send(self, pending: PendingAdd, place: int) -> None:
-        """Send an entry to the bookie at that place."""
-
-    def has_enough_acks(self, pending: PendingAdd) -> bool:
-        """Whether Qa bookies have it."""
-
-    def confirm(self) -> None:
-        """Confirm what can be confirmed."""
+    def ensemble(self) -> tuple[str, ...]: ...
+    def end(self, error: LabkitError) -> None: ...
+    async def update_metadata(self, metadata: LedgerMetadata) -> bool: ...
+    def connect_to_last_ensemble(self) -> None: ...
+    def send(self, pending: PendingAdd, index: int) -> None: ...
+    def has_enough_acks(self, pending: PendingAdd) -> bool: ...
+    def complete_adds(self) -> None: ...
 
 
 class EnsembleChange:
-    """Replaces the bookies that fail one writer, from its creation to its end.
+    """Runs all ensemble changes of one writer, one at a time.
 
-    Invariant: at most one change runs; the new segment begins behind all that is confirmed, and
-    nothing is confirmed before the metadata names the new ensemble.
+    Invariant: a new segment starts after all confirmed entries, and nothing is confirmed until the
+    stored metadata lists the new ensemble.
     """
 
-    def __init__(self, ledger: ChangingLedger, context: ClientContext) -> None:
-        self.ledger = ledger
+    def __init__(self, writer: WriterInterface, context: ClientContext) -> None:
+        self.writer = writer
         self.recorder = context.recorder
         self.failed: dict[int, str] = {}
-        """Bookies that failed and are not replaced yet, by place."""
+        """By ensemble index: the failed bookies that the running or the next change replaces; empty
+        after a change, even if it found too few replacements.
+        """
         self.last_failure: BKException | None = None
-        self.task: asyncio.Task[None] | None = None
-        """The running change; None between changes."""
         self._watcher = context.watcher
         self._config = context.config
         self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
         self._given_up: dict[str, None] = {}
+        """All bookies that this writer has replaced; they are its last choice."""
         self._retry_at = 0.0
         self._changes_left = context.config.max_allowed_ensemble_changes
 
-    # Rules, which a subclass may change
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None
 
-    def add_failed(self, pending: PendingAdd, place: int, bookie: str, error: BKException) -> None:
-        """A bookie has failed an add: end the writer, go on without it, or replace it."""
-        if self.ledger.is_ended:
+    async def wait(self) -> None:
+        """Wait for the running change, if any."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    # Hooks: overridden by recovery, deferred sync, the course and `worlds/sim/variants`.
+
+    def add_failed(self, pending: PendingAdd, index: int, bookie: str, error: BKException) -> None:
+        """Handle a failed add: replace the bookie now, with the next add, or not at all."""
+        if self.writer.is_ended:
             return
-        if isinstance(error, _STOP_AT_ONCE):
-            self.ledger.end(error)
-            return
-        # After the checks above: a fence or a wrong key is the writer's affair, not the bookie's.
-        self._watcher.failed(bookie, error)
+        self._watcher.count_failure(bookie, error)
         self.last_failure = error
-        # Asked before the failure is noted: an entry that has its acknowledgements needs no change
-        # now.
-        was_acknowledged = self.ledger.has_enough_acks(pending)
-        # By place, not by name: the bookie of a place may be another one later.
-        pending.failed |= 1 << place
-        is_blocked = self._is_blocked(pending)
+        # If the entry already has Qa acknowledgements, it does not need an ensemble change now.
+        was_acknowledged = self.writer.has_enough_acks(pending)
+        # Record the index, not the bookie id: another bookie may have this index later.
+        pending.failed |= 1 << index
+        is_blocked = self._cannot_get_enough_acks(pending)
         if self._config.delay_ensemble_change:
-            read_only = isinstance(error, BKWriteOnReadOnlyBookieException)
-            if was_acknowledged or not (is_blocked or read_only):
+            is_read_only = isinstance(error, BKWriteOnReadOnlyBookieException)
+            if was_acknowledged or not (is_blocked or is_read_only):
                 return
-            # All that failed this entry: earlier failures did not start a change.
-            for failed, used in enumerate(self.ledger.bookies):
-                if pending.failed >> failed & 1:
-                    self.failed[failed] = used.bookie
+            # Earlier failures to store this entry did not start a change.
+            for other_index, channel in enumerate(self.writer.channels):
+                if pending.failed >> other_index & 1:
+                    self.failed[other_index] = channel.bookie_id
         else:
-            self.failed[place] = bookie
+            self.failed[index] = bookie
         if not was_acknowledged:
             self.start(at_once=is_blocked)
 
     def start(self, *, at_once: bool = False) -> None:
-        """Start a change unless one runs: that also replaces bookies that fail before it ends."""
-        if self.task is None and (at_once or self._loop.time() >= self._retry_at):
-            self.task = self._loop.create_task(self._run())
+        """Start a change, unless one is running: it also replaces bookies that fail meanwhile.
 
-    def first_entry_id(self) -> int:
-        """The entry from which on the new ensemble holds."""
-        return first_of_new_segment(self.ledger.last_add_confirmed)
-
-    async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
-        """Whether the metadata has this ensemble now; if not, another client has changed it.
-
-        Raises `BKLedgerFencedException` or `BKLedgerClosedException` when another client recovers
-        or has closed the ledger, and `BKWriteException` when no further change is allowed, or none
-        fits into the metadata.
+        With `at_once`, start the change even if a search has just found no replacement.
         """
-        ledger = self.ledger
+        if self._task is None and (at_once or self._loop.time() >= self._retry_at):
+            self._task = self._loop.create_task(self._run())
+
+    def first_of_new_segment(self) -> int:
+        return first_of_new_segment(self.writer.last_add_confirmed)
+
+    async def store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
+        """Store the new ensemble; return False if another client has changed the metadata first.
+
+        Raises `BKLedgerFencedException` or `BKLedgerClosedException` if another client is
+        recovering or has closed the ledger, and `BKWriteException` if no further change is allowed
+        or the metadata would become too large.
+        """
+        writer = self.writer
         if not self._changes_left:
             limit = self._config.max_allowed_ensemble_changes
             raise BKWriteException(
-                f"ledger {ledger.ledger_id}: {self.last_failure}; bookies of it were replaced"
-                f" {limit} times, and maxNumEnsembleChanges allows no more: find out why they fail,"
-                " and go on in a new ledger"
+                f"ledger {writer.ledger_id}: {self.last_failure}; bookies have already been"
+                f" replaced {limit} times, which is the limit set by maxNumEnsembleChanges; find"
+                " out why they fail, and continue in a new ledger"
             )
-        metadata = with_ensemble(ledger.metadata, first_entry_id, ensemble)
+        metadata = with_ensemble(writer.metadata, first_entry_id, ensemble)
         if len(encode_ledger_metadata(metadata)) > _LARGEST_METADATA:
             raise BKWriteException(
-                f"ledger {ledger.ledger_id}: {self.last_failure}; its metadata has"
-                f" {len(metadata.segments)} segments, and no room for more: go on in a new ledger"
+                f"ledger {writer.ledger_id}: {self.last_failure}; with {len(metadata.segments)}"
+                " segments the metadata would be too large to store; continue in a new ledger"
             )
-        if await ledger.publish(metadata):
+        if await writer.update_metadata(metadata):
             self._changes_left -= 1
             return True
-        if ledger.metadata.state is LedgerState.IN_RECOVERY:
-            raise BKLedgerFencedException(f"ledger {ledger.ledger_id}: another client recovers it")
-        if ledger.metadata.state is LedgerState.CLOSED:
-            raise BKLedgerClosedException(f"ledger {ledger.ledger_id} was closed by another client")
+        if writer.metadata.state is LedgerState.IN_RECOVERY:
+            raise BKLedgerFencedException(
+                f"ledger {writer.ledger_id} is being recovered by another client"
+            )
+        if writer.metadata.state is LedgerState.CLOSED:
+            raise BKLedgerClosedException(f"ledger {writer.ledger_id} was closed by another client")
         return False
 
     def send_to_replacements(self) -> None:
-        """Pending entries go again, as they are, to the new bookies, and only to these."""
-        ledger = self.ledger
-        replaced = self.go_to_replacements()
-        sizes = ledger.metadata.ensemble_size, ledger.metadata.write_quorum
-        for pending in ledger.pending:
-            for place in write_set(pending.entry_id, *sizes):
-                if place in replaced:
-                    self.send_again(pending, place)
+        """Resend pending entries, unchanged, but only to the new bookies of their write sets."""
+        replaced = self.switch_to_new_ensemble()
+        metadata = self.writer.metadata
+        for pending in self.writer.pending:
+            for index in write_set(pending.entry_id, metadata.ensemble_size, metadata.write_quorum):
+                if index in replaced:
+                    self.send_again(pending, index)
 
-    # For these rules
+    # Helpers for the hooks
 
-    def go_to_replacements(self) -> frozenset[int]:
-        """Use the new ensemble from now on; returns the places of its new bookies."""
-        pairs = zip(self.ledger.bookies, self.ledger.ensemble, strict=True)
-        replaced = frozenset(at for at, (old, name) in enumerate(pairs) if old.bookie != name)
-        self.ledger.use_last_ensemble()
+    def switch_to_new_ensemble(self) -> frozenset[int]:
+        """Use the new ensemble from now on; return the ensemble indices of its new bookies."""
+        pairs = zip(self.writer.channels, self.writer.ensemble, strict=True)
+        replaced = frozenset(
+            index for index, (old, new_id) in enumerate(pairs) if old.bookie_id != new_id
+        )
+        self.writer.connect_to_last_ensemble()
         return replaced
 
-    def send_again(self, pending: PendingAdd, place: int) -> None:
-        """Send to the new bookie there; the old one's acknowledgement no longer counts."""
-        pending.acked &= ~(1 << place)
-        pending.failed &= ~(1 << place)
-        self.ledger.send(pending, place)
+    def send_again(self, pending: PendingAdd, index: int) -> None:
+        """Send an entry to the new bookie; the old bookie's acknowledgement no longer counts."""
+        pending.acked &= ~(1 << index)
+        pending.failed &= ~(1 << index)
+        self.writer.send(pending, index)
 
     # One change
 
     async def _run(self) -> None:
-        """Replace failed bookies until none is left, then go on with their replacements."""
-        ledger, shortage = self.ledger, None
+        writer, shortage = self.writer, None
         try:
-            while shortage is None and not ledger.is_ended:
-                # A bookie that was just replaced may still fail adds, and is noted again.
-                failed, self.failed = still_placed(ledger.ensemble, self.failed), {}
+            while shortage is None and not writer.is_ended:
+                # A late failure may have put a bookie that was replaced into `failed` again.
+                failed, self.failed = still_placed(writer.ensemble, self.failed), {}
                 if not failed:
                     break
-                # Remembered for the ledger's life: one that failed it once is the last choice.
                 self._given_up.update(dict.fromkeys(failed.values()))
                 shortage = await self._replace(failed)
         except LabkitError as error:
-            ledger.end(error)
-        # Before anything is sent: an answer may come that starts the next change.
-        self.task, self.failed = None, {}
+            writer.end(error)
+        # Reset these before sending: a response may start the next change.
+        self._task, self.failed = None, {}
         self.send_to_replacements()
         if shortage is not None:
             self._retry_at = self._loop.time() + _RETRY_AFTER_S
-            if any(map(self._is_blocked, ledger.pending)):
-                ledger.end(shortage)
-        # Acknowledgements that came during the change were only counted.
-        ledger.confirm()
+            if any(map(self._cannot_get_enough_acks, writer.pending)):
+                writer.end(shortage)
+        # During the change, acknowledgements were counted, but no entry was confirmed.
+        writer.complete_adds()
 
     async def _replace(self, failed: dict[int, str]) -> LabkitError | None:
-        """Store an ensemble without the failed bookies, as far as there are others.
+        """Store an ensemble in which as many failed bookies as possible are replaced.
 
-        Returns why a bookie stays in its place.  Raises what `store` raises.
+        Returns None if all were replaced, or the error with which the writer must fail if it cannot
+        continue without the others.  Raises the errors of `store_ensemble`.
         """
-        ledger = self.ledger
+        writer = self.writer
         while failed:
-            names = ", ".join(failed.values())
             try:
                 found = await self._watcher.replacements(
-                    ledger.ensemble, failed, ledger.metadata.write_quorum, list(self._given_up)
+                    writer.ensemble, failed, writer.metadata.write_quorum, list(self._given_up)
                 )
-            # Not the end: Qa acknowledgements may still come without a replacement.
+            # This is not fatal: Qa acknowledgements may be possible without a replacement.
             except MetadataUnavailableError as error:
                 return error
-            shortage = BKNotEnoughBookiesException(
-                f"ledger {ledger.ledger_id}: {names} failed ({self.last_failure}), and no other"
-                " bookie takes writes; start more bookies"
-            )
             if not found:
-                return shortage
-            # After the search: entries may have been confirmed before it.
-            first = self.first_entry_id()
-            self.recorder.record("ensemble.changing", ledger.ledger_id, first, note=names)
-            if await self.store(first, with_replacements(ledger.ensemble, found)):
-                return shortage if len(found) < len(failed) else None
-            # Another client stored first, and may have replaced some of them.
-            failed = still_placed(ledger.ensemble, failed)
+                return self._not_enough_bookies(failed)
+            first = self.first_of_new_segment()
+            self.recorder.record(
+                "ensemble.changing", writer.ledger_id, first, bookies=(*failed.values(),)
+            )
+            if await self.store_ensemble(first, with_replacements(writer.ensemble, found)):
+                return None if len(found) == len(failed) else self._not_enough_bookies(failed)
+            # Another client stored its change first, and may have replaced some of these bookies.
+            failed = still_placed(writer.ensemble, failed)
         return None
 
-    def _is_blocked(self, pending: PendingAdd) -> bool:
-        """Whether fewer than Qa bookies of the write set are left."""
-        spare = self.ledger.metadata.write_quorum - self.ledger.metadata.ack_quorum
-        return pending.failed.bit_count() > spare
+    def _not_enough_bookies(self, failed: dict[int, str]) -> BKNotEnoughBookiesException:
+        return BKNotEnoughBookiesException(
+            f"ledger {self.writer.ledger_id}: {', '.join(failed.values())} failed"
+            f" ({self.last_failure}), and no other writable bookie is left; start more bookies"
+        )
+
+    def _cannot_get_enough_acks(self, pending: PendingAdd) -> bool:
+        metadata = self.writer.metadata
+        return pending.failed.bit_count() > metadata.write_quorum - metadata.ack_quorum

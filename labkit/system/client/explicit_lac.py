@@ -1,7 +1,7 @@
-"""Sends the bookies a ledger's LastAddConfirmed when no next entry carries it.
+"""Sends a ledger's LastAddConfirmed to the bookies even if no further entry carries it.
 
-Readers learn that an entry is confirmed from the next one, so without this the newest entry of an
-idle writer looks unconfirmed.
+Normally, readers need the next entry to learn that an entry is confirmed.  If the writer is idle,
+its newest entry would therefore look unconfirmed.
 
 In BookKeeper: `client/ExplicitLacFlushPolicy.java`, `client/PendingWriteLacOp.java`.
 """
@@ -16,43 +16,45 @@ from labkit.system.model.entry import NO_ENTRY_ID, encode_explicit_lac, make_dig
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 
 
-class ExplicitLac:
-    """Sends a writer's LastAddConfirmed, if it has moved, once in each interval until Qa bookies
-    have it.  A failure is not retried before the next interval: a reader loses only time.
+class ExplicitLacSender:
+    """Sends a writer's LastAddConfirmed once per interval until Qa bookies have it.
+
+    After a failure, it waits for the next interval, because a delay only makes readers wait longer.
+    It stops when the writer has ended.
     """
 
     def __init__(self, writer: LedgerWriter, context: ClientContext) -> None:
         self._writer = writer
-        self._bookies = context.bookies
+        self._bookie_client = context.bookie_client
         self._interval_s = context.config.explicit_lac_interval_ms / 1000
         metadata = writer.metadata
         self._digest = make_digest(metadata.digest_type, metadata.password)
         self._master_key = make_master_key(metadata.password)
-        self._sent = NO_ENTRY_ID
+        self._stored = NO_ENTRY_ID
+        """The highest LastAddConfirmed that Qa bookies have stored."""
 
     def start(self) -> None:
-        """Begin; it ends with the writer."""
         asyncio.get_running_loop().call_later(self._interval_s, self._send)
 
     def _send(self) -> None:
         if self._writer.is_ended:
             return
-        last = self._writer.last_add_confirmed
-        if last > self._sent:
+        lac = self._writer.last_add_confirmed
+        if lac > self._stored:
             metadata, ledger_id = self._writer.metadata, self._writer.ledger_id
-            body = encode_explicit_lac(ledger_id, last, self._digest)
+            body = encode_explicit_lac(ledger_id, lac, self._digest)
             acks: list[int] = []
-            for place in write_set(last, metadata.ensemble_size, metadata.write_quorum):
-                bookie = self._bookies.get_v3(metadata.segments[-1].ensemble[place])
-                written = bookie.write_lac(ledger_id, last, body, self._master_key)
-                written.add_done_callback(partial(self._was_written, last, place, acks))
+            for index in write_set(lac, metadata.ensemble_size, metadata.write_quorum):
+                channel = self._bookie_client.get_v3(metadata.segments[-1].ensemble[index])
+                written = channel.write_lac(ledger_id, lac, body, self._master_key)
+                written.add_done_callback(partial(self._on_written, lac, index, acks))
         self.start()
 
-    def _was_written(
-        self, last: int, place: int, acks: list[int], written: asyncio.Future[pb.Response]
+    def _on_written(
+        self, lac: int, index: int, acks: list[int], written: asyncio.Future[pb.Response]
     ) -> None:
         if written.exception() is None:
-            acks.append(place)
-            # As many as an entry needs: a reader that asks enough bookies asks one of these.
+            acks.append(index)
+            # As for an entry, a reader that asks enough bookies asks one of these Qa.
             if len(acks) == self._writer.metadata.ack_quorum:
-                self._sent = max(self._sent, last)
+                self._stored = max(self._stored, lac)

@@ -1,23 +1,25 @@
 """Counts an acknowledgement only if the bookie cannot have forgotten that the ledger was fenced.
 
-A fence stops an old writer only as long as the fenced bookies remember it.  One that was emptied
-and came back under its id, was restored from a backup, or keeps no journal of its fences has
-forgotten it, and stores the old writer's adds.  Recovery has closed the ledger by then, so no
-reader ever gets them.
+A bookie may forget a fence, because its disks were emptied or restored from a backup, or because it
+does not journal fences.  It then stores the old writer's adds, although a recovery may already have
+closed the ledger without them, so that no reader will ever see them.
 
-But a bookie forgets nothing while it runs, and a connection leads to one run of it.  Recovery
-stores IN_RECOVERY before it fences.  So if the metadata say OPEN at a moment when a connection was
-already there, every fence comes later than that moment, and the bookie at its other end either
-honours the fence or answers no more.  Therefore:
+But a bookie forgets nothing while its process is running, and a connection belongs to one process.
+Recovery stores IN_RECOVERY before it fences the bookies.  So if the metadata was OPEN while the
+connection existed, every fence is later, and the bookie honours it or stops responding.  The rule:
 
-    an acknowledgement counts once the metadata, read after its connection was made, said OPEN
+    an acknowledgement counts if the metadata was OPEN after its connection was made
 
-The check calls `sync` before it reads them: a ZooKeeper server that lags behind the others could
-still return OPEN after the state has changed.  A watch would not do: its notification may arrive
-after the acknowledgement.  Nor would the bookie's cookie: only emptied disks need a new one.
+Acknowledgements also count if the connection was made up to 5 ms after the metadata was OPEN,
+because a recovery and a restart of a fenced bookie take longer.  That saves a read of the metadata
+for the first connections of a new ledger.
 
-A read is needed once for each new connection, and never for an add: creating the ledger and each
-ensemble change also show that it is OPEN, so the connections that exist by then are known.
+The check calls `sync` first, because a ZooKeeper server that lags behind the others could still
+return OPEN.  A watch is not enough, because it may report the change after the acknowledgement, and
+neither is the bookie's cookie, which changes only if the disks are emptied.
+
+The metadata is read once for each new connection, never for an add.  Creating the ledger and each
+ensemble change prove that the ledger is OPEN, too.
 
 BookKeeper has no such check: its writer counts every acknowledgement (BookKeeper issue 4812).
 """
@@ -32,17 +34,15 @@ from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BKLedgerFencedException, LabkitError
 from labkit.system.model.ledger import LedgerState
 
-_FASTEST_RETURN_S = 0.005
-"""The shortest time in which a client can recover a ledger and a fenced bookie can then start
-again. A new ledger's first connections are made sooner after its creation, so they need no read.
-"""
+_TOO_SHORT_FOR_A_RESTART_S = 0.005
+"""A recovery followed by a restart of a bookie that it fenced takes longer than this."""
 _RETRY_S = 1.0
 
 
 class FenceCheck:
-    """Holds back acknowledgements of one writer until the metadata have said OPEN.
+    """Holds back one writer's acknowledgements until the metadata has been read as OPEN.
 
-    `end` ends the writer; `is_ended` says whether it has ended.
+    `end` ends the writer; `is_ended` returns whether it has ended.
     """
 
     def __init__(
@@ -58,45 +58,42 @@ class FenceCheck:
         self._is_ended = is_ended
         self._loop = asyncio.get_running_loop()
         self._open_at = self._loop.time()
-        """When the metadata are known to have said OPEN."""
+        """The metadata was OPEN at this time or later."""
         self._expected: dict[PerChannelBookieClient, None] = {}
-        """Bookies whose next connection will need a read of the metadata."""
+        """Channels that are connecting (an ordered set)."""
         self._held: list[tuple[float, Callable[[], None]]] = []
-        """When the connection of some acknowledgements was made, and what counts them."""
+        """By response on hold: when its connection was made, and how to count its acknowledgements.
+        """
         self._task: asyncio.Task[None] | None = None
 
-    def passed(self, connection: PerChannelBookieClient) -> bool:
-        """Whether the metadata said OPEN after this connection was made."""
-        return connection.connected_at <= self._open_at + _FASTEST_RETURN_S
+    def passed(self, channel: PerChannelBookieClient) -> bool:
+        """Return whether acknowledgements on this channel's connection are to be counted."""
+        return channel.connected_at <= self._open_at + _TOO_SHORT_FOR_A_RESTART_S
 
-    def expect(self, connection: PerChannelBookieClient) -> None:
-        """An add waits for this connection: read the metadata when it is made, so that the answer
-        is there before the acknowledgement.
-        """
-        if connection not in self._expected:
-            self._expected[connection] = None
-            connection.after_connecting(partial(self._connected, connection))
+    def expect(self, channel: PerChannelBookieClient) -> None:
+        """Read the metadata as soon as this channel is connected: its responses will need it."""
+        if channel not in self._expected:
+            self._expected[channel] = None
+            channel.after_connecting(partial(self._connected, channel))
 
-    def hold(self, connection: PerChannelBookieClient, count: Callable[[], None]) -> None:
-        """Call `count` when the connection has passed; if the ledger is no longer OPEN, end the
-        writer instead.
-        """
-        self._held.append((connection.connected_at, count))
+    def hold(self, channel: PerChannelBookieClient, count: Callable[[], None]) -> None:
+        """Call `count` once acknowledgements on this connection may be counted."""
+        self._held.append((channel.connected_at, count))
         self._start()
 
-    def found_open(self, asked_at: float) -> None:
-        """The answer to a request sent at `asked_at` shows that the ledger was OPEN."""
-        self._open_at = asked_at
+    def saw_open(self, requested_at: float) -> None:
+        """Record that the response to a request sent then proves that the ledger was OPEN."""
+        self._open_at = requested_at
         held, self._held = self._held, []
         for connected_at, count in held:
-            if connected_at <= asked_at:
+            if connected_at <= requested_at:
                 count()
             else:
                 self._held.append((connected_at, count))
 
-    def _connected(self, connection: PerChannelBookieClient) -> None:
-        del self._expected[connection]
-        if connection.connection is not None and not self.passed(connection):
+    def _connected(self, channel: PerChannelBookieClient) -> None:
+        del self._expected[channel]
+        if channel.connection is not None and not self.passed(channel):
             self._start()
 
     def _start(self) -> None:
@@ -104,30 +101,31 @@ class FenceCheck:
             self._task = self._loop.create_task(self._run())
 
     async def _run(self) -> None:
-        is_answered = False
-        while (self._held or not is_answered) and not self._is_ended():
-            asked_at = self._loop.time()
+        has_read = False
+        while (self._held or not has_read) and not self._is_ended():
+            requested_at = self._loop.time()
             try:
-                # At once, one behind the other: the store answers a session in order.
+                # Send both at once: the metadata store handles a session's requests in order.
                 _, (metadata, _) = await asyncio.gather(
                     self._manager.store.sync(), self._manager.read(self._ledger_id)
                 )
-                is_answered = True
+                has_read = True
                 if metadata.state is not LedgerState.OPEN:
                     raise BKLedgerFencedException(
-                        f"ledger {self._ledger_id}: another client recovers it, or has closed it"
+                        f"ledger {self._ledger_id} was recovered or closed by another client, or"
+                        " another client is recovering it"
                     )
             except MetadataUnavailableError:
                 await asyncio.sleep(_RETRY_S)
             except LabkitError as error:
                 self._end(error)
             else:
-                self.found_open(asked_at)
+                self.saw_open(requested_at)
         self._task = None
 
 
 class NoFenceCheck(FenceCheck):
-    """Counts every acknowledgement: for recovery, whose adds pass the fence."""
+    """Counts every acknowledgement, for recovery, whose adds are accepted despite the fence."""
 
-    def passed(self, connection: PerChannelBookieClient) -> bool:
+    def passed(self, channel: PerChannelBookieClient) -> bool:
         return True

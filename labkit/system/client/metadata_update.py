@@ -1,4 +1,4 @@
-"""One change of a ledger's metadata: stored unless another client was first, and traced.
+"""Compare-and-set of a ledger's metadata, recorded in the trace.
 
 In BookKeeper: `client/MetadataUpdateLoop.java`.
 """
@@ -10,40 +10,40 @@ from labkit.system.model.errors import BKMetadataVersionException
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 
 
-async def publish(
+async def compare_and_set(
     ledger_id: int,
-    known: LedgerMetadata,
+    current: LedgerMetadata,
     version: int,
     wanted: LedgerMetadata,
     context: ClientContext,
 ) -> tuple[bool, LedgerMetadata, int]:
-    """Compare-and-set: whether `wanted` was stored, and what is stored now with its version.
+    """Store `wanted` if the stored metadata still has this version, that of `current`.
 
-    A caller that was not first decides again.  Raises what `LedgerManager.write` raises but
-    `BKMetadataVersionException`; whether it was stored is unknown after
-    `MetadataUnavailableError`.
+    Returns whether `wanted` was stored, the metadata that is now stored, and its version.  After a
+    conflict, the caller has to decide again, based on that metadata.  Raises the same errors as
+    `LedgerManager.write`, except `BKMetadataVersionException`; after `MetadataUnavailableError` it
+    is unknown whether `wanted` was stored.
     """
     try:
         version = await context.manager.write(ledger_id, wanted, version)
     except BKMetadataVersionException:
-        # Read here, so that the caller decides again on what is stored now.
         stored, version = await context.manager.read(ledger_id)
         if not stored.has_password:
-            stored = replace(stored, digest_type=known.digest_type, password=known.password)
-        # Among them may be its own, stored by a write whose answer was lost.
-        _record_ensembles(ledger_id, known.segments, stored, context)
+            stored = replace(stored, digest_type=current.digest_type, password=current.password)
+        # A new ensemble may be this client's own, stored by a write whose response was lost.
+        _record_new_ensembles(ledger_id, current.segments, stored, context)
         return False, stored, version
-    _record_ensembles(ledger_id, known.segments, wanted, context)
+    _record_new_ensembles(ledger_id, current.segments, wanted, context)
     if wanted.state is LedgerState.CLOSED:
         last, length = wanted.last_entry_id, wanted.length
         context.recorder.record("ledger.closed", ledger_id, last, size=length)
     return True, wanted, version
 
 
-def _record_ensembles(
+def _record_new_ensembles(
     ledger_id: int, before: tuple[Segment, ...], after: LedgerMetadata, context: ClientContext
 ) -> None:
     for segment in after.segments:
         if segment not in before:
-            first, names = segment.first_entry_id, ",".join(segment.ensemble)
-            context.recorder.record("ensemble.set", ledger_id, first, note=names)
+            first, ensemble = segment.first_entry_id, segment.ensemble
+            context.recorder.record("ensemble.set", ledger_id, first, ensemble=ensemble)

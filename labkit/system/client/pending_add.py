@@ -1,4 +1,4 @@
-"""An entry between `add` and its confirmation.
+"""An entry that has been pushed but is not yet confirmed.
 
 In BookKeeper: `client/PendingAddOp.java`.
 """
@@ -9,15 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class PendingAdd:
-    """An entry on its way; `acked` and `failed` have one bit for each place in the ensemble.
-
-    `length` counts the ledger's payload bytes up to and with this entry.  `request` is kept: a
-    bookie that replaces another one gets the same bytes.
-    """
-
     entry_id: int
     length: int
+    """The number of payload bytes in the ledger up to and including this entry."""
     request: bytes
-    confirmed: asyncio.Future[int]
+    """Kept so that exactly the same bytes can be sent to a replacement bookie."""
+    future: asyncio.Future[int]
+    """Resolves to the entry id when the entry is confirmed (with deferred sync: acknowledged)."""
     acked: int = 0
+    """Bit mask of the ensemble indices whose bookies have acknowledged the entry."""
     failed: int = 0
+    """Bit mask of the ensemble indices whose bookies have failed to store it."""

@@ -1,53 +1,95 @@
-"""What the answers of some bookies prove about all of them: the decisions of recovery.
+"""Decides what the responses of some bookies prove about the whole ensemble, mainly for recovery.
 
-Two rules that are easily mixed up: "no such entry" counts as an answer for coverage, and only "no
-such entry" counts as a proof that an entry was never acknowledged.  Errors and silence prove
-nothing (BookKeeper issue 2908).
+There are two rules, which are easily confused:
+
+    coverage   no entry can have been acknowledged only by bookies that have not responded; both an
+               entry and "no such entry" count as a response
+    absence    an entry was never acknowledged if so many bookies deny having it that fewer than Qa
+               can have it; only an explicit denial counts
+
+`PROVES_ABSENCE` lists the denials: "no such entry" and "no such ledger".  Other errors and silence
+prove nothing under either rule (BookKeeper issue 2908).
 
 In BookKeeper: `RoundRobinDistributionSchedule.RRQuorumCoverageSet`, `client/PendingReadOp.java`.
 """
 
-from collections.abc import Collection, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Sequence
 from enum import Enum
+from typing import TypeVar
 
 from labkit.system.model.entry import Entry
-from labkit.system.model.errors import PROVES_ABSENCE, BKException
+from labkit.system.model.errors import PROVES_ABSENCE, BKException, BKReadException
+from labkit.system.model.ledger import LedgerMetadata
+
+T = TypeVar("T")
 
 
 class Verdict(Enum):
-    """What is known of an entry: it is there, it cannot have been acknowledged, or neither."""
+    """The result of `judge`."""
 
     FOUND = "found"
-    LOST = "lost"
+    """At least one bookie has the entry."""
+    NEVER_ACKNOWLEDGED = "never acknowledged"
+    """The entry cannot have been acknowledged, so the ledger may be closed before it."""
     UNKNOWN = "unknown"
 
 
 def is_covered(
-    known: Collection[int], ensemble_size: int, write_quorum: int, ack_quorum: int
+    responded: Collection[int], ensemble_size: int, write_quorum: int, ack_quorum: int
 ) -> bool:
-    """Whether no entry can have been acknowledged by bookies of which none answered.
+    """Return whether, in each write set, fewer than Qa bookies are missing from `responded`.
 
-    `known` are the places that answered, "no such entry" included; errors and silence leave a place
-    unknown.  Covered means: in each write set fewer than Qa places are unknown.
+    If so, no entry can have been acknowledged only by bookies that have not responded.  `responded`
+    contains the ensemble indices of the bookies that returned an entry or denied having one; errors
+    and silence do not count.
     """
     return all(
-        sum((first + i) % ensemble_size not in known for i in range(write_quorum)) < ack_quorum
+        sum((first + i) % ensemble_size not in responded for i in range(write_quorum)) < ack_quorum
         for first in range(ensemble_size)
     )
 
 
-def judge(answers: Sequence[Entry | BKException], write_quorum: int, ack_quorum: int) -> Verdict:
-    """What the answers of an entry's write set mean for its recovery.
+async def collect_until_covered(
+    ledger_id: int,
+    metadata: LedgerMetadata,
+    replies: "asyncio.Queue[tuple[int, T | BKException]]",
+    is_response: Callable[[BKException], bool],
+) -> dict[int, T | BKException]:
+    """Collect responses of the last ensemble, by ensemble index, until they cover it.
 
-    One copy is enough to find it.  It is lost once the bookies that have not denied it are fewer
-    than Qa: then it was never acknowledged.
+    `replies` receives one reply per bookie, with its ensemble index; `is_response` returns whether
+    an error counts as a response.  Raises `BKReadException` if too few bookies respond.
     """
+    ensemble = metadata.segments[-1].ensemble
+    sizes = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
+    responses: dict[int, T | BKException] = {}
+    errors: list[BKException] = []
+    for _ in ensemble:
+        index, reply = await replies.get()
+        if isinstance(reply, BKException) and not is_response(reply):
+            errors.append(reply)
+            continue
+        responses[index] = reply
+        if is_covered(responses, *sizes):
+            return responses
+    missing = ", ".join(name for index, name in enumerate(ensemble) if index not in responses)
+    raise BKReadException(
+        f"cannot read LastAddConfirmed of ledger {ledger_id}: too few bookies responded; no valid"
+        f" response from {missing} ({errors[0]})"
+    )
+
+
+def judge(answers: Sequence[Entry | BKException], write_quorum: int, ack_quorum: int) -> Verdict:
+    """Judge whether an entry was stored, from the responses so far of its write set."""
     if any(isinstance(answer, Entry) for answer in answers):
         return Verdict.FOUND
     denied = sum(isinstance(answer, PROVES_ABSENCE) for answer in answers)
-    return Verdict.LOST if denied >= write_quorum - ack_quorum + 1 else Verdict.UNKNOWN
+    if write_quorum - denied < ack_quorum:
+        return Verdict.NEVER_ACKNOWLEDGED
+    return Verdict.UNKNOWN
 
 
 def most_telling(errors: Sequence[BKException]) -> BKException:
-    """The error to raise of several: one that proves nothing counts more than "no such entry"."""
+    """Return the error to raise.  Prefer one that is not a denial, because the entry may exist."""
     return next((error for error in errors if not isinstance(error, PROVES_ABSENCE)), errors[0])

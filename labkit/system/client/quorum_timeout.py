@@ -1,8 +1,8 @@
-"""The end of a writer that waits too long for its acknowledgements.
+"""Ends a writer whose adds do not get enough acknowledgements in time.
 
-A silent bookie is given up after `request_timeout_s`, and another one takes its place; an add may
-go from bookie to bookie in this way for long.  This bounds the whole of it, for callers who
-would rather begin a new ledger.
+If a bookie does not respond, the request to it fails after `request_timeout_s`, and the bookie is
+replaced.  The same may happen to its replacements, one after another.  This timeout limits the
+total time, for callers that would rather switch to a new ledger.
 
 In BookKeeper: `LedgerHandle.monitorPendingAddOps`, `PendingAddOp.maybeTimeout`.
 """
@@ -15,28 +15,28 @@ from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.errors import BKAddEntryQuorumTimeoutException
 
 _CHECKS = 8
-"""Checks in one timeout: adds are not timed one by one, so one may take an eighth longer."""
+"""Checks per timeout: adds have no timers of their own, so they may time out an eighth late."""
 
 
-class AddEntryQuorumTimeout:
-    """Watches one writer, from its creation to its end.
+class QuorumTimeoutMonitor:
+    """Checks one writer's pending adds at regular intervals until the writer ends.
 
-    An entry that has its acknowledgements, and waits for one in front of it or for an ensemble
-    change, is not late.
+    An add is late only if it lacks acknowledgements, not if it is only waiting for earlier entries
+    or for an ensemble change.
     """
 
     def __init__(self, writer: LedgerWriter, config: ClientConfig) -> None:
         self._writer = writer
         self._timeout_s = config.add_entry_quorum_timeout_s
         self._pushed: deque[int] = deque(maxlen=_CHECKS + 1)
-        """How far adds were pushed at the last checks, the newest at the end."""
+        """LastAddPushed at the last checks, newest last.  When the deque is full, its first item is
+        one timeout old: adds up to that entry that lack acknowledgements are late.
+        """
 
     def start(self) -> None:
-        """Begin; it ends with the writer."""
         asyncio.get_running_loop().call_later(self._timeout_s / _CHECKS, self._check)
 
     def _check(self) -> None:
-        """End the writer if an add is late; else check again soon."""
         if self._writer.is_ended:
             return
         self._pushed.append(self._writer.last_add_pushed)
@@ -45,12 +45,12 @@ class AddEntryQuorumTimeout:
         if is_too_early or oldest is None or oldest.entry_id > self._pushed[0]:
             self.start()
             return
-        needed, has = self._writer.metadata.ack_quorum, oldest.acked.bit_count()
+        needed, acks = self._writer.metadata.ack_quorum, oldest.acked.bit_count()
         ensemble = ", ".join(self._writer.metadata.segments[-1].ensemble)
         self._writer.end(
             BKAddEntryQuorumTimeoutException(
-                f"ledger {self._writer.ledger_id}: entry {oldest.entry_id} has {has} of {needed}"
-                f" acknowledgements after {self._timeout_s:g} s; look at {ensemble}, and go on in a"
-                " new ledger"
+                f"ledger {self._writer.ledger_id}: entry {oldest.entry_id} has {acks} of {needed}"
+                f" acknowledgements after {self._timeout_s:g} s; check {ensemble}, and continue in"
+                " a new ledger"
             )
         )

@@ -1,4 +1,8 @@
-"""Reading from bookies: one question to one bookie, to several, or to one after the other.
+"""Reads entries from one bookie, from several at once, or from one after another.
+
+A read of entry -1 (`NO_ENTRY_ID`) asks a bookie for its newest entry of the ledger.  A read that
+carries the ledger's master key fences the ledger on that bookie before reading; recovery fences a
+ledger by sending the key with its read of the newest entry.
 
 In BookKeeper: `client/PendingReadOp.java`, `client/ReadLastConfirmedOp.java`.
 """
@@ -9,27 +13,23 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from labkit.system.client.context import ClientContext
-from labkit.system.client.quorum import is_covered, most_telling
+from labkit.system.client.ensemble import end_of_segment
+from labkit.system.client.quorum import collect_until_covered, most_telling
 from labkit.system.client.striping import write_set
 from labkit.system.model.entry import NO_ENTRY_ID, Entry, decode_entry, make_digest
-from labkit.system.model.errors import (
-    PROVES_ABSENCE,
-    BKException,
-    BKReadException,
-    BKUnauthorizedAccessException,
-)
+from labkit.system.model.errors import PROVES_ABSENCE, BKException, BKUnauthorizedAccessException
 from labkit.system.model.ledger import LedgerMetadata
 from labkit.system.model.wire import Answer, Opcode, encode_read
 
 OnReply = Callable[[str, int, Entry | BKException], None]
-"""Takes the bookie, the entry id that was asked for, and the reply."""
+"""Called with the bookie, the requested entry id, and the reply."""
 _READ = Opcode.READ
 Replies = asyncio.Queue[tuple[int, Entry | BKException]]
-"""The place of the bookie that answered, in the list of those asked, and its reply."""
+"""Each item contains a bookie's index in the list of bookies that were asked, and its reply."""
 
 
 class BookieReads:
-    """Asks bookies for a ledger's entries, checks digests, and reports to the trace."""
+    """Sends reads of one ledger to bookies, verifies digests, and records the trace events."""
 
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
         self.ledger_id = ledger_id
@@ -45,76 +45,69 @@ class BookieReads:
         fence_key: bytes = b"",
         flags: int = 0,
     ) -> None:
-        """Ask one bookie; with a `fence_key` it fences the ledger first.
+        """Read an entry from one bookie.  With a `fence_key`, the bookie fences the ledger first.
 
-        A reply is an entry whose digest is right, or a `BKException`.
+        `on_reply` receives an entry with a correct digest, or a `BKException`.
         """
-        fences = bool(fence_key) and entry_id == NO_ENTRY_ID
+        carries_fence_flag = bool(fence_key)
+        # The trace shows a fencing read of a specific entry as a read, not as a fence request.
+        is_fence_request = carries_fence_flag and entry_id == NO_ENTRY_ID
         context, ledger_id = self.context, self.ledger_id
         if context.recorder.listening:
-            kind, entry = ("fence.sent", -1) if fences else ("read.sent", entry_id)
+            kind, entry = ("fence.sent", -1) if is_fence_request else ("read.sent", entry_id)
             context.recorder.record(kind, ledger_id, entry, peer=bookie)
         body = encode_read(ledger_id, entry_id, fence_key, flags)
-        on_answer = partial(self._answered, bookie, entry_id, on_reply, fences)
-        client = context.bookies.get(bookie)
-        client.ask(_READ, ledger_id, entry_id, body, on_answer, fences=bool(fence_key))
+        on_answer = partial(self._on_answer, bookie, entry_id, on_reply, is_fence_request)
+        channel = context.bookie_client.get(bookie)
+        channel.ask(_READ, ledger_id, entry_id, body, on_answer, fences=carries_fence_flag)
 
     def ask_all(
         self, bookies: Sequence[str], entry_id: int, *, fence_key: bytes = b"", flags: int = 0
     ) -> Replies:
-        """Ask all of them at once; the queue gets one reply of each, as they come."""
+        """Ask all bookies at once; the queue receives one reply from each, in order of arrival."""
         replies: Replies = asyncio.Queue()
-        for place, bookie in enumerate(bookies):
 
-            def on_reply(_: str, __: int, reply: Entry | BKException, place: int = place) -> None:
-                replies.put_nowait((place, reply))
+        def on_reply(index: int, _bookie: str, _entry_id: int, reply: Entry | BKException) -> None:
+            replies.put_nowait((index, reply))
 
-            self.ask(bookie, entry_id, on_reply, fence_key=fence_key, flags=flags)
+        for index, bookie in enumerate(bookies):
+            self.ask(bookie, entry_id, partial(on_reply, index), fence_key=fence_key, flags=flags)
         return replies
 
     async def last_entries(
         self, metadata: LedgerMetadata, *, fence_key: bytes = b""
     ) -> list[Entry]:
-        """The newest entries of the last ensemble's bookies, from enough of them that the others
-        alone cannot have acknowledged an entry.
+        """Return the newest entry of each bookie of the last ensemble that responds in time.
 
-        Raises `BKReadException` when too few answer, and `BKUnauthorizedAccessException`.
+        That is until the others are too few to have acknowledged an entry.  Raises
+        `BKReadException` if too few bookies respond, and `BKUnauthorizedAccessException` if one
+        rejects the password.
         """
-        ensemble = metadata.segments[-1].ensemble
-        sizes = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
-        replies = self.ask_all(ensemble, NO_ENTRY_ID, fence_key=fence_key)
-        known: dict[int, Entry | BKException] = {}
-        errors: list[BKException] = []
-        for _ in ensemble:
-            place, reply = await replies.get()
-            if isinstance(reply, BKUnauthorizedAccessException):
-                raise reply
-            if isinstance(reply, BKException) and not self.is_answer(reply):
-                errors.append(reply)
-                continue
-            known[place] = reply
-            if is_covered(known, *sizes):
-                return [reply for reply in known.values() if isinstance(reply, Entry)]
-        silent = ", ".join(bookie for at, bookie in enumerate(ensemble) if at not in known)
-        raise BKReadException(
-            f"LastAddConfirmed of ledger {self.ledger_id}: no answer from {silent},"
-            f" and any of the others might not know ({errors[0]})"
-        )
 
-    # Rules, which a subclass may change
+        def is_response(error: BKException) -> bool:
+            if isinstance(error, BKUnauthorizedAccessException):
+                raise error
+            return self.is_answer(error)
+
+        ensemble = metadata.segments[-1].ensemble
+        replies = self.ask_all(ensemble, NO_ENTRY_ID, fence_key=fence_key)
+        responses = await collect_until_covered(self.ledger_id, metadata, replies, is_response)
+        return [reply for reply in responses.values() if isinstance(reply, Entry)]
+
+    # Hook: overridden by `worlds/sim/variants`.
 
     def is_answer(self, error: BKException) -> bool:
-        """Whether the error says what the bookie has: other errors and silence leave that open."""
+        """Return whether this error is a valid response: the bookie has no such entry."""
         return isinstance(error, PROVES_ABSENCE)
 
-    # Inside
+    # Replies
 
-    def _answered(
+    def _on_answer(
         self,
         bookie: str,
         entry_id: int,
         on_reply: OnReply,
-        fences: bool,
+        is_fence_request: bool,
         answer: Answer | BKException,
     ) -> None:
         reply: Entry | BKException
@@ -126,30 +119,36 @@ class BookieReads:
             except BKException as error:
                 reply = error
         if self.context.recorder.listening:
-            tell = self._record_fence if fences else self._record_read
-            tell(bookie, entry_id, reply)
+            record = self._record_fence if is_fence_request else self._record_read
+            record(bookie, entry_id, reply)
         on_reply(bookie, entry_id, reply)
 
     def _record_read(self, bookie: str, entry_id: int, reply: Entry | BKException) -> None:
-        failed = isinstance(reply, BKException)
-        note = type(reply).__name__ if failed else ""
-        if isinstance(reply, Entry) and entry_id != NO_ENTRY_ID:
-            note = f"{zlib.crc32(reply.payload):08x}"
-        kind = "read.failed" if failed else "read.done"
-        self.context.recorder.record(kind, self.ledger_id, entry_id, peer=bookie, note=note)
+        record, ids = self.context.recorder.record, (self.ledger_id, entry_id)
+        if isinstance(reply, BKException):
+            record("read.failed", *ids, peer=bookie, error=type(reply).__name__)
+        else:
+            is_specific_entry = entry_id != NO_ENTRY_ID
+            checksum = f"{zlib.crc32(reply.payload):08x}" if is_specific_entry else ""
+            record("read.done", *ids, peer=bookie, checksum=checksum)
 
-    def _record_fence(self, bookie: str, _: int, reply: Entry | BKException) -> None:
+    def _record_fence(self, bookie: str, _entry_id: int, reply: Entry | BKException) -> None:
         record, ledger_id = self.context.recorder.record, self.ledger_id
         if isinstance(reply, Entry):
             record("fence.answered", ledger_id, reply.last_add_confirmed, peer=bookie)
         else:
             kind = "fence.answered" if isinstance(reply, PROVES_ABSENCE) else "fence.failed"
-            record(kind, ledger_id, peer=bookie, note=type(reply).__name__)
+            record(kind, ledger_id, peer=bookie, error=type(reply).__name__)
 
 
 class SequenceRead:
-    """Reads entries, each from the bookies of its write set one after the other: the next when one
-    fails or is silent for a while (speculative read).
+    """Reads several entries in parallel, each from one bookie of its write set after another.
+
+    The next bookie is asked if all that were asked have failed, and, whenever
+    `speculative_read_timeout_ms` has elapsed, if none of them has returned any entry during this
+    read.  One that has returned other entries is slow, not dead, so the read waits for it.
+
+    In BookKeeper: `PendingReadOp.SequenceReadRequest`.
     """
 
     def __init__(
@@ -158,24 +157,27 @@ class SequenceRead:
         bookies: Mapping[int, Sequence[str]],
         on_entry: Callable[[Entry], None] | None = None,
     ) -> None:
-        """`bookies` are for each entry those of its write set, in the order of asking; `on_entry`
-        gets each entry when it comes.
-        """
+        """`bookies` maps entries to write sets in read order; `on_entry` gets each read entry."""
         self._reads = reads
         self._on_entry = on_entry
         self._bookies = bookies
         self.unreadable: int | None = None
-        """The entry that could not be read, if there was one."""
+        """The entry that could not be read, if any."""
         self._asked = dict.fromkeys(self._bookies, 0)
-        """For each entry that is still to come: how many of its bookies were asked."""
+        """For each entry that has not been read yet: how many bookies were asked."""
         self._errors: dict[int, list[BKException]] = {}
+        """For each entry: the errors that bookies returned."""
         self._entries: dict[int, Entry] = {}
-        self._answering: dict[str, None] = {}
+        self._responsive: dict[str, None] = {}
+        """The bookies that have returned an entry during this read (an ordered set)."""
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timer: asyncio.TimerHandle | None = None
 
     async def run(self) -> list[Entry]:
-        """The entries.  Raises the most telling error of the first that cannot be read."""
+        """Return the entries in the order of `bookies`.
+
+        Raises the most telling error for the first entry that no bookie can return.
+        """
         if not self._bookies:
             return []
         for entry_id in self._bookies:
@@ -191,23 +193,23 @@ class SequenceRead:
     def _ask_next(self, entry_id: int) -> None:
         asked = self._asked[entry_id]
         self._asked[entry_id] = asked + 1
-        self._reads.ask(self._bookies[entry_id][asked], entry_id, self._replied)
+        self._reads.ask(self._bookies[entry_id][asked], entry_id, self._on_reply)
 
-    def _replied(self, bookie: str, entry_id: int, reply: Entry | BKException) -> None:
+    def _on_reply(self, bookie: str, entry_id: int, reply: Entry | BKException) -> None:
         if isinstance(reply, BKException):
-            self._failed(entry_id, reply)
+            self._on_error(entry_id, reply)
             return
-        # Also of a reply that comes too late for its entry: the bookie is not silent.
-        self._answering[bookie] = None
+        # The bookie is responsive even if another one has already returned this entry.
+        self._responsive[bookie] = None
         if self._asked.pop(entry_id, None) is not None:
             self._entries[entry_id] = reply
-            # Not after the end: another entry may have failed.
+            # The read may already have ended because another entry failed.
             if self._on_entry is not None and not self._done.done():
                 self._on_entry(reply)
             if not self._asked and not self._done.done():
                 self._done.set_result(None)
 
-    def _failed(self, entry_id: int, error: BKException) -> None:
+    def _on_error(self, entry_id: int, error: BKException) -> None:
         asked = self._asked.get(entry_id)
         if asked is None or self._done.cancelled():
             return
@@ -228,25 +230,24 @@ class SequenceRead:
             self._timer = loop.call_later(wait_ms / 1000, self._speculate)
 
     def _speculate(self) -> None:
-        """Ask one more bookie for each entry whose bookies have all been silent so far."""
+        """Ask one more bookie for each entry for which no responsive bookie has been asked."""
         for entry_id, asked in self._asked.items():
             bookies = self._bookies[entry_id]
-            if asked == len(bookies):
-                continue
-            if not any(bookie in self._answering for bookie in bookies[:asked]):
+            if asked < len(bookies) and not self._responsive.keys() & bookies[:asked]:
                 self._ask_next(entry_id)
         self._set_timer()
 
 
-def write_sets(metadata: LedgerMetadata, first: int, last: int) -> dict[int, tuple[str, ...]]:
-    """For entries `first` to `last` the bookies of their write sets, in the order of asking."""
+def bookies_by_entry(metadata: LedgerMetadata, first: int, last: int) -> dict[int, tuple[str, ...]]:
+    """Return the bookies of the write set, in read order, for each entry from `first` to `last`."""
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     found: dict[int, tuple[str, ...]] = {}
-    while first <= last:
-        later = (s.first_entry_id for s in metadata.segments if s.first_entry_id > first)
-        end = min(last + 1, next(later, last + 1))
-        ensemble = metadata.ensemble_at(first)
-        sets = [tuple(ensemble[at] for at in write_set(n, size, quorum)) for n in range(size)]
-        found.update((entry_id, sets[entry_id % size]) for entry_id in range(first, end))
-        first = end
+    start: int | None = first
+    while start is not None and start <= last:
+        ensemble = metadata.ensemble_at(start)
+        write_sets = [tuple(ensemble[i] for i in write_set(n, size, quorum)) for n in range(size)]
+        next_start = end_of_segment(metadata, start)
+        end = last + 1 if next_start is None else min(next_start, last + 1)
+        found.update((entry_id, write_sets[entry_id % size]) for entry_id in range(start, end))
+        start = next_start
     return found

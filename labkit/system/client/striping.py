@@ -7,17 +7,17 @@ from functools import cache
 
 
 def write_set(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int, ...]:
-    """Places in the ensemble of the bookies that store the entry, in the order of asking.
+    """Return the ensemble indices of the bookies that store the entry, in read order.
 
-    The absolute entry id counts, not the place within a segment: the round does not start again
-    when the ensemble changes.
+    The indices depend on the entry id, not on the entry's offset within its segment: the
+    round-robin order does not restart when the ensemble changes.
     """
     return _write_sets(ensemble_size, write_quorum)[entry_id % ensemble_size]
 
 
 @cache
 def _write_sets(ensemble_size: int, write_quorum: int) -> list[tuple[int, ...]]:
-    """The write sets of the first E entries; after them they repeat."""
+    """Return the write sets of entries 0 to E - 1; the same write sets repeat for later entries."""
     return [
         tuple((entry_id + i) % ensemble_size for i in range(write_quorum))
         for entry_id in range(ensemble_size)

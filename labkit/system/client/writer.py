@@ -1,6 +1,6 @@
-"""The one writer of a ledger.
+"""The writer of a ledger: assigns entry ids, sends entries to their write sets, and confirms them.
 
-What it does when a bookie fails is in `ensemble_change`.
+`ensemble_change` replaces failed bookies; `fence_check` decides which acknowledgements count.
 
 In BookKeeper: `client/LedgerHandle.java`.
 """
@@ -15,7 +15,7 @@ from typing import ClassVar
 from labkit.system.client.context import ClientContext
 from labkit.system.client.ensemble_change import EnsembleChange
 from labkit.system.client.fence_check import FenceCheck
-from labkit.system.client.metadata_update import publish
+from labkit.system.client.metadata_update import compare_and_set
 from labkit.system.client.pending_add import PendingAdd
 from labkit.system.client.protocol.per_channel_bookie_client import PerChannelBookieClient
 from labkit.system.client.protocol.protocol_v2 import OnAdded, PerChannelBookieClientV2
@@ -26,28 +26,40 @@ from labkit.system.model.errors import (
     BKException,
     BKIncorrectParameterException,
     BKLedgerClosedException,
+    BKLedgerFencedException,
     BKMetadataVersionException,
+    BKUnauthorizedAccessException,
     LabkitError,
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 from labkit.system.model.wire import MAX_FRAME_SIZE, add_header
 
 _OVERHEAD = 128
-"""At most this much of a frame goes to lengths, headers, key and digest."""
+"""Upper bound on the bytes of a frame that are not payload: lengths, headers, key and digest."""
 MAX_PAYLOAD_SIZE = MAX_FRAME_SIZE - _OVERHEAD
+
+_FATAL = (BKLedgerFencedException, BKUnauthorizedAccessException, BKClientClosedException)
+"""Errors that end the writer at once, because replacing the bookie would not help."""
 
 
 class LedgerWriter:
     """Adds entries to a ledger that it created.
 
-    Invariants: `last_add_confirmed` <= `last_add_pushed`; entries are confirmed in order of their
-    ids; an entry is confirmed once `ack_quorum` bookies of its write set have it durable; nothing
-    is confirmed while the ensemble changes, so a new segment begins behind all that is; an
-    acknowledgement counts only from a bookie that honours every fence (`fence_check`).
+    Invariants: `last_add_confirmed` <= `last_add_pushed`.  Entries are confirmed in the order of
+    their ids.  An entry is confirmed once it and all earlier entries are on disk on `ack_quorum`
+    bookies of their write sets; an acknowledgement counts only if the bookie cannot have forgotten
+    a fence (`fence_check`).  Nothing is confirmed during an ensemble change, so a new segment
+    starts after all confirmed entries.
 
-    A bookie that fails is replaced at once.  Where no other takes writes, the writer goes on
-    without it while Qa acknowledgements are possible; BookKeeper's then ends with
-    `BKNotEnoughBookiesException`, unless `delayEnsembleChange` is set.
+    A failed bookie is replaced at once, unless the failed add already had Qa acknowledgements (then
+    the next `add` starts the replacement), or `delay_ensemble_change` is set and Qa
+    acknowledgements are still possible.  If no writable bookie is left, the writer continues
+    without a replacement while Qa acknowledgements are possible; BookKeeper's fails, unless
+    `delayEnsembleChange` is set.
+
+    The writer ends, without closing the ledger, when another client has fenced or closed the
+    ledger: a bookie responds to an add with `BKLedgerFencedException`, the compare-and-set of an
+    ensemble change fails, or `fence_check` reads metadata that is not OPEN.
     """
 
     ensemble_change_class: ClassVar[type[EnsembleChange]] = EnsembleChange
@@ -61,21 +73,21 @@ class LedgerWriter:
         self.last_add_pushed = NO_ENTRY_ID
         self.last_add_confirmed = NO_ENTRY_ID
         self.length = 0
-        """Payload bytes pushed."""
+        """The number of payload bytes pushed so far."""
         self.length_confirmed = 0
-        """Payload bytes up to LastAddConfirmed."""
+        """The number of payload bytes up to and including LastAddConfirmed."""
         self.recorder = context.recorder
         self.master_key = make_master_key(metadata.password)
         self.pending: deque[PendingAdd] = deque()
-        """Entries that are not confirmed, oldest first."""
+        """Unconfirmed entries, oldest first."""
         self.ended_by: LabkitError | None = None
-        """Why nothing can be added any more."""
+        """The error that ended this writer; `add` raises it."""
         self._version = version
         self._context = context
         self._add_header = add_header(self.master_key)
         self._digest = make_digest(metadata.digest_type, metadata.password)
-        self.use_last_ensemble()
-        # Kept: looking for it is a system call, and this is done for each add.
+        self.connect_to_last_ensemble()
+        # Cached because every add needs the loop, and looking it up takes a system call.
         self._loop = asyncio.get_running_loop()
         self.ensemble_change = self.ensemble_change_class(self, context)
         self.fence_check = self.fence_check_class(
@@ -83,220 +95,231 @@ class LedgerWriter:
         )
 
     def add(self, payload: bytes) -> asyncio.Future[int]:
-        """Push an entry; the future gives its entry id once it is confirmed.
+        """Append an entry; the returned future resolves to its id once the entry is confirmed.
 
-        Adds may be pushed without waiting for earlier ones; `drain` keeps them within bounds.  The
-        future fails with a `LabkitError` when the entry can no longer be confirmed; the bookies may
-        still have it.  Raises `BKIncorrectParameterException` for a payload above
-        `MAX_PAYLOAD_SIZE` bytes, and `BKLedgerClosedException` or the error that ended this writer.
+        You need not wait for earlier adds; call `drain` to limit how many are pending.  The future
+        fails with a `LabkitError` if this writer can no longer confirm the entry, but a recovery
+        may still keep the entry.  Raises `BKIncorrectParameterException` if the payload is larger
+        than `MAX_PAYLOAD_SIZE` bytes, and the error that ended this writer if it has ended.
         """
         if self.ensemble_change.failed and self.ended_by is None:
-            # What failed after its entry had Qa acknowledgements waits for the next add.
+            # Replace bookies whose failed adds had enough acknowledgements from other bookies.
             self.ensemble_change.start()
-        # After that: where no bookie can be replaced, it ends this writer.
+        # Check this after `start`, which ends the writer if no bookie can be replaced.
         if self.ended_by is not None:
             raise self.ended_by
         if len(payload) > MAX_PAYLOAD_SIZE:
             raise BKIncorrectParameterException(
-                f"a payload of {len(payload)} bytes; at most {MAX_PAYLOAD_SIZE} fit into a frame"
+                f"payload is {len(payload)} bytes; it must be at most {MAX_PAYLOAD_SIZE}"
             )
-        # Before it is packed: the digest covers the entry id and the length.
+        # Compute this before packing: the digest covers the entry id and the length.
         self.last_add_pushed += 1
         self.length += len(payload)
         entry_id = self.last_add_pushed
         lac = self.lac_to_piggyback()
         entry = pack_entry(self.ledger_id, entry_id, lac, self.length, payload, self._digest)
-        confirmed = self._loop.create_future()
-        pending = PendingAdd(entry_id, self.length, self.request_of(entry), confirmed)
-        # Before it is sent: an ensemble change sends again what stands here.
+        future = self._loop.create_future()
+        pending = PendingAdd(entry_id, self.length, self.request_of(entry), future)
+        # Append the add before sending it: an ensemble change resends everything in `pending`.
         self.pending.append(pending)
         if self.recorder.listening:
-            note = f"{zlib.crc32(payload):08x}"
+            checksum = f"{zlib.crc32(payload):08x}"
             self.recorder.record(
-                "add.pushed", self.ledger_id, entry_id, size=len(payload), note=note
+                "add.pushed", self.ledger_id, entry_id, size=len(payload), checksum=checksum
             )
         sizes = self.metadata.ensemble_size, self.metadata.write_quorum
-        for place in write_set(entry_id, *sizes):
-            self.send(pending, place)
-        return confirmed
+        for index in write_set(entry_id, *sizes):
+            self.send(pending, index)
+        return future
 
     async def drain(self) -> None:
-        """Wait until fewer than `max_pending_adds` adds are unconfirmed.  Raises what they raise.
+        """Wait until fewer than `max_pending_adds` adds are unconfirmed; raise the errors of adds.
 
-        A writer that pushes without end awaits this before each add.
+        If nothing else limits the number of pending adds, await this before each add.
         """
-        beyond = len(self.pending) - self._context.config.max_pending_adds
-        if beyond >= 0:
-            # Shielded: a caller that stops waiting must not cancel the add.
-            await asyncio.shield(self.pending[beyond].confirmed)
+        excess = len(self.pending) - self._context.config.max_pending_adds
+        if excess >= 0:
+            # Shield the add: a caller that stops waiting must not cancel it.
+            await asyncio.shield(self.pending[excess].future)
 
-    async def confirmed(self) -> None:
-        """Wait until everything pushed so far is confirmed.  Raises what the adds raise."""
+    async def all_confirmed(self) -> None:
+        """Wait until all entries pushed so far are confirmed.  Raises the errors of the adds."""
         if self.pending:
-            await asyncio.shield(self.pending[-1].confirmed)
+            await asyncio.shield(self.pending[-1].future)
         elif self.ended_by is not None and self.last_add_confirmed < self.last_add_pushed:
             raise self.ended_by
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing can be added any more."""
         return self.ended_by is not None
 
     def oldest_unacknowledged(self) -> PendingAdd | None:
-        """The first add that has fewer than Qa acknowledgements."""
+        """Return the oldest add that has fewer than Qa acknowledgements."""
         return next((add for add in self.pending if not self.has_enough_acks(add)), None)
 
     async def force(self) -> None:
-        """Make durable what is acknowledged by now.  Nothing to do here, as all that is confirmed
-        is durable; the writer of a ledger with deferred sync overrides it.
-        """
+        """Make all acknowledged entries durable; they are already, except with deferred sync."""
 
     async def close(self) -> None:
-        """Fix the ledger's end at LastAddConfirmed.
+        """Close the ledger with LastAddConfirmed as its last entry.
 
-        Adds not confirmed by now fail with `BKLedgerClosedException`; await them first.  A client
-        that recovers the ledger at the same time takes over this end.  Raises
-        `BKMetadataVersionException` when another client closed the ledger at another entry.
+        Unconfirmed adds fail with `BKLedgerClosedException`, so await them first.  Raises
+        `BKMetadataVersionException` if another client has closed the ledger at a different entry.
+
+        A writer may close a ledger that is IN_RECOVERY, because only the writer confirms entries;
+        the recovery then accepts this last entry.
         """
         closed = f"ledger {self.ledger_id} was closed by its writer"
-        # First: while the metadata is written, no add may be confirmed beyond this end.
+        # Stop first: no further add may be confirmed while the metadata is being written.
         await self.stop(BKLedgerClosedException(closed))
         last = self.last_add_confirmed
-        # Another client may change the metadata first: then again, on top of its change.
+        # After a conflict, retry with the metadata that another client has stored.
         while self.metadata.state is not LedgerState.CLOSED:
-            await self.publish(self.metadata.closed(last, self.length_confirmed))
+            await self.update_metadata(self.metadata.closed(last, self.length_confirmed))
         if self.metadata.last_entry_id != last:
             raise BKMetadataVersionException(
                 f"ledger {self.ledger_id} was closed by another client at entry"
-                f" {self.metadata.last_entry_id}; this writer had confirmed up to {last}"
+                f" {self.metadata.last_entry_id}, but this writer had confirmed up to {last}"
             )
 
     @property
     def ensemble(self) -> tuple[str, ...]:
-        """The bookies of the last segment, which new entries go to."""
+        """The bookies of the last segment."""
         return self.metadata.segments[-1].ensemble
 
-    # Rules, which a subclass may change
+    # Hooks: overridden by recovery, deferred sync, the course and `worlds/sim/variants`.
 
     def lac_to_piggyback(self) -> int:
-        """The LastAddConfirmed that goes along with an entry: readers may read up to there."""
+        """Return the LastAddConfirmed to store in the next entry, up to which readers may read."""
         return self.last_add_confirmed
 
     def request_of(self, entry: bytes) -> bytes:
-        """The request that each bookie of the write set gets for a packed entry."""
+        """Return the request that stores a packed entry, the same for all bookies."""
         return self._add_header + entry
 
-    def send(self, pending: PendingAdd, place: int) -> None:
-        """Send an entry to the bookie at that place; its answer goes to `answered`."""
-        bookie, entry_id = self.bookies[place], pending.entry_id
-        if bookie.connection is None:
-            self.fence_check.expect(bookie)
+    def send(self, pending: PendingAdd, index: int) -> None:
+        """Send an entry to the bookie at this ensemble index; `on_responses` handles the reply."""
+        channel, entry_id = self.channels[index], pending.entry_id
+        if channel.connection is None:
+            self.fence_check.expect(channel)
         if self.recorder.listening:
-            self.recorder.record("add.sent", self.ledger_id, entry_id, peer=bookie.bookie)
-        bookie.add(self.ledger_id, entry_id, pending.request, self._on_added[place], pending)
+            self.recorder.record("add.sent", self.ledger_id, entry_id, peer=channel.bookie_id)
+        channel.add(self.ledger_id, entry_id, pending.request, self._on_added[index], pending)
 
     def has_enough_acks(self, pending: PendingAdd) -> bool:
-        """Whether Qa bookies have it."""
+        """Return whether Qa bookies have acknowledged the entry."""
         return pending.acked.bit_count() >= self.metadata.ack_quorum
 
-    def confirm(self) -> None:
-        """Confirm from the head of the queue as far as Qa acknowledgements go without a gap."""
-        # During a change the metadata does not name the bookies that have an entry.
-        if self.ensemble_change.task is not None:
+    def complete_adds(self) -> None:
+        """Confirm entries in order, up to the first one with too few acknowledgements.
+
+        In BookKeeper: `LedgerHandle.sendAddSuccessCallbacks`.
+        """
+        # During a change, the stored metadata does not list all bookies that have the entries.
+        if self.ensemble_change.is_running:
             return
-        confirmed_before, waiting = self.last_add_confirmed, self.pending
-        while waiting and self.has_enough_acks(waiting[0]):
-            pending = waiting.popleft()
+        lac_before, pending_adds = self.last_add_confirmed, self.pending
+        while pending_adds and self.has_enough_acks(pending_adds[0]):
+            pending = pending_adds.popleft()
             self.last_add_confirmed = pending.entry_id
             self.length_confirmed = pending.length
-            # A caller may have cancelled it; the entry is confirmed all the same.
-            if not pending.confirmed.done():
-                pending.confirmed.set_result(pending.entry_id)
+            # Even if the caller has cancelled the future, the entry is confirmed.
+            if not pending.future.done():
+                pending.future.set_result(pending.entry_id)
         if self.recorder.listening:
-            for entry_id in range(confirmed_before + 1, self.last_add_confirmed + 1):
+            for entry_id in range(lac_before + 1, self.last_add_confirmed + 1):
                 self.recorder.record("lac.advanced", self.ledger_id, entry_id)
 
-    # For these rules, and for the ensemble change
+    # Responses and state changes
 
-    def answered(
+    def on_responses(
         self,
-        place: int,
-        bookie: PerChannelBookieClientV2,
-        answered: Sequence[PendingAdd],
+        index: int,
+        channel: PerChannelBookieClientV2,
+        adds: Sequence[PendingAdd],
         error: BKException | None,
     ) -> None:
-        """A bookie has stored entries, or has failed to."""
+        """Handle a bookie's response to adds, which were stored if `error` is None."""
         if error is not None:
-            for pending in answered:
-                self._record_answer(bookie.bookie, pending, error)
-                # Otherwise it was replaced: its failures no longer matter.
-                if self.bookies[place] is bookie:
-                    self.ensemble_change.add_failed(pending, place, bookie.bookie, error)
-        elif not self.fence_check.passed(connection := self.connection_at(place)):
-            for pending in answered:
-                self._record_answer(bookie.bookie, pending, None)
-            self.fence_check.hold(connection, partial(self._count, place, bookie, answered))
+            for pending in adds:
+                self._record_response(channel.bookie_id, pending, error)
+                # Ignore failures reported by a bookie that has been replaced.
+                if self.channels[index] is not channel:
+                    continue
+                if isinstance(error, _FATAL):
+                    self.end(error)
+                else:
+                    self.ensemble_change.add_failed(pending, index, channel.bookie_id, error)
+        elif not self.fence_check.passed(acking_channel := self.acking_channel(index)):
+            for pending in adds:
+                self._record_response(channel.bookie_id, pending, None)
+            self.fence_check.hold(acking_channel, partial(self._count_acks, index, channel, adds))
         elif self.recorder.listening:
-            # One by one: in the trace each answer stands before what it confirms.
-            for pending in answered:
-                self._record_answer(bookie.bookie, pending, None)
-                self._count(place, bookie, (pending,))
+            # Count one at a time: the trace lists each response before the entries it confirms.
+            for pending in adds:
+                self._record_response(channel.bookie_id, pending, None)
+                self._count_acks(index, channel, (pending,))
         else:
-            self._count(place, bookie, answered)
+            self._count_acks(index, channel, adds)
 
-    def connection_at(self, place: int) -> PerChannelBookieClient:
-        """The connection over which the bookie at that place acknowledges adds."""
-        return self.bookies[place]
+    def acking_channel(self, index: int) -> PerChannelBookieClient:
+        """Return the channel on which the bookie at this ensemble index acknowledges adds."""
+        return self.channels[index]
 
-    def _count(
-        self, place: int, bookie: PerChannelBookieClientV2, acknowledged: Sequence[PendingAdd]
+    def _count_acks(
+        self, index: int, channel: PerChannelBookieClientV2, adds: Sequence[PendingAdd]
     ) -> None:
-        # Otherwise it was replaced: its copies no longer count.
-        if self.bookies[place] is bookie:
-            for pending in acknowledged:
-                pending.acked |= 1 << place
-        self.confirm()
+        # Ignore acknowledgements from a bookie that has been replaced.
+        if self.channels[index] is channel:
+            for pending in adds:
+                pending.acked |= 1 << index
+        self.complete_adds()
 
-    def _record_answer(self, bookie: str, pending: PendingAdd, error: BKException | None) -> None:
+    def _record_response(
+        self, bookie_id: str, pending: PendingAdd, error: BKException | None
+    ) -> None:
         if self.recorder.listening:
-            kind, note = ("add.failed", type(error).__name__) if error else ("add.acked", "")
-            self.recorder.record(kind, self.ledger_id, pending.entry_id, peer=bookie, note=note)
+            kind, why = ("add.failed", type(error).__name__) if error else ("add.acked", "")
+            self.recorder.record(kind, self.ledger_id, pending.entry_id, peer=bookie_id, error=why)
 
-    def use_last_ensemble(self) -> None:
-        """From now on adds go to the bookies of the last segment, and only their answers count."""
-        self.bookies = [self._context.bookies.get(name) for name in self.ensemble]
+    def connect_to_last_ensemble(self) -> None:
+        """From now on, send adds to the last segment's bookies, and count only their responses."""
+        self.channels = [self._context.bookie_client.get(bookie_id) for bookie_id in self.ensemble]
         self._on_added: list[OnAdded[PendingAdd]] = [
-            partial(self.answered, place, bookie) for place, bookie in enumerate(self.bookies)
+            partial(self.on_responses, index, channel)
+            for index, channel in enumerate(self.channels)
         ]
 
-    async def publish(self, metadata: LedgerMetadata) -> bool:
-        """Compare-and-set; after a conflict this writer knows what the other one stored."""
-        asked_at = self._loop.time()
-        stored, self.metadata, self._version = await publish(
+    async def update_metadata(self, metadata: LedgerMetadata) -> bool:
+        """Compare-and-set the metadata and return whether it was stored.
+
+        After a conflict, `self.metadata` is the metadata that another client stored.
+        """
+        # Use the time before the request was sent: the ledger was OPEN at some moment after that.
+        requested_at = self._loop.time()
+        stored, self.metadata, self._version = await compare_and_set(
             self.ledger_id, self.metadata, self._version, metadata, self._context
         )
         if stored and metadata.state is LedgerState.OPEN:
-            self.fence_check.found_open(asked_at)
+            self.fence_check.saw_open(requested_at)
         return stored
 
     def end(self, error: LabkitError) -> None:
-        """Nothing more can be added, and what is not confirmed by now never will be."""
+        """Reject further adds with this error and fail the pending ones; the ledger stays open."""
         if self.ended_by is None:
             self.ended_by = error
-        # Taken away first: a caller whose add fails may look at this writer at once.
+        # Empty the queue first: a caller whose add fails may use this writer immediately.
         abandoned, self.pending = self.pending, deque()
         for pending in abandoned:
-            if pending.confirmed.done():
+            if pending.future.done():
                 continue
-            pending.confirmed.set_exception(error)
-            # asyncio complains about an error that nothing takes: of those that are one, once, and
-            # never to a caller that closed the client itself.
+            pending.future.set_exception(error)
+            # asyncio logs exceptions that nobody retrieves.  Mark all but the last as retrieved,
+            # and the last one, too, if the caller closed the client.
             if pending is not abandoned[-1] or isinstance(error, BKClientClosedException):
-                pending.confirmed.exception()
+                pending.future.exception()
 
     async def stop(self, error: LabkitError) -> None:
-        """`end`, and the metadata are the caller's from now on."""
+        """End this writer, and wait for a running ensemble change, which may write the metadata."""
         self.end(error)
-        # It may be writing the metadata: the caller's own change must come after that.
-        if self.ensemble_change.task is not None:
-            await asyncio.shield(self.ensemble_change.task)
+        await self.ensemble_change.wait()

@@ -1,34 +1,36 @@
-"""The cluster's metadata: a tree of small versioned nodes, laid out as BookKeeper does.
+"""The cluster's metadata: a tree of small versioned nodes, in BookKeeper's layout.
 
-    /ledgers/LAYOUT                  which ledger manager lays out the ledgers' nodes
+    /ledgers/LAYOUT                  the ledger manager, which determines the paths of ledgers
     /ledgers/INSTANCEID              identifies this cluster
-    /ledgers/available/<bookie id>   ephemeral: this bookie lives and takes writes
-    /ledgers/available/readonly/<bookie id>   ephemeral: this one lives and only reads
-    /ledgers/cookies/<bookie id>     which disks belong to that bookie
-    /ledgers/idgen/ID-               ephemeral, sequential: where new ledger ids come from
+    /ledgers/available/<bookie id>   ephemeral: this bookie is running and writable
+    /ledgers/available/readonly/<bookie id>   ephemeral: this bookie is running and read-only
+    /ledgers/cookies/<bookie id>     the directories that belong to this bookie
+    /ledgers/idgen/ID-               ephemeral, sequential: the source of new ledger ids
     /ledgers/idgen-long/HOB-<high bits>/ID-   the same for ids from 4294967296 on
-    /ledgers/00/0000/L0007           the metadata of ledger 7, changed by compare-and-set
-    /ledgers/underreplication/       what `labkit.system.autorecovery` keeps
-    /bookies                         Pulsar's: which bookie stands in which rack
+    /ledgers/00/0000/L0007           the metadata of ledger 7, updated by compare-and-set
+    /ledgers/underreplication/       nodes of `labkit.system.autorecovery`
+    /bookies                         Pulsar's rack of each bookie
 
-`store` is the port to that tree: ZooKeeper in the live world, a simulated one in the other.
-Everything else here is written against the port.
+`store` is the port to this tree: ZooKeeper in the live world, a simulated store in the simulated
+world.  All other modules use only the port.
 
 Invariants:
-  - a version changes with every change, and only a client that knows it may change a ledger;
-  - no ledger id is given twice;
-  - a server is alive while it has a session: its registrations end with it, and are made again in
-    the next one;
-  - a watch reports once that something has changed, never what: ask again, and watch again;
-  - a missing cluster, or another one than before, is not an empty cluster: nothing is deleted
-    or marked for what it does not list;
-  - a bookie starts only with all the directories that it was known to have.
+  - Every change to a node changes its version, and a client can update a ledger only if it knows
+    the current version.
+  - No ledger id is assigned twice.
+  - A server counts as alive while its session exists: its registrations expire with the session,
+    and the server renews them in its next session.
+  - A watch reports only once that something has changed, and not what, so the caller must read and
+    watch again.
+  - If a cluster is missing or has a different instance id than before, it does not count as an
+    empty cluster: no ledger is deleted or marked because it is not listed there.
+  - A bookie starts only if it has all the directories that it had when it joined the cluster.
 
-`/ledgers` is the default.  `place` says where a cluster's tree is: several clusters may share a
-ZooKeeper, each below a path that the others do not use.
+`/ledgers` is the default root.  `location` specifies where a cluster's tree is; several
+clusters can share a ZooKeeper ensemble if their paths differ.
 
-Left out: etcd as a metadata store, access control lists.
+Not supported: etcd as a metadata store, access control lists.
 
-Read in this order: `place`, `store`, `ledger_layout`, `cluster`, `ledger_ids`, `ledger_manager`,
+Read in this order: `location`, `store`, `ledger_layout`, `cluster`, `ledger_ids`, `ledger_manager`,
 `registration`, `bookie_watch`, `cookie`, `racks`.
 """

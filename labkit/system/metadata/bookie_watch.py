@@ -1,6 +1,6 @@
-"""Which bookies are registered, known without asking each time.
+"""A cache of the registered bookies, updated by watches.
 
-A watch reports that a list has changed, not how; then the list is read again.
+A watch only reports that a list has changed, and the list is then read again.
 
 In BookKeeper: `discover/ZKRegistrationClient.java` (`watchWritableBookies`,
 `watchReadOnlyBookies`).
@@ -17,9 +17,9 @@ from labkit.system.metadata.store import MetadataStore, NoNodeError
 
 @dataclass(frozen=True, slots=True)
 class RegisteredBookies:
-    """Ids of the bookies that live, sorted: those that take writes, and those that only read.
+    """The sorted ids of the writable bookies and of the read-only bookies that are running.
 
-    A bookie that is just changing over may be in both.
+    A bookie that is changing from one state to the other may be in both lists.
     """
 
     writable: tuple[str, ...]
@@ -27,23 +27,22 @@ class RegisteredBookies:
 
     @property
     def alive(self) -> tuple[str, ...]:
-        """Both, sorted."""
         return tuple(sorted({*self.writable, *self.read_only}))
 
 
 class BookieWatch:
-    """The registered bookies.  For one reader, which acts on them and waits for a change."""
+    """The registered bookies.  Several tasks may call `now`, but only one may wait for changes."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._changed = asyncio.Event()
-        self._writable = _Folder(store, store.place.available, self._changed.set)
-        self._read_only = _Folder(store, store.place.read_only, self._changed.set)
+        self._writable = _Children(store, store.location.available, self._changed.set)
+        self._read_only = _Children(store, store.location.read_only, self._changed.set)
 
     async def now(self) -> RegisteredBookies:
-        """The bookies of one moment: one that changes between the lists is not missing.
+        """Return a snapshot, in which no bookie is missing because it moves between the lists.
 
-        Raises `MetadataUnavailableError`, and `NoClusterError` when there is no list of bookies:
-        they are not all gone then.
+        Raises `MetadataUnavailableError`, or `NoClusterError` if there is no list of bookies, which
+        does not mean that all bookies are down.
         """
         while not (self._writable.is_fresh and self._read_only.is_fresh):
             await self._writable.refresh()
@@ -54,17 +53,18 @@ class BookieWatch:
         return RegisteredBookies(writable, self._read_only.names)
 
     async def changed(self) -> None:
-        """Return when the bookies may differ from what `now` returned last; at once before the
-        first `now`, and also after a lost session.
+        """Wait until the registered bookies may differ from the last result of `now`.
+
+        Return at once if `now` has not been called yet, or if the session has been lost since.
         """
         if self._writable.is_fresh and self._read_only.is_fresh:
-            # Every change noted so far is already in the last `now`.
+            # The last result of `now` includes every change reported so far.
             self._changed.clear()
             await self._changed.wait()
 
 
-class _Folder:
-    """The names in a folder, and whether they may have changed since they were read."""
+class _Children:
+    """The children of a node, and whether they may have changed since they were read."""
 
     def __init__(self, store: MetadataStore, path: str, on_change: Callable[[], None]) -> None:
         self.names: tuple[str, ...] = ()
@@ -81,18 +81,18 @@ class _Folder:
 
     async def refresh(self) -> None:
         if not self.is_fresh:
-            # Read before asking: a change during the call makes the answer stale.
+            # Read the count first, so that a change during the request makes the result stale.
             change_count = self._change_count
-            names = await self._ask()
+            names = await self._read()
             self.exists, self.names = names is not None, names or ()
             self._read_at = change_count
 
-    async def _ask(self) -> tuple[str, ...] | None:
+    async def _read(self) -> tuple[str, ...] | None:
         while True:
             try:
                 return tuple(await self._store.children(self.path, self._note_change))
             except NoNodeError:
-                # Watch for its coming, unless it has come meanwhile.
+                # Watch for the creation of the node, unless it was created in the meantime.
                 if not await self._store.exists(self.path, self._note_change):
                     return None
 

@@ -1,4 +1,4 @@
-"""A cluster's own nodes, made once, and again when all its data are discarded.
+"""Creates a cluster's nodes in the metadata store, and formats a cluster.
 
 In BookKeeper: `discover/ZKRegistrationManager.java` (`initNewCluster`, `format`),
 `meta/ZkLayoutManager.java`.
@@ -23,34 +23,38 @@ from labkit.system.model.errors import LabkitError
 
 
 class ClusterInUseError(LabkitError):
-    """What was asked would destroy a cluster that bookies serve."""
+    """The operation would destroy an existing cluster."""
 
 
 class NoClusterError(MetadataUnavailableError):
-    """The metadata store has no cluster at its place, or another than before.  Ledgers and bookies
-    that it does not list may still exist: delete and mark nothing.
+    """The metadata store contains no cluster, or a different one than before.
+
+    Ledgers and bookies that the metadata store does not list may still exist, so nothing may be
+    deleted or marked.
     """
 
 
 async def init_cluster(
     store: MetadataStore, instance_id: str, layout: LedgerLayout | None = None
 ) -> str:
-    """Make the cluster's nodes where they are missing; returns the instance id that holds.
+    """Create the cluster's missing nodes, and return its instance id.
 
-    `instance_id` is a fresh UUID, used if the cluster has none yet; so is the layout: the one asked
-    for, or the one that the store's place names, or hierarchical.  Raises `ForeignLayoutError` for
-    a cluster whose layout is another than the one asked for, or unknown.
+    `instance_id`, a fresh UUID, and `layout` are used only if the cluster has none yet.  The
+    default layout is that of the metadata store's URI, or hierarchical.  Raises
+    `ForeignLayoutError` if the cluster's layout is unknown or is not the requested one.
     """
-    place = store.place
-    if layout is not None and place.layout not in (None, layout):
-        raise ForeignLayoutError(f"the layout {layout.name} is asked for, and not that of {place}")
+    location = store.location
+    if layout is not None and location.layout not in (None, layout):
+        raise ForeignLayoutError(
+            f"layout {layout.name} was requested, but {location} specifies another"
+        )
     for path, data in (
-        (f"{place.ledgers_root}/LAYOUT", (layout or place.layout or HIERARCHICAL).encode()),
-        (f"{place.ledgers_root}/INSTANCEID", instance_id.encode()),
-        (place.available, b""),
-        (place.read_only, b""),
+        (f"{location.ledgers_root}/LAYOUT", (layout or location.layout or HIERARCHICAL).encode()),
+        (f"{location.ledgers_root}/INSTANCEID", instance_id.encode()),
+        (location.available, b""),
+        (location.read_only, b""),
     ):
-        # Another bookie was first, or the cluster is an old one.
+        # Another bookie may have created the node first, or the cluster already exists.
         with suppress(NodeExistsError):
             await store.create(path, data)
     found = await read_layout(store)
@@ -62,89 +66,86 @@ async def init_cluster(
 
 
 async def read_layout(store: MetadataStore) -> LedgerLayout | None:
-    """How the cluster lays out its ledgers; None while LAYOUT is missing.
+    """Return the cluster's layout, or None while LAYOUT is missing.
 
-    Raises `ForeignLayoutError`, also when the store's place names another layout.
+    Raises `ForeignLayoutError` if labkit does not support the layout, or if the URI of the metadata
+    store specifies a different one.
     """
     try:
-        data, _ = await store.get(f"{store.place.ledgers_root}/LAYOUT")
+        data, _ = await store.get(f"{store.location.ledgers_root}/LAYOUT")
     except NoNodeError:
         return None
     layout = decode_ledger_layout(data)
-    if store.place.layout not in (None, layout):
+    if store.location.layout not in (None, layout):
         raise ForeignLayoutError(
-            f"the cluster's layout is {layout.name}, and {store.place} asks for another; write"
-            " zk+null:// for the one that the cluster has"
+            f"the cluster's layout is {layout.name}, but {store.location} specifies another; use"
+            " zk+null:// to accept the cluster's layout"
         )
     return layout
 
 
 async def read_instance_id(store: MetadataStore) -> str:
-    """The cluster's instance id.  Raises `NoNodeError` when there is no cluster."""
+    """Return the cluster's instance id.  Raises `NoNodeError` if there is no cluster."""
     try:
-        data, _ = await store.get(f"{store.place.ledgers_root}/INSTANCEID")
+        data, _ = await store.get(f"{store.location.ledgers_root}/INSTANCEID")
     except NoNodeError:
         raise NoNodeError(
-            f"no BookKeeper cluster at {store.place}: INSTANCEID is missing; start a bookie first"
+            f"no BookKeeper cluster at {store.location}: INSTANCEID is missing; start a"
+            " bookie first"
         ) from None
     return data.decode()
 
 
 async def check_instance_id(store: MetadataStore, instance_id: str) -> None:
-    """Raise `NoClusterError` unless the metadata store still has the cluster with that id."""
+    """Raise `NoClusterError` unless the metadata store still contains the cluster with this id."""
     try:
         found = await read_instance_id(store)
     except NoNodeError as error:
         raise NoClusterError(str(error)) from None
     if found != instance_id:
         raise NoClusterError(
-            f"the cluster at {store.place} is another one: its instance id is {found}, and was"
-            f" {instance_id}"
+            f"the cluster at {store.location} was replaced: expected instance id {instance_id}, got"
+            f" {found}"
         )
 
 
 async def init_new_cluster(
     store: MetadataStore, instance_id: str, layout: LedgerLayout | None = None
 ) -> None:
-    """As `init_cluster`, but only where there is none.  Raises `ClusterInUseError`."""
-    root = store.place.ledgers_root
+    """Create a cluster like `init_cluster`, but raise `ClusterInUseError` if one exists."""
+    root = store.location.ledgers_root
     if await store.exists(root):
-        raise ClusterInUseError(f"there is a cluster already: {root} exists")
+        raise ClusterInUseError(f"a cluster already exists at {root}; choose another path")
     await init_cluster(store, instance_id, layout)
 
 
 async def format_cluster(
     store: MetadataStore, instance_id: str, layout: LedgerLayout | None = None
 ) -> None:
-    """Delete all ledgers, cookies and marks of a cluster, if there is one, and begin a new one.
+    """Delete all ledgers, cookies and marks of a cluster, if it exists, and create a new one.
 
-    The entries are lost: the old bookies' directories no longer belong to any cluster.  Raises
-    `ClusterInUseError` while bookies are registered.
+    All entries are lost.  Raises `ClusterInUseError` if bookies are registered.
     """
-    root = store.place.ledgers_root
+    root = store.location.ledgers_root
     try:
-        # With the cookies gone no old bookie starts, even if this is interrupted.
+        # Delete the cookies first: no old bookie may start if formatting is interrupted.
         names = sorted(await store.children(root), key=lambda name: name != "cookies")
     except NoNodeError:
         names = []
-    for folder in (store.place.available, store.place.read_only):
-        if await _registered(store, folder):
-            raise ClusterInUseError(f"bookies are registered below {folder}: stop them all first")
+    for folder in (store.location.available, store.location.read_only):
+        with suppress(NoNodeError):
+            if any(name != "readonly" for name in await store.children(folder)):
+                raise ClusterInUseError(
+                    f"bookies are still registered below {folder}; stop all bookies first"
+                )
     for name in names:
         if name != "available":
             await _delete_tree(store, f"{root}/{name}")
     await init_cluster(store, instance_id, layout)
 
 
-async def _registered(store: MetadataStore, folder: str) -> bool:
-    try:
-        return any(name != "readonly" for name in await store.children(folder))
-    except NoNodeError:
-        return False
-
-
 async def _delete_tree(store: MetadataStore, path: str) -> None:
-    """Nodes added concurrently are deleted too; it only takes longer."""
+    """Delete a node and its descendants, including those that are added in the meantime."""
     with suppress(NoNodeError):
         for name in await store.children(path):
             await _delete_tree(store, f"{path}/{name}")

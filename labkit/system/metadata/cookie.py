@@ -1,18 +1,18 @@
-"""The cookie: which bookie of which cluster a set of directories belongs to.
+"""The cookie of a set of directories identifies the bookie and the cluster to which they belong.
 
-The same text lies in each directory (`VERSION`) and in the metadata store.  A bookie starts only
-when all agree: a disk that was lost and replaced by an empty one must not serve "no such entry" for
-what it had acknowledged.
+The same text is stored in each directory (in the file `VERSION`) and in the metadata store.  A
+bookie starts only if all copies agree.  Otherwise, a bookie whose disk was replaced by an empty one
+would respond "no such entry" for entries that it had acknowledged.
 
-A first start stamps in three steps, so that an interrupted one can be resumed and is not taken for
-a lost disk:
+When a bookie starts for the first time, it writes the cookie in three steps, so that an interrupted
+start can be resumed and is not mistaken for a lost disk:
 
-    1. VERSION.new into each directory   interrupted here: as if nothing was done
-    2. the node in the metadata store    from now on each directory must have one of the two files
-    3. VERSION.new becomes VERSION       interrupted here: what is missing is renamed
+    1. write VERSION.new to each directory    if interrupted, the next start begins anew
+    2. create the node in the metadata store  from now on each directory must have one of the files
+    3. rename VERSION.new to VERSION          if interrupted, the next start renames the others
 
-BookKeeper writes VERSION before the node; a first start that was interrupted there needs an
-operator.
+BookKeeper writes VERSION before it creates the node, so if a first start is interrupted between
+these steps, an operator must intervene.
 
 In BookKeeper: `bookie/Cookie.java`, `bookie/LegacyCookieValidation.java`.
 """
@@ -31,8 +31,8 @@ from labkit.system.storage.disk import Disk
 
 LAYOUT_VERSION = 5
 _FOLDER = "current"
-_LONGEST = 1024 * 1024
-"""Bytes of a cookie's file that are read at most; the longest cookie is far shorter."""
+_MAX_SIZE = 1024 * 1024
+"""Maximum number of bytes to read from a cookie file; real cookies are far shorter."""
 _VERSION_FILE = f"{_FOLDER}/VERSION"
 _NEW_NAME = "VERSION.new"
 _NEW_FILE = f"{_FOLDER}/{_NEW_NAME}"
@@ -40,7 +40,7 @@ _NEW_FILE = f"{_FOLDER}/{_NEW_NAME}"
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
-    """A bookie's id, its directories as configured, and its cluster."""
+    """A bookie's id, its directories as written in its configuration, and its cluster."""
 
     bookie_id: str
     journal_dir: str
@@ -48,7 +48,6 @@ class Cookie:
     instance_id: str
 
     def encode(self) -> bytes:
-        """The cookie's text."""
         message = CookieFormat(
             bookieHost=self.bookie_id,
             journalDir=self.journal_dir,
@@ -59,18 +58,20 @@ class Cookie:
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> "Cookie":
-        """The inverse.  Raises `InvalidCookieException` naming `where` the text was found."""
+        """Parse a cookie.  Raises `InvalidCookieException`, whose message begins with `where`."""
         version, _, text = data.decode(errors="replace").partition("\n")
         if version not in ("4", "5"):
-            raise InvalidCookieException(f"{where}: layout version {version!r}; 4 and 5 are known")
+            raise InvalidCookieException(
+                f"{where}: expected layout version 4 or 5, got {version!r}"
+            )
         try:
             message = _parsed(text)
         except text_format.ParseError as error:
-            raise InvalidCookieException(f"{where}: the cookie is damaged: {error}") from None
+            raise InvalidCookieException(f"{where}: the cookie is corrupt: {error}") from None
         if message.indexDirs not in ("", message.ledgerDirs):
             raise InvalidCookieException(
-                f"{where}: a bookie with separate index directories; labkit looks for indexes in"
-                " the ledger directories only, and would take its entries for absent"
+                f"{where}: separate index directories are not supported; labkit looks for indexes"
+                " only in the ledger directories and would not find this bookie's entries"
             )
         folders = tuple(message.ledgerDirs.split("\t")[1:])
         return cls(message.bookieHost, message.journalDir, folders, message.instanceId)
@@ -78,31 +79,32 @@ class Cookie:
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> CookieFormat:
-    """The cookie's fields.  At each start the same text is read from every directory."""
+    # Cached, because each start reads the same text from every directory.
     return text_format.Parse(text, CookieFormat())
 
 
 async def check_cookie(
     store: MetadataStore, cookie: Cookie, disks: Sequence[Disk], *, allow_expansion: bool = False
 ) -> None:
-    """Let a bookie start only on its complete set of directories; stamp them at its first start.
+    """Check that a bookie has all of its directories; on its first start, write the cookie to them.
 
-    `disks` are the journal's and then, in the cookie's order, the ledger directories.  With
-    `allow_expansion` ledger directories may be added that are empty.
+    `disks` contains the journal directory, followed by the ledger directories in the order of the
+    cookie.  With `allow_expansion`, empty ledger directories may be added.
 
-    Raises `InvalidCookieException` saying which directory or node does not fit, and what
-    `refuse_other_storages` raises.
+    Raises `InvalidCookieException` if a directory or the node in the metadata store does not match,
+    and the same errors as `refuse_other_storages`.
     """
     refuse_other_storages(disks)
     registered = await read_cookie(store, cookie.bookie_id)
+    node = _node(store, cookie.bookie_id)
     if registered is not None and allow_expansion:
         await _expand(store, registered, cookie, disks)
         return
     if registered is not None:
-        _verify(registered, cookie, _node(store, cookie.bookie_id))
+        _verify(registered, cookie, node)
     unstamped = [disk for disk in disks if not _is_stamped(disk, _VERSION_FILE, cookie)]
     if registered is None:
-        _verify_first_start(cookie, disks, unstamped, _node(store, cookie.bookie_id))
+        _verify_first_start(cookie, disks, unstamped, node)
         for disk in disks:
             _prepare(disk, cookie)
         await _register(store, cookie, disks)
@@ -122,10 +124,9 @@ async def check_cookie(
 async def _expand(
     store: MetadataStore, registered: Cookie, cookie: Cookie, disks: Sequence[Disk]
 ) -> None:
-    """Stamp all directories for the larger cookie.
+    """Replace the cookie in all directories by one that lists more ledger directories.
 
-    An interruption leaves the former cookie or the new one in each directory that had one, and the
-    next start with `allow_expansion` goes on.
+    If this is interrupted, the next start with `allow_expansion` resumes it.
     """
     node = _node(store, cookie.bookie_id)
     _verify_expands(registered, cookie, node)
@@ -143,7 +144,7 @@ async def _expand(
             )
     for disk in disks:
         _prepare(disk, cookie)
-    # After all directories have the new cookie, so that an interruption can be resumed.
+    # All directories must have the new cookie first, so that the next start can resume this.
     _, version = await store.get(node)
     await store.set(node, cookie.encode(), version)
     for disk in disks:
@@ -152,7 +153,10 @@ async def _expand(
 
 
 async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
-    """A bookie's cookie in the cluster; None if it has none.  Raises `InvalidCookieException`."""
+    """Return a bookie's cookie from the metadata store, or None if the bookie has no cookie.
+
+    Raises `InvalidCookieException`.
+    """
     node = _node(store, bookie_id)
     try:
         data, _ = await store.get(node)
@@ -162,15 +166,15 @@ async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
 
 
 async def delete_cookie(store: MetadataStore, bookie_id: str) -> None:
-    """Remove a bookie from the cluster: with its old directories it cannot come back.
+    """Remove a bookie from the cluster, so that it cannot restart on its old directories.
 
-    Raises `NoNodeError` when the cluster does not know it.
+    Raises `NoNodeError` if the bookie has no cookie.
     """
     await store.delete(_node(store, bookie_id))
 
 
 def _node(store: MetadataStore, bookie_id: str) -> str:
-    return f"{store.place.cookies}/{bookie_id}"
+    return f"{store.location.cookies}/{bookie_id}"
 
 
 def _verify_first_start(
@@ -179,13 +183,12 @@ def _verify_first_start(
     if any(name != _NEW_NAME for disk in unstamped for name in disk.names(_FOLDER)):
         raise InvalidCookieException(
             f"a directory of new bookie {cookie.bookie_id} is not empty and has no {_VERSION_FILE};"
-            " give it an empty one"
+            " use an empty directory"
         )
     if len(unstamped) < len(disks):
         raise InvalidCookieException(
             f"the directories belong to bookie {cookie.bookie_id}, but the cluster does not know"
-            f" it: {node} is missing; it is another cluster, or the node was"
-            " deleted"
+            f" it: {node} is missing; this is another cluster, or the node was deleted"
         )
 
 
@@ -204,13 +207,12 @@ async def _register(store: MetadataStore, cookie: Cookie, disks: Sequence[Disk])
         for disk in disks:
             disk.remove(_NEW_FILE)
         raise InvalidCookieException(
-            f"another bookie {cookie.bookie_id} joined the cluster at the same moment; choose"
+            f"another bookie {cookie.bookie_id} joined the cluster at the same time; choose"
             " another id"
         ) from None
 
 
 def _is_stamped(disk: Disk, name: str, cookie: Cookie) -> bool:
-    """Whether the directory has that file; raises if it is stamped for another bookie."""
     if not disk.exists(name):
         return False
     _verify(_read(disk, name), cookie, name)
@@ -219,13 +221,13 @@ def _is_stamped(disk: Disk, name: str, cookie: Cookie) -> bool:
 
 def _read(disk: Disk, name: str) -> Cookie:
     file = disk.open(name)
-    data = file.read(0, _LONGEST)
+    data = file.read(0, _MAX_SIZE)
     file.close()
     return Cookie.decode(data, name)
 
 
 def _verify_expands(found: Cookie, expected: Cookie, where: str) -> None:
-    """As `_verify`, but the cookie found may lack some of the ledger directories."""
+    """Verify a cookie like `_verify`, but allow `found` to lack some of the ledger directories."""
     if set(found.ledger_dirs) <= set(expected.ledger_dirs):
         found = replace(found, ledger_dirs=expected.ledger_dirs)
     _verify(found, expected, where)
@@ -240,7 +242,7 @@ def _verify(found: Cookie, expected: Cookie, where: str) -> None:
             if there[name] != here[name]
         ]
         raise InvalidCookieException(
-            f"{where} does not fit this bookie: {', '.join(differences)}; start each bookie on the"
-            " directories, and in the cluster, that it began with (allowStorageExpansion=true adds"
-            " empty ledger directories)"
+            f"{where} does not match this bookie: {', '.join(differences)}; start each bookie with"
+            " its original directories and cluster (allowStorageExpansion=true lets you add empty"
+            " ledger directories)"
         )

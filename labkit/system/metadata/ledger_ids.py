@@ -1,11 +1,12 @@
-"""New ledger ids: numbers that the store gives to sequential nodes.
+"""Generates ledger ids from the numbers that the store assigns to sequential nodes.
 
     <id folder>/ID-<10 digits>              short ids, below 2147483647
     idgen-long/HOB-<10 digits>/ID-<10 digits>   long ids: the first number is the high 32 bits
 
-The node is deleted at once; its number is never given again.  A cluster draws short ids while some
-are left and `idgen-long` does not exist; where long ids are allowed, the first client that finds no
-short id left makes that node, and from then on all ids are long.
+Each node is deleted as soon as it has been created, and its number is never reused.  A cluster
+generates short ids until they are exhausted or `idgen-long` exists.  If the layout allows long ids,
+the first client that finds the short ids exhausted creates that node, and from then on all ids are
+long.
 
 In BookKeeper: `meta/ZkLedgerIdGenerator.java`, `meta/LongZkLedgerIdGenerator.java`.
 """
@@ -21,7 +22,7 @@ _FIRST_HIGH = 1
 
 
 class LedgerIdGenerator:
-    """Draws ids for new ledgers of a cluster with that root and layout."""
+    """Generates ids for new ledgers of the cluster at `root`."""
 
     def __init__(self, store: MetadataStore, root: str, layout: LedgerLayout) -> None:
         self._store = store
@@ -31,9 +32,9 @@ class LedgerIdGenerator:
         self._is_long = False
 
     async def next_id(self) -> int:
-        """An id that no ledger of this cluster had or has.
+        """Return an id that no ledger of this cluster has ever had.
 
-        Raises `BKLedgerIdOverflowException` when a layout with short ids alone has none left.
+        Raises `BKLedgerIdOverflowException` if all ids that the layout supports are used up.
         """
         if self._long_ids_allowed and not self._is_long:
             self._is_long = await self._store.exists(self._long_folder)
@@ -44,17 +45,17 @@ class LedgerIdGenerator:
             return ledger_id
         if not self._long_ids_allowed:
             raise BKLedgerIdOverflowException(
-                f"all ledger ids below {SHORT_ID_LIMIT} are used up, and the cluster's layout has"
-                " no longer ones"
+                f"all ledger ids below {SHORT_ID_LIMIT} are used up, and the cluster's layout does"
+                " not support longer ids"
             )
-        # Made once and never removed: a cluster that draws long ids must not draw short ones again.
+        # This node is never deleted, because a cluster with long ids must not return to short ones.
         with suppress(NodeExistsError):
             await self._store.create(self._long_folder, b"")
         return await self._next_long_id()
 
     async def _next_long_id(self) -> int:
         names = await self._store.children(self._long_folder)
-        # The folders below the highest are used up: each client goes on where the others are.
+        # All nodes below the highest one are exhausted.
         high = max((int(name.removeprefix(_HIGH_BITS)) for name in names), default=_FIRST_HIGH)
         while True:
             low = await self._draw(f"{self._long_folder}/{_HIGH_BITS}{high:010d}/ID-")
@@ -63,9 +64,8 @@ class LedgerIdGenerator:
             high += 1
 
     async def _draw(self, prefix: str) -> int | None:
-        """The next number of that kind; None when all are used up."""
         path = await self._store.create(prefix, b"", ephemeral=True, sequential=True)
-        # Ephemeral, so that it is gone with the session if this client dies here.
+        # If this client dies first, the node is deleted with its session.
         with suppress(NoNodeError):
             await self._store.delete(path)
         number = int(path.removeprefix(prefix))

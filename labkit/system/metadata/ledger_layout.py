@@ -1,12 +1,12 @@
-"""How a cluster lays out the nodes of its ledgers: the four ledger managers of BookKeeper.
+"""The paths of ledger nodes, as defined by BookKeeper's four ledger managers.
 
-The node LAYOUT names the manager, once for the life of the cluster.  A ledger's path is its id in
-decimal digits, cut into groups, the last one behind an `L`:
+The node LAYOUT names the ledger manager, which never changes.  A ledger's path is its decimal id,
+split into groups of digits, the last of which is preceded by an `L`:
 
     flat               12345 -> L0000012345
     legacyhierarchical 12345 -> 00/0001/L2345
     longhierarchical   12345 -> 000/0000/0000/0001/L2345
-    hierarchical       as legacyhierarchical below 2147483647, from there on as longhierarchical
+    hierarchical       like legacyhierarchical below 2147483647, otherwise like longhierarchical
 
 In BookKeeper: `meta/LedgerLayout.java`, `meta/*LedgerManagerFactory.java`, `util/StringUtils.java`.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
 
 SHORT_ID_LIMIT = 2**31 - 1
-"""Ids below it are short."""
+"""Ids below this limit are short."""
 
 _FORMAT = "2"
 _MANAGER_VERSION = "1"
@@ -25,12 +25,12 @@ _PACKAGE = "org.apache.bookkeeper.meta."
 
 
 class ForeignLayoutError(LabkitError):
-    """The cluster's layout is not the one asked for, or labkit does not know it."""
+    """The cluster's layout is not the requested one, or labkit does not support it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerLayout:
-    """A ledger manager.  `shapes` are its groups of digits: for short ids, and for long ones."""
+    """A ledger manager; `shapes` are the sizes of the digit groups of short and of long ids."""
 
     name: str
     factory: str
@@ -39,15 +39,15 @@ class LedgerLayout:
     long_ids: bool
 
     def path_of(self, ledger_id: int) -> str:
-        """A ledger's node, below the root of all ledgers.
+        """Return the path of a ledger, relative to the root of all ledgers.
 
-        Raises `BKIncorrectParameterException` for an id with more digits than the layout has.
+        Raises `BKIncorrectParameterException` if the id has more digits than the layout supports.
         """
         shape = self.shapes[0] if ledger_id < SHORT_ID_LIMIT else self.shapes[-1]
         digits = f"{ledger_id:0{sum(shape)}d}"
         if ledger_id < 0 or len(digits) > sum(shape):
             raise BKIncorrectParameterException(
-                f"ledger id {ledger_id} does not fit the layout {self.name}: it has"
+                f"ledger id {ledger_id} does not fit the {self.name} layout, which has"
                 f" {sum(shape)} digits"
             )
         groups = []
@@ -58,28 +58,19 @@ class LedgerLayout:
 
     @property
     def factory_class(self) -> str:
-        """The manager's class in BookKeeper, with its package."""
+        """The fully qualified name of the ledger manager factory in BookKeeper."""
         return f"{_PACKAGE}{self.factory}"
 
     def encode(self) -> bytes:
-        """The content of the node LAYOUT."""
         return f"{_FORMAT}\n{self.factory_class}:{_MANAGER_VERSION}".encode()
 
 
 FLAT = LedgerLayout("flat", "FlatLedgerManagerFactory", ((10,),), "", long_ids=False)
 LEGACY_HIERARCHICAL = LedgerLayout(
-    "legacyhierarchical",
-    "LegacyHierarchicalLedgerManagerFactory",
-    ((2, 4, 4),),
-    "/idgen",
-    long_ids=False,
+    "legacyhierarchical", "LegacyHierarchicalLedgerManagerFactory", ((2, 4, 4),), "/idgen", False
 )
 LONG_HIERARCHICAL = LedgerLayout(
-    "longhierarchical",
-    "LongHierarchicalLedgerManagerFactory",
-    ((3, 4, 4, 4, 4),),
-    "/idgen",
-    long_ids=True,
+    "longhierarchical", "LongHierarchicalLedgerManagerFactory", ((3, 4, 4, 4, 4),), "/idgen", True
 )
 HIERARCHICAL = LedgerLayout(
     "hierarchical",
@@ -88,7 +79,7 @@ HIERARCHICAL = LedgerLayout(
     "/idgen",
     long_ids=True,
 )
-"""BookKeeper's choice for a new cluster."""
+"""BookKeeper's default for a new cluster."""
 
 LAYOUTS = {
     layout.name: layout for layout in (HIERARCHICAL, FLAT, LEGACY_HIERARCHICAL, LONG_HIERARCHICAL)
@@ -96,7 +87,7 @@ LAYOUTS = {
 
 
 def decode_ledger_layout(data: bytes) -> LedgerLayout:
-    """The layout that a node LAYOUT names, by class or, in format 1, by its short name.
+    """Decode the node LAYOUT, which contains the factory class or, in format 1, a short name.
 
     Raises `ForeignLayoutError`.
     """
@@ -107,6 +98,6 @@ def decode_ledger_layout(data: bytes) -> LedgerLayout:
             if found[2] == name:
                 return layout
     raise ForeignLayoutError(
-        f"the node LAYOUT says {data[:100].decode(errors='replace')!r}; labkit knows the ledger"
+        f"unknown LAYOUT {data[:100].decode(errors='replace')!r}; labkit supports the ledger"
         f" managers {', '.join(LAYOUTS)}, version {_MANAGER_VERSION}"
     )

@@ -1,6 +1,6 @@
-"""Ledger metadata in the tree: new ids, create, read, compare-and-set, delete, list.
+"""Stores ledger metadata; it generates ids, and creates, reads, updates, deletes and lists ledgers.
 
-In BookKeeper: `meta/LedgerManager.java`, `meta/AbstractZkLedgerManager.java` and its kin.
+In BookKeeper: `meta/LedgerManager.java`, `meta/AbstractZkLedgerManager.java` and its subclasses.
 """
 
 from collections.abc import AsyncIterator
@@ -30,25 +30,25 @@ from labkit.system.model.ledger import (
 
 
 class LedgerManager:
-    """The ledgers of a cluster, as the metadata store knows them, laid out as its LAYOUT says.
+    """The ledgers of a cluster, at the paths that its LAYOUT determines.
 
-    Every call raises `ForeignLayoutError` when that is unknown.
+    Every method raises `ForeignLayoutError` if labkit does not support the layout.
     """
 
     def __init__(self, store: MetadataStore) -> None:
         self.store = store
-        self._root = store.place.ledgers_root
+        self._root = store.location.ledgers_root
         self._layout: LedgerLayout | None = None
         self._ids: LedgerIdGenerator | None = None
 
     async def layout(self) -> LedgerLayout:
-        """The cluster's layout, read until there is one: it never changes."""
+        """Return the cluster's layout, which never changes, or the default one."""
         if self._layout is None:
             self._layout = await read_layout(self.store)
         return self._layout or HIERARCHICAL
 
     async def new_ledger_id(self) -> int:
-        """An id that no ledger of this cluster had or has.
+        """Return an id that no ledger of this cluster has ever had.
 
         Raises `BKLedgerIdOverflowException`.
         """
@@ -57,10 +57,10 @@ class LedgerManager:
         return await self._ids.next_id()
 
     async def create(self, ledger_id: int, metadata: LedgerMetadata) -> int:
-        """Store a new ledger's metadata; returns the version.
+        """Store the metadata of a new ledger, and return the version of the metadata.
 
-        Called again after a lost answer, it recognises its own ledger by the creation token.
-        Raises `BKLedgerExistException` when the ledger is another client's.
+        After a lost response, a retry recognizes its ledger by the creation token.  Raises
+        `BKLedgerExistException` if another client created the ledger.
         """
         try:
             await self.store.create(await self._path(ledger_id), encode_ledger_metadata(metadata))
@@ -71,9 +71,9 @@ class LedgerManager:
     async def read(
         self, ledger_id: int, on_change: OnChange | None = None
     ) -> tuple[LedgerMetadata, int]:
-        """Metadata and version; `on_change` when they change or the ledger is deleted.
+        """Return a ledger's metadata and version; call `on_change` when they change or are deleted.
 
-        Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and then watches nothing.
+        Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and then never calls `on_change`.
         """
         try:
             data, version = await self.store.get(await self._path(ledger_id), on_change)
@@ -82,9 +82,10 @@ class LedgerManager:
         return decode_ledger_metadata(data), version
 
     async def write(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> int:
-        """Replace the metadata unless another client did; returns the new version.
+        """Replace the metadata if they still have this version, and return the new version.
 
-        Raises `BKMetadataVersionException` when another did: read and decide again.
+        Raises `BKMetadataVersionException` if another client has changed them: read them again, and
+        decide anew.
         """
         try:
             data = encode_ledger_metadata(metadata)
@@ -97,7 +98,7 @@ class LedgerManager:
             raise _no_such_ledger(ledger_id) from None
 
     async def delete(self, ledger_id: int) -> None:
-        """Forget the ledger.  Bookies drop its entries later, when they collect garbage.
+        """Delete the ledger's metadata; bookies delete its entries when they collect garbage.
 
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
         """
@@ -109,28 +110,28 @@ class LedgerManager:
         await self._delete_empty_parents(path)
 
     async def ids(self) -> list[int]:
-        """Ids of all ledgers, ascending.  Raises `NoClusterError`."""
+        """Return the ids of all ledgers in ascending order.  Raises `NoClusterError`."""
         return sorted([ledger_id async for ids in self.ranges() for ledger_id in ids])
 
     async def ids_in(self, instance_id: str) -> list[int]:
-        """The same, for a bookie that deletes what is not listed: only from the bookie's cluster.
+        """Return the ids of all ledgers, for a bookie that will delete all others.
 
-        Raises `NoClusterError` when the metadata store has another cluster by now, or none: after
-        its data was lost, it may have an empty one.
+        Raises `NoClusterError` if the metadata store contains another cluster, as it may if it has
+        lost its data.
         """
-        # The id is checked after the list: a store that lost its data in between fails the check.
+        # Check after listing, in case the store loses its data in between.
         found = await self.ids()
         await check_instance_id(self.store, instance_id)
         return found
 
     async def ranges(self) -> AsyncIterator[list[int]]:
-        """The same in parts: the ids of each node that has ledgers below it, ascending.
+        """Yield the ids of all ledgers in ascending order, as one list for each parent node.
 
-        A ledger that exists from beginning to end is among them; one that is created or deleted
-        meanwhile may be.  Raises `NoClusterError`.
+        Ledgers that are created or deleted in the meantime may be missing.  Raises
+        `NoClusterError`.
         """
-        # As BookKeeper: a server that is behind lacks the newest ledgers, and a bookie would drop
-        # them.
+        # A ZooKeeper server that lags behind would omit the newest ledgers, and a bookie would
+        # delete them.
         await self.store.sync()
         for shape in (await self.layout()).shapes:
             async for ids in self._ranges_below(self._root, "", shape):
@@ -139,24 +140,24 @@ class LedgerManager:
     async def _version_of_own(self, ledger_id: int, metadata: LedgerMetadata) -> int:
         with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
             found, version = await self.read(ledger_id)
-            # A token is random: an equal one can only come from this very attempt.
+            # Tokens are random, so if the token is the same, this client created the ledger.
             if found.c_token and found.c_token == metadata.c_token:
                 return version
-        raise BKLedgerExistException(f"ledger {ledger_id} exists already")
+        raise BKLedgerExistException(f"ledger {ledger_id} already exists")
 
     async def _ranges_below(
         self, path: str, digits: str, shape: tuple[int, ...]
     ) -> AsyncIterator[list[int]]:
-        """Ledgers whose id begins with `digits`, and then has groups of the sizes in `shape`.
+        """Yield the ids that start with `digits`, followed by groups of the sizes in `shape`.
 
-        Names of another shape are other things: `cookies`, `idgen`, ...
+        Nodes whose names have another shape are not ledgers, such as `cookies` and `idgen`.
         """
         try:
             names = await self.store.children(path)
         except NoNodeError:
             if path == self._root:
                 raise NoClusterError(f"{self._root} is missing in the metadata store") from None
-            # Empty by now: its last ledger was deleted, and the node with it.
+            # In the meantime, the node's last ledger was deleted, and the node with it.
             return
         size, *inner = shape
         if not inner:
@@ -170,10 +171,10 @@ class LedgerManager:
 
     async def _delete_empty_parents(self, path: str) -> None:
         parent = path.rpartition("/")[0]
-        # Another ledger below a node keeps that node and all above it.
+        # If a node has another ledger below it, keep it and all its ancestors.
         with suppress(NotEmptyError):
             while parent != self._root:
-                # A client that deletes another ledger may be doing the same.
+                # Another client that is deleting a ledger may already have deleted the node.
                 with suppress(NoNodeError):
                     await self.store.delete(parent)
                 parent = parent.rpartition("/")[0]
@@ -184,5 +185,5 @@ class LedgerManager:
 
 def _no_such_ledger(ledger_id: int) -> BKNoSuchLedgerExistsOnMetadataServerException:
     return BKNoSuchLedgerExistsOnMetadataServerException(
-        f"there is no ledger {ledger_id} in the metadata store: it was deleted or never created"
+        f"ledger {ledger_id} does not exist in the metadata store: it was deleted or never created"
     )

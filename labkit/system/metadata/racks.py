@@ -1,9 +1,9 @@
-"""Which rack each bookie stands in, as Pulsar keeps it: one node that an operator writes.
+"""The rack of each bookie, as written by an operator to one of Pulsar's nodes.
 
     /bookies    {"group": {"10.0.0.1:3181": {"rack": "/rack1", "hostname": "bookie-1"}, ...}, ...}
 
-It is written by `pulsar-admin bookies set-bookie-rack`, or with any ZooKeeper client.  Groups
-and host names are not looked at here.
+Use `pulsar-admin bookies set-bookie-rack`, or any ZooKeeper client, to write the node.  labkit
+ignores groups and host names.
 
 In Pulsar: `bookie/rackawareness/BookieRackAffinityMapping.java`.
 """
@@ -15,11 +15,11 @@ from labkit.system.model.errors import BKMetadataSerializationException
 
 RACKS = "/bookies"
 DEFAULT_RACK = "/default-rack"
-"""The rack of a bookie without an entry."""
+"""The rack of a bookie that is not listed."""
 
 
 async def read_racks(store: MetadataStore) -> dict[str, str]:
-    """The rack of each bookie that has an entry; empty if the node does not exist.
+    """Return the rack of each listed bookie; the dict is empty if the node does not exist.
 
     Raises `BKMetadataSerializationException`.
     """
@@ -31,7 +31,7 @@ async def read_racks(store: MetadataStore) -> dict[str, str]:
 
 
 def decode_racks(data: bytes) -> dict[str, str]:
-    """The node's content, decoded.  Raises `BKMetadataSerializationException`."""
+    """Raises `BKMetadataSerializationException`."""
     racks: dict[str, str] = {}
     try:
         for bookies in json.loads(data or b"{}").values():

@@ -1,7 +1,7 @@
-"""Which bookies exist, which of them live, and where they listen.
+"""The bookies of a cluster: which bookies exist, which are running, and where they listen.
 
-A bookie counts as alive while its ephemeral node exists.  The node's content lists its endpoints;
-the official clients look for protocol `bookie-rpc`.
+A bookie counts as running while its ephemeral node exists.  The node lists the bookie's endpoints;
+BookKeeper's clients look for protocol `bookie-rpc`.
 
 In BookKeeper: `discover/ZKRegistrationManager.java`, `discover/BookieServiceInfoUtils.java`.
 """
@@ -28,7 +28,7 @@ _BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a service of a bookie listens."""
+    """The address of one of a bookie's services."""
 
     protocol: str
     host: str
@@ -36,18 +36,17 @@ class Endpoint:
 
 
 def check_bookie_id(bookie_id: str) -> None:
-    """Raise `BKIncorrectParameterException` for an id that BookKeeper would not take."""
-    # Dots alone cannot name a znode.
-    taken = bookie_id.lower() == READ_ONLY_NAME or bookie_id in (".", "..")
-    if taken or not _BOOKIE_ID.fullmatch(bookie_id):
+    """Raise `BKIncorrectParameterException` if BookKeeper would reject the id."""
+    # "." and ".." are not valid names of znodes.
+    is_reserved = bookie_id.lower() == READ_ONLY_NAME or bookie_id in (".", "..")
+    if is_reserved or not _BOOKIE_ID.fullmatch(bookie_id):
         raise BKIncorrectParameterException(
-            f"{bookie_id!r} cannot be a bookie id: letters, digits, '-', '_', '.' and ':' are"
-            " allowed, and 'readonly', '.' and '..' are taken"
+            f"invalid bookie id {bookie_id!r}: letters, digits, '-', '_', '.' and ':' are allowed,"
+            " and 'readonly', '.' and '..' are reserved"
         )
 
 
 def encode_service_info(endpoints: list[Endpoint]) -> bytes:
-    """A registration node's content."""
     info = BookieServiceInfoFormat()
     for endpoint in endpoints:
         name = "bookie" if endpoint.protocol == BOOKIE_RPC else endpoint.protocol
@@ -58,7 +57,10 @@ def encode_service_info(endpoints: list[Endpoint]) -> bytes:
 
 
 def decode_service_info(bookie_id: str, data: bytes) -> list[Endpoint]:
-    """The endpoints of a registration node; an empty node means that the id is host:port."""
+    """Return the endpoints in a registration; if it is empty, the bookie id must be host:port.
+
+    Raises `BKMetadataSerializationException`.
+    """
     if not data:
         host, _, port = bookie_id.rpartition(":")
         if not port.isdecimal():
@@ -70,7 +72,7 @@ def decode_service_info(bookie_id: str, data: bytes) -> list[Endpoint]:
         info = BookieServiceInfoFormat.FromString(data)
     except DecodeError as error:
         raise BKMetadataSerializationException(
-            f"the registration of {bookie_id} is damaged: {error}"
+            f"the registration of {bookie_id} is corrupt: {error}"
         ) from None
     return [Endpoint(e.protocol, e.host, e.port) for e in info.endpoints]
 
@@ -78,14 +80,14 @@ def decode_service_info(bookie_id: str, data: bytes) -> list[Endpoint]:
 async def register_bookie(
     store: MetadataStore, bookie_id: str, endpoints: list[Endpoint], *, read_only: bool = False
 ) -> None:
-    """Announce a bookie, writable or not, for as long as the store's session lives.
+    """Register a bookie as writable or read-only until the session of `store` ends.
 
-    The caller must hold the bookie's directories for itself: a registration that is found is then
-    its own, or that of a process that died, whose session has not run out yet.  It is replaced; no
-    need to wait for its end, as BookKeeper does, which cannot know.  A new node comes before an old
-    one goes, so that a client that reads both lists always finds the bookie.
+    The caller must have locked the bookie's directories, so an existing registration is its own or
+    that of a dead process, and is replaced at once; BookKeeper waits until it expires.  The new
+    node is created before the old one is deleted, so that the bookie is always in one of the lists.
     """
-    path, other = f"{store.place.available}/{bookie_id}", f"{store.place.read_only}/{bookie_id}"
+    location = store.location
+    path, other = f"{location.available}/{bookie_id}", f"{location.read_only}/{bookie_id}"
     if read_only:
         path, other = other, path
     data = encode_service_info(endpoints)
@@ -93,33 +95,28 @@ async def register_bookie(
         await store.create(path, data, ephemeral=True)
     except NodeExistsError:
         if not read_only:
-            # Listed as read-only while its old node is replaced, so that it is always in one list.
-            await _create_again(store, other, data)
-        await _create_again(store, path, data)
+            # While its old node is replaced, the bookie is listed as read-only.
+            await _recreate(store, other, data)
+        await _recreate(store, path, data)
     with suppress(NoNodeError):
         await store.delete(other)
 
 
-async def _create_again(store: MetadataStore, path: str, data: bytes) -> None:
-    # The session that owned it may run out at this moment.
+async def _recreate(store: MetadataStore, path: str, data: bytes) -> None:
+    # The session that owned the node may have expired in the meantime.
     with suppress(NoNodeError):
         await store.delete(path)
     await store.create(path, data, ephemeral=True)
 
 
 async def writable_bookies(store: MetadataStore) -> list[str]:
-    """Ids of the bookies that take writes, sorted."""
-    return [name for name in await _names(store, store.place.available) if name != READ_ONLY_NAME]
-
-
-async def read_only_bookies(store: MetadataStore) -> list[str]:
-    """Ids of the bookies that live and take no writes, sorted."""
-    return await _names(store, store.place.read_only)
+    names = await _names(store, store.location.available)
+    return [name for name in names if name != READ_ONLY_NAME]
 
 
 async def all_bookies(store: MetadataStore) -> list[str]:
-    """Ids of the bookies that belong to the cluster, alive or not, sorted: those with a cookie."""
-    return await _names(store, store.place.cookies)
+    """Return the sorted ids of all bookies that have a cookie, whether they are running or not."""
+    return await _names(store, store.location.cookies)
 
 
 async def _names(store: MetadataStore, folder: str) -> list[str]:
@@ -130,11 +127,11 @@ async def _names(store: MetadataStore, folder: str) -> list[str]:
 
 
 async def find_endpoint(store: MetadataStore, bookie_id: str, protocol: str) -> Endpoint:
-    """The endpoint at which a live bookie offers that protocol.
+    """Return the endpoint at which a running bookie serves this protocol.
 
-    Raises `BKBookieHandleNotAvailableException` when the bookie is not registered.
+    Raises `BKBookieHandleNotAvailableException` if it is not registered with such an endpoint.
     """
-    for folder in (store.place.available, store.place.read_only):
+    for folder in (store.location.available, store.location.read_only):
         try:
             data, _ = await store.get(f"{folder}/{bookie_id}")
         except NoNodeError:
@@ -143,5 +140,5 @@ async def find_endpoint(store: MetadataStore, bookie_id: str, protocol: str) -> 
             if endpoint.protocol == protocol:
                 return endpoint
     raise BKBookieHandleNotAvailableException(
-        f"{bookie_id} is not registered with a {protocol} endpoint: it is down, or was never there"
+        f"{bookie_id} is not registered with a {protocol} endpoint: it is down, or never existed"
     )

@@ -1,136 +1,137 @@
-"""The port to the metadata store: versioned nodes in a tree, as ZooKeeper has them."""
+"""The port to the metadata store: a tree of versioned nodes, as in ZooKeeper.
+
+If an error is called definite, the request was certainly not carried out.
+"""
 
 from collections.abc import Callable
 from typing import Protocol
 
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.model.errors import LabkitError
 
 
 class MetadataError(LabkitError):
-    """Base of what the metadata store answers instead of doing what was asked."""
+    """Base class of errors from the metadata store."""
 
 
 class NoNodeError(MetadataError):
-    """There is no node at that path.  Definite."""
+    """The node does not exist.  This error is definite."""
 
 
 class NodeExistsError(MetadataError):
-    """There is a node at that path already.  Definite."""
+    """The node already exists.  This error is definite."""
 
 
 class BadVersionError(MetadataError):
-    """The node's version is not the one expected: another client changed it.  Definite."""
+    """Another client has changed the node since the expected version.  This error is definite."""
 
 
 class NotEmptyError(MetadataError):
-    """The node has children, so it cannot go.  Definite."""
+    """The node has children, so it cannot be deleted.  This error is definite."""
 
 
 class NodeTooLargeError(MetadataError):
-    """The node is too large.  It was not sent: ZooKeeper would refuse it and end the session.
-    Definite.
-    """
+    """The node is too large.  The request is not sent: ZooKeeper would close the session."""
 
 
 class MetadataUnavailableError(MetadataError):
-    """The store was unreachable or did not answer: the request may have been carried out."""
+    """The store did not respond, so it is unknown whether it carried out the request."""
 
 
 ANY_VERSION = -1
 
-LARGEST_NODE = 1_000_000
-"""Bytes of a path and its data: a request of 1,048,575 is too large (`jute.maxbuffer`)."""
+MAX_NODE_BYTES = 1_000_000
+"""Maximum bytes of a path and its data; ZooKeeper's limit is 1,048,575 (`jute.maxbuffer`)."""
 
 
 def check_node(path: str, data: bytes) -> None:
-    """Every store calls this before it writes.  Raises `NodeTooLargeError`."""
-    if len(path) + len(data) > LARGEST_NODE:
+    """Raise `NodeTooLargeError` if a node is too large; stores call this before each write."""
+    if len(path) + len(data) > MAX_NODE_BYTES:
         raise NodeTooLargeError(
-            f"{path[:200]}: {len(data)} bytes are too many for a node; at most {LARGEST_NODE} fit"
+            f"node {path[:200]} with {len(data)} bytes is too large; at most {MAX_NODE_BYTES} fit"
         )
 
 
 OnChange = Callable[[], None]
-"""A watch: called once, from the event loop, at the next change, or when the session was lost and
-a new one has begun.  It comes before the answer to any request that sees the change.
+"""A watch: called once, from the event loop, at the next change or when a lost session has been
+replaced by a new one, before any request that sees the change returns.
 
-It does not say what changed: ask again (and watch again), since changes in between are not
-reported. After a short loss of the connection it may be called although nothing changed.
+Its owner must then read and watch again, because no further change is reported.  After a short loss
+of the connection, it may be called although nothing has changed.
 """
 
 
 class MetadataStore(Protocol):
-    """A connection to the store, with a session; its ephemeral nodes last as long as the session.
+    """A connection to the store, with a session that owns the ephemeral nodes it has created.
 
-    Every call may raise `MetadataUnavailableError`.
+    Every method may raise `MetadataUnavailableError`.
     """
 
     @property
-    def place(self) -> MetadataPlace:
-        """The cluster whose metadata these are; paths are below its `chroot`."""
+    def location(self) -> MetadataLocation:
+        """The location of the cluster's metadata; all paths are relative to its `chroot`."""
 
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Create a node, and its missing parents; returns its path, with the number that
-        `sequential` appended.  Raises `NodeExistsError`.
+        """Create a node and missing ancestors, and return its path, to which the store appends a
+        number if `sequential` is set.  Raises `NodeExistsError`.
         """
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
-        """Data and version; `on_change` when either changes or the node goes.
+        """Return the data and their version; call `on_change` if they change or are deleted.
 
-        Raises `NoNodeError`, and then watches nothing.
+        Raises `NoNodeError`; in this case, no watch is set.
         """
 
     async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
-        """Whether there is such a node; `on_change` when it comes, changes or goes."""
+        """Return whether the node exists; call `on_change` if it is created, changed or deleted."""
 
     async def set(self, path: str, data: bytes, version: int) -> int:
-        """Replace the data if the version fits; returns the new version.
+        """Replace the data if the version matches, and return the new version.
 
         Raises `NoNodeError` and `BadVersionError`.
         """
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Remove a node if the version fits.
+        """Delete a node if the version matches.
 
-        Raises `NoNodeError`, `BadVersionError` and, when it has children, `NotEmptyError`.
+        Raises `NoNodeError`, `BadVersionError`, or `NotEmptyError` if the node has children.
         """
 
     async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
-        """Names of the children, sorted; `on_change` when one comes or goes, or the node itself.
+        """Return the sorted names of the children; call `on_change` if they change.
 
-        Raises `NoNodeError`, and then watches nothing.
+        That includes the deletion of the node.  Raises `NoNodeError`; in this case, no watch is
+        set.
         """
 
     async def sync(self) -> None:
-        """Return when reads by this client see every change that was made before the call.
+        """Wait until this client's reads see every change that was made before the call.
 
-        Reads are answered by one of ZooKeeper's servers, which may be behind the others.  So who
-        deletes what a list does not have calls this first.
+        One of ZooKeeper's servers serves them, and may lag behind the others.  So call this before
+        you read a list if you are going to delete what is not on the list.
         """
 
     @property
     def session_timeout_s(self) -> float:
-        """How long a session outlives the last word of its owner, in seconds."""
+        """How long a session lasts after the last request from its owner."""
 
     def on_new_session(self, action: Callable[[], None]) -> None:
-        """Call `action` whenever a lost session was replaced by a new one: the ephemeral nodes and
-        the watches of the lost one are gone.
+        """Call `action` whenever a new session has replaced a lost one, whose ephemeral nodes and
+        watches are gone.
         """
 
     def on_silence(self, action: Callable[[], None]) -> None:
-        """Call `action` whenever the store has answered nothing for more than half of
-        `session_timeout_s`, and answers again: by then it may have ended any session.
+        """Call `action` whenever the store responds after a silence of half of `session_timeout_s`.
 
-        From the first call on the store is asked often enough to notice.  `action` comes before
-        the answer that ended the silence.
+        During such a silence, any session may have expired.  `action` is called before the response
+        that ends it is delivered.  From the first call on, the store is polled to notice silences.
         """
 
 
 class MetadataSession(MetadataStore, Protocol):
-    """A session that can be ended: its ephemeral nodes, and so its locks, go at once."""
+    """A session that can be closed, which deletes its ephemeral nodes, such as locks, at once."""
 
     async def stop(self) -> None:
-        """End it."""
+        """Close the session."""

@@ -1,7 +1,7 @@
-"""Which entries of a ledger a bookie has: the answer that an auditor compares with the metadata.
+"""The set of a ledger's entries that a bookie has, which an auditor compares with the metadata.
 
-Striping gives a bookie `size` entries in each `period`: one group of 24 bytes says so for the whole
-ledger.  A gap begins a new group.
+With striping, a bookie has `size` entries in each `period`, so a single group of 24 bytes can
+describe the whole ledger.  An irregular gap starts a new group.
 
 In BookKeeper: `util/AvailabilityOfEntriesOfLedger.java`.
 """
@@ -33,21 +33,14 @@ _LONGEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
-    """`size` entries from `first` on, again every `period`, the last time from `last` on."""
+    """Runs of `size` entries, one every `period` entries, from `first` to `last`."""
 
     first: int
     last: int
     size: int
     period: int
 
-    @property
-    def count(self) -> int:
-        """How many entries these are."""
-        repeats = (self.last - self.first) // self.period if self.period else 0
-        return (repeats + 1) * self.size
-
     def __contains__(self, entry_id: int) -> bool:
-        """Whether the entry is one of them."""
         if not self.first <= entry_id < self.last + self.size:
             return False
         return self.period == 0 or (entry_id - self.first) % self.period < self.size
@@ -59,18 +52,12 @@ class AvailabilityOfEntries:
 
     groups: tuple[Sequences, ...]
 
-    @property
-    def count(self) -> int:
-        """How many entries the bookie has."""
-        return sum(group.count for group in self.groups)
-
     def __contains__(self, entry_id: int) -> bool:
-        """Whether the bookie has the entry."""
         return any(entry_id in group for group in self.groups)
 
 
 def availability_of(entry_ids: Iterable[int]) -> AvailabilityOfEntries:
-    """The entries, given in ascending order."""
+    """Describe these entries, whose ids must be in ascending order."""
     groups: list[Sequences] = []
     for run in _runs(entry_ids):
         merged = _merge(groups[-1], run) if groups else None
@@ -82,10 +69,10 @@ def availability_of(entry_ids: Iterable[int]) -> AvailabilityOfEntries:
 
 
 def _runs(entry_ids: Iterable[int]) -> Iterator[Sequences]:
-    """Entries without a gap, each time as one sequence."""
+    """Split the entries into runs without gaps."""
     first = end = -1
     for entry_id in entry_ids:
-        # The size is an i32: a longer run goes on as the next one.
+        # The size is an i32, so a longer run is split.
         if entry_id != end or end - first == _LONGEST:
             if first >= 0:
                 yield Sequences(first, first, end - first, 0)
@@ -96,7 +83,7 @@ def _runs(entry_ids: Iterable[int]) -> Iterator[Sequences]:
 
 
 def _merge(group: Sequences, run: Sequences) -> Sequences | None:
-    """The group with the run as its next sequence; None if it is none."""
+    """Return the group extended by the run, or None if the run does not match its pattern."""
     period = run.first - group.last
     if run.size != group.size or period > _LONGEST or group.period not in (0, period):
         return None
@@ -104,7 +91,7 @@ def _merge(group: Sequences, run: Sequences) -> Sequences | None:
 
 
 def encode_availability(availability: AvailabilityOfEntries) -> bytes:
-    """The bytes as an answer carries them."""
+    """Encode the entries for a response."""
     header = AVAILABILITY_HEADER.struct.pack(_VERSION, len(availability.groups))
     group = AVAILABILITY_GROUP.struct
     return header + b"".join(
@@ -113,7 +100,7 @@ def encode_availability(availability: AvailabilityOfEntries) -> bytes:
 
 
 def decode_availability(data: bytes) -> AvailabilityOfEntries:
-    """Raises `ValueError` for bytes that are not such an answer."""
+    """Decode the entries from a response.  Raises `ValueError` for invalid bytes."""
     try:
         version, count = AVAILABILITY_HEADER.struct.unpack_from(data)
         rows = list(AVAILABILITY_GROUP.struct.iter_unpack(data[AVAILABILITY_HEADER.size :]))
@@ -134,4 +121,4 @@ def _check(group: Sequences) -> None:
     length, period = group.last - group.first, group.period
     repeats = period > 0 and length % period == 0 if length else period >= 0
     if group.first < 0 or length < 0 or group.size < 1 or not repeats:
-        raise ValueError(f"not a list of entries: {group} makes no sense")
+        raise ValueError(f"not a list of entries: {group} is invalid")

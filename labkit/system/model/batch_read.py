@@ -1,7 +1,7 @@
-"""Wire protocol version 2: several entries in one answer.
+"""Batch reads of wire protocol version 2: several entries in one response.
 
-An answer has fewer entries than asked for when they do not fit, or when the bookie lacks one; it
-has at least one, or a code that says why not.
+A response contains fewer entries than requested if they do not fit, or if the bookie does not have
+one of them.  It contains at least one entry, or an error code.
 
 In BookKeeper (from 4.17 on): `proto/BatchedReadEntryProcessor.java`.
 """
@@ -23,41 +23,41 @@ from labkit.system.model.wire import (
 _REQUEST_ID = struct.Struct(">q")
 _ENTRY_SIZE = struct.Struct(">i")
 _ANSWER_OVERHEAD = 4 + ANSWER.size + _REQUEST_ID.size
-"""Bytes of an answer's frame without entries, its length word included."""
+"""Bytes of a response frame without entries, including its length field."""
 
 
 def encode_batch_read(request: BatchReadRequest) -> bytes:
-    """Body of a batch read request."""
+    """Encode the body of a batch read request."""
     head = packet_header(Opcode.BATCH_READ, request.flags)
     return BATCH_READ_REQUEST.struct.pack(head, *request[:5]) + request.master_key
 
 
 def room_for(request: BatchReadRequest) -> int:
-    """Bytes of entries that the answer may have, each with its length word."""
+    """Return how many bytes of entries, including length fields, the response can contain."""
     return min(request.max_size, MAX_FRAME_SIZE) - _ANSWER_OVERHEAD
 
 
 def room_taken(entry: bytes) -> int:
-    """Bytes that an entry takes in the answer."""
+    """Return the size of an entry in the response."""
     return _ENTRY_SIZE.size + len(entry)
 
 
 def encode_size(entry: bytes) -> bytes:
-    """The length word that stands in front of an entry in an answer."""
+    """Encode the length field that precedes an entry in a response."""
     return _ENTRY_SIZE.pack(len(entry))
 
 
 def encode_batch_answer(request: BatchReadRequest, code: Code, pieces: Iterable[bytes]) -> bytes:
-    """Body of an answer; in the pieces, joined, each entry stands behind its length word."""
+    """Encode the body of a response; `pieces`, joined, are length-prefixed entries."""
     head = packet_header(Opcode.BATCH_READ)
     answer = ANSWER.struct.pack(head, code, request.ledger_id, request.first_entry_id)
     return b"".join((answer, _REQUEST_ID.pack(request.request_id), *pieces))
 
 
 def find_batch_entries(data: bytes) -> list[tuple[int, int]]:
-    """Where each entry of an answer begins and ends, given what follows the answer's ids.
+    """Return the start and end of each entry in a response without the ids.
 
-    Raises `BKReadException` when it ends within an entry.
+    Raises `BKReadException` if it ends within an entry.
     """
     at, end, found = _REQUEST_ID.size, len(data), list[tuple[int, int]]()
     while at < end:
@@ -66,7 +66,7 @@ def find_batch_entries(data: bytes) -> list[tuple[int, int]]:
             at = start + _ENTRY_SIZE.unpack_from(data, at)[0]
         if not start <= at <= end:
             raise BKReadException(
-                f"the answer to a batch read ends within entry {len(found)} of it"
+                f"the response to a batch read ends within its entry {len(found)}"
             )
         found.append((start, at))
     return found

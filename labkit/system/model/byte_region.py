@@ -1,4 +1,4 @@
-"""A piece of a file or a frame whose bytes have names: what the byte X-ray shows."""
+"""A labelled region of a file or a frame, as shown by the byte X-ray."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,11 @@ from labkit.system.model.layout import Span
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes as they lie in one place.
+    """Consecutive bytes of a file or a frame.
 
-    `offset` is that of the first byte in `file`, and the offsets of `spans` count from the same
-    zero.  A power cut leaves the first `safe_size` bytes for sure; the others were not synced.
-    `lined_up` is the offset of a byte that begins a row, so that two pieces with the same bytes
-    can be compared row by row.  A piece without data says in `absent` why there is none.
+    `offset` and the offsets of `spans` are relative to the start of `file`.  The first `safe_size`
+    bytes are certain to survive a power failure.  `lined_up` is the offset of a byte that starts a
+    row, so that pieces can be compared row by row.  `absent` says why a piece has no data.
     """
 
     title: str
@@ -26,7 +25,7 @@ class Piece:
 
     @property
     def state(self) -> str:
-        """The piece in a word: absent, synced, partly synced or not synced."""
+        """One of "absent", "synced", "partly synced" and "not synced"."""
         if not self.data:
             return "absent"
         if self.safe_size >= len(self.data):
@@ -35,5 +34,5 @@ class Piece:
 
     @property
     def words(self) -> str:
-        """What there is to say of it; nothing of bytes that are in no file."""
+        """A short description of the state; "" for bytes that are not in a file."""
         return self.absent or (self.state if self.file else "")

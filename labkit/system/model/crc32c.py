@@ -1,11 +1,11 @@
 """CRC32C (Castagnoli), the checksum of entries and of messages.
 
-The wheel of google-crc32c computes it, with the processor's own instruction.  There is none for a
-Python in a browser: there a table does, some thousand times slower, with the same result.
+The google-crc32c package computes it with a CPU instruction.  It is not available for Python in a
+browser, where a lookup table gives the same result, about a thousand times slower.
 """
 
 _POLYNOMIAL = 0x82F63B78
-"""That of Castagnoli, bits reversed."""
+"""Castagnoli's polynomial, with its bits reversed."""
 
 
 def _entry(byte: int) -> int:
@@ -18,7 +18,7 @@ _TABLE = tuple(map(_entry, range(256)))
 
 
 def extend_by_table(crc: int, data: bytes) -> int:
-    """The checksum of the bytes that `crc` covers, followed by `data`."""
+    """Return the checksum of the bytes covered by `crc`, followed by `data`."""
     crc ^= 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
@@ -26,7 +26,6 @@ def extend_by_table(crc: int, data: bytes) -> int:
 
 
 def value_by_table(data: bytes) -> int:
-    """The checksum of the data."""
     return extend_by_table(0, data)
 
 

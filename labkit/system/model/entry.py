@@ -1,8 +1,8 @@
 """An entry: the unit that is written, replicated, stored and read.
 
 A client packs a payload once; the same bytes go over the wire, into the journal and into the
-entry log of each bookie in the write set.  The digest covers header and payload, is made by the
-writing client and checked by the reading client; a bookie never looks at it.
+entry log of each bookie in the write set.  The digest covers header and payload; the writing client
+computes it, the reading client checks it, and bookies ignore it.
 
 In BookKeeper: `proto/checksum/DigestManager.java`.
 """
@@ -38,15 +38,15 @@ LAC_HEADER = Layout(
 """Followed by a digest over these 16 bytes."""
 
 NO_ENTRY_ID = -1
-"""As a LastAddConfirmed: nothing is confirmed yet.  In a read request: the last entry, please."""
+"""As LastAddConfirmed: no entry is confirmed yet.  In a read request: the bookie's last entry."""
 
 
 MAX_ENTRY_ID = 2**40 - 1
-"""Its place in the ledger's index file is at 8 TiB, within what file systems allow."""
+"""Its offset in the ledger's index file is 8 TiB, within the limits of file systems."""
 
 
 class DigestType(IntEnum):
-    """Kinds of digest; the numbers are those of the ledger metadata (`DataFormats.proto`)."""
+    """Types of digest, numbered as in the ledger metadata (`DataFormats.proto`)."""
 
     CRC32 = 1
     HMAC = 2
@@ -64,14 +64,14 @@ class Digest:
 
 
 def make_digest(digest_type: DigestType, password: bytes) -> Digest:
-    """The digest of a ledger.  Only HMAC depends on the password."""
+    """Return a ledger's digest; only HMAC depends on the password."""
     if digest_type is DigestType.CRC32C:
         return Digest(digest_type, 4, _crc32c)
     if digest_type is DigestType.CRC32:
         return Digest(digest_type, 8, _crc32)
     if digest_type is DigestType.DUMMY:
         return Digest(digest_type, 0, lambda header, payload: b"")
-    # Not the master key, which bookies see: a bookie must not be able to make digests.
+    # Do not use the master key here: bookies receive it, but must not be able to compute digests.
     key = hashlib.sha1(b"mac" + password).digest()
     return Digest(
         digest_type, 20, lambda header, payload: hmac.digest(key, header + payload, "sha1")
@@ -87,13 +87,13 @@ def _crc32(header: bytes, payload: bytes) -> bytes:
 
 
 def make_master_key(password: bytes) -> bytes:
-    """The 20 bytes that prove knowledge of the ledger's password to a bookie."""
+    """Return the 20 bytes that prove to a bookie that a client knows the ledger's password."""
     return hashlib.sha1(b"ledger" + password).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A decoded entry.  `length` counts payload bytes of the ledger up to and with this entry."""
+    """A decoded entry; `length` is the total payload size of the ledger up to and including it."""
 
     ledger_id: int
     entry_id: int
@@ -103,7 +103,7 @@ class Entry:
 
 
 def encode_entry(entry: Entry, digest: Digest) -> bytes:
-    """The entry's bytes as they travel and as they are stored."""
+    """Encode an entry as it is sent and stored."""
     return pack_entry(
         entry.ledger_id,
         entry.entry_id,
@@ -122,7 +122,7 @@ def pack_entry(
     payload: bytes,
     digest: Digest,
 ) -> bytes:
-    """As `encode_entry`, without the object: a writer does this for each entry."""
+    """Like `encode_entry`, but without an object, because a writer does this for each entry."""
     header = ENTRY_HEADER.struct.pack(ledger_id, entry_id, last_add_confirmed, length)
     return header + digest.compute(header, payload) + payload
 
@@ -137,8 +137,8 @@ def decode_entry(
 ) -> Entry:
     """Check and decode a stored entry: all of the bytes, or those from `start` to `end`.
 
-    Pass `NO_ENTRY_ID` as `entry_id` to accept whatever entry the bookie calls its last.
-    Raises `BKDigestMatchException` when digest or ids do not fit.
+    Pass `NO_ENTRY_ID` as `entry_id` to accept any entry as the bookie's last one.
+    Raises `BKDigestMatchException` if the digest or the ids do not match.
     """
     digest_at = start + _HEADER_SIZE
     payload_at = digest_at + digest.size
@@ -161,16 +161,13 @@ def decode_entry(
 
 
 def encode_explicit_lac(ledger_id: int, last_add_confirmed: int, digest: Digest) -> bytes:
-    """The body that tells a bookie the LastAddConfirmed without adding an entry."""
+    """Encode the body that sends LastAddConfirmed to a bookie without adding an entry."""
     header = LAC_HEADER.struct.pack(ledger_id, last_add_confirmed)
     return header + digest.compute(header, b"")
 
 
 def decode_explicit_lac(body: bytes, digest: Digest, ledger_id: int) -> int:
-    """The LastAddConfirmed in the body of an explicit LAC.
-
-    Raises `BKDigestMatchException` when digest or ledger do not match.
-    """
+    """Return an explicit LAC; raise `BKDigestMatchException` for another digest or ledger id."""
     header, found = body[: LAC_HEADER.size], body[LAC_HEADER.size :]
     if len(header) < LAC_HEADER.size or found != digest.compute(header, b""):
         raise BKDigestMatchException(

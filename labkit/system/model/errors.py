@@ -1,15 +1,13 @@
-"""Errors, by whose fault they are and by what they prove.
+"""Exception classes.
 
-`BKException` and its kin are what a client of a cluster sees; names and codes are those of
-BookKeeper's `client/api/BKException.Code`.  `BookieException` and its kin are raised inside one
-bookie.
+Clients of a cluster see `BKException` and its subclasses; their names are those of BookKeeper's
+`client/api/BKException.Code`.  `BookieException` and its subclasses are raised inside
+a bookie.
 
-`PROVES_ABSENCE` answers the question that decides between data loss and safety: which errors prove
-that a bookie does not have an entry?  "No such entry" does; "could not read" does not, and must
-never be taken for it (BookKeeper issue 2908).
+`PROVES_ABSENCE` lists the errors that prove that a bookie does not have an entry.  "No such entry"
+proves it; "could not read" does not, and treating it as proof would lose data (BookKeeper issue
+2908).
 """
-
-from typing import ClassVar
 
 
 class LabkitError(Exception):
@@ -19,137 +17,94 @@ class LabkitError(Exception):
 class BKException(LabkitError):
     """An error that a client of the cluster reports."""
 
-    code: ClassVar[int] = -999
-
 
 class BKReadException(BKException):
     """The bookie could not read the entry: it may or may not exist."""
 
-    code = -1
-
 
 class BKDigestMatchException(BKException):
-    """The entry's digest is wrong: the bytes are damaged, or the password or digest type is."""
-
-    code = -5
+    """The entry's digest does not match: corrupt bytes, or a wrong password or digest type."""
 
 
 class BKNotEnoughBookiesException(BKException):
     """Fewer writable bookies are registered than the ensemble needs."""
 
-    code = -6
-
 
 class BKNoSuchLedgerExistsException(BKException):
-    """The bookie has never heard of the ledger."""
-
-    code = -7
+    """The bookie does not know the ledger."""
 
 
 class BKBookieHandleNotAvailableException(BKException):
-    """No connection to the bookie: what it did with the request is unknown."""
-
-    code = -8
+    """There is no connection to the bookie, so the outcome of the request is unknown."""
 
 
 class BKLedgerRecoveryException(BKException):
-    """The ledger could not be recovered now: where it ends is not known yet."""
-
-    code = -10
+    """The ledger could not be recovered for now, so its last entry is still unknown."""
 
 
 class BKLedgerClosedException(BKException):
     """The ledger (or this handle of it) is closed."""
 
-    code = -11
-
 
 class BKWriteException(BKException):
     """The bookie could not store the entry."""
 
-    code = -12
-
 
 class BKNoSuchEntryException(BKException):
-    """The bookie has the ledger and does not have the entry."""
-
-    code = -13
+    """The bookie has the ledger, but not the entry."""
 
 
 class BKIncorrectParameterException(BKException):
-    """An argument is out of its range; the message says which range is allowed."""
-
-    code = -14
+    """An argument is out of range; the message states the allowed range."""
 
 
 class BKMetadataVersionException(BKException):
     """Another client changed the metadata since it was read."""
 
-    code = -17
-
 
 class BKClientClosedException(BKException):
-    """This client was closed: what became of its last requests is unknown."""
-
-    code = -19
+    """This client was closed, so the outcome of its last requests is unknown."""
 
 
 class BKLedgerExistException(BKException):
-    """The ledger id is taken."""
-
-    code = -20
+    """A ledger with this id already exists."""
 
 
 class BKAddEntryQuorumTimeoutException(BKException):
     """Too few bookies acknowledged the entry in time; some of them may still have it."""
 
-    code = -21
-
 
 class BKTimeoutException(BKException):
-    """No answer in time: what the bookie did with the request is unknown."""
-
-    code = -23
+    """The bookie did not respond in time, so the outcome of the request is unknown."""
 
 
 class BKNoSuchLedgerExistsOnMetadataServerException(BKException):
     """The metadata store has no such ledger."""
 
-    code = -25
-
 
 class BKLedgerFencedException(BKException):
-    """Another client recovers or has recovered the ledger: this writer must stop."""
-
-    code = -101
+    """Another client is recovering or has recovered the ledger, so this writer must stop."""
 
 
 class BKUnauthorizedAccessException(BKException):
-    """The password is not the ledger's."""
-
-    code = -102
+    """The password does not match the ledger's."""
 
 
 class BKWriteOnReadOnlyBookieException(BKException):
-    """The bookie takes no writes at present."""
-
-    code = -104
+    """The bookie is currently read-only."""
 
 
 class BKLedgerIdOverflowException(BKException):
-    """There are no ids left for new ledgers."""
-
-    code = -106
+    """No ids are left for new ledgers."""
 
 
 class BKMetadataSerializationException(BKException):
-    """The metadata's bytes cannot be understood."""
-
-    code = -107
+    """The metadata cannot be decoded."""
 
 
 PROVES_ABSENCE = (BKNoSuchEntryException, BKNoSuchLedgerExistsException)
-"""The bookie looked, and it does not have the entry.  After every other error it may have it."""
+"""Errors that prove that the bookie does not have the entry; after any other error, it may have it.
+"""
 
 
 class BookieException(LabkitError):
@@ -157,34 +112,32 @@ class BookieException(LabkitError):
 
 
 class NoLedgerException(BookieException):
-    """This bookie stores nothing of the ledger.  Definite."""
+    """This bookie has no entries of the ledger; this proves absence."""
 
 
 class NoEntryException(BookieException):
-    """This bookie stores the ledger, but not this entry.  Definite."""
+    """This bookie has the ledger, but not this entry; this proves absence."""
 
 
 class LedgerFencedException(BookieException):
-    """The ledger is fenced on this bookie: only recovery may add to it."""
+    """The ledger is fenced on this bookie, so only recovery may add entries."""
 
 
 class UnauthorizedAccessException(BookieException):
-    """The master key in the request is not the ledger's."""
+    """The master key in the request does not match the ledger's."""
 
 
 class NoWritableLedgerDirException(BookieException):
-    """No ledger directory has room, and the bookie is not allowed to be read-only."""
+    """All ledger directories are full, and the bookie may not become read-only."""
 
 
 class StorageDamagedException(BookieException):
-    """Bytes on disk are not what the format allows; says file and offset.  Proves nothing about
-    what exists.
-    """
+    """Bytes on disk violate the format; this does not prove that any entry is absent."""
 
 
 class OtherStorageException(BookieException):
-    """The directory's files are of a storage, or of a layout, that labkit does not read."""
+    """The directory contains files of a storage type or layout that labkit cannot read."""
 
 
 class InvalidCookieException(BookieException):
-    """The disk belongs to another bookie or another cluster, or is not complete."""
+    """The disk belongs to another bookie or another cluster, or is incomplete."""

@@ -1,7 +1,7 @@
-"""Byte layouts as data: each format is a list of fields, declared once.
+"""Byte layouts declared as data: each format is a list of fields.
 
 Encoders and decoders use the layout's `struct`; hex views and lessons use its fields.  All
-integers are big-endian and signed, as everywhere in BookKeeper.
+integers are signed and big-endian, as everywhere in BookKeeper.
 """
 
 import struct
@@ -11,9 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: its name, its `struct` code (``q`` = i64, ``i`` = i32, ``20s`` = 20 bytes,
-    ``504x`` = 504 zero bytes) and what it means.
-    """
+    """A field of a layout; `code` is its `struct` format: ``q`` is an i64, ``504x`` are zeros."""
 
     name: str
     code: str
@@ -21,7 +19,6 @@ class Field:
 
     @property
     def size(self) -> int:
-        """Size in bytes."""
         return struct.calcsize(">" + self.code)
 
 
@@ -37,10 +34,7 @@ class Span:
 
 
 class Layout:
-    """A run of fixed-size fields.
-
-    Invariant: `size` is the sum of the fields' sizes; there is no implicit padding.
-    """
+    """A sequence of fixed-size fields without implicit padding."""
 
     def __init__(self, name: str, *fields: Field) -> None:
         self.name = name
@@ -50,10 +44,7 @@ class Layout:
         self.size = self.struct.size
 
     def spans(self, data: bytes, offset: int = 0) -> Iterator[Span]:
-        """Name each field of this layout at `offset` in `data`.
-
-        Raises `struct.error` when `data` ends before the layout does.
-        """
+        """Return a span for each field of `data[offset:]`; raise `struct.error` if it is short."""
         values = iter(self.struct.unpack_from(data, offset))
         for field in self.fields:
             filler = field.code.endswith("x")

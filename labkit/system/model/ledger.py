@@ -1,13 +1,14 @@
-"""A ledger's metadata: its bookies, its number of copies, and whether it may still grow.
+"""A ledger's metadata: its ensembles, its quorums and its state.
 
-Lives in one znode per ledger, changed only by compare-and-set.  A new ledger gets format version 3;
-a change keeps the version that was read, so that the software which made the ledger still reads it:
+The metadata is stored in one znode per ledger and changed only by compare-and-set.  New ledgers use
+format version 3; an update keeps the version that was read, so that the software that created the
+ledger can still read it:
 
     1    since BookKeeper 4.0   lines of text; Qa is Qw, and there is no password
     2    since 4.2              protobuf's text format
     3    since 4.9              a length, then protobuf's bytes
 
-Each begins with a line that says `BookieMetadataFormatVersion`, a tab and the number.
+Each starts with a line of `BookieMetadataFormatVersion`, a tab and the version number.
 
 In BookKeeper: `client/LedgerMetadataImpl.java`, `meta/LedgerMetadataSerDe.java`.
 """
@@ -26,17 +27,20 @@ from labkit.system.model.errors import (
     BKMetadataSerializationException,
 )
 from labkit.system.model.proto.bookkeeper_pb2 import LedgerMetadataFormat
+from labkit.system.model.protobuf_spans import varint
 
 _VERSION_LINE = b"BookieMetadataFormatVersion\t"
 _NEWEST = 3
 _VERSIONS = {_VERSION_LINE + b"%d\n" % version: version for version in (1, 2, _NEWEST)}
 _CLOSED = "CLOSED"
 _IN_RECOVERY_MARK = "-102"
-"""In version 1, in the place of a closed ledger's last entry."""
+"""In version 1, replaces a closed ledger's last entry id while the ledger is in recovery."""
 
 
 class LedgerState(IntEnum):
-    """OPEN: one writer adds.  IN_RECOVERY: a client looks for the end.  CLOSED: never changes."""
+    """OPEN: a writer may add entries.  IN_RECOVERY: a client determines the last entry.  CLOSED:
+    the ledger's entries never change again.
+    """
 
     OPEN = 1
     IN_RECOVERY = 2
@@ -53,14 +57,14 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class LedgerMetadata:
-    """What the metadata store keeps of a ledger.
+    """A ledger's metadata, as in the metadata store.
 
     Invariants: ensemble size E >= write quorum Qw >= ack quorum Qa >= 1; every ensemble has E
-    bookies; segments ascend; `last_entry_id` and `length` mean something only when CLOSED.
+    bookies; segments ascend; `last_entry_id` and `length` are meaningful only if CLOSED.
 
-    By `c_token` a creator recognises its ledger.  `ctime_ms`, the wall clock at its
-    creation, is kept where other software stored it.  Without `has_password` (version 1) password
-    and digest type are not stored, and the client that opens the ledger supplies them.
+    A creator recognises its own ledger by `c_token`.  `ctime_ms` is the wall-clock time of creation
+    and is preserved if other software stored it.  Without `has_password` (version 1), password and
+    digest type are not stored, and the client that opens the ledger must supply them.
     """
 
     ensemble_size: int
@@ -79,11 +83,11 @@ class LedgerMetadata:
     format_version: int = _NEWEST
 
     def ensemble_at(self, entry_id: int) -> tuple[str, ...]:
-        """The bookies of the segment that the entry belongs to."""
+        """Return the ensemble of the entry's segment."""
         return next(s.ensemble for s in reversed(self.segments) if s.first_entry_id <= entry_id)
 
     def closed(self, last_entry_id: int, length: int) -> "LedgerMetadata":
-        """The same ledger, closed.  Drops the creation token, as every update does."""
+        """Return closed metadata, without the creation token, which every update removes."""
         return replace(
             self,
             state=LedgerState.CLOSED,
@@ -103,10 +107,10 @@ def check_quorums(ensemble_size: int, write_quorum: int, ack_quorum: int) -> Non
 
 
 def encode_ledger_metadata(metadata: LedgerMetadata) -> bytes:
-    """The znode's bytes in the metadata's own format version.
+    """Encode the metadata in its own format version.
 
-    Versions 1 and 2 keep no creation token, and version 1 neither Qa, password, digest type,
-    creation time nor custom metadata.
+    Versions 1 and 2 omit the creation token; version 1 also omits Qa, password, digest type,
+    creation time and custom metadata.
     """
     header = _VERSION_LINE + b"%d\n" % metadata.format_version
     if metadata.format_version == 1:
@@ -114,19 +118,19 @@ def encode_ledger_metadata(metadata: LedgerMetadata) -> bytes:
     message = _to_message(metadata)
     if metadata.format_version == 2:
         return header + text_format.MessageToString(message, as_utf8=False).encode()
-    # Not in version 2: readers of its text format refuse an unknown field.
+    # Do not store this in version 2, because readers of its text format reject unknown fields.
     message.cToken = metadata.c_token
     body = message.SerializeToString(deterministic=True)
     return header + _varint(len(body)) + body
 
 
 def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
-    """The inverse.
+    """Decode metadata that `encode_ledger_metadata` has encoded.
 
     Raises `BKMetadataSerializationException` for versions other than 1 to 3, and for metadata that
-    breaks the invariants of `LedgerMetadata`.
+    violates the invariants of `LedgerMetadata`.
     """
-    # The same line in all formats: it must be read before the format is known.
+    # All formats start with this line, which states the version.
     line, end, body = data.partition(b"\n")
     version = _VERSIONS.get(line + end)
     if version is None:
@@ -139,27 +143,30 @@ def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
         else:
             message = _parse_text(body) if version == 2 else _parse_bytes(body)
             metadata = replace(_from_message(message), format_version=version)
-    except (DecodeError, text_format.ParseError, ValueError) as error:
+        # Check once, so that no other code has to handle an empty ensemble or a gap.
+        _check_invariants(metadata)
+    except (
+        DecodeError,
+        text_format.ParseError,
+        ValueError,
+        BKIncorrectParameterException,
+    ) as error:
         raise BKMetadataSerializationException(f"ledger metadata is damaged: {error}") from None
-    # Here once, so that no code below meets an empty ensemble or a gap.
-    _check_invariants(metadata)
     return metadata
 
 
 def _parse_text(body: bytes) -> LedgerMetadataFormat:
     message = text_format.Parse(body.decode(), LedgerMetadataFormat())
     if not message.IsInitialized():
-        raise DecodeError("a field that must be there is missing")
+        raise DecodeError("a required field is missing")
     return message
 
 
 def _parse_bytes(body: bytes) -> LedgerMetadataFormat:
-    size, size_bytes = _read_varint(body)
-    body = body[size_bytes : size_bytes + size]
+    size, start = varint(body, 0)
+    body = body[start : start + size]
     if len(body) < size:
-        raise BKMetadataSerializationException(
-            f"ledger metadata is cut short: {len(body)} of {size} bytes are there"
-        )
+        raise DecodeError(f"truncated: expected {size} bytes, got {len(body)}")
     return LedgerMetadataFormat.FromString(body)
 
 
@@ -187,7 +194,7 @@ def _from_message(message: LedgerMetadataFormat) -> LedgerMetadata:
     return LedgerMetadata(
         ensemble_size=message.ensembleSize,
         write_quorum=message.quorumSize,
-        # Written before ack quorums existed: then every bookie had to acknowledge.
+        # Before ack quorums existed, every bookie of the write quorum had to acknowledge.
         ack_quorum=message.ackQuorumSize or message.quorumSize,
         segments=tuple(Segment(s.firstEntryId, tuple(s.ensembleMember)) for s in message.segment),
         digest_type=DigestType(message.digestType),
@@ -223,9 +230,10 @@ def _from_version_1(text: str) -> LedgerMetadata:
     for line in rest:
         first, *bookies = line.split("\t")
         if bookies == [_CLOSED]:
-            in_recovery = first == _IN_RECOVERY_MARK
-            state = LedgerState.IN_RECOVERY if in_recovery else LedgerState.CLOSED
-            last_entry_id = NO_ENTRY_ID if in_recovery else int(first)
+            if first == _IN_RECOVERY_MARK:
+                state = LedgerState.IN_RECOVERY
+            else:
+                state, last_entry_id = LedgerState.CLOSED, int(first)
             break
         segments.append(Segment(int(first), tuple(bookies)))
     return LedgerMetadata(
@@ -242,19 +250,13 @@ def _from_version_1(text: str) -> LedgerMetadata:
 
 
 def _check_invariants(metadata: LedgerMetadata) -> None:
-    try:
-        check_quorums(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
-    except BKIncorrectParameterException as error:
-        raise BKMetadataSerializationException(f"ledger metadata is damaged: {error}") from None
+    """Raise `ValueError` or `BKIncorrectParameterException`."""
+    check_quorums(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
     firsts = [segment.first_entry_id for segment in metadata.segments]
     if not firsts or firsts[0] != 0 or any(a >= b for a, b in pairwise(firsts)):
-        raise BKMetadataSerializationException(
-            f"ledger metadata is damaged: segments begin at entries {firsts}, not from 0 upwards"
-        )
+        raise ValueError(f"segments begin at entries {firsts}; expected 0 and then ascending")
     if any(len(segment.ensemble) != metadata.ensemble_size for segment in metadata.segments):
-        raise BKMetadataSerializationException(
-            "ledger metadata is damaged: an ensemble is larger or smaller than E"
-        )
+        raise ValueError("an ensemble is larger or smaller than E")
 
 
 def _varint(value: int) -> bytes:
@@ -263,13 +265,3 @@ def _varint(value: int) -> bytes:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes([*out, value])
-
-
-def _read_varint(data: bytes) -> tuple[int, int]:
-    """The number at the start of `data` and how many bytes it takes."""
-    value = 0
-    for at, byte in enumerate(data[:10]):
-        value |= (byte & 0x7F) << (7 * at)
-        if byte < 0x80:
-            return value, at + 1
-    raise BKMetadataSerializationException("ledger metadata ends within its length")

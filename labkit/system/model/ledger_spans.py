@@ -1,6 +1,6 @@
-"""The bytes of a ledger's znode under the names of their fields: what a byte X-ray shows.
+"""Labels the bytes of a ledger's znode with field names, for the byte X-ray.
 
-Only format version 3 is in bytes; 1 and 2 are text.
+Only format version 3 is binary; versions 1 and 2 are text.
 
 In BookKeeper: `meta/LedgerMetadataSerDe.java`, `DataFormats.proto`.
 """
@@ -32,10 +32,11 @@ _MEANINGS = {
 
 
 def ledger_metadata_spans(data: bytes) -> Iterator[Span]:
-    """Name every byte.  Raises `BKMetadataSerializationException` for what is not version 3."""
+    """Label all bytes of the znode, or raise `BKMetadataSerializationException` if it is text."""
     if not data.startswith(_HEADER):
         raise BKMetadataSerializationException(
-            f"only ledger metadata of format version 3 is bytes; this begins with {data[:32]!r}"
+            f"only ledger metadata of format version 3 is binary; these bytes begin"
+            f" with {data[:32]!r}"
         )
     yield Span("version", 0, len(_HEADER), "3", "the format's version, as a line of text")
     size, start = varint(data, len(_HEADER))

@@ -1,4 +1,4 @@
-"""Bytes behind their length: frames on the wire, and records in the journal."""
+"""Length-prefixed byte strings, such as frames on the wire and records in the journal."""
 
 import struct
 from bisect import bisect_right
@@ -12,14 +12,16 @@ _LENGTH = struct.Struct(">I")
 
 
 def join_with_lengths(bodies: Sequence[bytes]) -> bytes:
-    """The bodies one behind the other, each behind its length."""
+    """Return the bodies, each preceded by its length, as one byte string."""
     lengths = map(_LENGTH.pack, map(len, bodies))
     return b"".join(chain.from_iterable(zip(lengths, bodies, strict=True)))
 
 
 def join_in_parts(bodies: Sequence[bytes], part_size: int) -> Iterator[bytes]:
-    """The same bytes in parts: each holds as many bodies as make `part_size` bytes at the most, or
-    one larger body.
+    """Return the length-prefixed bodies as several byte strings.
+
+    Each byte string contains as many bodies as fit into `part_size` bytes (not counting the length
+    fields), or a single body that is larger.
     """
     ends = [*accumulate(map(len, bodies))]
     first = begin = 0

@@ -1,11 +1,15 @@
-"""MessageID: a message's place, as four numbers `ledgerId:entryId:partition:batchIndex`.
+"""MessageID: the position of a message, written `ledgerId:entryId:partition:batchIndex`.
 
-The ledger id comes from the metadata store, the entry id from the ledger's writer, the partition
-from the topic's name, the batch index from the producer.  -1 as partition: the topic has no
-partitions.  -1 as batch index: the message was not sent in a batch and is the whole entry (a batch
-of one has index 0).  -1 as entry id: before the ledger's first entry.
+The metadata store assigns the ledger id, and the ledger's writer assigns the entry id.  The
+partition is part of the topic name, and the producer assigns the batch index.  A value
+of -1 has a special meaning:
 
-As bytes an id is Pulsar's `MessageIdData`, in which a number that is -1 is left out.
+    entry id      the position before the ledger's first entry
+    partition     the topic is not partitioned
+    batch index   the message is an entire entry, not part of a batch (the only message of a batch
+                  has index 0)
+
+An id is encoded as Pulsar's `MessageIdData`, which omits a partition or batch index of -1.
 
 In Pulsar: `client/impl/MessageIdImpl.java`, and in its C++ client `lib/MessageId.cc`.
 """
@@ -27,12 +31,14 @@ _LARGEST = (1 << 63) - 1
 class MessageId:
     """The address of one message.
 
-    Ids of one partition compare in the order in which their messages were stored; the id of a whole
-    entry (batch index -1) comes before those of the messages in it.  Ids of two partitions have no
-    order: the comparison raises `TypeError`; only `EARLIEST` and `LATEST` compare with all.
+    Ids within a partition sort in the order in which their messages were stored; the id of a whole
+    entry (batch index -1) sorts before the ids of its messages.  Comparing the order of ids from
+    different partitions raises `TypeError`, but `EARLIEST` and `LATEST` can be compared with any
+    id.
 
-    A client's id of a message in a batch also knows how many the batch has, and that of a message
-    in chunks, which is its last chunk's, where the first one is.  Ids are compared without that.
+    Clients set `batch_size` to the number of messages in the message's batch.  The id of a chunked
+    message is the id of its last chunk, and `first_chunk` is the id of its first chunk.
+    Comparisons ignore both fields.
     """
 
     ledger_id: int
@@ -62,13 +68,13 @@ class MessageId:
 
     @classmethod
     def parse(cls, text: str) -> "MessageId":
-        """The id that `str` printed.  Raises `BKIncorrectParameterException` for anything else."""
+        """Parse what `str` returns; raise `BKIncorrectParameterException` for any other text."""
         try:
             ledger_id, entry_id, partition, batch_index = (int(part) for part in text.split(":"))
             parsed = cls(ledger_id, entry_id, partition, batch_index)
         except ValueError:
             parsed = None
-        # `int` also takes "+1", "1_0" and other spellings that no id is printed in.
+        # `int` also accepts spellings that `str` never produces, such as "+1" and "1_0".
         if parsed is None or str(parsed) != text or not parsed._is_printed:
             raise BKIncorrectParameterException(
                 f"{text!r} is not a MessageID; it is written ledgerId:entryId:partition:batchIndex"
@@ -78,12 +84,12 @@ class MessageId:
 
     @property
     def _is_printed(self) -> bool:
-        """Whether it is an id that messages have, or one of the two ends."""
+        """Whether `parse` accepts this id: a message can have it, or it is `EARLIEST`."""
         ids, indexes = (self.ledger_id, self.entry_id), (self.partition, self.batch_index)
         return self == EARLIEST or (min(ids) >= 0 and min(indexes) >= -1)
 
     def to_bytes(self) -> bytes:
-        """The id as Pulsar's clients store it (`MessageId.serialize` of the Python one)."""
+        """Encode the id as Pulsar's clients do (`MessageId.serialize` in the Python client)."""
         data = self._to_data()
         if self.batch_index != -1:
             data.batch_index = self.batch_index
@@ -101,10 +107,10 @@ class MessageId:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "MessageId":
-        """The inverse.  Raises `BKIncorrectParameterException` for bytes that are not an id."""
+        """Decode what `to_bytes` returns; raise `BKIncorrectParameterException` for other bytes."""
         try:
             parsed = MessageIdData.FromString(data)
-            # protobuf takes bytes without the fields that its own schema requires.
+            # The protobuf parser accepts bytes that lack fields which the schema requires.
             is_id = parsed.IsInitialized()
         except DecodeError:
             is_id = False

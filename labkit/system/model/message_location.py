@@ -1,4 +1,4 @@
-"""Where a message lies, from its MessageID down to bytes in files: what was found, as values."""
+"""Values that describe where a message is stored, from its MessageID down to bytes in files."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from labkit.system.model.message_id import MessageId
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """A ledger of the partition's chain; `entry_count` is None while it is open."""
+    """A ledger in the partition's chain; `entry_count` is None while the ledger is open."""
 
     ledger_id: int
     entry_count: int | None
@@ -17,9 +17,10 @@ class ChainLink:
 
 @dataclass(frozen=True, slots=True)
 class EntryCopy:
-    """The entry on a bookie of its write set.
+    """The copy of the entry on one bookie of the entry's write set.
 
-    `piece` is where it lies, length word first; without data it says in `absent` why there is none.
+    `piece` holds the stored bytes, starting with the entry's length field.  If the copy is missing,
+    `piece` has no data, and `piece.absent` says why.
     """
 
     bookie: str
@@ -28,12 +29,12 @@ class EntryCopy:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """A message's way from its id to the disks.
+    """Every step from a message's id to its bytes on the bookies' disks.
 
-    `topic` is the full name of the partition, or of the topic that has none (`partition_count` 0).
-    `last_entry_id` is the newest entry of the ledger that is known.  `batch_size` is 0 where the
-    entry is one message and no batch.  The message has `size` bytes from `offset` of each copy on.
-    `copies` are in the order of the write set.
+    `topic` is the full name of the partition, or of the topic itself if the topic is not
+    partitioned (`partition_count` is 0).  `last_entry_id` is the last known entry of the ledger.
+    `batch_size` is 0 if the entry is a single message instead of a batch.  In each copy, the
+    message occupies `size` bytes, starting at `offset`.  `copies` has the order of the write set.
     """
 
     message_id: MessageId

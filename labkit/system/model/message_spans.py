@@ -1,6 +1,7 @@
-"""The bytes of a topic's entry under the names of their fields, with one message marked.
+"""Labels the bytes of a topic's entry with field names, for one message of the entry.
 
-What a batch holds besides that message is one run of bytes: a batch can have thousands.
+The other messages of a batch, of which there can be thousands, are not broken down: one span covers
+all messages before the selected one, and another span covers all messages after it.
 
 In Pulsar: `common/protocol/Commands.java`, `PulsarApi.proto`.
 """
@@ -43,10 +44,10 @@ _SINGLE = FieldNames(SingleMessageMetadata.DESCRIPTOR, _NAMES)
 
 @dataclass(frozen=True, slots=True)
 class MessageFrame:
-    """An entry's payload taken apart.
+    """The labelled payload of an entry, and the location of the selected message in it.
 
-    `message_count` is 0 where the entry is one message and no batch.  The message lies at `offset`
-    and has `size` bytes, its own metadata included.
+    `message_count` is 0 if the entry is a single message instead of a batch.  The message starts at
+    `offset` and is `size` bytes long, including its own metadata if it is part of a batch.
     """
 
     spans: tuple[Span, ...]
@@ -56,10 +57,10 @@ class MessageFrame:
 
 
 def parse_message(payload: bytes, batch_index: int) -> MessageFrame:
-    """Name the bytes; `batch_index` -1 means the entry as a whole.
+    """Label the bytes of an entry's payload; a `batch_index` of -1 selects the whole entry.
 
-    Raises `BKDigestMatchException` for bytes that no producer of Pulsar made, and
-    `BKIncorrectParameterException` when there is no such message in it.
+    Raises `BKDigestMatchException` if the payload is not in Pulsar's message format, and
+    `BKIncorrectParameterException` if the entry has no message with that index.
     """
     spans = list(_head_spans(payload))
     begin = spans[-1].offset + spans[-1].size
@@ -67,7 +68,7 @@ def parse_message(payload: bytes, batch_index: int) -> MessageFrame:
     metadata = MessageMetadata.FromString(payload[begin : begin + size])
     spans += _METADATA.spans(payload, begin, begin + size)
     begin += size
-    # A batch of one is a batch: the field is there.
+    # A batch of one message sets this field to 1; a message outside a batch does not set it.
     count = metadata.num_messages_in_batch * metadata.HasField("num_messages_in_batch")
     _check_index(count, batch_index)
     packed = CompressionType.Name(metadata.compression) if metadata.compression else ""
@@ -82,7 +83,7 @@ def parse_message(payload: bytes, batch_index: int) -> MessageFrame:
 
 
 def _head_spans(payload: bytes) -> Iterator[Span]:
-    """Up to the size of the metadata."""
+    """Return the spans up to and including the size of the message metadata."""
     at = 0
     if payload.startswith(_BROKER_MAGIC):
         yield Span("broker magic", 0, 2, "0e02", "the broker has put something in front")
@@ -92,7 +93,7 @@ def _head_spans(payload: bytes) -> Iterator[Span]:
         yield from _BROKER.spans(payload, 6, at)
     if payload[at : at + 2] != _MAGIC:
         raise BKDigestMatchException(
-            f"this entry is not a message of Pulsar: at offset {at} of its payload is"
+            f"this entry is not a Pulsar message: at offset {at}, its payload has"
             f" {payload[at : at + 2].hex() or 'nothing'}, not 0e01"
         )
     yield Span("magic", at, 2, "0e01", "Pulsar's: a checksum follows")
@@ -110,7 +111,8 @@ def _check_index(count: int, batch_index: int) -> None:
         )
     if batch_index >= count > 0:
         raise BKIncorrectParameterException(
-            f"there is no message {batch_index} in this entry: its batch has 0 to {count - 1}"
+            f"there is no message {batch_index} in this entry: its batch contains messages 0"
+            f" to {count - 1}"
         )
 
 
@@ -133,7 +135,7 @@ def _in_batch(
 
 
 def _end_of(payload: bytes, start: int) -> int:
-    """Where the message of a batch ends that begins there."""
+    """Return the end of the message in a batch that begins at `start`."""
     head = start + _SIZE.size
     own: int = head + _SIZE.unpack_from(payload, start)[0]
     return own + SingleMessageMetadata.FromString(payload[head:own]).payload_size

@@ -1,13 +1,13 @@
-"""The error for a missing or unsuitable part of the machine, such as no Java or a port in use.
+"""The error for a missing or unsuitable prerequisite, such as no Java or a port already in use.
 
-The message is the same everywhere, even in `labkit doctor`, which calls the same functions.
+The message is the same everywhere, because `labkit doctor` calls the same checks.
 """
 
 
 class MissingPart(RuntimeError):
-    """A part that labkit needs is missing or unsuitable; the message is one line with the remedy.
+    """Something that labkit needs is missing or unsuitable.
 
-    `part` names it, `detail` says what is wrong, `remedy` what to do.
+    `part` is its name, `detail` says what is wrong, and `remedy` says what to do.
     """
 
     def __init__(self, part: str, detail: str, remedy: str) -> None:

@@ -1,7 +1,7 @@
-"""The port to the network: connections that carry frame bodies, in order, in batches.
+"""Network interface: connections that deliver frame bodies in order and in batches.
 
-Sending never blocks and never fails: a connection that is gone drops what it is given and says so
-once, through `on_close`.
+Sending never blocks and never fails.  A closed connection silently discards whatever is sent; its
+owner learns of the closing from `on_close`, which is called once.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,28 +17,30 @@ class Connection(Protocol):
     """One end of a connection."""
 
     def send(self, bodies: Sequence[bytes]) -> None:
-        """Send frames with these bodies, in one write."""
+        """Send a frame for each of these bodies, all in one write."""
 
     @property
     def is_writable(self) -> bool:
-        """Whether the other end takes its bytes.  If not, more is kept in memory here: a sender
-        of much waits for `when_writable`.
+        """Whether the other end is receiving fast enough.
+
+        If it is not, everything that is sent is buffered in memory on this side, so whoever sends
+        large amounts of data should wait for `when_writable`.
         """
 
     def when_writable(self, on_writable: OnWritable) -> None:
-        """Call this whenever the connection is writable again."""
+        """Call `on_writable` whenever the connection becomes writable again."""
 
     def pause(self) -> None:
-        """Receive nothing more for now: what the other end sends waits on its side."""
+        """Stop receiving until `resume`; data from the other end is held back on its side."""
 
     def resume(self) -> None:
-        """Receive again after `pause`."""
+        """Resume receiving after `pause`."""
 
     def close(self) -> None:
-        """End the connection; `on_close` is called on both ends."""
+        """Close the connection; `on_close` is called on both ends."""
 
     def when_closed(self, on_close: OnClose) -> None:
-        """Call this, too, once, when the connection is gone."""
+        """Also call `on_close` once when the connection is closed."""
 
 
 class Network(Protocol):
@@ -47,8 +49,10 @@ class Network(Protocol):
     async def connect(
         self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> Connection:
-        """Connect; `on_bodies` gets all frames of each receive at once.
+        """Open a connection and call `on_bodies` once per receive, with all frames that it
+        completed.
 
-        Raises `OSError` (`ConnectionRefusedError`, `TimeoutError`, ...); `ConnectionResetError`
-        when the connection is gone again before this returns: `on_close` was called then.
+        Raises an `OSError`, such as `ConnectionRefusedError` or `TimeoutError`.  If the connection
+        is closed again before this call returns, `on_close` is called, and this call raises
+        `ConnectionResetError`.
         """

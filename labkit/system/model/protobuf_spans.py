@@ -1,7 +1,8 @@
-"""The bytes of a protobuf message under the names of its fields: what a byte X-ray shows.
+"""Labels the bytes of a protobuf message with field names, for the byte X-ray.
 
-A field is a key (its number, and how its value is stored), for text, bytes and messages a length,
-and the value.  A field that the message's definition does not have is shown by its number.
+An encoded field starts with a key, which contains the field number and the type of encoding.  The
+key is followed by the value, which has a length prefix if it is text, bytes or a message.  A field
+that is missing from the message definition is labelled with its number.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,17 +21,15 @@ _TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class FieldNames:
-    """A message's definition (`descriptor`, of protobuf in C or in Python), and what its fields
-    mean, by name.
-    """
+    """A message definition (protobuf's C or Python descriptor) and its fields' meanings."""
 
     descriptor: Any
     meanings: Mapping[str, str]
 
     def spans(self, data: bytes, at: int, end: int) -> Iterator[Span]:
-        """Name the bytes from `at` to `end`; offsets count from the beginning of `data`.
+        """Label the bytes from `at` to `end`; all offsets are relative to the start of `data`.
 
-        Raises `BKMetadataSerializationException` when a field does not end inside.
+        Raises `BKMetadataSerializationException` if a field extends past `end`.
         """
         while at < end:
             key, begin = varint(data, at)
@@ -39,7 +38,8 @@ class FieldNames:
             number, begin, after = _extent(data, begin, key & 7)
             if after > end:
                 raise BKMetadataSerializationException(
-                    f"{name} is cut short: it should end at offset {after}, and all ends at {end}"
+                    f"{name} is truncated: it should end at offset {after}, but the data ends"
+                    f" at {end}"
                 )
             meaning = self.meanings.get(name, "")
             if field is not None and field.message_type is not None:
@@ -52,7 +52,7 @@ class FieldNames:
 
 
 def _extent(data: bytes, at: int, kind: int) -> tuple[int, int, int]:
-    """The number behind a key, and where the value begins and ends."""
+    """Return the number that follows a key, and the start and end of the field's value."""
     if kind in _FIXED_SIZES:
         end = at + _FIXED_SIZES[kind]
         return int.from_bytes(data[at:end], "little"), at, end
@@ -73,9 +73,9 @@ def _value(field: FieldDescriptor | None, number: int, data: bytes | None) -> st
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at that offset, and the offset after it.
+    """Return the varint at offset `at`, and the offset of the byte that follows it.
 
-    Raises `BKMetadataSerializationException` when the bytes end within it.
+    Raises `BKMetadataSerializationException` if `data` ends within the varint.
     """
     value = shift = 0
     for place in range(at, len(data)):

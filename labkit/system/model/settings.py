@@ -1,4 +1,4 @@
-"""Settings: fields of a frozen dataclass, each with its range and its key in a configuration file.
+"""Settings: fields of a frozen dataclass with their ranges and configuration file keys.
 
     @dataclass(frozen=True, slots=True)
     class JournalConfig:
@@ -8,8 +8,8 @@
         def __post_init__(self) -> None:
             check_ranges(self)
 
-Each key and each range is written once, beside its field.  `InvalidSettingException` names fields;
-code that has read the settings from a file replaces them by the file's keys.
+Each key and range is declared once, next to its field.  `InvalidSettingException` names fields;
+code that reads the settings from a file replaces the field names with the file's keys.
 """
 
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ _SETTING = "setting"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The key of a field in the configuration file, and the range of its values.
+    """A field's key in the configuration file, and the range of its values.
 
-    key: "" if a file cannot set the field.  unit: how many of the field's units make one of the
-    file's, such as 1000 for a field in ms and a key in s.
+    `key` is "" if a file cannot set the field.  `unit` is the factor that
+    converts the file's value to the field's, such as 1000 if the file uses s and the field ms.
     """
 
     key: str
@@ -39,7 +39,6 @@ class Setting:
     """One more allowed value outside the range, such as -1 for "no limit"."""
 
     def allows(self, value: Any) -> bool:
-        """Whether the value is in the range."""
         return value == self.or_else or (
             (self.at_least is None or value >= self.at_least)
             and (self.at_most is None or value <= self.at_most)
@@ -48,7 +47,7 @@ class Setting:
 
     @property
     def range(self) -> str:
-        """The range as text, for an error."""
+        """The range as text, for an error message."""
         words = f"at least {self.at_least}"
         if self.at_most is not None:
             words += f" and at most {self.at_most}"
@@ -68,13 +67,13 @@ def setting(default: Any = _REQUIRED, key: str = "", **known: Any) -> Any:
 
 
 def settings_by_key(kind: type) -> Mapping[str, tuple[Field[Any], Setting]]:
-    """The fields of a dataclass that a configuration file can set, by their keys."""
+    """Return the fields of a dataclass that a configuration file can set, by key."""
     found = ((it, it.metadata.get(_SETTING)) for it in fields(kind))
     return {known.key: (it, known) for it, known in found if known and known.key}
 
 
 def check_ranges(settings: Any) -> None:
-    """Raise `InvalidSettingException` for the first field that is out of its range."""
+    """Raise `InvalidSettingException` for the first field that is out of range."""
     for it in fields(settings):
         known: Setting | None = it.metadata.get(_SETTING)
         if known and not known.allows(getattr(settings, it.name)):
@@ -82,10 +81,10 @@ def check_ranges(settings: Any) -> None:
 
 
 class Named(NamedTuple):
-    """The name and the value of a setting, as an error shows them.
+    """A setting's name and value, as shown in an error.
 
-    In a rule, `{field}` becomes "name is value"; `{field.name}` and `{field.value}` become one of
-    the two.
+    In a rule, `{field}` is replaced with "name is value"; `{field.name}` and `{field.value}` are
+    replaced with one of the two.
     """
 
     name: str
@@ -96,9 +95,9 @@ class Named(NamedTuple):
 
 
 class InvalidSettingException(BKIncorrectParameterException):
-    """A setting is out of its range, or two settings contradict each other.
+    """A setting is out of range, or two settings contradict each other.
 
-    `rule` is the message, with fields of `settings` in braces (see `Named`).
+    `rule` is the message, with field names of `settings` in braces (see `Named`).
     """
 
     def __init__(self, settings: Any, rule: str) -> None:
@@ -110,7 +109,7 @@ class InvalidSettingException(BKIncorrectParameterException):
         return self.message({})
 
     def message(self, named: Mapping[str, Named]) -> str:
-        """Return the message with other names and values for some fields."""
+        """Return the message with the given names and values in place of some fields."""
         own = {
             it.name: Named(it.name, getattr(self.settings, it.name)) for it in fields(self.settings)
         }

@@ -1,7 +1,8 @@
-"""BookKeeper's wire protocol, version 2: the requests of a client and a bookie's answers.
+"""BookKeeper's wire protocol, version 2: requests of clients and responses of bookies.
 
-A frame is a length (u32) and a body; this module encodes and decodes bodies.  A body begins with
-one i32: version, opcode and flags.  Requests and answers are matched by (ledger, entry, opcode).
+A frame is a length (u32) and a body; this module encodes and decodes bodies.  A body starts with
+one i32 that combines version, opcode and flags.  A response is matched to its request by (ledger,
+entry, opcode).
 
 In BookKeeper: `proto/BookieProtocol.java`, `proto/BookieProtoEncoding.java`.
 """
@@ -31,13 +32,13 @@ from labkit.system.model.proto.bookkeeper_protocol_pb2 import AuthMessage
 VERSION = 2
 MASTER_KEY_SIZE = 20
 MAX_FRAME_SIZE = 5 * 1024 * 1024
-"""Bytes of a frame, its length word included (`nettyMaxFrameSizeBytes`)."""
+"""The largest frame in bytes, including its length field (`nettyMaxFrameSizeBytes`)."""
 AUTH_DISABLED = "AuthDisabledPlugin"
-"""The plugin that a bookie without authentication names."""
+"""The plugin name that a bookie without authentication returns."""
 
 
 class Opcode(IntEnum):
-    """What a frame asks for; answers carry the opcode of their request."""
+    """The operation that a frame requests; a response has its request's opcode."""
 
     ADD = 1
     READ = 2
@@ -46,10 +47,7 @@ class Opcode(IntEnum):
 
 
 class Flag(IntEnum):
-    """Modifiers of a request, one bit each.
-
-    Not an IntFlag: the bookie tests them for every entry, and that would build an object each time.
-    """
+    """Modifiers of a request; not an IntFlag, which creates an object for each test of a flag."""
 
     FENCE = 1
     RECOVERY_ADD = 2
@@ -57,7 +55,7 @@ class Flag(IntEnum):
 
 
 class Code(IntEnum):
-    """How a request went."""
+    """Result code of a response."""
 
     OK = 0
     NO_LEDGER = 1
@@ -107,7 +105,7 @@ ANSWER = Layout(
 
 _HEAD = struct.Struct(">i")
 _ADD_BEGIN = struct.Struct(">i20sqq")
-"""An add request up to the ids that its entry begins with."""
+"""The start of an add request, up to the ids at the start of its entry."""
 _UNSIGNED_IDS = struct.Struct(">QQ")
 _MAX_LEDGER_ID = 2**63 - 1
 _ADD_HEADER_SIZE = ADD_REQUEST.size
@@ -115,7 +113,7 @@ _SMALLEST_ADD = _ADD_HEADER_SIZE + 32
 
 
 class AddBatch(NamedTuple):
-    """Store these entries: adds of one receive that share their flags and key, in their order."""
+    """The add requests of one receive call that have the same flags and master key, in order."""
 
     flags: int
     master_key: bytes
@@ -124,12 +122,12 @@ class AddBatch(NamedTuple):
     entries: list[bytes]
 
     def answers(self, code: Code) -> list[bytes]:
-        """Bodies of the answers, one for each entry, if all of them went like that."""
+        """Return the bodies of the responses, one per entry, all with this code."""
         pack, ids = ANSWER.struct.pack, zip(self.ledger_ids, self.entry_ids, strict=True)
         return [pack(_ADD_ANSWERED, code, ledger_id, entry_id) for ledger_id, entry_id in ids]
 
     def by_ledger(self) -> list["AddBatch"]:
-        """The same as one batch for each ledger."""
+        """Split the batch into one batch per ledger."""
         if self.ledger_ids.count(self.ledger_ids[0]) == len(self.ledger_ids):
             return [self]
         parts: dict[int, AddBatch] = {}
@@ -142,7 +140,7 @@ class AddBatch(NamedTuple):
 
 
 class ReadRequest(NamedTuple):
-    """Give me this entry; with the flag FENCE, first fence the ledger with that master key."""
+    """Request for an entry; with the flag FENCE, the bookie first fences the ledger."""
 
     ledger_id: int
     entry_id: int
@@ -151,7 +149,7 @@ class ReadRequest(NamedTuple):
 
 
 class BatchReadRequest(NamedTuple):
-    """Give me these entries; with the flag FENCE, first fence the ledger with that master key."""
+    """Request for several entries; with the flag FENCE, the bookie first fences the ledger."""
 
     ledger_id: int
     first_entry_id: int
@@ -163,20 +161,20 @@ class BatchReadRequest(NamedTuple):
 
 
 class AuthRequest(NamedTuple):
-    """What a client says for its authentication plugin, if it has one."""
+    """A message of the client's authentication plugin."""
 
     message: bytes
 
 
 class BadRequest(NamedTuple):
-    """Any other frame: its header is echoed with a code."""
+    """A frame that is not a valid request; the response repeats its header and contains `code`."""
 
     head: int
     code: Code
 
 
 class Answer(NamedTuple):
-    """A bookie's answer to a request; `entry` is empty except for a successful read."""
+    """A bookie's response; `entry` is empty except after a successful read."""
 
     opcode: int
     code: int
@@ -189,7 +187,7 @@ Request = AddBatch | ReadRequest | BatchReadRequest | AuthRequest | BadRequest
 
 
 def packet_header(opcode: Opcode, flags: int = 0) -> int:
-    """The i32 that every body begins with."""
+    """Return the i32 that starts every body."""
     return VERSION << 24 | opcode << 16 | flags
 
 
@@ -198,18 +196,18 @@ _PLAIN_READ = packet_header(Opcode.READ)
 
 
 def add_header(master_key: bytes, flags: int = 0) -> bytes:
-    """What the bodies of all adds to a ledger begin with; the entry follows."""
+    """Return the start of all add requests to a ledger; the entry follows it."""
     header: bytes = ADD_REQUEST.struct.pack(packet_header(Opcode.ADD, flags), master_key)
     return header
 
 
 def encode_add(master_key: bytes, entry: bytes, flags: int = 0) -> bytes:
-    """Body of an add request."""
+    """Encode the body of an add request."""
     return add_header(master_key, flags) + entry
 
 
 def encode_read(ledger_id: int, entry_id: int, fence_key: bytes = b"", flags: int = 0) -> bytes:
-    """Body of a read request; with a `fence_key` the bookie fences the ledger first."""
+    """Encode the body of a read request; with a `fence_key` the bookie first fences the ledger."""
     if not (fence_key or flags):
         plain: bytes = READ_REQUEST.struct.pack(_PLAIN_READ, ledger_id, entry_id)
         return plain
@@ -221,35 +219,36 @@ def encode_read(ledger_id: int, entry_id: int, fence_key: bytes = b"", flags: in
 def encode_answer(
     opcode: Opcode, code: Code, ledger_id: int, entry_id: int, entry: bytes = b""
 ) -> bytes:
-    """Body of an answer."""
+    """Encode the body of a response."""
     return ANSWER.struct.pack(packet_header(opcode), code, ledger_id, entry_id) + entry
 
 
 def encode_no_authentication() -> bytes:
-    """Body of the answer to an `AuthRequest`: every client is let in.  It has no code."""
+    """Encode the response to an `AuthRequest`, which accepts every client and has no code."""
     message = AuthMessage(authPluginName=AUTH_DISABLED, payload=b"")
     return _HEAD.pack(packet_header(Opcode.AUTH)) + message.SerializeToString()
 
 
 def encode_bad_request(request: BadRequest) -> bytes:
-    """Body of the answer to a frame that made no sense."""
-    # Its ids may not have been readable, so the answer has none; flags are not echoed.
+    """Encode the body of the response to an invalid frame."""
+    # It may have been impossible to decode the ids, so return -1 for both.  Clear the flags.
     return ANSWER.struct.pack(request.head & ~0xFFFF, request.code, -1, -1)
 
 
 def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
-    """All requests of one receive.
+    """Decode all requests of one receive call.
 
-    Most adds begin like one before them, up to the ledger id: those only join its batch.  No add
-    moves past a request of another kind.
+    The bytes before the ledger id are the same in most add requests, so an add request joins the
+    batch of an earlier one that starts with the same bytes.  An add request never moves past a
+    request of another kind.
     """
     requests: list[Request] = []
     batches: dict[bytes, AddBatch] = {}
     for body in bodies:
         batch = batches.get(body[:_ADD_HEADER_SIZE])
-        # What the batch's first add began with was decoded then: only the ids are new.
+        # These first bytes were decoded with the first add of the batch, so only the ids are new.
         if batch is not None and len(body) >= _SMALLEST_ADD:
-            # A negative id, read without a sign, is above the limit, too.
+            # A negative id, decoded as an unsigned number, also exceeds the limit.
             ledger_id, entry_id = _UNSIGNED_IDS.unpack_from(body, _ADD_HEADER_SIZE)
             if ledger_id <= _MAX_LEDGER_ID and entry_id <= MAX_ENTRY_ID:
                 batch.ledger_ids.append(ledger_id)
@@ -292,7 +291,7 @@ def _decode_read(body: bytes) -> ReadRequest | None:
     head, ledger_id, entry_id = READ_REQUEST.struct.unpack_from(body)
     if ledger_id < 0 or entry_id < NO_ENTRY_ID:
         return None
-    # Only a fencing read brings a key; of any other this is empty.
+    # Only a fencing read contains a key; for other reads the key is empty.
     key = body[READ_REQUEST.size :][:MASTER_KEY_SIZE]
     return ReadRequest(ledger_id, entry_id, head & 0xFFFF, key)
 
@@ -323,7 +322,7 @@ _DECODERS: dict[int, Callable[[bytes], Request | None]] = {
 
 
 def decode_answers(bodies: Iterable[bytes]) -> list[Answer]:
-    """All answers of one receive.  Raises `struct.error` for a body that is none."""
+    """Decode all responses of one receive call.  Raises `struct.error` if a body is too short."""
     answers = []
     for body in bodies:
         head, code, ledger_id, entry_id = ANSWER.struct.unpack_from(body)
@@ -332,7 +331,7 @@ def decode_answers(bodies: Iterable[bytes]) -> list[Answer]:
     return answers
 
 
-_EXCEPTIONS: dict[int, type[BKException]] = {
+EXCEPTIONS: dict[int, type[BKException]] = {
     Code.NO_LEDGER: BKNoSuchLedgerExistsException,
     Code.NO_ENTRY: BKNoSuchEntryException,
     Code.UNAUTHORIZED: BKUnauthorizedAccessException,
@@ -350,13 +349,13 @@ _MEANINGS: dict[int, str] = {
 
 
 def error_of(answer: Answer, bookie: str) -> BKException:
-    """The exception that an answer other than OK means to the client.
+    """Return the exception that the client raises for a response whose code is not OK.
 
     In BookKeeper: `proto/CompletionValue.java`.
     """
     adding = answer.opcode == Opcode.ADD
     # An unknown code proves nothing, so it must not become "no such entry".
-    kind = _EXCEPTIONS.get(answer.code, BKWriteException if adding else BKReadException)
+    kind = EXCEPTIONS.get(answer.code, BKWriteException if adding else BKReadException)
     meaning = _MEANINGS.get(answer.code, f"it failed with code {answer.code}")
     verb = "add" if adding else "read"
     return kind(

@@ -1,29 +1,25 @@
 """BookKeeper's wire protocol, version 3: the bodies of frames are protobuf messages.
 
-Version 2 knows adds and reads.  Version 3 numbers its requests (`txnId`), so answers need no ids to
-be matched by, and it can do more: adds that are acknowledged before the sync and the call that
-syncs them, reads that wait for the next entry, the explicit LAC, and questions about a bookie.
+Version 2 supports only adds and reads.  Version 3 numbers its requests (`txnId`), so responses are
+matched by that number instead of by ledger and entry ids.  It also supports adds that are
+acknowledged before they are synced (and a request that syncs them), reads that wait for the next
+entry, the explicit LAC, and queries about a bookie.
 
-Rule: bytes give a whole message or `ValueError`; none is ever half understood.
+Decoding either returns a complete message or raises `ValueError`; no message is decoded partially.
 
 In BookKeeper: `BookkeeperProtocol.proto`, `proto/BookieProtoEncoding.java` (RequestEnDecoderV3).
 """
 
+from typing import TypeVar
+
 from google.protobuf.message import DecodeError, Message
 
 from labkit.system.model.entry import ENTRY_HEADER, LAC_HEADER, MAX_ENTRY_ID, NO_ENTRY_ID
-from labkit.system.model.errors import (
-    BKException,
-    BKLedgerFencedException,
-    BKNoSuchEntryException,
-    BKNoSuchLedgerExistsException,
-    BKReadException,
-    BKUnauthorizedAccessException,
-    BKWriteException,
-    BKWriteOnReadOnlyBookieException,
-)
+from labkit.system.model.errors import BKException, BKReadException, BKWriteException
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
-from labkit.system.model.wire import MASTER_KEY_SIZE, Code
+from labkit.system.model.wire import EXCEPTIONS, MASTER_KEY_SIZE, Code
+
+M = TypeVar("M", pb.Request, pb.Response)
 
 HIGH_PRIORITY = 100
 """A header's `priority` for recovery; anything above 0 counts."""
@@ -65,7 +61,7 @@ _PARTS: dict[int, tuple[str, type[Message]]] = {
 def encode_request(
     operation: pb.OperationType, txn_id: int, part: Message, priority: int = 0
 ) -> bytes:
-    """Body of a request: `part` is what the operation needs, as an `AddRequest`."""
+    """Encode the body of a request; `part` is the operation's message, such as an `AddRequest`."""
     request = pb.Request()
     header = request.header
     header.version, header.operation, header.txnId = pb.VERSION_THREE, operation, txn_id
@@ -78,9 +74,9 @@ def encode_request(
 def encode_response(
     asked: pb.BKPacketHeader, status: pb.StatusCode, part: Message | None = None
 ) -> bytes:
-    """Body of the answer to the request with the header `asked`.
+    """Encode the body of the response to the request whose header is `asked`.
 
-    A request that nothing can be said about gets a status and no part.
+    Without a `part`, as for an invalid request, the response contains only the status.
     """
     response = pb.Response(status=status)
     header = response.header
@@ -92,8 +88,8 @@ def encode_response(
 
 
 def answer_to(request: pb.Request, status: pb.StatusCode) -> Message:
-    """The part of an answer: the status, and the ids of the request.  Not for AUTH and START_TLS:
-    their answers have no status but the message's.
+    """Return the operation's part of a response, with the status and the ids from the request.
+    Not for AUTH and START_TLS, because the parts of their responses have no status.
     """
     name, kind = _PARTS[request.header.operation]
     asked, part = getattr(request, f"{name}Request"), kind(status=status)
@@ -104,20 +100,16 @@ def answer_to(request: pb.Request, status: pb.StatusCode) -> Message:
 
 
 def decode_request(body: bytes) -> pb.Request:
-    """A request.  Raises `ValueError` for anything else, a request of version 2 included."""
-    request = pb.Request()
-    _parse(request, body)
-    return request
+    """Decode a request.  Raises `ValueError` for other bytes, including requests of version 2."""
+    return _parsed(pb.Request(), body)
 
 
 def decode_response(body: bytes) -> pb.Response:
-    """An answer.  Raises `ValueError` for anything else."""
-    response = pb.Response()
-    _parse(response, body)
-    return response
+    """Decode a response.  Raises `ValueError` for other bytes."""
+    return _parsed(pb.Response(), body)
 
 
-def _parse(message: pb.Request | pb.Response, body: bytes) -> None:
+def _parsed(message: M, body: bytes) -> M:
     kind = message.DESCRIPTOR.name
     try:
         message.ParseFromString(body)
@@ -125,12 +117,13 @@ def _parse(message: pb.Request | pb.Response, body: bytes) -> None:
         raise ValueError(f"not a {kind} of protocol version 3: {error}") from None
     if not message.IsInitialized():
         raise ValueError(f"not a {kind} of protocol version 3: a required field is missing")
+    return message
 
 
 def is_version_3(body: bytes) -> bool:
-    """Whether a connection that begins with this body speaks version 3.
+    """Return whether a connection whose first frame has this body uses version 3.
 
-    A body of version 2 begins with the byte 2, which begins no protobuf message.
+    A body of version 2 starts with the byte 2, and no protobuf message starts with that byte.
     """
     try:
         decode_request(body)
@@ -140,7 +133,7 @@ def is_version_3(body: bytes) -> bool:
 
 
 def is_possible(request: pb.Request) -> bool:
-    """Whether the operation's part is there and names things that can exist."""
+    """Return whether the request contains the operation's part, and the values in it are valid."""
     operation = request.header.operation
     if operation not in _PARTS:
         return False
@@ -158,7 +151,7 @@ def is_possible(request: pb.Request) -> bool:
 
 
 def _is_possible_add(add: pb.AddRequest) -> bool:
-    """The ids of the request are those in the entry, and an index has room for them."""
+    """Return whether the ids in the request match the entry and are small enough to be indexed."""
     if len(add.body) < ENTRY_HEADER.size or len(add.masterKey) != MASTER_KEY_SIZE:
         return False
     ledger_id, entry_id, _, _ = ENTRY_HEADER.struct.unpack_from(add.body)
@@ -167,7 +160,10 @@ def _is_possible_add(add: pb.AddRequest) -> bool:
 
 
 def _is_possible_read(read: pb.ReadRequest) -> bool:
-    """Ids in range, and a piggybacked entry asked for only with the LastAddConfirmed known."""
+    """Return whether the ids are in range.
+
+    A request for a piggybacked entry must also contain the LastAddConfirmed that the client knows.
+    """
     if read.ledgerId < 0 or read.entryId < NO_ENTRY_ID:
         return False
     if is_flagged(read, pb.ReadRequest.ENTRY_PIGGYBACK):
@@ -177,7 +173,7 @@ def _is_possible_read(read: pb.ReadRequest) -> bool:
 
 
 def _is_possible_lac(write: pb.WriteLacRequest) -> bool:
-    """An index has room for the largest digest and no more."""
+    """Return whether the ids match the body, and the digest is small enough to be stored."""
     size = len(write.body) - LAC_HEADER.size
     if not 0 <= size <= _LARGEST_DIGEST_SIZE or len(write.masterKey) != MASTER_KEY_SIZE:
         return False
@@ -186,22 +182,16 @@ def _is_possible_lac(write: pb.WriteLacRequest) -> bool:
 
 
 def is_flagged(part: pb.ReadRequest | pb.AddRequest, flag: int) -> bool:
-    """Whether the request has that flag; a request has one at most."""
+    """Return whether the request has that flag; a request has at most one flag."""
     return part.HasField("flag") and part.flag == flag
 
 
-_EXCEPTIONS: dict[int, type[BKException]] = {
-    pb.ENOLEDGER: BKNoSuchLedgerExistsException,
-    pb.ENOENTRY: BKNoSuchEntryException,
-    pb.EUA: BKUnauthorizedAccessException,
-    pb.EFENCED: BKLedgerFencedException,
-    pb.EREADONLY: BKWriteOnReadOnlyBookieException,
-}
+_EXCEPTIONS = {STATUSES[Code(code)]: kind for code, kind in EXCEPTIONS.items()}
 _WRITES = (pb.ADD_ENTRY, pb.WRITE_LAC, pb.FORCE_LEDGER)
 
 
 def error_of(response: pb.Response, bookie: str) -> BKException | None:
-    """The exception that an answer means to the client; None if it was done.
+    """Return the exception that the client raises for a response, or None if the request succeeded.
 
     In BookKeeper: `proto/CompletionValue.java`.
     """

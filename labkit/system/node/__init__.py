@@ -1,21 +1,25 @@
-"""Servers put together from their parts: a bookie, autorecovery, a broker.
+"""Complete servers, assembled from their components: a bookie, autorecovery and a broker.
 
-A server is the same in the live and in the simulated world.  What differs is the process that it
-runs in and its ports, which `ServerPorts` and `BookiePorts` name.
+A server runs the same code in the live world and in the simulated world; only the process around
+the server and its ports (`ServerPorts`, `BookiePorts`) differ.
 
-    bookie       the store's disks are open, its port is taken
-                 look how full the disks are; register
-                 serve; stay registered; collect garbage; look at the disks; repair ledgers
-    autorecovery runs in its own session; when that is lost, begins another
-    broker       serve; register; at the end give up the topics, for a limited time
+    bookie        begins with open disks and a listening socket
+                  checks how full the disks are, then registers
+                  serves clients, remains registered, collects garbage, monitors the disks and,
+                  if configured, repairs ledgers
+    autorecovery  runs in a session of its own, and starts a new one when that session is lost
+    broker        registers and serves clients; on shutdown, closes its topics within a time limit
 
-Invariants: a bookie learns of every session that it loses from before its first registration on, so
-it never stays unregistered; a failure to register again never ends a bookie, which goes on
-serving the clients that know it; a part that cannot go on ends its server.
+Invariants:
+  - A bookie listens for lost sessions even before its first registration, so it never remains
+    unregistered.
+  - A bookie that fails to re-register keeps serving the clients that already know it.
+  - A component that fails permanently ends its server.
 
 In BookKeeper: `server/EmbeddedServer.java`, `bookie/BookieStateManager.java`,
-`proto/BookieServer.java`.  There a bookie that cannot register again shuts down, and one that
-repairs ledgers ends when its session is lost (`AutoRecoveryMain`); here both begin another session.
+`proto/BookieServer.java`.  In BookKeeper, a bookie that cannot re-register shuts down, and an
+autorecovery process exits when its session is lost (`AutoRecoveryMain`); in labkit, both start
+another session.
 
 Read in this order: `ports`, `registration`, `autorecovery`, `bookie`, `broker`.
 """

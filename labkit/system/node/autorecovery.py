@@ -1,6 +1,6 @@
-"""Autorecovery that goes on: when its session is lost, it begins again in another one.
+"""Autorecovery that survives losing its session: it restarts in a new one.
 
-In BookKeeper: `replication/AutoRecoveryMain.java`, which ends instead.
+In BookKeeper: `replication/AutoRecoveryMain.java`, which exits instead.
 """
 
 import asyncio
@@ -14,25 +14,24 @@ from labkit.system.node.ports import ServerPorts
 _BETWEEN_SESSIONS_S = 1.0
 
 
-async def keep_recovering(
+async def run_autorecovery_forever(
     ports: ServerPorts,
     config: AutoRecoveryConfig,
     rules: Rules | None = None,
     own_bookie: str = "",
 ) -> NoReturn:
-    """Run autorecovery for ever, in one session after the other.
+    """Run autorecovery forever, in one session after another; `own_bookie` runs in this process.
 
-    `own_bookie` is the bookie in whose process this runs, if there is one.  Raises `LabkitError`
-    when a part of autorecovery dies of anything but a lost session.
+    Raises `LabkitError` if a component fails for a reason other than a lost session.
     """
     loop, follows_lost_session = asyncio.get_running_loop(), False
     while True:
         begun_at = loop.time()
         try:
             session = await ports.begin_session()
-            # A store that takes that long to begin a session may have hung, and ended others.
+            # If this took long, the store may have been hanging, and sessions may have expired.
             was_slow = loop.time() - begun_at > session.session_timeout_s / 2
-            client = ports.new_client(session, config.client)
+            client = ports.new_client(session, config.client_config)
             try:
                 await AutoRecovery(
                     ports.node,
@@ -47,7 +46,7 @@ async def keep_recovering(
                 client.close()
                 await session.stop()
         except MetadataUnavailableError as error:
-            ports.recorder.record("autorecovery.restarted", note=str(error))
-        # Whatever ended the metadata session may have ended those of bookies, too.
+            ports.recorder.record("autorecovery.restarted", explanation=str(error))
+        # Whatever ended autorecovery's metadata session may have ended those of bookies as well.
         follows_lost_session = True
         await asyncio.sleep(_BETWEEN_SESSIONS_S)

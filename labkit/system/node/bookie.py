@@ -1,4 +1,4 @@
-"""A bookie and what keeps it going.
+"""A complete bookie: its server, its registration and its background tasks.
 
 In BookKeeper: `server/EmbeddedServer.java`, `bookie/BookieImpl.java`.
 """
@@ -18,7 +18,7 @@ from labkit.system.bookie.node import Bookie
 from labkit.system.metadata.ledger_manager import LedgerManager
 from labkit.system.metadata.registration import Endpoint
 from labkit.system.model.net import Connection, OnBodies
-from labkit.system.node.autorecovery import keep_recovering
+from labkit.system.node.autorecovery import run_autorecovery_forever
 from labkit.system.node.ports import BookiePorts, ServerPorts
 from labkit.system.node.registration import Registration
 from labkit.system.storage.store import LedgerStore
@@ -26,7 +26,7 @@ from labkit.system.storage.store import LedgerStore
 
 @dataclass(frozen=True, slots=True)
 class BookieConfig:
-    """How a bookie serves; with `autorecovery` it also repairs ledgers."""
+    """A bookie's settings; if `autorecovery` is set, the bookie also repairs ledgers."""
 
     flush_interval_ms: int
     garbage: GarbageConfig
@@ -35,9 +35,9 @@ class BookieConfig:
 
 
 class BookieService:
-    """One bookie over its open store, from its registration to its end.
+    """A bookie whose store is already open, from its registration until it stops.
 
-    Who tells whom of a lack of space:
+    Reports of disk space flow like this:
 
         checkpoints --> disk monitor --> bookie and registration: read-only or writable
                             |
@@ -55,7 +55,7 @@ class BookieService:
         bookie_class: Callable[..., Bookie] = Bookie,
         rules: Rules | None = None,
     ) -> None:
-        """`bookie_class` and `rules` are the simulated world's, which may put a mistake there."""
+        """The simulated world may inject bugs through `bookie_class` and `rules`."""
         self._config = config
         self._server = server
         self._rules = rules
@@ -95,30 +95,30 @@ class BookieService:
         )
 
     def accept(self, connection: Connection) -> OnBodies:
-        """A client connected; returns what takes its frames."""
+        """Accept a client; return the callback that receives its frames."""
         return self._bookie.accept(connection)
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
-        """Announce where the bookie listens, as writable or read-only.  Raises `MetadataError`."""
-        # Before the registration, which announces the bookie as writable or read-only.
+        """Check the disks, and register the bookie at these endpoints.  Raises `MetadataError`."""
+        # Check the disks first: they determine whether the bookie registers as read-only.
         self._monitor.check()
         await self._registration.register(endpoints)
 
     async def run(self) -> None:
-        """Serve until cancelled.  Raises what the first part raises that cannot go on."""
-        parts = [asyncio.create_task(part) for part in self._parts()]
+        """Serve until cancelled.  Raises the error of the first component that fails."""
+        tasks = [asyncio.create_task(each) for each in self._components()]
         try:
-            ended, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-            for part in ended:
-                part.result()
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                task.result()
         finally:
-            for part in parts:
-                part.cancel()
-            # Awaited: a part's last steps must not run into what its owner closes next.
-            await asyncio.gather(*parts, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            # Let the tasks clean up, because the caller will close the store and the ports.
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _parts(self) -> list[Coroutine[Any, Any, object]]:
-        parts: list[Coroutine[Any, Any, object]] = [
+    def _components(self) -> list[Coroutine[Any, Any, object]]:
+        components: list[Coroutine[Any, Any, object]] = [
             self._bookie.run(),
             self._garbage.run(),
             self._monitor.run(),
@@ -126,15 +126,17 @@ class BookieService:
         ]
         if self._config.autorecovery is not None:
             server, rules = self._server, self._rules
-            parts.append(
-                keep_recovering(server, self._config.autorecovery, rules, own_bookie=server.node)
+            components.append(
+                run_autorecovery_forever(
+                    server, self._config.autorecovery, rules, own_bookie=server.node
+                )
             )
-        return parts
+        return components
 
     def _set_read_only(self, read_only: bool, why: str) -> None:
         self._bookie.read_only = read_only
         if read_only:
-            self._warn(f"{self._server.node} is read-only until there is room: {why}")
+            self._warn(f"{self._server.node} is read-only until disk space is available: {why}")
         else:
-            self._warn(f"{self._server.node} takes writes again: {why}")
+            self._warn(f"{self._server.node} is writable again: {why}")
         self._registration.renew()

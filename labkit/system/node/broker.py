@@ -1,4 +1,4 @@
-"""A broker's time between its start and its end.
+"""Runs a broker that has been started, and shuts it down.
 
 In Pulsar: `broker/PulsarService.java` (closeAsync), `brokerShutdownTimeoutMs`.
 """
@@ -11,17 +11,14 @@ from labkit.system.broker.broker import Broker
 from labkit.system.metadata.store import MetadataError
 
 _STOP_TIMEOUT_S = 8.0
-"""How long topics may take to close.  While bookies or the metadata store are away they cannot, and
-the next owner recovers them.
-"""
+"""After this, the next owner recovers topics that could not be closed, for lack of bookies."""
 
 
-async def serve_until(
-    stopped: asyncio.Event, broker: Broker, close_doors: Callable[[], None]
+async def serve_until_stopped(
+    stopped: asyncio.Event, broker: Broker, stop_accepting: Callable[[], None]
 ) -> None:
-    """Look after a started broker; then accept no new client, and give up its topics in order.
-
-    Raises what ends the broker before that.
+    """Run a broker until `stopped` is set or it fails, then stop accepting clients and close its
+    topics.  Raises the broker's error.
     """
     running = asyncio.create_task(broker.run())
     stopping = asyncio.create_task(stopped.wait())
@@ -32,7 +29,7 @@ async def serve_until(
     finally:
         running.cancel()
         stopping.cancel()
-    close_doors()
+    stop_accepting()
     with suppress(TimeoutError, MetadataError):
         async with asyncio.timeout(_STOP_TIMEOUT_S):
             await broker.stop()

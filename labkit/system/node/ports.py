@@ -1,9 +1,9 @@
-"""What a server needs of the world that it runs in."""
+"""The interfaces through which a server uses the world that it runs in."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from labkit.system.autorecovery.random_port import Draw
+from labkit.system.autorecovery.random_source import Draw
 from labkit.system.bookie.commit import RunBlocking
 from labkit.system.bookie.disk_monitor import Usages
 from labkit.system.client.bookkeeper import BookKeeper
@@ -14,10 +14,10 @@ from labkit.system.trace.recorder import Recorder
 
 @dataclass(frozen=True, slots=True)
 class ServerPorts:
-    """The ports of any server.
+    """The ports of every server.
 
-    `begin_session` begins a session with the metadata store and may raise
-    `MetadataUnavailableError`; `new_client` makes a client that uses the session.
+    `begin_session` starts a session with the metadata store; it may raise
+    `MetadataUnavailableError`.  `new_client` creates a client that uses such a session.
     """
 
     node: str
@@ -30,13 +30,12 @@ class ServerPorts:
 
 @dataclass(frozen=True, slots=True)
 class BookiePorts:
-    """The further ports of a bookie.
+    """The additional ports of a bookie.
 
-    `metadata` is the session that holds the bookie's registration, and `instance_id` the id of the
-    cluster that its cookie names.  `write_journals` has one runner
-    for each journal of the store, `write_entries` runs flushes and garbage collection.
-    `disk_space` gives the ledger directories' total and free bytes.  `warn` takes a line for the
-    bookie's operator.
+    `metadata` is the session that owns the bookie's registration, and `instance_id` is the cluster
+    id in the bookie's cookie.  `write_journals` contains one runner per journal of the store;
+    `write_entries` runs flushes and garbage collection.  `disk_space` returns the total and free
+    bytes of the ledger directories.  `warn` logs a message for the bookie's operator.
     """
 
     metadata: MetadataStore

@@ -1,4 +1,4 @@
-"""A bookie's registration: made at its start, and again whenever it may be gone or is wrong.
+"""A bookie's registration, which is renewed whenever it may have been lost or has become outdated.
 
 In BookKeeper: `bookie/BookieStateManager.java` (registerBookie, transitionToReadOnlyMode).
 """
@@ -16,11 +16,14 @@ _RETRY_S = 0.5
 
 
 class Registration:
-    """The ephemeral node that announces a bookie, in the session of `store`.
+    """The ephemeral node that announces a bookie; it belongs to the session of `store`.
 
-    Invariants: from its creation on, a lost session makes it register again; and it never does so
-    with a cluster other than that of `instance_id`.  A metadata store without its data gives out
-    ledger ids again that this bookie has entries of.  `warn` takes a line for the operator.
+    Invariants: whenever a session is lost after this object was created, the bookie registers
+    again.  The bookie never registers with any cluster other than that of `instance_id`, because a
+    metadata store that has lost its data assigns ledger ids again, and this bookie already has
+    entries of ledgers with those ids.
+
+    `warn` logs a message for the operator.
     """
 
     def __init__(
@@ -44,31 +47,24 @@ class Registration:
         self.listen()
 
     def listen(self) -> None:
-        """Learn of lost sessions.
-
-        The rule: before the first registration, as a session may be lost while that is made.
-        """
+        """Listen for lost sessions, even of the first registration, so call this before it."""
         self._store.on_new_session(self.renew)
 
     async def register(self, endpoints: Sequence[Endpoint]) -> None:
-        """Announce the bookie for the first time.  Raises `MetadataError`.
-
-        The caller has just compared the bookie's cookie with the cluster's.
+        """Register the bookie for the first time, just after its cookie was compared with the one
+        in the metadata store. Raises `MetadataError`.
         """
         self._endpoints = list(endpoints)
         self._is_due.clear()
         await self._register()
 
     def renew(self) -> None:
-        """Let `run` register again: the session was lost, or the bookie is read-only or no longer
-        so.
-        """
+        """Make `run` re-register the bookie, which has lost its session or changed its mode."""
         self._is_due.set()
 
     async def run(self) -> NoReturn:
-        """Register again whenever that is due, until it succeeds.
-
-        The bookie meanwhile serves the clients that know it.
+        """Re-register the bookie whenever this is due, and retry until it succeeds. In the
+        meantime, the bookie keeps serving the clients that already know it.
         """
         while True:
             await self._is_due.wait()
@@ -78,19 +74,15 @@ class Registration:
                 await self._register()
                 self._has_warned = False
             except MetadataError as error:
-                # Also "the node exists": a request of the lost session may be carried out late.
+                # Or `NodeExistsError`: the store may still execute a request of the lost session.
                 self._is_due.set()
-                self._warn_of(error)
+                if isinstance(error, NoClusterError) and not self._has_warned:
+                    self._has_warned = True
+                    self._warn(
+                        f"{self._bookie_id} is not registered, so it gets no new ledgers: {error};"
+                        " restore the metadata store's data, or stop this bookie"
+                    )
                 await asyncio.sleep(_RETRY_S)
-
-    def _warn_of(self, error: MetadataError) -> None:
-        """Once: the tries go on, in case that the data come back."""
-        if isinstance(error, NoClusterError) and not self._has_warned:
-            self._has_warned = True
-            self._warn(
-                f"{self._bookie_id} is not registered, and takes no new ledgers: {error}; bring the"
-                " metadata store's data back, or stop this bookie"
-            )
 
     async def _register(self) -> None:
         await register_bookie(

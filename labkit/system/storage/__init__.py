@@ -1,43 +1,82 @@
-"""One bookie's disk: everything that an acknowledged entry passes through.
+"""The storage of one bookie: the files on its disks, and the code that writes and reads them.
 
-    add_entry      memtable first, then the journal's buffer; nothing is durable yet
-    journal        the sync of the group that holds the record makes it durable; now it may be
-                   acknowledged
-    checkpoint     mark := how far the journal is synced
-                   -> memtable, in (ledger, entry) order, into the entry log -> sync
-                   -> index pages of the ledgers touched -> sync
-                   -> LastLogMark := mark, persisted -> journals wholly before it may go
-    read           memtable, else index -> entry log; a batch takes entries that lie in a row as one
-                   piece
-    open           LastLogMark -> every later journal record goes into the memtable again
+    add         the entry is put into the memtable, then its record is appended to the journal's
+                buffer; nothing is durable yet
+    journal     the record is durable once its group is synced, and then the add may be acknowledged
+                (an add with deferred sync is acknowledged as soon as its record is written)
+    checkpoint  take the mark: the position up to which the journal is synced
+                -> write the memtable to the entry log, in (ledger, entry) order, and sync it
+                -> write the locations to the ledgers' indexes, and sync them
+                -> persist LastLogMark := the mark
+                -> delete the journals that end before the mark, except a few backups
+    read        look in the memtable, else use the index to find the entry in the entry log; a batch
+                read returns consecutive entries of the log as one slice
+    start       replay: put the entry of every journal record after LastLogMark into the memtable
+                again
 
-Memtable first is what makes the mark true: a record that is synced at the moment of the mark was
-in the memtable before, so the flush that follows writes it.
+An entry is put into the memtable before its record goes to the journal. So if a record is synced
+when the mark is taken, its entry is already in the memtable, and the flush that follows writes the
+entry.
 
-Everything here is plain and synchronous and runs over a small `Disk` port.  Formats are those of
-BookKeeper 4.17 in its default set-up (SortedLedgerStorage, journal version 6), byte for byte.
+All code is synchronous and runs over the small `Disk` interface. File formats are byte for byte
+those of BookKeeper 4.17 in its default configuration (SortedLedgerStorage, journal version 6).
 
-Where labkit differs from BookKeeper, files staying readable both ways:
-  - the entry log is synced before the index is written, so an index never points at bytes that
-    a crash can take away (BookKeeper: index first, healed by replay);
-  - every memtable flush is a checkpoint and moves LastLogMark (BookKeeper: when a log fills);
-  - lastMark and a ledger's first index file are written aside and renamed, so they are whole or
-    not there;
-  - replay leaves an entry alone that entry log and index have (BookKeeper writes it again);
-  - a padding record or a master key that a crash tore at a sector's edge ends the journal or
-    creates nothing (BookKeeper refuses to start, or keeps a wrong key);
-  - fencing a ledger that this bookie never stored journals its master key too, so the fence
-    survives a restart (BookKeeper drops it at replay);
-  - a request's master key is compared with the stored one also after a restart;
-  - a start that finds no space for what it replays keeps it in memory until a checkpoint does
-    (BookKeeper does not start);
-  - entry ids end at 2**40 - 1 (BookKeeper takes larger ones).  Entry 2**40 - 1 alone makes an index
-    of 8 TiB, of which only the pages that were written take space;
-  - a journal record that no writer leaves and that would spoil the index stops the start, with
-    file and offset (BookKeeper takes it, and cannot read the index's header later).
+Terms:
+    entry log        the files that store the entries of all ledgers; not the journal
+    location         the position of an entry in the entry logs: log id and offset
+    index            per ledger, a file that maps entry ids to locations
+    mark, LogMark    a position in the journal; LastLogMark is the one from which replay starts
+    flush            write the memtable to entry log and indexes
+    checkpoint       a flush that also advances LastLogMark
+    master key       a digest of the ledger's password, sent with every add
+    LAC              LastAddConfirmed: all entries up to this one have been acknowledged
+    explicit LAC     a LAC that a writer sends without an entry
+    fence            a flag that makes a bookie reject adds to a ledger, except recovery adds
+    recovery add     an add by a client that recovers the ledger of a failed writer
 
-Read in this order: `disk`, `config`, `store`, `memtable`, `flush_events`, `journal`,
-`journal_scan`, `replay`, `log_mark`, `entry_log`, `last_log_id`, `log_reader`, `index/`,
-`entry_batch`, `last_add_confirmed`, `collected_ledgers`, `garbage`, `directories`; `xray` and
-`entry_locations` look at the bytes.
+The callers are modules of `labkit.system.bookie`. A live bookie calls from an event loop, a thread
+per journal, and a thread for flushes and garbage collection; the simulated world has one thread.
+    event loop       `protocol_v2`, `protocol_v3`: add, read, fence, explicit LAC
+                     `checkpoints`: `begin_checkpoint`, `end_checkpoint`; when to run one
+                     `disk_monitor`: `set_full_directories`; makes a bookie read-only
+                     `garbage_collection`: `take_settled`, `drop_entries`; also `remove_log`,
+                     because no read may be in progress
+    journal thread   `commit` (GroupCommit): `Journal.write_and_sync`, or `write_unsynced` and
+                     `sync`; the event loop then sends the responses that waited for them
+    flush thread     `LedgerStore.flush`, `GarbageCollector.collect` and `compact`; listing a
+                     ledger's entries
+
+Read in this order: `disk`, `config`, `log_mark`, `journal`, `journal_scan`, `memtable`,
+`entry_log`, `last_log_id`, `log_reader`, `index/`, `store`, `directories`, `replay`, `entry_batch`,
+`last_add_confirmed`, `collected_ledgers`, `garbage`. The remaining modules are not part of the
+write path: `xray` and `entry_locations` inspect the files, and `flush_events` reports to the trace.
+
+Differences from BookKeeper (labkit and BookKeeper can read each other's files):
+  - The entry log is synced before the index is written, so an index never points to bytes that a
+    crash can remove (BookKeeper writes the index first, and replay repairs it after a crash).
+  - Every memtable flush is a checkpoint and advances LastLogMark (BookKeeper advances it only when
+    an entry log is full).
+  - lastMark and a new ledger's index are written under a temporary name and then renamed, so that
+    they are either complete or absent.
+  - Replay skips an entry if the entry log and the index already contain it (BookKeeper writes the
+    entry again).
+  - If a crash tears padding at a sector boundary, the journal ends there (BookKeeper does not
+    start). If a crash tears a master key, no ledger is created with it (BookKeeper keeps the wrong
+    key).
+  - Fencing a ledger that this bookie never stored also writes the master key to the journal, so the
+    fence survives a restart (BookKeeper drops it at replay).
+  - The master key of a request is compared with the stored one even after a restart.
+  - If the disk is full at start, the replayed entries stay in memory until a checkpoint succeeds
+    (BookKeeper does not start).
+  - An index file stays in its directory if the directory becomes full (BookKeeper moves it to
+    another directory).
+  - The largest entry id is 2**40 - 1 (BookKeeper accepts larger ones). An index that contains only
+    entry 2**40 - 1 is valid: the file is 8 TiB long, but only the pages that were written take up
+    space.
+  - If a journal contains a record that no writer produces and that would corrupt the index, the
+    start fails with an error that names the file and the offset (BookKeeper accepts the record, and
+    later cannot read the index header).
+  - If a journal file is missing between two others that replay needs, the start fails
+    (BookKeeper only notices that the file that LastLogMark names is missing, and starts without the
+    acknowledged entries of any other missing file).
 """

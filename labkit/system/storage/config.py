@@ -1,36 +1,38 @@
-"""Settings of the storage; names and defaults are those of `conf/ServerConfiguration.java`."""
+"""Settings of the storage, with the names and defaults of `conf/ServerConfiguration.java`."""
 
 from dataclasses import dataclass
 
 from labkit.system.model.settings import InvalidSettingException, check_ranges, setting
 
 MIB = 1024 * 1024
-_OF_BOOKKEEPER = "org.apache.bookkeeper.bookie."
+_PACKAGE = "org.apache.bookkeeper.bookie."
 _LEDGER_STORAGES = ("SortedLedgerStorage", "InterleavedLedgerStorage")
 
 
 @dataclass(frozen=True, slots=True)
 class StorageConfig:
-    """Sizes in bytes unless the name says MB.
+    """Settings of a bookie's storage. Sizes are in bytes unless the name ends in `mb`.
 
-    A group of journal records is written as soon as the one before it is synced.  Without
-    `journal_flush_when_queue_empty` (BookKeeper's default) it waits for more records until the
-    first of them is `journal_max_group_wait_ms` old, or there are more bytes or records than the
-    two thresholds say (0: no threshold).
+    By default, a group of journal records is written as soon as the previous group is synced. If
+    `journal_flush_when_queue_empty` is off (BookKeeper's default), the group waits for more records
+    until its first record is `journal_max_group_wait_ms` old, or until the group exceeds one of its
+    two thresholds, one in bytes and one in records (0 disables a threshold).
 
-    No more than `page_limit` changed index pages are in memory (-1: as many as labkit likes).
+    `page_limit` is the maximum number of index pages with unwritten changes (-1: labkit chooses the
+    limit). Only the changed locations of these pages are in memory. If the changes touch more pages
+    than that, all indexes are written at once.
 
-    `ledger_storage_class` is one of BookKeeper's two storages whose files labkit writes; both have
-    the same files, so either may be named.
+    `ledger_storage_class` names one of the two BookKeeper storages whose file formats labkit
+    writes. The two write the same files, so it makes no difference which one is named.
 
-    Raises `BKIncorrectParameterException` when a value is out of range.
+    Raises `BKIncorrectParameterException` if a value is out of range.
     """
 
     journal_format_version_to_write: int = setting(6, "journalFormatVersionToWrite")
     file_info_format_version_to_write: int = setting(1, "fileInfoFormatVersionToWrite")
     journal_max_size_mb: int = setting(2048, "journalMaxSizeMB", at_least=1)
     journal_pre_alloc_size_mb: int = setting(16, "journalPreAllocSizeMB", at_least=1)
-    # At most half of the smallest preallocation, whose last block is written first.
+    # At most half of the smallest preallocation, because preallocation writes the last block first.
     journal_alignment_size: int = setting(
         512, "journalAlignmentSize", at_least=512, at_most=MIB // 2, multiple_of=512
     )
@@ -53,7 +55,7 @@ class StorageConfig:
     page_size: int = setting(8192, "pageSize", at_least=8, multiple_of=8)
     page_limit: int = setting(-1, "pageLimit", at_least=1, or_else=-1)
     open_file_limit: int = setting(512, "openFileLimit", at_least=1)
-    ledger_storage_class: str = setting(_OF_BOOKKEEPER + _LEDGER_STORAGES[0], "ledgerStorageClass")
+    ledger_storage_class: str = setting(_PACKAGE + _LEDGER_STORAGES[0], "ledgerStorageClass")
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -61,12 +63,12 @@ class StorageConfig:
         if versions not in ((4, 0), (5, 0), (6, 1)):
             raise InvalidSettingException(
                 self,
-                "{journal_format_version_to_write} and {file_info_format_version_to_write}; allowed"
-                " are 4 or 5 with 0, and 6 with 1: only those two keep an explicit LAC",
+                "{journal_format_version_to_write} and {file_info_format_version_to_write}; valid"
+                " combinations: 4 or 5 with 0, and 6 with 1, which store explicit LACs",
             )
-        if self.ledger_storage_class not in (_OF_BOOKKEEPER + name for name in _LEDGER_STORAGES):
+        if self.ledger_storage_class not in (_PACKAGE + name for name in _LEDGER_STORAGES):
             raise InvalidSettingException(
                 self,
-                f"{{ledger_storage_class}}; labkit has {' and '.join(_LEDGER_STORAGES)} of"
-                f" {_OF_BOOKKEEPER.rstrip('.')}",
+                f"{{ledger_storage_class}}; labkit supports {' and '.join(_LEDGER_STORAGES)} of"
+                f" {_PACKAGE.rstrip('.')}",
             )

@@ -1,8 +1,9 @@
-"""Whose a bookie's directories are: this storage serves only what it knows how to read.
+"""Rejects directories that another storage implementation has written, because a bookie must serve
+only files that it can read.
 
-A directory of another storage looks half familiar: journals and entry logs are the same, but what
-says where the entries lie is not.  A bookie that served it would answer "no such ledger" for every
-entry, and garbage collection would remove logs to which no index points.
+A directory of DbLedgerStorage has the same journals and entry logs, but its index is a database. If
+labkit served such a directory, it would respond "no such ledger" to every read, and garbage
+collection would delete the entry logs because no index points to them.
 
 In BookKeeper: `bookie/storage/ldb/DbLedgerStorage.java`, `bookie/BookieImpl.java`
 (checkDirectoryStructure).
@@ -14,35 +15,28 @@ from labkit.system.model.errors import OtherStorageException
 from labkit.system.storage.disk import Disk
 
 _FOLDER = "current"
-_OF_DB_LEDGER_STORAGE = ("ledgers", "locations")
-"""Its two databases."""
-_WITHOUT_FOLDER = (".txn", ".log", ".idx")
-"""What a bookie of the first layouts keeps outside `current`, beside its `VERSION`."""
+_DB_LEDGER_STORAGE_NAMES = ("ledgers", "locations")
+"""The names of the two databases of DbLedgerStorage."""
+_OLD_LAYOUT_SUFFIXES = (".txn", ".log", ".idx")
+"""Suffixes of files that the oldest layouts keep outside `current`, next to the file `VERSION`."""
 
 
 def refuse_other_storages(disks: Iterable[Disk]) -> None:
-    """Raise `OtherStorageException` for a directory that another storage, or a layout before
-    version 3, has left its files in.
-    """
+    """Raise `OtherStorageException` for files of another storage or a layout before version 3."""
     for disk in disks:
-        inside = disk.names(_FOLDER)
-        for name in _OF_DB_LEDGER_STORAGE:
-            if name in inside:
+        names = disk.names(_FOLDER)
+        for name in _DB_LEDGER_STORAGE_NAMES:
+            if name in names:
                 raise OtherStorageException(
-                    f"{disk.path(f'{_FOLDER}/{name}')} belongs to BookKeeper's DbLedgerStorage, and"
+                    f"{disk.path(f'{_FOLDER}/{name}')} belongs to BookKeeper's DbLedgerStorage, but"
                     " labkit reads only SortedLedgerStorage and InterleavedLedgerStorage; serve"
-                    " this directory with Apache BookKeeper, or convert it there with `bookkeeper"
-                    " shell convert-to-interleaved-storage`"
+                    " this directory with Apache BookKeeper, or convert it with `bookkeeper shell"
+                    " convert-to-interleaved-storage`"
                 )
-        if not inside:
-            _refuse_old_layout(disk)
-
-
-def _refuse_old_layout(disk: Disk) -> None:
-    for name in disk.names(""):
-        if name == "VERSION" or name.endswith(_WITHOUT_FOLDER):
-            raise OtherStorageException(
-                f"{disk.path(name)} belongs to a directory layout before version 3, which keeps its"
-                f" files outside `{_FOLDER}`; upgrade it with `bookkeeper upgrade` of an Apache"
-                " BookKeeper that still reads it"
-            )
+        for name in disk.names("") if not names else ():
+            if name == "VERSION" or name.endswith(_OLD_LAYOUT_SUFFIXES):
+                raise OtherStorageException(
+                    f"{disk.path(name)} belongs to a directory layout before version 3, which keeps"
+                    f" its files outside `{_FOLDER}`; upgrade the directory with `bookkeeper"
+                    " upgrade` from a BookKeeper release that supports this layout"
+                )

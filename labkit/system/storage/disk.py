@@ -1,95 +1,95 @@
-"""The port to one directory of files, as small as the storage needs.
+"""A minimal interface through which the storage accesses a directory of files.
 
-`labkit.worlds.live.disk` gives real files.  A simulated disk gives the same calls and decides at a
-crash what of the unsynced bytes survives.  Paths are relative to the directory and use "/".
+`labkit.worlds.live.disk` implements it with real files. The simulated disk has the same methods,
+and when a crash is simulated, it determines which unsynced bytes survive. Paths are relative to the
+directory and use "/".
+
+The storage assumes that a failed sync cannot be repaired by another one: the operating system may
+report success for the second sync and return the bytes to readers, although it never writes them to
+the device. So after a failed sync, or if a sync may have failed in an earlier process, the storage
+writes the bytes again. Other modules refer to this as the failed-sync rule.
 """
 
 import errno
+from contextlib import closing
 from typing import Protocol
 
 from labkit.system.model.errors import StorageDamagedException
 
 
 class File(Protocol):
-    """An open file.  Writes are not durable before `sync` returns."""
+    """An open file. Writes are durable only after `sync` returns."""
 
     def write(self, offset: int, data: bytes) -> None:
-        """Write all of `data` at `offset`; a gap before it reads as zeros."""
+        """Write `data` at `offset`; a gap after the previous end of the file reads as zeros."""
 
     def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`; fewer only at the end of the file."""
+        """Return `size` bytes from `offset` on, or fewer if the file ends before that."""
 
-    def size(self) -> int:
-        """Length in bytes."""
+    def size(self) -> int: ...
 
     def next_data(self, offset: int) -> int:
-        """Where, from `offset` on, the next bytes are that may be other than zeros; the file's size
-        if there are none.  A hole takes no space, and no time to skip.
+        """Return the offset of the first byte at or after `offset` that may be nonzero, or the file
+        size if there is no such byte. A hole is skipped without being read.
         """
 
     def sync(self) -> None:
-        """Return when all bytes written before are durable.
-
-        Raises `OSError` when that failed; the bytes' fate is then unknown for good.
+        """Return once all bytes written so far are durable. Raises `OSError` on failure; it is then
+        unknown whether the bytes are on the device.
         """
 
     def close(self) -> None:
-        """Release the file.  Makes nothing durable."""
+        """Close the file without syncing it."""
 
 
 class Disk(Protocol):
-    """A directory.  New names, renames and removals are durable after `sync_folder`.
+    """A directory. Creating, renaming or deleting a file is durable after `sync_folder`.
 
-    A FIFO, folder or link with the name of a file is never opened, nor passed over:
-    `StorageDamagedException` names it.
+    If a FIFO, a folder or a link has the name of an expected file, it is neither opened nor
+    ignored: methods raise a `StorageDamagedException` that contains its name.
     """
 
     def create(self, path: str) -> File:
-        """A new empty file, replacing any of that name; makes missing folders."""
+        """Create an empty file and any missing parent folders; replace the file if it exists."""
 
     def open(self, path: str) -> File:
-        """An existing file, to read and write.  Raises `FileNotFoundError`."""
+        """Open an existing file for reading and writing. Raises `FileNotFoundError`."""
 
-    def exists(self, path: str) -> bool:
-        """Whether there is a file of that name."""
+    def exists(self, path: str) -> bool: ...
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder, sorted; none if there is no such folder."""
+        """Return the names in a folder, sorted; empty if the folder does not exist."""
 
     def files(self, folder: str, suffix: str) -> list[str]:
-        """The files of a folder whose names end with `suffix`, sorted; none without that folder."""
+        """Return the sorted names of the files in a folder, if any, that end with `suffix`."""
 
     def path(self, name: str) -> str:
-        """The full path of a file or folder of this directory, for messages."""
+        """Return the full path of a file or folder in this directory, for use in messages."""
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file a new name in one step, replacing any file of that name."""
+        """Rename a file atomically, replacing any existing file with the new name."""
 
-    def remove(self, path: str) -> None:
-        """Remove a file."""
+    def remove(self, path: str) -> None: ...
 
     def sync_folder(self, folder: str) -> None:
-        """Return when the folder's list of names is durable."""
+        """Return once the names in the folder are durable."""
 
     def sync_whole(self) -> bool:
-        """True: all that was written before is durable, contents and names, in one step, which is
-        worth it when that is hundreds of files.  False: not available here, nothing was done.
+        """Sync all file contents and names in one step, which is faster for many files, and return
+        True, or return False if this is not supported.
 
-        Raises `OSError` when it failed; the fate of all of it is then unknown.
+        Raises `OSError` on failure; it is then unknown which of the writes are on the device.
         """
 
 
 def is_out_of_space(error: OSError) -> bool:
-    """Whether a write failed only because the file system or the quota is full: it can succeed
-    later.
-    """
+    """Return whether the file system or a quota is full, so that the write may succeed later."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:
-    """Ids of the files `<hex id><suffix>` in a folder, ascending.
-
-    Raises `StorageDamagedException` for a name with that suffix that no writer gives.
+    """Return the sorted ids of the files named `<hex id><suffix>` in a folder. Raises
+    `StorageDamagedException` if any other file name in the folder has this suffix.
     """
     ids = []
     for name in disk.files(folder, suffix):
@@ -98,11 +98,27 @@ def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:
             number = int(stem, 16)
         except ValueError:
             number = -1
-        # Compared as text: int() also takes signs, spaces, underscores and capitals.
+        # Compare as text, because int() also accepts signs, spaces, underscores and capitals.
         if f"{number:x}" != stem or not 0 <= number < 2**63:
             raise StorageDamagedException(
-                f"{disk.path(folder)}/{name} is not a file of this storage: before {suffix} there"
-                " must be a hexadecimal number as BookKeeper writes it; move it elsewhere"
+                f"{disk.path(folder)}/{name} is not a file of this storage: expected a hexadecimal"
+                f" number before {suffix}, as BookKeeper writes it; move the file elsewhere"
             )
         ids.append(number)
     return sorted(ids)
+
+
+def read_if_exists(disk: Disk, path: str, size: int, offset: int = 0) -> bytes:
+    """Return up to `size` bytes of a file, or none if it does not exist."""
+    if not disk.exists(path):
+        return b""
+    with closing(disk.open(path)) as file:
+        return file.read(offset, size)
+
+
+def sync_file(disk: Disk, name: str) -> None:
+    """Sync a journal file or an entry log that an earlier process may have left unsynced."""
+    file = disk.open(f"current/{name}")
+    file.sync()
+    file.close()
+    disk.sync_folder("current")

@@ -1,9 +1,9 @@
-"""A run: entries of one ledger in a row, in the form of the entry log, each behind its length.
+"""Entry batches: consecutive entries of one ledger, each preceded by its length.
 
-An answer to a batch read has the same form.  So what lies in the entry log one entry behind the
-other goes out as one piece, with one look into the index for all of it.
+The entry log and the response to a batch read use the same format. So entries that are consecutive
+in the entry log are sent as one slice of the file, which takes only a single index lookup.
 
-BookKeeper reads entry by entry: `proto/BatchedReadEntryProcessor.java`.
+In BookKeeper, `proto/BatchedReadEntryProcessor.java` reads the entries one at a time.
 """
 
 import struct
@@ -17,58 +17,63 @@ _LENGTH = struct.Struct(">i")
 
 
 class EntryBatch(NamedTuple):
-    """Entries in a row: `pieces` are each one's length and bytes, joined where they lie so."""
+    """Consecutive entries: joined, the `pieces` are the entries, each preceded by its length."""
 
     pieces: list[bytes]
     entry_count: int
 
 
 def read_entries(
-    store: LedgerStore, ledger_id: int, first: int, most: int, room: int
+    store: LedgerStore, ledger_id: int, first: int, max_entries: int, max_bytes: int
 ) -> EntryBatch:
-    """Entries from `first` on: at most `most`, and with their lengths at most `room` bytes.
+    """Read the entries from id `first` on: at most `max_entries` entries, and at most `max_bytes`
+    bytes, including the entries' lengths.
 
-    It ends, perhaps at once, in front of an entry that is missing, cannot be read or does not fit.
+    The batch ends, possibly empty, before the first entry that is missing, unreadable or too large.
     """
     pieces: list[bytes] = []
-    entry_id, end = first, first + most
-    while entry_id < end and room > 0:
-        more = _from_memory(store, ledger_id, entry_id, end, room)
+    entry_id, end = first, first + max_entries
+    while entry_id < end and max_bytes > 0:
+        more = _from_memory(store, ledger_id, entry_id, end, max_bytes)
         if not more.entry_count:
-            more = _from_log(store, ledger_id, entry_id, end, room)
+            more = _from_log(store, ledger_id, entry_id, end, max_bytes)
         if not more.entry_count:
             break
         pieces += more.pieces
-        room -= sum(map(len, more.pieces))
+        max_bytes -= sum(map(len, more.pieces))
         entry_id += more.entry_count
     return EntryBatch(pieces, entry_id - first)
 
 
-def _from_memory(store: LedgerStore, ledger_id: int, first: int, end: int, room: int) -> EntryBatch:
+def _from_memory(
+    store: LedgerStore, ledger_id: int, first: int, end: int, max_bytes: int
+) -> EntryBatch:
     pieces: list[bytes] = []
-    # A flush may end meanwhile: the two are looked up once.
-    newer, older = store.memtable, store.flushing
+    # Get both memtables before the loop, because a flush may end during it.
+    newer, older = store.memtable, store.flushing_memtable
     for entry_id in range(first, end):
         data = newer.get(ledger_id, entry_id)
         if data is None and older is not None:
             data = older.get(ledger_id, entry_id)
-        if data is None or (room := room - _LENGTH.size - len(data)) < 0:
+        if data is None or (max_bytes := max_bytes - _LENGTH.size - len(data)) < 0:
             break
         pieces += (_LENGTH.pack(len(data)), data)
     return EntryBatch(pieces, len(pieces) // 2)
 
 
-def _from_log(store: LedgerStore, ledger_id: int, first: int, end: int, room: int) -> EntryBatch:
+def _from_log(
+    store: LedgerStore, ledger_id: int, first: int, end: int, max_bytes: int
+) -> EntryBatch:
     ledger = store.ledgers.get(ledger_id)
     locations: Sequence[int] = ledger.index.locations_from(first, end - first) if ledger else ()
     if not locations or not locations[0]:
         return EntryBatch([], 0)
     try:
-        pieces, count = store.entry_logger.read_all(locations, ledger_id, first, room)
+        pieces, count = store.entry_logger.read_all(locations, ledger_id, first, max_bytes)
         if not count:
-            # A large one, perhaps.
+            # The first entry may be larger than the part of the log that was read.
             data = store.entry_logger.read(locations[0], ledger_id, first)
             pieces, count = [_LENGTH.pack(len(data)) + data], 1
     except (StorageDamagedException, OSError):
         return EntryBatch([], 0)
-    return EntryBatch(pieces, count) if sum(map(len, pieces)) <= room else EntryBatch([], 0)
+    return EntryBatch(pieces, count) if sum(map(len, pieces)) <= max_bytes else EntryBatch([], 0)

@@ -1,8 +1,9 @@
-"""The places of one entry: the same bytes in the journal and in the entry log, and where the index
-says that they lie.
+"""Finds one entry in a bookie's files: its copies in the journal and in the entry log, and its slot
+in the index.
 
-Reads the files only, through the `Disk` port, so it works on a bookie that runs, on one that was
-stopped in the middle of a write, and on files that Apache BookKeeper wrote.
+This module only reads the files, through the `Disk` interface. So it works while the bookie is
+running, after the bookie was stopped in the middle of a write, and on files that Apache BookKeeper
+wrote.
 """
 
 from dataclasses import replace
@@ -11,7 +12,7 @@ from labkit.system.model.byte_region import Piece
 from labkit.system.model.entry import ENTRY_HEADER
 from labkit.system.model.layout import Layout, Span
 from labkit.system.model.length_prefixed import LENGTH_SIZE
-from labkit.system.storage.disk import Disk
+from labkit.system.storage.disk import Disk, read_if_exists
 from labkit.system.storage.entry_log import LOG_ENTRY_HEADER, log_ids, log_name, scan_entry_log
 from labkit.system.storage.index.ledger_index import DATA_OFFSET, INDEX_SLOT, index_path
 from labkit.system.storage.journal import RECORD_HEADER, journal_ids
@@ -19,17 +20,18 @@ from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.xray import entry_spans, framed_spans
 
 
-def entry_places(
+def locate_entry(
     journal_disk: Disk,
     ledger_disk: Disk,
     entry: bytes,
     digest_size: int = 4,
     after_power_cut: tuple[Disk, Disk] | None = None,
 ) -> tuple[Piece, ...]:
-    """The entry as its client packed it, in the journal, in the entry log, and its index slot.
+    """Return the entry as its client packed it, then its bytes in the journal, its bytes in the
+    entry log, and its index slot.
 
-    `after_power_cut`: the two disks as they would be if the power failed now; what they have is
-    synced.  Without it everything that is in a file counts as synced.
+    `after_power_cut` contains the two disks as they would be after a power failure now. If it is
+    given, only bytes that are also on these disks count as synced; otherwise all bytes do.
     """
     ledger_id, entry_id, *_ = ENTRY_HEADER.struct.unpack_from(entry)
     spans = entry_spans(entry, 0, digest_size)
@@ -42,13 +44,8 @@ def entry_places(
     if after_power_cut is None:
         return found
     journal_after, ledgers_after = after_power_cut
-    packed, journal, log, index = found
-    return (
-        packed,
-        _with_safe_size(journal, journal_after),
-        _with_safe_size(log, ledgers_after),
-        _with_safe_size(index, ledgers_after),
-    )
+    disks = journal_after, ledgers_after, ledgers_after
+    return found[0], *map(_with_safe_size, found[1:], disks)
 
 
 def _in_journal(disk: Disk, ledger_id: int, entry_id: int, digest_size: int) -> Piece:
@@ -73,7 +70,6 @@ def _in_entry_log(disk: Disk, ledger_id: int, entry_id: int, digest_size: int) -
 def _framed(
     title: str, path: str, offset: int, header: Layout, entry: bytes, digest_size: int
 ) -> Piece:
-    """An entry behind its length word, as journal and entry log keep it."""
     data = len(entry).to_bytes(LENGTH_SIZE, "big") + entry
     spans = framed_spans(header, data, offset, digest_size)
     return Piece(title, path, offset, data, spans, len(data), offset + LENGTH_SIZE)
@@ -81,35 +77,28 @@ def _framed(
 
 def _in_index(disk: Disk, ledger_id: int, entry_id: int) -> Piece:
     path, offset = index_path(ledger_id), DATA_OFFSET + INDEX_SLOT.size * entry_id
-    data = b""
-    if disk.exists(path):
-        file = disk.open(path)
-        data = file.read(offset, INDEX_SLOT.size)
-        file.close()
+    data = read_if_exists(disk, path, INDEX_SLOT.size, offset)
     if data.strip(b"\0") == b"" or len(data) < INDEX_SLOT.size:
         return Piece("index", absent="no location yet")
     (location,) = INDEX_SLOT.struct.unpack(data)
     log, at = log_name(location >> 32), location & 0xFFFFFFFF
     spans = (
         Span("log id", offset, 4, str(location >> 32), f"upper half of the location: {log}"),
-        Span("offset", offset + 4, 4, str(at), "lower half: where the entry begins there"),
+        Span("offset", offset + 4, 4, str(at), "lower half: where the entry starts in it"),
     )
     return Piece("index", path, offset, data, spans, len(data), offset)
 
 
 def _with_safe_size(piece: Piece, after: Disk) -> Piece:
-    """Count the bytes that the disk after a power cut has, too.
+    """Return the piece with `safe_size` set to the number of its bytes that would also be on the
+    disk after a power failure.
 
-    A torn piece has a beginning.  One that was never written may agree in its leading zeros with
-    the zeros that were there before; nothing of it is safe.
+    A torn piece keeps its first bytes. If the only bytes that match are leading zeros, they were
+    probably on the disk before the piece was written, so none of the piece's bytes count as safe.
     """
     if not piece.data:
         return piece
-    kept = b""
-    if after.exists(piece.file):
-        file = after.open(piece.file)
-        kept = file.read(piece.offset, len(piece.data))
-        file.close()
+    kept = read_if_exists(after, piece.file, len(piece.data), piece.offset)
     same = 0
     while same < len(kept) and kept[same] == piece.data[same]:
         same += 1

@@ -1,17 +1,19 @@
-"""The entry log: entries of all ledgers, one after the other, in the order of flushes.
+"""The entry log: the entries of all ledgers, in the order in which flushes wrote them.
 
-A file is `<hex id>.log`: a 1024-byte header, then entries, each after its length (i32).  When a log
-is full it gets a ledgers map (how many bytes each ledger has in it) and a new log begins.  A log of
-an earlier process is never appended to.
+A log file is named `<hex id>.log`. It starts with a 1024-byte header, followed by entries, each
+preceded by its i32 length. When a log is full, a ledgers map is appended, which says how many bytes
+of the log belong to each ledger, and a new log is begun. Logs that an earlier process wrote are
+never appended to.
 
-A location is one i64: log id in the upper half, offset of the entry (behind its length) in the
-lower.  0 means "no entry".
+A location is an i64: its upper half is the log id, and its lower half is the offset of the entry's
+first byte (after the length). Location 0 means "no entry".
 
 In BookKeeper: `bookie/DefaultEntryLogger.java`, `bookie/EntryLoggerAllocator.java`.
 """
 
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import accumulate, chain, takewhile
 from typing import NamedTuple
 
@@ -20,7 +22,7 @@ from labkit.system.model.layout import Field, Layout
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.disk import Disk, File, ids_in
 from labkit.system.storage.last_log_id import MAX_LOG_ID, read_last_id, write_last_id
-from labkit.system.storage.log_reader import LogReader, zeros_at
+from labkit.system.storage.log_reader import EntryLogReader, zeros_to_skip
 
 LOG_HEADER = Layout(
     "entry log header",
@@ -35,9 +37,9 @@ LOG_ENTRY_HEADER = Layout(
     "entry log entry",
     Field("length", "i", "bytes of the entry, which follow"),
     Field("ledger id", "q", "the ledger"),
-    Field("entry id", "q", "the entry's place in the ledger"),
+    Field("entry id", "q", "the entry's index in the ledger"),
 )
-"""The ids are the first fields of the entry itself."""
+"""The two ids are the first fields of the entry itself."""
 
 LEDGERS_MAP_HEADER = Layout(
     "ledgers map",
@@ -62,11 +64,11 @@ _LENGTH = struct.Struct(">i")
 _WRITE_SIZE = 64 * 1024
 _SHARED = -1
 _MAX_READERS = 64
-"""Logs that are kept open for reading."""
+"""Maximum number of logs kept open for reading."""
 
 
 class LogEntry(NamedTuple):
-    """An entry as a scan finds it; `offset` is that of its length word."""
+    """An entry found by a scan; `offset` is the offset of its length field."""
 
     offset: int
     ledger_id: int
@@ -75,24 +77,29 @@ class LogEntry(NamedTuple):
 
 
 def location_of(log_id: int, offset: int) -> int:
-    """The location of the entry whose bytes begin at `offset` of that log."""
+    """Return the location of the entry whose first byte is at `offset` in the log."""
     return log_id << 32 | offset
 
 
 def log_name(log_id: int) -> str:
-    """The file name of a log."""
     return f"{log_id:x}.log"
 
 
 class EntryLogger:
-    """All entry logs of a bookie's ledger directories, and those that are being written.
+    """All entry logs in a bookie's ledger directories, including the active logs, to which entries
+    are being appended.
 
-    All ledgers share one log, so that the disk writes in one place; optionally each ledger has its
-    own log, which goes as a whole with its ledger.  New logs go to the directories in turn.
+    All ledgers share one active log, so that the disk writes sequentially. Optionally, each ledger
+    has its own logs, which are deleted as a whole when the ledger is deleted. New logs are assigned
+    to the directories in turn.
 
-    Invariant: `sync` makes every entry appended before it durable, also those of logs that were
-    filled since.  A log of which a write or a sync failed is never written to again: how much of
-    it is on the device is unknown.  What was appended and not synced must be appended again.
+    A log goes through these states: created ahead (an empty file), active, ended (complete, but its
+    last sync is pending), finished (never written to again).
+
+    Invariants: `sync` makes every entry durable that was appended before the call, including
+    entries in logs that have ended in the meantime. After a failed write or sync, a log is never
+    written to again, because the contents of the device are unknown; the entries that were not
+    synced must be appended again.
     """
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
@@ -100,21 +107,18 @@ class EntryLogger:
         self._disk_of = {log_id: disk for disk in disks for log_id in log_ids(disk)}
         self._full_disks: set[int] = set()
         self._limit = config.log_size_limit
-        self._readers: dict[int, LogReader] = {}
+        self._readers: dict[int, EntryLogReader] = {}
         self._per_ledger = config.entry_log_per_ledger_enabled
         self._max_active = config.maximum_number_of_active_entry_logs
         self._active: dict[int, OpenLog] = {}
-        """By ledger id; with a shared log there is one key only."""
-        self._full: list[OpenLog] = []
-        # After every id ever given: an index that points to a removed log must not meet a new one.
+        """The active logs by ledger id; a log that all ledgers share has the key `_SHARED`."""
+        self._ended: list[OpenLog] = []
+        # Start above every id ever used, because an index may still point to a deleted log.
         self._last_id = max(-1, *self._disk_of, *(read_last_id(disk) for disk in disks))
-        self._preallocated: int | None = None
+        self._created_ahead: int | None = None
 
     def append(self, ledger_id: int, entries: Sequence[bytes]) -> list[int]:
-        """Write entries of a ledger behind the others; returns their locations.
-
-        They are durable after `sync`.  Raises `OSError`.
-        """
+        """Append entries of a ledger, and return their locations. They are durable after `sync`."""
         owner = ledger_id if self._per_ledger else _SHARED
         log = self._active.get(owner)
         try:
@@ -126,9 +130,8 @@ class EntryLogger:
             raise
 
     def sync(self) -> None:
-        """Make durable what was appended.
-
-        A log that is over the size limit ends here, and so do the oldest of too many active ones.
+        """Make everything appended so far durable, and end logs over the size limit and, if too
+        many logs are active, the oldest of them.
         """
         try:
             self._sync_logs()
@@ -137,34 +140,30 @@ class EntryLogger:
             raise
 
     def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
-        """The entry at a location.
-
-        Raises `StorageDamagedException` when another entry, or none, lies there.
-        """
+        """Return an entry; raise `StorageDamagedException` if it is incomplete or elsewhere."""
         log_id, offset = location >> 32, location & 0xFFFFFFFF
-        # A location of which only the upper half was written points into the header.
+        # If only the upper half of a location was written, the location points into the header.
         if offset > LOG_HEADER.size:
             data = self._reader(log_id).entry(offset, ledger_id, entry_id)
             if data is not None:
                 return data
         raise StorageDamagedException(
             f"entry log {self.disk_of(log_id).path('current')}/{log_name(log_id)}, offset {offset}:"
-            f" entry {entry_id} of ledger {ledger_id} should lie here and does not"
+            f" entry {entry_id} of ledger {ledger_id} is missing here, but the index points to it"
         )
 
     def read_all(
-        self, locations: Sequence[int], ledger_id: int, first: int, room: int
+        self, locations: Sequence[int], ledger_id: int, first: int, max_bytes: int
     ) -> tuple[list[bytes], int]:
-        """Entries that lie near each other in one log, as `LogReader.entries` reads them."""
+        """Read entries that are close together in one log; see `EntryLogReader.entries`."""
         log_id = locations[0] >> 32
-        here = takewhile(lambda location: location >> 32 == log_id, locations)
-        offsets = [location & 0xFFFFFFFF for location in here]
-        return self._reader(log_id).entries(offsets, ledger_id, first, room)
+        in_same_log = takewhile(lambda location: location >> 32 == log_id, locations)
+        offsets = [location & 0xFFFFFFFF for location in in_same_log]
+        return self._reader(log_id).entries(offsets, ledger_id, first, max_bytes)
 
     def holds(self, location: int, ledger_id: int, entry_id: int) -> bool:
-        """Whether the entry lies whole at that location.
-
-        A bookie that syncs its index before its logs leaves locations of which this is not true.
+        """Return whether the complete entry is at that location. It may be missing after a crash of
+        a bookie that syncs its indexes before its logs.
         """
         try:
             self.read(location, ledger_id, entry_id)
@@ -173,30 +172,27 @@ class EntryLogger:
         return True
 
     def finished_log_ids(self) -> list[int]:
-        """Logs that nothing is written to any more, ascending."""
-        open_ids = {self._preallocated, *(log.log_id for log in self._active.values())}
-        open_ids.update(log.log_id for log in self._full)
+        """Return the ids of the logs that are never written to again, in ascending order."""
+        open_ids = {self._created_ahead, *(log.log_id for log in self._active.values())}
+        open_ids.update(log.log_id for log in self._ended)
         return [log_id for log_id in sorted(self._disk_of) if log_id not in open_ids]
 
-    def set_full_directories(self, places: set[int]) -> None:
-        """Append no more to logs in these directories, unless all are full."""
-        self._full_disks = places if len(places) < len(self._disks) else set()
+    def set_full_directories(self, directories: set[int]) -> None:
+        """Stop appending to logs in the directories with these indices, unless all are full."""
+        self._full_disks = directories if len(directories) < len(self._disks) else set()
 
     def disk_of(self, log_id: int) -> Disk:
-        """The directory that holds a log.
-
-        Raises `StorageDamagedException` when there is no such log.
-        """
+        """Return the disk that contains a log; raise `StorageDamagedException` if there is none."""
         disk = self._disk_of.get(log_id)
         if disk is None:
             folders = ", ".join(each.path("current") for each in self._disks)
             raise StorageDamagedException(
-                f"entry log {log_name(log_id)} is missing in {folders}, and an index points to it"
+                f"entry log {log_name(log_id)} is missing in {folders}, but an index points to it"
             )
         return disk
 
     def remove(self, log_id: int) -> None:
-        """Remove a finished log.  Nothing may point to it, and no read of it may be under way."""
+        """Delete a finished log to which no index points, in the thread that runs the reads."""
         reader = self._readers.pop(log_id, None)
         if reader is not None:
             reader.close()
@@ -205,14 +201,14 @@ class EntryLogger:
         disk.sync_folder("current")
 
     def close(self) -> None:
-        """Close all files.  Active logs keep an empty map, as BookKeeper leaves them."""
+        """Close all files. Active logs are left without a ledgers map, as in BookKeeper."""
         for reader in self._readers.values():
             reader.close()
         for log in self._active.values():
             log.file.close()
 
     def open_log(self, file: File, log_id: int) -> "OpenLog":
-        """Begin a log in its empty file.  A subclass may exchange this part."""
+        """Return a new log in the given empty file; a subclass may use another class for logs."""
         return OpenLog(log_id, file)
 
     def _sync_logs(self) -> None:
@@ -220,92 +216,92 @@ class EntryLogger:
         surplus = list(self._active)[: max(0, len(self._active) - self._max_active)]
         for owner in {**dict.fromkeys(over_limit), **dict.fromkeys(surplus)}:
             self._end_log(owner)
-        for full in self._full:
-            full.sync()
-            full.file.close()
-        self._full = []
+        for ended in self._ended:
+            ended.sync()
+            ended.file.close()
+        self._ended = []
         for log in self._active.values():
             log.sync()
 
     def _abandon_logs(self) -> None:
-        """Write no more to what is being written; give back the space of what has no entry yet."""
-        abandoned, self._active, self._full = (*self._active.values(), *self._full), {}, []
+        """Stop writing to all logs in progress, and delete those without durable entries."""
+        abandoned, self._active, self._ended = (*self._active.values(), *self._ended), {}, []
         for log in abandoned:
             log.file.close()
-            # No index points into it: locations are set after a log's first sync.
-            if not log.is_synced:
+            # No index points into such a log: locations are set only after a log's first sync.
+            if not log.has_durable_entries:
                 self.remove(log.log_id)
 
-    def _reader(self, log_id: int) -> LogReader:
+    def _reader(self, log_id: int) -> EntryLogReader:
         reader = self._readers.get(log_id)
         if reader is None:
             if len(self._readers) >= _MAX_READERS:
-                # Not closed here: a read in another thread may still use it.
+                # Do not close the reader, because a read in another thread may still be using it.
                 del self._readers[next(iter(self._readers))]
-            reader = self._readers[log_id] = LogReader(_open(self.disk_of(log_id), log_id))
+            reader = self._readers[log_id] = EntryLogReader(_open(self.disk_of(log_id), log_id))
         return reader
 
     def _begin_log(self, owner: int) -> "OpenLog":
-        """Take the log that was created ahead, if it will do, and create the next one."""
-        log_id = self._preallocated
+        """Begin the log created ahead, or a new one if its directory is full; create the next."""
+        log_id = self._created_ahead
         if log_id is None or self._is_on_full_directory(log_id):
             log_id = self._allocate()
-        self._preallocated = self._allocate()
+        self._created_ahead = self._allocate()
         if owner in self._active:
             self._end_log(owner)
         self._active[owner] = self.open_log(_open(self._disk_of[log_id], log_id), log_id)
         return self._active[owner]
 
     def _end_log(self, owner: int) -> None:
-        """Nothing more goes into the owner's log; its last sync is still to come."""
+        """End the owner's log by appending its ledgers map; its last sync is still pending."""
         log = self._active.pop(owner)
-        self._full.append(log)
+        self._ended.append(log)
         log.append_ledgers_map()
 
     def _is_on_full_directory(self, log_id: int) -> bool:
         disk = self._disk_of[log_id]
-        return any(disk is self._disks[place] for place in self._full_disks)
+        return any(disk is self._disks[index] for index in self._full_disks)
 
     def _disk_for(self, log_id: int) -> Disk:
-        full = self._full_disks  # another thread may exchange it
-        writable = [disk for place, disk in enumerate(self._disks) if place not in full]
+        full = self._full_disks  # read once, because another thread may replace the set
+        writable = [disk for index, disk in enumerate(self._disks) if index not in full]
         return writable[log_id % len(writable)]
 
     def _allocate(self) -> int:
-        log_id = self._last_id + 1 & MAX_LOG_ID
+        log_id = (self._last_id + 1) & MAX_LOG_ID
         while log_id in self._disk_of:
-            log_id = log_id + 1 & MAX_LOG_ID
+            log_id = (log_id + 1) & MAX_LOG_ID
         self._last_id = log_id
         disk = self._disk_for(log_id)
         disk.create(f"current/{log_name(log_id)}").close()
         self._disk_of[log_id] = disk
-        for each in self._disks:  # the highest id that survives in any counts
+        for each in self._disks:  # a start uses the highest of the surviving ids
             write_last_id(each, log_id)
         return log_id
 
 
 class OpenLog:
-    """A log that is being written."""
+    """A log to which entries are appended. They are buffered, so read them only after `sync`."""
 
     def __init__(self, log_id: int, file: File) -> None:
         self.log_id = log_id
         self.file = file
         self.end = LOG_HEADER.size
-        self.is_synced = False
-        """Whether entries of it are durable: indexes may point to them."""
+        self.has_durable_entries = False
+        """Whether the log has been synced, so that indexes may point into it."""
         self._buffer = [LOG_HEADER.struct.pack(MAGIC, VERSION, 0, 0)]
-        self._written = self._synced = 0
+        self._written = self._synced_to = 0
         self._ledger_bytes: dict[int, int] = {}
 
     def append(self, ledger_id: int, entries: Sequence[bytes]) -> list[int]:
         sizes = [*map(len, entries)]
-        framed = (_LENGTH.size + size for size in sizes)
+        framed_sizes = (_LENGTH.size + size for size in sizes)
         first = location_of(self.log_id, self.end + _LENGTH.size)
-        # The last one is where an entry behind these would lie.
-        *locations, behind = accumulate(framed, initial=first)
+        # The last element is where the next entry would start.
+        *locations, end = accumulate(framed_sizes, initial=first)
         self._buffer += chain.from_iterable(zip(map(_LENGTH.pack, sizes), entries, strict=True))
-        self.end += behind - first
-        self._ledger_bytes[ledger_id] = self._ledger_bytes.get(ledger_id, 0) + behind - first
+        self.end += end - first
+        self._ledger_bytes[ledger_id] = self._ledger_bytes.get(ledger_id, 0) + end - first
         if self.end - self._written >= _WRITE_SIZE:
             self._write()
         return locations
@@ -322,19 +318,19 @@ class OpenLog:
             self._buffer += (LEDGERS_MAP_ITEM.struct.pack(*item) for item in batch)
             self.end += 4 + size
         self._write()
-        # The header last: it must not name a map that is not written.
+        # Write the header last, because it must not point to a map that has not been written yet.
         self.file.write(0, LOG_HEADER.struct.pack(MAGIC, VERSION, map_offset, len(items)))
 
     def sync(self) -> None:
-        if self._synced < self.end:
+        if self._synced_to < self.end:
             self._write()
             self.file.sync()
-            self._synced = self.end
-        self.is_synced = True
+            self._synced_to = self.end
+        self.has_durable_entries = True
 
     def _write(self) -> None:
         pieces, self._buffer = self._buffer, []
-        # Joined some at a time, in memory that the processor's caches hold.
+        # Join a few pieces at a time, so that the joined bytes fit into the processor's caches.
         at_a_time = max(1, len(pieces) * _WRITE_SIZE // (self.end - self._written or 1))
         for first in range(0, len(pieces), at_a_time):
             joined = b"".join(pieces[first : first + at_a_time])
@@ -347,52 +343,51 @@ def _open(disk: Disk, log_id: int) -> File:
 
 
 def log_ids(disk: Disk) -> list[int]:
-    """Ids of the entry logs in a ledger directory, ascending."""
     return ids_in(disk, "current", ".log")
 
 
 def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
-    """Every entry in a log; stops quietly where the file is cut short.
+    """Yield every entry in a log; a truncated entry ends the scan without an error.
 
     In BookKeeper: `DefaultEntryLogger.scanEntryLog`.
     """
-    file = _open(disk, log_id)
-    position, end, head = LOG_HEADER.size, file.size(), LOG_ENTRY_HEADER.struct
-    while position + head.size <= end:
-        size, ledger_id, entry_id = head.unpack(file.read(position, head.size))
-        if size <= 0:
-            # Zeros and the filler of direct I/O: no length to skip by.
-            position += 1 if size else zeros_at(file, position)
-            continue
-        if position + 4 + size > end:
-            break
-        if ledger_id != MAP_LEDGER_ID:
-            yield LogEntry(position, ledger_id, entry_id, file.read(position + 4, size))
-        position += 4 + size
-    file.close()
+    with closing(_open(disk, log_id)) as file:
+        position, end, head = LOG_HEADER.size, file.size(), LOG_ENTRY_HEADER.struct
+        while position + head.size <= end:
+            size, ledger_id, entry_id = head.unpack(file.read(position, head.size))
+            if size <= 0:
+                # This is not an entry: either zeros or the filler that direct I/O leaves. Neither
+                # has a length, so search for the next entry.
+                position += 1 if size else zeros_to_skip(file, position)
+                continue
+            if position + 4 + size > end:
+                break
+            if ledger_id != MAP_LEDGER_ID:
+                yield LogEntry(position, ledger_id, entry_id, file.read(position + 4, size))
+            position += 4 + size
 
 
 def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:
-    """Bytes per ledger as the log's own map says; None if the log has no (whole) map.
+    """Return the bytes per ledger from the log's ledgers map, or None if it is not complete.
 
     In BookKeeper: `DefaultEntryLogger.extractEntryLogMetadataFromIndex`.
     """
-    file = _open(disk, log_id)
-    header, at, end, ledger_count = file.read(0, LOG_HEADER.size), 0, 0, 0
-    if len(header) == LOG_HEADER.size:
-        _, version, at, ledger_count = LOG_HEADER.struct.unpack(header)
-        end = file.size() if version >= 1 else 0  # version 0 has no map
-    found: dict[int, int] = {}
-    while LOG_HEADER.size <= at <= end - LEDGERS_MAP_HEADER.size:
-        size, *ids, count = LEDGERS_MAP_HEADER.struct.unpack(file.read(at, LEDGERS_MAP_HEADER.size))
-        is_map = ids == [MAP_LEDGER_ID, MAP_ENTRY_ID] and 1 <= count <= _MAP_BATCH
-        batch_size = LEDGERS_MAP_ITEM.size * count
-        if not is_map or LEDGERS_MAP_HEADER.size + batch_size != _LENGTH.size + size:
-            return None
-        batch = file.read(at + LEDGERS_MAP_HEADER.size, batch_size)
-        if len(batch) < batch_size:
-            return None
-        found.update(LEDGERS_MAP_ITEM.struct.iter_unpack(batch))
-        at += _LENGTH.size + size
-    file.close()
+    with closing(_open(disk, log_id)) as file:
+        header, at, end, ledger_count = file.read(0, LOG_HEADER.size), 0, 0, 0
+        if len(header) == LOG_HEADER.size:
+            _, version, at, ledger_count = LOG_HEADER.struct.unpack(header)
+            end = file.size() if version >= 1 else 0  # version 0 has no map
+        found: dict[int, int] = {}
+        while LOG_HEADER.size <= at <= end - LEDGERS_MAP_HEADER.size:
+            head = file.read(at, LEDGERS_MAP_HEADER.size)
+            size, *ids, count = LEDGERS_MAP_HEADER.struct.unpack(head)
+            is_map = ids == [MAP_LEDGER_ID, MAP_ENTRY_ID] and 1 <= count <= _MAP_BATCH
+            batch_size = LEDGERS_MAP_ITEM.size * count
+            if not is_map or LEDGERS_MAP_HEADER.size + batch_size != _LENGTH.size + size:
+                return None
+            batch = file.read(at + LEDGERS_MAP_HEADER.size, batch_size)
+            if len(batch) < batch_size:
+                return None
+            found.update(LEDGERS_MAP_ITEM.struct.iter_unpack(batch))
+            at += _LENGTH.size + size
     return found if found and len(found) == ledger_count else None

@@ -1,15 +1,16 @@
-"""What the trace learns of a flush: where each entry lies now, and where its location does."""
+"""Trace events of a flush: where each entry and its location were written."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from labkit.system.storage.entry_log import log_name
 from labkit.system.storage.index.ledger_index import DATA_OFFSET, index_path
+from labkit.system.storage.memtable import LedgerEntries
 from labkit.system.trace.recorder import Recorder
 
 
 class WrittenEntry(NamedTuple):
-    """An entry of `size` bytes, which a flush has put at `location` of the entry logs."""
+    """An entry of `size` bytes that a flush has written to `location` in the entry logs."""
 
     ledger_id: int
     entry_id: int
@@ -17,8 +18,17 @@ class WrittenEntry(NamedTuple):
     size: int
 
 
+def written_entries(
+    runs: Sequence[LedgerEntries], locations: Sequence[Sequence[int]]
+) -> Iterator[WrittenEntry]:
+    """Yield the entries of all runs with their locations; `locations` has one sequence per run."""
+    for run, run_locations in zip(runs, locations, strict=True):
+        entries = zip(run.entry_ids, run.entries, run_locations, strict=True)
+        for entry_id, data, location in entries:
+            yield WrittenEntry(run.ledger_id, entry_id, location, len(data))
+
+
 def record_flush(recorder: Recorder, written: Sequence[WrittenEntry]) -> None:
-    """Report a flush that is done: entry log and index are synced."""
     for each in written:
         log, offset = log_name(each.location >> 32), each.location & 0xFFFFFFFF
         ids = each.ledger_id, each.entry_id

@@ -1,24 +1,28 @@
-"""Garbage collection and compaction: how the disk space of deleted ledgers comes back.
+"""Garbage collection and compaction: reclaiming the disk space of deleted ledgers.
 
-Ledgers are deleted one by one, but their entries lie in logs that they share.  So first the index
-of a deleted ledger goes; a log in which no ledger is left goes as a whole; and a log that is mostly
-garbage is compacted: what still lives in it is written again behind the newest entries, then the
-log goes.
+Ledgers are deleted one by one, but ledgers share the logs that store their entries. So garbage
+collection first removes the indexes of the deleted ledgers. Then it deletes the logs in which no
+remaining ledger has entries. A log that is mostly garbage is compacted: its live entries are
+appended to the current log, and the old log is deleted.
 
-A ledger that lives on other bookies now gives its entries up in the same way, but its index stays,
-empty: an old writer must still meet the fence here.
+A bookie may also have copies of entries that now belong on other bookies. Those copies become
+garbage in the same way, except that the ledger's index is kept, without locations, because it
+contains the fence, which must still stop an old writer.
 
 Every step is safe against a crash: a copy is synced before the index points to it, the index is
-synced before the old log goes, and a copy that no index points to is garbage like any other.
+synced before the old log is deleted, and a copy that no index points to is ordinary garbage.
+
+`bookie.garbage_collection` decides when these methods are called, and in which thread.
 
 In BookKeeper: `bookie/GarbageCollectorThread.java`, `bookie/EntryLogCompactor.java`.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from labkit.system.storage.disk import Disk
+from labkit.system.model.length_prefixed import LENGTH_SIZE
+from labkit.system.storage.disk import Disk, sync_file
 from labkit.system.storage.entry_log import (
     EntryLogger,
     location_of,
@@ -28,14 +32,13 @@ from labkit.system.storage.entry_log import (
 )
 from labkit.system.storage.index.ledger_cache import LedgerCache
 from labkit.system.storage.index.ledger_index import LedgerIndex
-from labkit.system.storage.replay import sync_again
 
 _BUCKETS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class EntryLogMetadata:
-    """What a log holds: bytes by ledger, lengths included, of ledgers that still exist."""
+    """The size of a log, and how many of its bytes, with length fields, each ledger still needs."""
 
     log_id: int
     total_bytes: int
@@ -43,58 +46,55 @@ class EntryLogMetadata:
 
     @property
     def usage(self) -> float:
-        """The part of the log's entries that still lives, 0 to 1."""
+        """The fraction of the log's bytes that belongs to existing ledgers, from 0 to 1."""
         return sum(self.ledger_bytes.values()) / self.total_bytes if self.total_bytes else 0.0
 
     def without(self, deleted: Collection[int]) -> "EntryLogMetadata":
-        """The same log after these ledgers were deleted."""
         left = {i: size for i, size in self.ledger_bytes.items() if i not in deleted}
         return EntryLogMetadata(self.log_id, self.total_bytes, left)
 
 
 class Copied(NamedTuple):
-    """What a step of a compaction wrote again."""
-
     entry_count: int
     size_bytes: int
 
 
 def deleted_ledgers(stored: Iterable[int], existing: Collection[int]) -> list[int]:
-    """Which of a bookie's ledgers the metadata store no longer has.
+    """Return the ledgers of a bookie that no longer exist in the metadata store.
 
-    `stored` must have been listed before `existing` was asked for: a ledger that is created in
-    between is then in neither or in both.
+    The caller must list `stored` before it queries `existing`, so that a ledger created in between
+    is not mistaken for a deleted one.
     """
     return [ledger_id for ledger_id in stored if ledger_id not in existing]
 
 
 def logs_to_compact(logs: Iterable[EntryLogMetadata], threshold: float) -> list[int]:
-    """Logs of which less than `threshold` still lives, the emptiest first (in steps of a tenth).
+    """Return the logs with usage below `threshold`, sorted by usage in steps of 10 %, lowest first.
 
     In BookKeeper: `GarbageCollectorThread.doCompactEntryLogs`.
     """
-    worth = [log for log in logs if 0 < log.usage < threshold]
-    # Emptiest first: they free most for what is copied.
-    worth.sort(key=lambda log: (min(_BUCKETS - 1, int(log.usage * _BUCKETS)), log.log_id))
-    return [log.log_id for log in worth]
+    candidates = [log for log in logs if 0 < log.usage < threshold]
+    # Put the emptiest logs first, because they free the most space per byte copied.
+    candidates.sort(key=lambda log: (min(_BUCKETS - 1, int(log.usage * _BUCKETS)), log.log_id))
+    return [log.log_id for log in candidates]
 
 
 def read_log_metadata(disk: Disk, log_id: int) -> EntryLogMetadata:
-    """What a log holds, by its ledgers map or, where it has none, by a scan."""
+    """Return a log's metadata from its ledgers map or, if there is no map, from a scan."""
     ledger_bytes = read_ledgers_map(disk, log_id)
     if ledger_bytes is None:
         ledger_bytes = {}
         for entry in scan_entry_log(disk, log_id):
-            size = 4 + len(entry.data)
+            size = LENGTH_SIZE + len(entry.data)
             ledger_bytes[entry.ledger_id] = ledger_bytes.get(entry.ledger_id, 0) + size
     return EntryLogMetadata(log_id, sum(ledger_bytes.values()), ledger_bytes)
 
 
 class GarbageCollector:
-    """Collects the garbage of a bookie's ledger directories.  One call at a time.
+    """Collects the garbage in a bookie's ledger directories; only one method may run at a time.
 
-    Invariants: an entry of a ledger that exists is readable at any moment; no log goes that an
-    index on disk points to.
+    Invariants: every entry of an existing ledger can be read at any time; a log is never deleted
+    while an index on disk points to it.
     """
 
     def __init__(self, entry_logger: EntryLogger, ledgers: LedgerCache) -> None:
@@ -102,23 +102,18 @@ class GarbageCollector:
         self.ledgers = ledgers
         self._logs: dict[int, EntryLogMetadata] = {}
         self._emptied: dict[int, LedgerIndex] = {}
-        """Ledgers whose entries are forgotten in memory, and on disk not yet."""
+        """The ledgers whose entries have been dropped in memory but not yet on disk."""
 
     @property
     def logs(self) -> list[EntryLogMetadata]:
         """The finished logs, as of the last `collect`."""
         return list(self._logs.values())
 
-    def settled(self, ledger_ids: Sequence[int]) -> list[int]:
-        """Those of the ledgers that got no entry since the last call: no worker is just copying
-        them here.
-        """
-        return self.ledgers.settled(ledger_ids)
-
     def drop_entries(self, ledger_id: int) -> bool:
-        """Forget what this bookie stores of a ledger, unless entries of it have come since it was
-        `settled`, or none are left; returns whether it did.  Their space is garbage after
-        `collect`.
+        """Drop all entries of a ledger and return True, or return False if the ledger has no
+        entries or has received new ones since `take_settled`.
+
+        The next `collect` counts the space of the dropped entries as garbage.
         """
         ledger = self.ledgers.get(ledger_id)
         if ledger is None or ledger.got_entries or ledger.index.last_entry_id() < 0:
@@ -127,41 +122,38 @@ class GarbageCollector:
         return True
 
     def collect(self, deleted: Iterable[int]) -> list[int]:
-        """Drop these ledgers; returns the ids of the logs that are empty now.
-
-        Remove those with `remove_log`.
-        """
+        """Drop these ledgers; return the ids of the logs that are now empty, for `remove_log`."""
         for ledger_id in deleted:
-            # Or the loop below would flush the index of a ledger that is gone.
+            # Otherwise, the loop below would flush the index of a deleted ledger.
             self._emptied.pop(ledger_id, None)
             self.ledgers.remove(ledger_id)
-        # On disk before their logs go: an index must not point into a log that is gone.
+        # Write these indexes first: an index must not point into a deleted log.
         while self._emptied:
             ledger_id, index = next(iter(self._emptied.items()))
             index.flush()
-            # After the flush: if that fails, the next collection tries it again.
+            # Delete the item only now, so that the next collection retries a failed flush.
             del self._emptied[ledger_id]
         for log_id in self.entry_logger.finished_log_ids():
-            # A finished log never changes, so it is read once.
-            known = self._logs.get(log_id) or read_log_metadata(
+            # A finished log never changes, so its metadata is read only once.
+            metadata = self._logs.get(log_id) or read_log_metadata(
                 self.entry_logger.disk_of(log_id), log_id
             )
-            # By entries, not by the index file: a fenced ledger without entries keeps that.
-            gone = [i for i in known.ledger_bytes if not self._has_entries(i)]
-            self._logs[log_id] = known.without(gone)
+            # Check for entries, not for a file: a fenced ledger keeps its file without entries.
+            dropped = [i for i in metadata.ledger_bytes if not self._has_entries(i)]
+            self._logs[log_id] = metadata.without(dropped)
         return [log.log_id for log in self._logs.values() if not log.ledger_bytes]
 
     def compact(self, log_id: int, batch_entries: int) -> Iterator[Copied]:
-        """Copy what lives in a log to the current one, `batch_entries` at a time.
+        """Copy the live entries of a log to the current log, `batch_entries` at a time.
 
-        Yields after each batch what was copied, so that the caller can slow it down; when it is
-        exhausted, nothing points into the log any more and `remove_log` may be called.
+        After each batch, yields how much was copied, so that the caller can limit the rate. Once
+        this iterator is exhausted, no index points into the log, and `remove_log` may be called.
         """
         moved: list[tuple[int, int, int, int]] = []
         copied_bytes = 0
-        later_logs: dict[int, None] = {}
+        newer_logs: dict[int, None] = {}
         for entry in scan_entry_log(self.entry_logger.disk_of(log_id), log_id):
-            old = location_of(log_id, entry.offset + 4)
+            old = location_of(log_id, entry.offset + LENGTH_SIZE)
             ledger = self.ledgers.get(entry.ledger_id)
             location = 0 if ledger is None else ledger.index.location(entry.entry_id)
             if location == old:
@@ -169,40 +161,43 @@ class GarbageCollector:
                 moved.append((entry.ledger_id, entry.entry_id, old, new))
                 copied_bytes += len(entry.data)
             elif ledger is not None and location:
-                # Replaced by a later copy, perhaps of a process that did not live to sync it, or
-                # could not: its location is written again.
+                # A newer copy has replaced this one. The process that wrote the newer copy may have
+                # been killed before it synced the index, or the sync may have failed. So the
+                # location is written again (the failed-sync rule, see `disk`), and the flush in
+                # `point_to_copies` makes it durable.
                 ledger.index.set_locations([entry.entry_id], [location])
-                later_logs[location >> 32] = None
+                newer_logs[location >> 32] = None
             if len(moved) >= batch_entries:
                 self.point_to_copies(moved)
                 yield Copied(len(moved), copied_bytes)
                 moved, copied_bytes = [], 0
-        # Before this log goes the later copies must be durable: a killed process may have left
-        # them.
+        # A killed process may have left the newer copies unsynced, so sync them before deletion.
         for other in self.entry_logger.finished_log_ids():
-            if other in later_logs:
-                sync_again(self.entry_logger.disk_of(other), log_name(other))
+            if other in newer_logs:
+                sync_file(self.entry_logger.disk_of(other), log_name(other))
         self.point_to_copies(moved)
         yield Copied(len(moved), copied_bytes)
 
     def remove_log(self, log_id: int) -> None:
-        """Give a log's space back."""
+        """Delete a log. Call this in the thread that runs the reads; see `EntryLogger.remove`."""
         self.entry_logger.remove(log_id)
         self._logs.pop(log_id, None)
 
-    # Rules, which a subclass may change
+    # Rules that a subclass may change
 
     def point_to_copies(self, moved: list[tuple[int, int, int, int]]) -> None:
-        """Let the index name the copies: they are durable first, or a crash takes both."""
+        """Sync the copies, point the indexes to them, and only then flush the indexes: in any other
+        order, a crash could lose both the original and the copy.
+        """
         self.entry_logger.sync()
         for ledger_id, entry_id, old, new in moved:
             ledger = self.ledgers.get(ledger_id)
-            # Compared again: an add or a deletion may have come since the scan.
+            # Since the scan, the entry may have been added again, or its ledger deleted.
             if ledger is not None and ledger.index.location(entry_id) == old:
                 ledger.index.set_locations([entry_id], [new])
         self.ledgers.flush()
 
-    # Inside
+    # Internals
 
     def _has_entries(self, ledger_id: int) -> bool:
         ledger = self.ledgers.get(ledger_id)

@@ -1,13 +1,16 @@
-"""The journal: the write-ahead log that makes an entry durable.
+"""The journal: the write-ahead log that makes entries durable.
 
-A file is `<hex id>.txn`: a 512-byte header, then records, padded with zeros to a multiple of the
-alignment before every write, then preallocated zeros.  A record is its length (i32) and a body that
-begins with ledger id and entry id; a negative entry id marks any other record.  Records
-carry no checksum, so a torn tail and the preallocated zeros end a file in the same way.
+A journal file is named `<hex id>.txn`. The file starts with a 512-byte header, followed by records.
+Each group of records is padded to a multiple of the alignment, and the space after the last record
+is preallocated with zeros. A record is an i32 length and a body that starts with a ledger id and an
+entry id; a negative entry id marks a special record (master key, fence, explicit LAC). Records have
+no checksum; `journal_scan` explains what this means for a torn tail.
 
-`Journal` writes: `append` only buffers, `seal` closes the group, `write` puts the group on disk and
-syncs it, `mark_synced` notes that this is done.  `write` may run in another thread meanwhile.  Adds
-with deferred sync take its two steps apart: `put`, and `sync` when it is asked for.
+To write records, `append` buffers them, `seal` closes the group of buffered records,
+`write_and_sync` writes the group to disk and syncs it, and `note_synced` advances `synced`.
+`write_and_sync` may run in another thread. For adds with deferred sync, the caller calls the two
+halves of `write_and_sync` separately: `write_unsynced` and, once a sync is requested, `sync`. The
+caller is `bookie.commit.GroupCommit`, which sends the responses afterwards.
 
 In BookKeeper: `bookie/Journal.java`, `bookie/JournalChannel.java`.
 """
@@ -49,36 +52,34 @@ PADDING_HEADER = Layout(
 MAGIC = b"BKLG"
 VERSION = 6
 PADDED_SINCE = 5
-"""From this version on the header fills 512 bytes and groups are padded."""
+"""The first version whose header fills 512 bytes and whose groups are padded."""
 EXPLICIT_LAC_SINCE = 6
-"""From this version on there are explicit-LAC records."""
+"""The first version with explicit-LAC records."""
 PADDING_MASK = -0x100
 
 LEDGER_KEY = -0x1000
 """Entry id of the record that holds a ledger's master key: i32 length, key."""
 FENCE = -0x2000
-"""Entry id of the record that fences a ledger: nothing follows."""
+"""Entry id of the record that fences a ledger; it has no further content."""
 EXPLICIT_LAC = -0x8000
 """Entry id of the record that holds an explicit LAC: i32 length, body."""
 
 _PART_SIZE = MIB
-"""Bytes of a group that are written by one call, about."""
+"""Approximate number of bytes that one write call writes."""
 
 _IDS = struct.Struct(">qq")
 
 
 def ledger_key_record(ledger_id: int, master_key: bytes) -> bytes:
-    """Body of the record that goes before a ledger's first entry in each process life."""
+    """Return the body of the master key record, a process's first record of the ledger."""
     return _IDS.pack(ledger_id, LEDGER_KEY) + _with_length(master_key)
 
 
 def fence_record(ledger_id: int) -> bytes:
-    """Body of the record that fences the ledger."""
     return _IDS.pack(ledger_id, FENCE)
 
 
 def explicit_lac_record(ledger_id: int, lac_body: bytes) -> bytes:
-    """Body of the record that keeps an explicit LAC."""
     return _IDS.pack(ledger_id, EXPLICIT_LAC) + _with_length(lac_body)
 
 
@@ -87,9 +88,8 @@ def _with_length(body: bytes) -> bytes:
 
 
 def padding(offset: int, alignment: int) -> bytes:
-    """The padding at `offset` after which the file goes on at a multiple of `alignment`.
-
-    A padding record has at least 8 bytes; with fewer left it spills into the next block.
+    """Return the padding that brings `offset` to a multiple of `alignment`. A padding record has at
+    least 8 bytes, so with less space in the block, it extends to the end of the next block.
     """
     left = -offset % alignment
     if left == 0:
@@ -102,8 +102,9 @@ def padding(offset: int, alignment: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class JournalGroup:
-    """Records that one write and one sync make durable, and the padding behind them, from `offset`
-    to `end`.  The group that `ends_file` must be synced before the next one is put.
+    """The records that one write and one sync make durable, and their padding, from `offset` to
+    `end`. If `ends_file` is set, the group must be synced before the next one is written to a new
+    file.
     """
 
     file_id: int
@@ -115,18 +116,19 @@ class JournalGroup:
 
 
 class Journal:
-    """The journal of one directory, as its only writer.
+    """The only writer of one journal directory.
 
-    Invariants: records are durable in the order of `append`; `synced` never moves back; a group
-    lies wholly in one file.
+    Invariants: records become durable in the order of `append`; `synced` never moves backwards; a
+    group never spans two files.
     """
 
     def __init__(
         self, disk: Disk, config: StorageConfig, first_file_id: int, synced: LogMark = START
     ) -> None:
-        """Start a new file: `first_file_id`, or the one after the largest that exists.
+        """Create a new file, whose id is `first_file_id` if the directory is empty, or else the
+        largest existing id plus one.
 
-        `synced` is where the records of earlier files end.
+        `synced` is the position at which the records in the existing files end.
         """
         self.synced = synced
         self.version = config.journal_format_version_to_write
@@ -134,10 +136,10 @@ class Journal:
         self._alignment = config.journal_alignment_size
         self._max_size = config.journal_max_size_mb * MIB
         self._pre_alloc = config.journal_pre_alloc_size_mb * MIB
-        # The last block of a preallocation is written whole, so it must begin on the alignment.
+        # Preallocation writes the last block, which must start at a multiple of the alignment.
         self._pre_alloc -= self._pre_alloc % self._alignment
         self._max_backups = config.journal_max_backups
-        # Always a new file: an earlier process may have left the last one with a torn tail.
+        # Never append to an existing file: an earlier process may have left a torn tail in it.
         existing = journal_ids(disk)
         self._file_id = existing[-1] + 1 if existing else first_file_id
         self._header_size = header_size(self.version)
@@ -147,8 +149,8 @@ class Journal:
         self._open_file(self._file_id)
 
     def append(self, *records: bytes) -> LogMark:
-        """Buffer records; returns where the first will lie, and the others follow it directly.
-        Durable once their group is written.
+        """Buffer consecutive records, which are durable once their group has been written and
+        synced; return the position of the first one.
         """
         mark = LogMark(self._file_id, self._offset)
         self._records += records
@@ -157,29 +159,29 @@ class Journal:
 
     @property
     def group_bytes(self) -> int:
-        """Bytes of the records in the group that is not sealed yet."""
+        """Size in bytes of the unsealed group's records."""
         return self._offset - self._group_offset
 
     @property
     def group_records(self) -> int:
-        """Records in the group that is not sealed yet."""
         return len(self._records)
 
     def seal(self) -> JournalGroup | None:
-        """Close the group of all records buffered so far; None if there are none.
-
-        The records that follow go into the next group, in a new file once this one is full.
+        """Close and return the group of all records buffered so far, if there are any. The next
+        group starts a new file if the current file is full.
         """
         if not self._records:
             return None
-        pad = b""
-        # To whole blocks: the next group must not rewrite one that holds durable records.
+        group_padding = b""
+        # Whole blocks: otherwise, the next group would rewrite a block with durable records.
         if self.version >= PADDED_SINCE:
-            pad = padding(self._offset, self._alignment)
-            self._offset += len(pad)
+            group_padding = padding(self._offset, self._alignment)
+            self._offset += len(group_padding)
         end = LogMark(self._file_id, self._offset)
         ends_file = end.offset > self._max_size
-        group = JournalGroup(self._file_id, self._group_offset, self._records, pad, end, ends_file)
+        group = JournalGroup(
+            self._file_id, self._group_offset, self._records, group_padding, end, ends_file
+        )
         if ends_file:
             self._file_id += 1
             self._offset = self._header_size
@@ -187,60 +189,63 @@ class Journal:
         self._group_offset = self._offset
         return group
 
-    def write(self, group: JournalGroup) -> None:
-        """Put a group on disk; durable on return.  Groups must come in the order of `seal`.
+    def write_and_sync(self, group: JournalGroup) -> None:
+        """Write a group to disk and sync it. Groups must be written in the order in which they were
+        sealed.
 
-        Raises `OSError`; nothing may be written or acknowledged after that.
+        Raises `OSError` on failure. The contents of the disk are then unknown, so the caller must
+        not write or acknowledge anything else: `GroupCommit.run` ends with the error, and the
+        bookie stops.
         """
-        self.put(group)
+        self.write_unsynced(group)
         self.sync()
 
-    def put(self, group: JournalGroup) -> None:
-        """Hand a group to the operating system: it survives this process, but no power cut before
-        `sync`.  Raises `OSError`, as `write`.
+    def write_unsynced(self, group: JournalGroup) -> None:
+        """Write a group, which then survives a kill of the process, but not a power failure before
+        `sync`. Raises `OSError`, which means the same as in `write_and_sync`.
         """
         if group.file_id != self._written_file_id:
             self._file.close()
             self._open_file(group.file_id)
         if group.end.offset > self._allocated:
-            # Ahead of the records: a sync of a group then need not write the file's length.
+            # Preallocate first, so that most syncs need not also write a new file length.
             while group.end.offset > self._allocated:
                 self._allocated += self._pre_alloc
             self._file.write(self._allocated - self._alignment, bytes(self._alignment))
         offset = group.offset
-        # A whole group, joined, would take its memory a second time.
+        # Write the group in parts, because joining all of it would need as much memory again.
         for part in join_in_parts(group.records, _PART_SIZE):
             is_last = group.end.offset == offset + len(part) + len(group.padding)
             self._file.write(offset, part + group.padding if is_last else part)
             offset += len(part)
 
     def sync(self) -> None:
-        """Make durable what was put.  Raises `OSError`, as `write`."""
+        """Sync everything written so far. Raises `OSError`, as `write_and_sync` does."""
         self._file.sync()
 
-    def mark_synced(self, group: JournalGroup) -> None:
-        """All records up to the group's end are durable."""
+    def note_synced(self, group: JournalGroup) -> None:
+        """Advance `synced` to the end of a group that has been synced."""
         self.synced = group.end
 
     def commit(self) -> None:
-        """Make everything buffered durable, here and now."""
+        """Write and sync everything buffered, in the calling thread."""
         group = self.seal()
         if group is not None:
-            self.write(group)
-            self.mark_synced(group)
+            self.write_and_sync(group)
+            self.note_synced(group)
 
     def trim(self, mark: LogMark) -> None:
-        """Remove journals that replay from `mark` does not need, except the newest backups.
+        """Delete the journal files before the one `mark` points into, except the newest of them.
 
         In BookKeeper: `Journal.checkpointComplete`, `journalMaxBackups`.
         """
         old = [file_id for file_id in journal_ids(self._disk) if file_id < mark.file_id]
-        # Backups are never replayed; they are for a person who looks into a damaged bookie.
+        # Backups are never replayed; they are kept for anyone who has to examine a damaged bookie.
         for file_id in old[: max(0, len(old) - self._max_backups)]:
             self._disk.remove(_path(file_id))
 
     def close(self) -> None:
-        """Close the file.  Records that were not committed are lost."""
+        """Close the file. Records that have not been committed are lost."""
         self._file.close()
 
     def _open_file(self, file_id: int) -> None:
@@ -248,7 +253,7 @@ class Journal:
         file.write(0, JOURNAL_HEADER.struct.pack(MAGIC, self.version)[: self._header_size])
         self._allocated = self._pre_alloc
         file.write(self._allocated - self._alignment, bytes(self._alignment))
-        # The name, too: a power cut must not take a file with acknowledged records.
+        # Without the folder's sync, a power failure could remove the name of the file.
         file.sync()
         self._disk.sync_folder("current")
         self._file = file
@@ -256,14 +261,13 @@ class Journal:
 
 
 def header_size(version: int) -> int:
-    """Where the first record of a file of this version lies."""
     if version >= PADDED_SINCE:
         return JOURNAL_HEADER.size
     return 0 if version == 1 else 8
 
 
 def journal_ids(disk: Disk) -> list[int]:
-    """Ids of the journal files in a journal directory, oldest first."""
+    """Return the ids of the journal files in a journal directory, oldest first."""
     return ids_in(disk, "current", ".txn")
 
 

@@ -1,10 +1,24 @@
-"""Reading a journal file: what replay and the tools that look inside go through.
+"""Reads the records of a journal file, for replay and for the tools that inspect a bookie's files.
+
+Records have no checksum, so a scan cannot always tell where the written data ends. A crash or
+damage can leave the following:
+  - A length of 0, or a length that points past the end of the file: the scan of this file ends
+    without an error. If the length was damaged in the middle of the file, the acknowledged records
+    after it are skipped silently. Later files are still read.
+  - A record that was torn over preallocated zeros, but whose length is intact: the scan returns a
+    complete record with zeros in place of the missing bytes. Replay applies the record, as
+    BookKeeper does. It was never acknowledged, and a client that reads the entry notices the
+    damage, because the digest does not match.
+  - Padding that was torn at a sector boundary: the scan of this file ends (BookKeeper fails to
+    start).
+  - A length or a version that no writer produces: the scan raises `StorageDamagedException`.
 
 In BookKeeper: `Journal.scanJournal`.
 """
 
 import struct
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import chain
 from typing import NamedTuple
 
@@ -26,22 +40,23 @@ from labkit.system.storage.journal import (
 from labkit.system.storage.log_mark import LogMark
 
 _READ_SIZE = 1024 * 1024
-"""At a time: replay reads journals from end to end, and a call per record would be slow."""
+"""Number of bytes per read. Replay reads whole journals, so one read per record would be too slow.
+"""
 BATCH_BYTES = 128 * 1024
-"""What the processor's caches hold until it is used."""
+"""Bytes of entries per batch; a batch stays in the processor's caches until it is used."""
 _NEEDS_VERSION = {LEDGER_KEY: 3, FENCE: 4, EXPLICIT_LAC: 6}
 _RECORD = RECORD_HEADER.struct
 _RECORD_SIZE = RECORD_HEADER.size
 _LENGTH = struct.Struct(">i")
 _IDS_SIZE = 16
 _NEGATIVE = 0x80
-"""A length's first byte from here on: padding."""
+"""If the first byte of a length is at least this, the length is negative, which means padding."""
 _SECTOR_SIZE = 512
-"""What a disk writes wholly or not at all."""
+"""Number of bytes that a disk writes atomically."""
 
 
 class JournalRecord(NamedTuple):
-    """One record: `offset` is that of its length word, `body` begins with the two ids."""
+    """A record; `offset` is that of its length field, and `body` starts with the two ids."""
 
     offset: int
     ledger_id: int
@@ -52,82 +67,99 @@ class JournalRecord(NamedTuple):
 class JournalScan:
     """The records of one journal file.
 
-    A torn tail and preallocated zeros end the file without an error, as in BookKeeper: nothing in
-    the format tells them apart.  `end_offset` is where the records end, known once `records` is
-    exhausted.
+    `end_offset` is the offset at which the records end; it is valid once `records` or `batches` is
+    exhausted. They also close the file when they raise or are stopped early; if you iterate over
+    neither, close `file` yourself.
     """
 
     def __init__(self, disk: Disk, file_id: int) -> None:
-        """Open the file and read its version.
-
-        Raises `FileNotFoundError`, and `StorageDamagedException` for an unknown version.
-        """
+        """Raises `FileNotFoundError`, or `StorageDamagedException` if the version is unknown."""
         self.name = LogMark(file_id, 0).file_name
         self.path = disk.path(f"current/{self.name}")
         self.file: File = disk.open(f"current/{self.name}")
+        try:
+            self.version = self._read_version()
+        except BaseException:
+            self.file.close()
+            raise
+        self.end_offset = header_size(self.version)
+
+    def _read_version(self) -> int:
         head = self.file.read(0, 8)
         # Files of version 1 have no header.
         has_header = len(head) == 8 and head[:4] == MAGIC
-        self.version = _LENGTH.unpack_from(head, 4)[0] if has_header else 1
-        if not 1 <= self.version <= VERSION:
+        version: int = _LENGTH.unpack_from(head, 4)[0] if has_header else 1
+        if not 1 <= version <= VERSION:
             raise StorageDamagedException(
-                f"journal {self.path}: version {self.version} at offset 4;"
-                f" versions 1 to {VERSION} can be read"
+                f"journal {self.path}: unknown version {version} at offset 4;"
+                f" expected 1 to {VERSION}"
             )
-        self.end_offset = header_size(self.version)
+        return version
 
     def records(self, start_offset: int = 0) -> Iterator[JournalRecord]:
-        """Records from `start_offset` (a record's start, or 0 for the first) to the end.
+        """Yield the records from the one at `start_offset` (0: the first) to the end.
 
-        Raises `StorageDamagedException` with file and offset for bytes that no writer leaves, and
-        for a file that ends before `start_offset`.
+        Raises `StorageDamagedException`, which names the file and the offset, for bytes that no
+        writer produces, or if the file ends before `start_offset`.
         """
         return chain.from_iterable(self.batches(start_offset))
 
     def batches(
         self, start_offset: int = 0, size_bytes: int = BATCH_BYTES
     ) -> Iterator[list[JournalRecord]]:
-        """The same in lists: entries, `size_bytes` of them or a little more, or one other record.
-
-        A subclass may change this.
+        """Yield the records in lists of about `size_bytes` of entries or a single special record.
+        A subclass may override this.
         """
-        if start_offset > self.file.size():
-            # A mark names a place that was synced, so what followed it is gone, too.
-            raise StorageDamagedException(
-                f"journal {self.path} ends at offset {self.file.size()}, and replay starts at"
-                f" {start_offset}: acknowledged entries are missing; put the whole file back, or"
-                " remove this bookie's data and let its ledgers be replicated again"
-            )
-        offset, wanted = max(start_offset, self.end_offset), 1
-        while wanted and offset + wanted <= self.file.size():
-            data, at = self.file.read(offset, max(_READ_SIZE, wanted)), 0
-            while True:
-                entries, at = _entries_in(data, at, at + size_bytes, offset)
-                if entries:
-                    yield entries
-                    continue
-                wanted = self._size_of_other(data, at, offset)
-                if wanted == 0 or at + wanted > len(data):
+        with closing(self.file):
+            if start_offset > self.file.size():
+                # The file was synced at least up to the mark, so it has lost its end.
+                raise StorageDamagedException(
+                    f"journal {self.path} ends at offset {self.file.size()}, but replay starts at"
+                    f" {start_offset}: acknowledged entries are missing; restore the complete file,"
+                    " or delete this bookie's data and let its ledgers be replicated again"
+                )
+            # `data` is the part of the file at offset `base`; `at` is an index in `data`.
+            base, needed = max(start_offset, self.end_offset), 1
+            # Exit 1: the next record or padding would extend past the end of the file.
+            while base + needed <= self.file.size():
+                data, at = self.file.read(base, max(_READ_SIZE, needed)), 0
+                while True:
+                    entries, at = _entries_in(data, at, at + size_bytes, base)
+                    if entries:
+                        yield entries
+                        continue
+                    size = self._size_of_special_or_padding(data, at, base)
+                    # Exit 2: the records end here.
+                    if size is None:
+                        break
+                    # Exit 3: `data` ends too early, so read again, from here and this much.
+                    needed = size
+                    if at + size > len(data):
+                        break
+                    if data[at] < _NEGATIVE:
+                        yield [self._special_record(data, at, size, base)]
+                    at += size
+                base += at
+                if size is None:
                     break
-                if data[at] < _NEGATIVE:
-                    yield [self._other_record(data, at, wanted, offset)]
-                at += wanted
-            offset += at
-        # A crash while the file was created may have cut its header.
-        self.end_offset = min(offset, self.file.size())
-        self.file.close()
+            # The header may be incomplete if a crash interrupted the creation of the file.
+            self.end_offset = min(base, self.file.size())
 
-    def _other_record(self, data: bytes, at: int, size: int, base: int) -> JournalRecord:
+    def _special_record(self, data: bytes, at: int, size: int, base: int) -> JournalRecord:
         _, ledger_id, entry_id = _RECORD.unpack_from(data, at)
-        needed = _NEEDS_VERSION.get(entry_id, 1)
-        if self.version < needed:
-            raise self._damaged(base + at, f"a record that needs version {needed} ({entry_id})")
+        since = _NEEDS_VERSION.get(entry_id, 1)
+        if self.version < since:
+            raise self._damaged(
+                base + at, f"record of type {entry_id}, which requires version {since} or later,"
+            )
         body = data[at + LENGTH_SIZE : at + size]
         return JournalRecord(base + at, ledger_id, entry_id, body)
 
-    def _size_of_other(self, data: bytes, at: int, base: int) -> int:
-        """Size in bytes of what lies at `at` and is not a record that is whole in `data`: padding,
-        or a record whose rest is still to be read.  0: the records end here.
+    def _size_of_special_or_padding(self, data: bytes, at: int, base: int) -> int | None:
+        """Return the size of the special record or padding at `at`, or None where records end.
+
+        If `data` ends too early, return the number of bytes needed to determine the size. The size
+        may point past the end of `data`, and `at` may be the start of an incomplete entry.
         """
         available = len(data) - at
         if available < _LENGTH.size:
@@ -136,19 +168,16 @@ class JournalScan:
         if length == PADDING_MASK and self.version >= PADDED_SINCE:
             if available < PADDING_HEADER.size:
                 return PADDING_HEADER.size
-            return self._padding_size(data, at, base)
-        # A length of 0 is preallocated space, as no record is empty.
+            zero_count: int = PADDING_HEADER.struct.unpack_from(data, at)[1]
+            if zero_count < 0:
+                raise self._damaged(base + at, f"invalid padding length {zero_count}")
+            return PADDING_HEADER.size + zero_count
+        # No record has length 0, so this is preallocated space.
         if length == 0 or (length < 0 and _is_torn(data, at, base)):
-            return 0
+            return None
         if length < _IDS_SIZE:
-            raise self._damaged(base + at, f"a record of {length} bytes")
+            raise self._damaged(base + at, f"invalid record length {length}")
         return _LENGTH.size + length
-
-    def _padding_size(self, data: bytes, at: int, base: int) -> int:
-        zero_count: int = PADDING_HEADER.struct.unpack_from(data, at)[1]
-        if zero_count < 0:
-            raise self._damaged(base + at, f"padding of {zero_count} bytes")
-        return PADDING_HEADER.size + zero_count
 
     def _damaged(self, offset: int, what: str) -> StorageDamagedException:
         return StorageDamagedException(
@@ -156,12 +185,14 @@ class JournalScan:
         )
 
 
-def _entries_in(data: bytes, at: int, before: int, base: int) -> tuple[list[JournalRecord], int]:
-    """The entries from `at` on that lie whole in `data` and begin `before` that place, up to
-    anything else; and where they end.  The data begins at `base` of the file.
+def _entries_in(data: bytes, at: int, limit: int, base: int) -> tuple[list[JournalRecord], int]:
+    """Return the entries that start at index `at`, and the index at which they end.
+
+    The entries end at `limit`, before anything that is not an entry, or before an entry that is not
+    completely in `data`. `data` starts at offset `base` in the file.
     """
     entries, end = list[JournalRecord](), len(data)
-    while at < before and at + _RECORD_SIZE <= end:
+    while at < limit and at + _RECORD_SIZE <= end:
         length, ledger_id, entry_id = _RECORD.unpack_from(data, at)
         stop = at + LENGTH_SIZE + length
         if entry_id < 0 or length < _IDS_SIZE or stop > end:
@@ -173,9 +204,11 @@ def _entries_in(data: bytes, at: int, before: int, base: int) -> tuple[list[Jour
 
 
 def _is_torn(data: bytes, at: int, base: int) -> bool:
-    """Whether a sector's edge cuts the word at `at` and nothing but zeros follows the edge.
+    """Return whether a sector boundary splits the i32 at `at` and only zeros follow the boundary.
 
-    Of a padding's first word such a tear leaves a negative length that was never written.
+    If a crash cuts off a padding record within the four bytes of its mask (-0x100), the last one to
+    three bytes of the mask are zeros. The result is a different negative number, which no writer
+    writes as a length.
     """
     edge = _SECTOR_SIZE - (base + at) % _SECTOR_SIZE
     behind = data[at + edge : at + edge + _SECTOR_SIZE]

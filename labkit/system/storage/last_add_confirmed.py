@@ -1,48 +1,39 @@
-"""How far a ledger is confirmed, as far as one bookie knows.
+"""A ledger's LastAddConfirmed, as known to one bookie.
 
-A writer reports it in two ways: each entry carries the LastAddConfirmed of the moment it was
-packed, and an explicit LAC comes without an entry.  A bookie knows the higher of the two.
+A writer reports its LastAddConfirmed (LAC) in two ways: each entry contains the LAC from the time
+at which the entry was packed, and an explicit LAC is sent without an entry. The LAC known to a
+bookie is the higher of the two.
 
 In BookKeeper: `bookie/FileInfo.java` (lac), `bookie/InterleavedLedgerStorage.java`
 (getLastAddConfirmed).
 """
 
-from labkit.system.model.entry import ENTRY_HEADER, LAC_HEADER, NO_ENTRY_ID
+from labkit.system.model.entry import ENTRY_HEADER, LAC_HEADER
 from labkit.system.model.errors import NoLedgerException, StorageDamagedException
 from labkit.system.storage.store import LedgerStore
 
 
 def last_add_confirmed(store: LedgerStore, ledger_id: int) -> int:
-    """The ledger's LastAddConfirmed that this bookie knows; -1 if it knows none.
+    """Return the ledger's highest LastAddConfirmed that this bookie knows, or -1 for none.
 
-    The last entry is read only when it is another one than the last time.  Raises
-    `NoLedgerException`, and `StorageDamagedException` or `OSError` when the entry cannot be read.
+    The last entry is read only once. Raises `NoLedgerException` if this bookie does not have the
+    ledger, and `StorageDamagedException` or `OSError` if the last entry cannot be read.
     """
     ledger = store.ledger(ledger_id)
     if ledger is None:
-        raise NoLedgerException(f"this bookie stores nothing of ledger {ledger_id}")
+        raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
     last_entry_id = store.last_entry_id(ledger_id)
-    read_at, confirmed = ledger.confirmed_by_entry
-    if last_entry_id > read_at:
+    last_read_id, confirmed = ledger.confirmed_by_entry
+    if last_entry_id > last_read_id:
         entry = store.read_entry(ledger_id, last_entry_id)
-        confirmed = max(confirmed, _confirmed_in(entry, ledger_id, last_entry_id))
+        if len(entry) < ENTRY_HEADER.size:
+            raise StorageDamagedException(
+                f"entry {last_entry_id} of ledger {ledger_id} is too short: expected at least"
+                f" {ENTRY_HEADER.size} bytes, got {len(entry)}"
+            )
+        confirmed = max(confirmed, ENTRY_HEADER.struct.unpack_from(entry)[2])
         ledger.confirmed_by_entry = last_entry_id, confirmed
-    return max(confirmed, _confirmed_in_explicit(ledger.explicit_lac))
-
-
-def _confirmed_in(entry: bytes, ledger_id: int, entry_id: int) -> int:
-    if len(entry) < ENTRY_HEADER.size:
-        raise StorageDamagedException(
-            f"entry {entry_id} of ledger {ledger_id} has {len(entry)} bytes; its header alone has"
-            f" {ENTRY_HEADER.size}"
-        )
-    confirmed: int = ENTRY_HEADER.struct.unpack_from(entry)[2]
-    return confirmed
-
-
-def _confirmed_in_explicit(body: bytes) -> int:
-    if len(body) < LAC_HEADER.size:
-        # There is none, or the power failed while its record was written: no client knows of it.
-        return NO_ENTRY_ID
-    confirmed: int = LAC_HEADER.struct.unpack_from(body)[1]
+    # A shorter body is missing or was torn by a power failure, so it was never acknowledged.
+    if len(ledger.explicit_lac) >= LAC_HEADER.size:
+        confirmed = max(confirmed, LAC_HEADER.struct.unpack_from(ledger.explicit_lac)[1])
     return confirmed

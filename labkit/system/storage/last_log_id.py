@@ -1,33 +1,30 @@
-"""The highest id that an entry log ever had, in the file `lastId` of each ledger directory.
+"""The highest entry log id ever used, stored in the file `lastId` of each ledger directory.
 
-After every id ever given, the next one is new, so an index that points to a removed log never meets
-another one.  In BookKeeper: `bookie/EntryLoggerAllocator.java`.
+Ids are never reused. Otherwise, an index that still points to a deleted log could find the entries
+of another log at that location.
+
+In BookKeeper: `bookie/EntryLoggerAllocator.java`.
 """
 
-from labkit.system.storage.disk import Disk
+from labkit.system.storage.disk import Disk, read_if_exists
 
 MAX_LOG_ID = 2**31 - 1
-"""A location has 31 bits for it; after the last id the first free one is next."""
+"""A location has 31 bits for the log id. After the highest id, the lowest free one is used."""
 _PATH = "current/lastId"
 
 
 def read_last_id(disk: Disk) -> int:
-    """The id in a directory; -1 if there is none."""
-    if not disk.exists(_PATH):
-        return -1
-    file = disk.open(_PATH)
-    text = file.read(0, 64).strip()
-    file.close()
+    """Return the id stored in a directory, or -1 if no valid id is stored there."""
     try:
-        last_id = int(text, 16)
+        last_id = int(read_if_exists(disk, _PATH, 64).strip(), 16)
     except ValueError:
         last_id = -1
-    # Written without a sync, so a crash may leave it torn; the logs' names tell as well.
+    # The file is not synced, so a crash may leave it torn. That does no harm, because the names of
+    # the existing log files also show which ids were used.
     return last_id if 0 <= last_id <= MAX_LOG_ID else -1
 
 
 def write_last_id(disk: Disk, log_id: int) -> None:
-    """Keep the id there."""
     file = disk.create(_PATH)
     file.write(0, f"{log_id:x}\n".encode())
     file.close()

@@ -1,8 +1,8 @@
-"""Reading entries from one entry log.
+"""Reads entries from one entry log, with read-ahead.
 
-A reader that catches up wants a ledger's entries in order, and a flush laid them one after the
-other: so a read takes some of what follows along.  Bytes in an entry log never change once an index
-points to them, so what was read ahead stays true.
+A client that is catching up reads a ledger's entries in order, and a flush writes them to the log
+in the same order. So each read also fetches some of the bytes after the requested entry. Bytes in
+an entry log never change once an index points to them, so the read-ahead never becomes stale.
 
 In BookKeeper: `bookie/BufferedReadChannel.java`.
 """
@@ -14,31 +14,29 @@ from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.storage.disk import File
 
 _READ_SIZE = 16 * 1024
-"""At a time: readers go on to the next entry, which then is in memory."""
+"""Number of bytes per read, large enough that the next entries are usually in memory already."""
 _READ_SIZE_IN_ORDER = 64 * 1024
-"""The same for a read that begins where the last one ended."""
+"""Number of bytes per read if the read continues where the previous one ended."""
 _HEAD = struct.Struct(">iqq")
-"""Length, ledger id, entry id; the ids are the first bytes of the entry."""
+"""Length, ledger id, entry id; the two ids are the first bytes of the entry."""
 _SMALLEST_ENTRY = 16
 _ZEROS_SIZE = 64 * 1024
 
 
-class LogReader:
-    """An entry log that is open for reading.  Several threads may read."""
+class EntryLogReader:
+    """An entry log that is open for reading; safe to use from several threads."""
 
     def __init__(self, file: File) -> None:
         self._file = file
-        self._ahead = 0, b""
-        """The last read: where it began, and its bytes.  One value: several threads exchange it."""
+        self._read_ahead = 0, b""
+        """Start offset and bytes of the last read, in one tuple that threads replace atomically."""
 
     def entry(self, offset: int, ledger_id: int, entry_id: int) -> bytes | None:
-        """The bytes of that entry, whose first one lies at `offset`; None if it is not there whole.
-
-        Raises `OSError`.
-        """
-        start, data = self._ahead
+        """Return the entry whose first byte is at `offset`, or None if it is not complete there."""
+        start, data = self._read_ahead
         at = offset - LENGTH_SIZE - start
         read_size = _READ_SIZE_IN_ORDER if 0 < at <= len(data) + _READ_SIZE else _READ_SIZE
+        # Read from the file if the start of the entry is not in the read-ahead.
         if at < 0 or at + _HEAD.size > len(data):
             at, data = 0, self._read(offset, read_size)
             if len(data) < _HEAD.size:
@@ -47,8 +45,9 @@ class LogReader:
         if found_ledger != ledger_id or found_entry != entry_id or size < _SMALLEST_ENTRY:
             return None
         end = at + LENGTH_SIZE + size
+        # Read the file again if the read-ahead contains only the start of the entry.
         if end > len(data):
-            # A length that was damaged must not become memory.
+            # A damaged length must not cause a large allocation.
             if size > read_size and offset + size > self._file.size():
                 return None
             at, data = 0, self._read(offset, max(LENGTH_SIZE + size, read_size))
@@ -58,16 +57,18 @@ class LogReader:
         return data[at + LENGTH_SIZE : end]
 
     def entries(
-        self, offsets: Sequence[int], ledger_id: int, first: int, room: int
+        self, offsets: Sequence[int], ledger_id: int, first: int, max_bytes: int
     ) -> tuple[list[bytes], int]:
-        """Entries `first` and following, whose first bytes lie at these offsets: pieces of the log,
-        each one or several entries with their lengths, at most `room` bytes; and how many entries.
+        """Return the entries from id `first` on, which start at these offsets, and the number of
+        entries returned.
 
-        It ends, perhaps at once, in front of one that is not there whole, or far from the one
-        before it.  Raises `OSError`.
+        The entries are returned as slices of the log, each of which contains one or more
+        length-prefixed entries; together the slices have at most `max_bytes` bytes. The result ends
+        before the first entry that is incomplete, missing or far from the previous one, so it may
+        be empty. Raises `OSError`.
         """
         start = offsets[0] - LENGTH_SIZE
-        data = self._file.read(start, min(room, _extent(offsets, room)))
+        data = self._file.read(start, min(max_bytes, _extent(offsets, max_bytes)))
         pieces: list[bytes] = []
         begin = end = count = 0
         for offset in offsets:
@@ -75,8 +76,8 @@ class LogReader:
             if not end <= at <= len(data) - _HEAD.size:
                 break
             size, found_ledger, found_entry = _HEAD.unpack_from(data, at)
-            is_here = found_ledger == ledger_id and found_entry == first + count
-            if not is_here or not _SMALLEST_ENTRY <= size <= len(data) - at - LENGTH_SIZE:
+            is_expected = found_ledger == ledger_id and found_entry == first + count
+            if not is_expected or not _SMALLEST_ENTRY <= size <= len(data) - at - LENGTH_SIZE:
                 break
             if at > end:
                 pieces.append(data[begin:end])
@@ -87,29 +88,31 @@ class LogReader:
         return pieces, count
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def _read(self, offset: int, size: int) -> bytes:
         start = offset - LENGTH_SIZE
         data = self._file.read(start, size)
-        self._ahead = start, data
+        self._read_ahead = start, data
         return data
 
 
-def _extent(offsets: Sequence[int], most: int) -> int:
-    """Bytes from the first entry to the last that is near the one before it, and probably whole."""
+def _extent(offsets: Sequence[int], max_bytes: int) -> int:
+    """Return how much to read: up to the last of the entries that are close together, and some."""
     first = last = offsets[0]
     for offset in offsets:
-        if not 0 <= offset - last <= _READ_SIZE or offset - first > most:
+        if not 0 <= offset - last <= _READ_SIZE or offset - first > max_bytes:
             break
         last = offset
     return last - first + _READ_SIZE
 
 
-def zeros_at(file: File, position: int) -> int:
-    """How many bytes from there, of which the first four are zeros, to the next length, or on the
-    way to it; up to three zeros belong to that length.
+def zeros_to_skip(file: File, position: int) -> int:
+    """Return how many of the zeros at `position` a scan can skip; there must be at least four.
+
+    The next nonzero byte may be the last byte of a length whose first three bytes are zeros, so the
+    last three zeros are not skipped. A hole is skipped in one step; other zeros are skipped in
+    steps of up to `_ZEROS_SIZE` bytes.
     """
     hole = file.next_data(position) - position
     if hole > 3:

@@ -1,4 +1,4 @@
-"""The memtable: entries in memory, waiting to be written to the entry log in order.
+"""The memtable: entries held in memory until they are written to the entry log in order.
 
 In BookKeeper: `bookie/EntryMemTable.java`.
 """
@@ -8,13 +8,13 @@ from itertools import islice
 from typing import NamedTuple
 
 _SMALL_ENTRY_BYTES = 256
-"""Smaller entries cost more memory for their objects than for their bytes: they are counted."""
+"""Smaller entries take less memory than their Python objects, so their number is limited."""
 _FEW_ENTRIES = 100_000
-"""With fewer entries the memory for their objects does not matter."""
+"""Below this number of entries, the memory that their Python objects take does not matter."""
 
 
 class LedgerEntries(NamedTuple):
-    """Entries of one ledger, ascending, as the entry log gets them."""
+    """Some entries of one ledger in ascending order; the entry log appends them together."""
 
     ledger_id: int
     entry_ids: list[int]
@@ -22,29 +22,27 @@ class LedgerEntries(NamedTuple):
 
 
 class Memtable:
-    """Entries by ledger and entry id.
-
-    Invariant: the first copy of an entry wins; later ones are dropped, as their journal records
-    would be at replay.
+    """Entries by ledger and entry id. The first copy of an entry is kept, and replay drops the
+    journal records of later copies in the same way.
     """
 
     def __init__(self) -> None:
         self.size_bytes = 0
         self.entry_count = 0
         self._ledgers: dict[int, dict[int, bytes | None]] = {}
-        self._last: dict[int, tuple[int, int]] = {}
-        """How many entries a ledger had when its highest id was asked for, and that id."""
+        self._last_ids: dict[int, tuple[int, int]] = {}
+        """Each ledger's entry count when its highest entry id was last computed, and that id."""
 
     def is_full(self, limit_bytes: int) -> bool:
-        """Whether it holds that many bytes, or enough small entries that, at Python's 250 bytes
-        each, they take about twice that memory.
+        """Return whether there are `limit_bytes` bytes of entries, or so many small entries that
+        they take about twice that much memory: Python's objects add 250 bytes per entry.
         """
         return self.size_bytes >= limit_bytes or self.entry_count >= max(
             limit_bytes // _SMALL_ENTRY_BYTES, _FEW_ENTRIES
         )
 
     def put(self, ledger_id: int, entry_id: int, data: bytes) -> None:
-        """Keep the entry's bytes unless the entry is here already."""
+        """Store the entry unless the memtable already has it."""
         kept = self._ledgers.get(ledger_id)
         if kept is None:
             kept = self._ledgers[ledger_id] = {}
@@ -54,28 +52,26 @@ class Memtable:
             self.entry_count += 1
 
     def get(self, ledger_id: int, entry_id: int) -> bytes | None:
-        """The entry's bytes, if they are here."""
         kept = self._ledgers.get(ledger_id)
         return None if kept is None else kept.get(entry_id)
 
     def last_entry_id(self, ledger_id: int) -> int:
-        """The highest id of the ledger's entries that were put; -1 if there is none."""
+        """Return the ledger's highest entry id, even of a removed entry, or -1 without entries."""
         kept = self._ledgers.get(ledger_id, {})
-        seen, last = self._last.get(ledger_id, (0, -1))
-        if len(kept) > seen:
-            # Those that came since stand at the end.
-            last = max(last, *islice(reversed(kept), len(kept) - seen))
-            self._last[ledger_id] = len(kept), last
+        count, last = self._last_ids.get(ledger_id, (0, -1))
+        if len(kept) > count:
+            # Entries added since the last call are at the end of the dict.
+            last = max(last, *islice(reversed(kept), len(kept) - count))
+            self._last_ids[ledger_id] = len(kept), last
         return last
 
     def entry_ids(self, ledger_id: int) -> list[int]:
-        """The ids of the ledger's entries that were put, in the order in which they came."""
+        """Return the ids of the ledger's entries in insertion order, including those removed."""
         return list(self._ledgers.get(ledger_id, ()))
 
     def slices(self, size_bytes: int) -> Iterator[list[LedgerEntries]]:
-        """All entries in the order of the entry log, in slices of `size_bytes` or a little more.
-
-        Each slice may be removed before the next one is taken.
+        """Yield all entries in entry-log order, in slices of about `size_bytes`; the caller may
+        remove a slice before it requests the next one.
         """
         runs, left = list[LedgerEntries](), size_bytes
         for ledger_id, entry_id, data in self:
@@ -92,15 +88,15 @@ class Memtable:
             yield runs
 
     def remove(self, runs: Iterable[LedgerEntries]) -> None:
-        """Give up the bytes of these entries: the index knows where they lie now."""
+        """Drop the bytes of these entries, which can now be read through the index."""
         for ledger_id, entry_ids, entries in runs:
-            # The ids stay: another thread may be going through them.
+            # Keep the ids, because another thread may be iterating over them.
             self._ledgers[ledger_id].update(dict.fromkeys(entry_ids))
             self.size_bytes -= sum(map(len, entries))
             self.entry_count -= len(entries)
 
     def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
-        """(ledger id, entry id, bytes) in the order in which the entry log gets them."""
+        """Yield (ledger id, entry id, bytes) in entry-log order."""
         for ledger_id, kept in sorted(self._ledgers.items()):
             for entry_id in sorted(kept):
                 data = kept[entry_id]

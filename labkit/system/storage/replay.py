@@ -1,51 +1,61 @@
-"""Replay: a start puts what the journal has from LastLogMark on into the memtable again.
+"""Replay: when a bookie starts, it applies the journal records after LastLogMark again.
 
-    replay_journal   reads every record from the mark on, in batches
-    apply_records    creates ledgers, fences them and keeps explicit LACs as the records say, and
-                     gives entries to the store, which skips those that entry log and index have
+The store and this module call each other, so that a subclass of the store can override each step:
 
-Applying a record twice changes nothing, so a start that a crash interrupted begins again.
+    LedgerStore.replay               once for each journal
+      replay_journal                 reads the records from the mark on, in batches
+        LedgerStore.replay_records
+          RecordApplier.apply        creates ledgers, fences them, stores explicit LACs
+            LedgerStore._replay_entries
+                                     puts entries into the memtable, unless the entry log and
+                                     the index already contain them
+
+Applying a record twice has the same effect as applying it once. So if a crash interrupts a start,
+the next start simply repeats the replay.
 
 In BookKeeper: `bookie/BookieImpl.java` (readJournal, replay).
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from labkit.system.model.entry import MAX_ENTRY_ID
 from labkit.system.model.errors import StorageDamagedException
-from labkit.system.storage.disk import Disk
+from labkit.system.storage.disk import Disk, sync_file
 from labkit.system.storage.index.ledger_cache import LedgerCache
 from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.index.ledger_index import IndexHeader
-from labkit.system.storage.journal import EXPLICIT_LAC, FENCE, LEDGER_KEY, journal_ids
+from labkit.system.storage.journal import EXPLICIT_LAC, FENCE, LEDGER_KEY, PADDED_SINCE, journal_ids
 from labkit.system.storage.journal_scan import JournalRecord, JournalScan
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.trace.recorder import Recorder
 
-_KEY_OFFSET = 20
+_SPECIAL_BODY_OFFSET = 20
+"""Offset of a master key or an explicit LAC in a record's body, after two ids and a length."""
 
 Apply = Callable[[Sequence[JournalRecord], str], None]
-"""Takes records, entries or one other record, and the path of their journal, for errors."""
+"""Takes a batch (entries, or one special record) and the journal's path, for error messages."""
 PutEntries = Callable[[LedgerDescriptor, Sequence[JournalRecord]], None]
 
 
 def replay_journal(
     disk: Disk, mark: LogMark, batch_bytes: int, apply: Apply, recorder: Recorder
 ) -> LogMark:
-    """Apply every record from the mark on; returns where the journal ends.
+    """Apply every record at or after the mark, and return the position at which the journal ends.
 
-    A replay that finds nothing after the mark is reported too: 0 records.  Raises
-    `StorageDamagedException` when a needed journal is missing or damaged.
+    The replay is reported to the trace even if it finds no records, but not if the directory has no
+    journal. Raises `StorageDamagedException` if a file is missing, or if a record is damaged.
     """
     needed = [file_id for file_id in journal_ids(disk) if file_id >= mark.file_id]
-    # Without that file acknowledged entries are gone: to start would be to deny them.
+    # If the bookie started without this file, it would deny that acknowledged entries exist.
     if mark.file_id and mark.file_id not in needed:
         raise StorageDamagedException(
-            f"journal {mark.file_name} is missing in {disk.path('current')}, and LastLogMark"
-            " says that replay starts in it; put the file back, or remove this bookie's data"
+            f"journal {mark.file_name} is missing in {disk.path('current')}, but LastLogMark"
+            " says that replay starts in it; restore the file, or delete this bookie's data"
             " and let its ledgers be replicated again"
         )
+    _check_none_missing(disk, needed)
     end, record_count = mark, 0
     for file_id in needed:
         scan = JournalScan(disk, file_id)
@@ -55,90 +65,92 @@ def replay_journal(
             record_count += len(records)
         end = LogMark(file_id, scan.end_offset)
     if needed:
-        # A killed process leaves records that it did not sync.  A power cut must not take them
-        # once a mark points behind them: the next start would miss them.
-        sync_again(disk, end.file_name)
+        # A killed process may leave records that it did not sync. Sync them before a mark points
+        # past them: later starts do not replay them, so a power failure must not remove them.
+        sync_file(disk, end.file_name)
         recorder.record(
             "journal.replayed", file=end.file_name, offset=end.offset, size=record_count
         )
     return end
 
 
-def apply_records(
-    records: Sequence[JournalRecord],
-    path: str,
-    ledgers: LedgerCache,
-    keys: dict[int, bytes],
-    put_entries: PutEntries,
-) -> None:
-    """Do again what the records say: entries, or one other record.
+def _check_none_missing(disk: Disk, file_ids: Sequence[int]) -> None:
+    """Raise `StorageDamagedException` if a file is missing between two of these files.
 
-    `keys` collects the master keys of the journal.  A key record that a crash tore inside its key
-    is the last one of its write, so a key alone creates nothing: the ledger comes back with its
-    first other record.  A ledger with neither key record nor index was deleted.
+    The id of a new file is one more than the largest existing id.  Only bookies that wrote version
+    4 or an older one may have used the time as the id.
     """
-    first = records[0]
-    if first.entry_id == LEDGER_KEY:
-        _take_key(first, path, ledgers, keys)
-        return
-    by_ledger = defaultdict[int, list[JournalRecord]](list)
-    for record in records:
-        by_ledger[record.ledger_id].append(record)
-    for ledger_id, of_ledger in by_ledger.items():
-        ledger = ledgers.get(ledger_id) or _recreate(of_ledger[0], path, ledgers, keys)
-        if ledger is None:
+    for before, after in pairwise(file_ids):
+        if after == before + 1:
             continue
-        ledger.index.mark_unsynced()
-        if first.entry_id >= 0:
-            _check_ids(of_ledger, path)
-            put_entries(ledger, of_ledger)
-        elif first.entry_id == FENCE:
-            ledger.fence()
-        elif first.entry_id == EXPLICIT_LAC:
-            lac = first.body[_KEY_OFFSET:]
-            if not IndexHeader(ledger.master_key, explicit_lac=lac).is_possible:
-                raise _damaged(first, path, f"an explicit LAC of {len(lac)} bytes")
-            ledger.set_explicit_lac(lac)
+        scan = JournalScan(disk, after)
+        scan.file.close()
+        if scan.version >= PADDED_SINCE:
+            missing = LogMark(before + 1, 0).file_name
+            raise StorageDamagedException(
+                f"journal {missing} is missing in {disk.path('current')}, but {scan.name} comes"
+                " after it; restore the file, or delete this bookie's data and let its ledgers be"
+                " replicated again"
+            )
 
 
-def _take_key(
-    record: JournalRecord, path: str, ledgers: LedgerCache, keys: dict[int, bytes]
-) -> None:
-    key = keys[record.ledger_id] = record.body[_KEY_OFFSET:]
-    ledger = ledgers.get(record.ledger_id)
-    if ledger is not None and ledger.master_key != key:
-        raise _damaged(record, path, "a second master key")
+class RecordApplier:
+    """Applies journal records to a bookie's ledgers; entries are passed to `put_entries`.
 
-
-def _recreate(
-    record: JournalRecord, path: str, ledgers: LedgerCache, keys: dict[int, bytes]
-) -> LedgerDescriptor | None:
-    key = keys.get(record.ledger_id)
-    if key is None:
-        return None
-    if record.ledger_id < 0 or not IndexHeader(key).is_possible:
-        raise _damaged(record, path, f"a master key of {len(key)} bytes")
-    return ledgers.create(record.ledger_id, key)
-
-
-def _check_ids(records: Sequence[JournalRecord], path: str) -> None:
-    highest = max(records, key=lambda record: record.entry_id)
-    if highest.entry_id > MAX_ENTRY_ID:
-        raise _damaged(highest, path, f"entry {highest.entry_id}")
-
-
-def sync_again(disk: Disk, name: str) -> None:
-    """Make durable what an earlier process wrote into a journal or entry log and may not have
-    synced.
+    A master key record alone does not create a ledger, because it may be torn inside the key; if it
+    is, it is the last record of its write (see `journal_scan`). So the ledger is created only when
+    another record of the ledger follows. If a ledger has neither an index nor a key record, it was
+    deleted.
     """
-    file = disk.open(f"current/{name}")
-    file.sync()
-    file.close()
-    disk.sync_folder("current")
+
+    def __init__(self, ledgers: LedgerCache, put_entries: PutEntries) -> None:
+        self.keys: dict[int, bytes] = {}
+        self._ledgers = ledgers
+        self._put_entries = put_entries
+
+    def apply(self, records: Sequence[JournalRecord], path: str) -> None:
+        """Apply a batch: entries or a single special record. Raises `StorageDamagedException`."""
+        first = records[0]
+        if first.entry_id == LEDGER_KEY:
+            self._keep_key(first, path)
+            return
+        by_ledger = defaultdict[int, list[JournalRecord]](list)
+        for record in records:
+            by_ledger[record.ledger_id].append(record)
+        for ledger_id, ledger_records in by_ledger.items():
+            ledger = self._ledgers.get(ledger_id) or self._recreate(ledger_records[0], path)
+            if ledger is None:
+                continue
+            ledger.index.assume_unsynced()
+            if first.entry_id >= 0:
+                highest = max(ledger_records, key=lambda record: record.entry_id)
+                if highest.entry_id > MAX_ENTRY_ID:
+                    raise _damaged(highest, path, f"invalid entry id {highest.entry_id}")
+                self._put_entries(ledger, ledger_records)
+            elif first.entry_id == FENCE:
+                ledger.fence()
+            elif first.entry_id == EXPLICIT_LAC:
+                lac = first.body[_SPECIAL_BODY_OFFSET:]
+                if not IndexHeader(ledger.master_key, explicit_lac=lac).is_encodable:
+                    raise _damaged(first, path, f"invalid explicit LAC of {len(lac)} bytes")
+                ledger.set_explicit_lac(lac)
+
+    def _keep_key(self, record: JournalRecord, path: str) -> None:
+        key = self.keys[record.ledger_id] = record.body[_SPECIAL_BODY_OFFSET:]
+        ledger = self._ledgers.get(record.ledger_id)
+        if ledger is not None and ledger.master_key != key:
+            raise _damaged(record, path, "a second, different master key")
+
+    def _recreate(self, record: JournalRecord, path: str) -> LedgerDescriptor | None:
+        key = self.keys.get(record.ledger_id)
+        if key is None:
+            return None
+        if record.ledger_id < 0 or not IndexHeader(key).is_encodable:
+            raise _damaged(record, path, f"invalid master key of {len(key)} bytes")
+        return self._ledgers.create(record.ledger_id, key)
 
 
-def _damaged(record: JournalRecord, path: str, what: str) -> StorageDamagedException:
-    """For a record that no writer leaves, torn or not."""
+def _damaged(record: JournalRecord, path: str, problem: str) -> StorageDamagedException:
     return StorageDamagedException(
-        f"journal {path}, offset {record.offset}: {what} for ledger {record.ledger_id}"
+        f"journal {path}, offset {record.offset}: {problem} for ledger {record.ledger_id}"
     )

@@ -1,4 +1,8 @@
-"""LedgerStore: one bookie's storage as a whole, usable without cluster or event loop.
+"""The storage of one bookie: journal, memtable, entry logs, and indexes behind one class.
+
+`LedgerStore` is synchronous and needs neither a cluster nor an event loop. It determines the order
+in which the components are written; each of the other modules implements one component. The
+package's docstring states the rules, and which thread may call which method.
 
 In BookKeeper: `bookie/BookieImpl.java` (journal, replay), `bookie/SortedLedgerStorage.java`.
 """
@@ -16,9 +20,9 @@ from labkit.system.model.errors import (
 from labkit.system.storage.collected_ledgers import CollectedLedgers
 from labkit.system.storage.config import MIB, StorageConfig
 from labkit.system.storage.directories import refuse_other_storages
-from labkit.system.storage.disk import Disk, is_out_of_space
+from labkit.system.storage.disk import Disk, is_out_of_space, sync_file
 from labkit.system.storage.entry_log import EntryLogger, log_name
-from labkit.system.storage.flush_events import WrittenEntry, record_flush
+from labkit.system.storage.flush_events import WrittenEntry, record_flush, written_entries
 from labkit.system.storage.garbage import GarbageCollector
 from labkit.system.storage.index.ledger_cache import LedgerCache
 from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
@@ -33,38 +37,39 @@ from labkit.system.storage.journal_scan import BATCH_BYTES, JournalRecord
 from labkit.system.storage.log_mark import (
     START,
     LogMark,
-    mark_name,
+    mark_file_name,
     read_last_mark,
     write_last_mark,
 )
 from labkit.system.storage.memtable import Memtable
-from labkit.system.storage.replay import apply_records, replay_journal, sync_again
+from labkit.system.storage.replay import RecordApplier, replay_journal
 from labkit.system.trace.recorder import Recorder
 
 _FLUSH_SLICE_BYTES = 4 * MIB
-"""Bytes of entries that one sync of the entry log covers: their memory is free after it."""
+"""Bytes of entries between two syncs of the entry log; after each, their memory is freed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A flush under way: `marks` are where each journal's LastLogMark goes once `memtable` is on
-    disk.
-    """
+    """The memtable that a flush writes, and the LastLogMark per journal that it then persists."""
 
     marks: tuple[LogMark, ...]
     memtable: Memtable
 
 
 class LedgerStore:
-    """Entries by ledger and entry id, durable once the journal is synced.
+    """The entries of one bookie, by ledger id and entry id; an entry is durable once the journal is
+    synced.
 
     Invariants:
       - an entry is in the memtable before its record is in the journal;
-      - LastLogMark never passes a record whose entry is not in entry log and index, synced;
-      - reads find an entry from the moment of `add_entry` on, and forever.
+      - LastLogMark never advances past a record unless the record's entry is in the entry log and
+        the index, and both are synced;
+      - an entry can be read from the moment at which `add_entry` returns until the entry's ledger
+        is dropped.
     """
 
-    # Parts, which a subclass may exchange
+    # Components that a subclass may replace
     journal_class = Journal
     memtable_class = Memtable
     entry_logger_class = EntryLogger
@@ -80,12 +85,15 @@ class LedgerStore:
         recorder: Recorder,
         first_journal_id: int,
     ) -> None:
-        """Open the directories and replay the journal from LastLogMark.
+        """Open the directories and replay the journals from LastLogMark.
 
-        `first_journal_id` names the journal of an empty directory; BookKeeper takes the time in
-        milliseconds.  Raises `OtherStorageException` for directories that are not this storage's,
-        and `StorageDamagedException` when a needed journal is missing or damaged, or a file's
-        name belongs to something else.
+        The order matters: check the directories, replay each journal, create a new file in each
+        journal directory, and only then flush the replayed entries and advance LastLogMark.
+
+        `first_journal_id` is the id of the first file in an empty journal directory; BookKeeper
+        uses the current time in milliseconds. Raises `OtherStorageException` if a directory belongs
+        to another storage, and `StorageDamagedException` if a journal is missing or damaged, or if
+        a file name is taken by something that is not a regular file.
         """
         refuse_other_storages((*journal_disks, *ledger_disks))
         self.ledger_disks = ledger_disks
@@ -96,19 +104,24 @@ class LedgerStore:
         self.collected = CollectedLedgers()
         self.garbage = GarbageCollector(self.entry_logger, self.ledgers)
         self.memtable = self.memtable_class()
-        self.flushing: Memtable | None = None
-        self.lacks_space = False
-        """Whether the start found no space for what it replayed.  Reads find it in memory, its
-        journals stay, and the next checkpoint tries again.
+        self.flushing_memtable: Memtable | None = None
+        """The memtable that `begin_checkpoint` has set aside, until `end_checkpoint` releases it.
         """
-        self.replayed_keys: dict[int, bytes] = {}
-        """Master keys found in the journal, until the start is over."""
-        self.trusted_logs: dict[int, None] = {}
-        """Entry logs in which replay found entries that the journal has, too."""
-        self._mark_names = [mark_name(i, len(journal_disks)) for i in range(len(journal_disks))]
+        self.start_lacked_space = False
+        """Whether the start ran out of disk space while flushing the replayed entries. They then
+        stay in memory, and their journals are kept, until a checkpoint succeeds.
+        """
+        self.record_applier = RecordApplier(self.ledgers, self._replay_entries)
+        self.logs_to_sync: dict[int, None] = {}
+        """The entry logs, in order, in which replay found complete copies of journaled entries, to
+        be synced before LastLogMark advances (a dict used as an ordered set).
+        """
+        self._mark_file_names = [
+            mark_file_name(i, len(journal_disks)) for i in range(len(journal_disks))
+        ]
         self.marks = tuple(
             max(self.read_last_mark(disk, name) for disk in ledger_disks)
-            for name in self._mark_names
+            for name in self._mark_file_names
         )
         ends = tuple(
             self.replay(*journal) for journal in zip(journal_disks, self.marks, strict=True)
@@ -117,10 +130,11 @@ class LedgerStore:
             self.journal_class(disk, config, first_journal_id, end)
             for disk, end in zip(journal_disks, ends, strict=True)
         )
-        self.replayed_keys = {}
+        # The keys are needed only during replay.
+        self.record_applier.keys.clear()
         self._flush_replayed(ends)
 
-    # What a bookie does with a request
+    # Requests
 
     def add_entry(
         self,
@@ -131,7 +145,6 @@ class LedgerStore:
         *,
         recovery: bool = False,
     ) -> LogMark:
-        """Take an entry: `add_entries` with one."""
         return self.add_entries((ledger_id,), (entry_id,), (data,), master_key, recovery=recovery)
 
     def add_entries(
@@ -143,178 +156,187 @@ class LedgerStore:
         *,
         recovery: bool = False,
     ) -> LogMark:
-        """Take entries of ledgers with one key and one journal, all or none.  Returns where the
-        first one's journal record lies; the others follow it directly.  Each may be acknowledged
-        once the journal is synced past its record.
+        """Add entries to ledgers that share a master key and a journal; either all of the entries
+        are added or none.
 
-        Raises what `ledger_for_adds` raises.
+        Returns the position of the first entry's journal record; the other records follow it
+        directly. An add may be acknowledged once the journal is synced past its record, or, with
+        deferred sync, once the record is written. Raises the same errors as `ledger_for_adds`.
         """
-        different = dict.fromkeys(ledger_ids)
-        # All of them first: if one is refused, the others must not be changed.
-        ledgers = [self.ledger_for_adds(each, master_key, recovery=recovery) for each in different]
-        # Before the journal: a synced record must be in the memtable when a mark is taken.
+        distinct_ids = dict.fromkeys(ledger_ids)
+        # Check all ledgers before changing any of them, so that a rejected add changes nothing.
+        ledgers = [self.ledger_for_adds(i, master_key, recovery=recovery) for i in distinct_ids]
+        # In this order: when a mark is taken, the entry of every synced record is in a memtable.
         for ledger_id, entry_id, data in zip(ledger_ids, entry_ids, entries, strict=True):
             self.memtable.put(ledger_id, entry_id, data)
         for ledger in ledgers:
             ledger.got_entries = True
             journal = self._journal_with_key(ledger)
+        # The journal that is found last is correct for all of the ledgers, because they share it.
         return journal.append(*entries)
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
-        """Refuse further adds to the ledger, also if this bookie never saw it.
+        """Reject further adds to the ledger, even if this bookie has never stored it.
 
-        Answer only once the journal is synced past the place returned.  Raises
-        `UnauthorizedAccessException`, and `NoLedgerException` for a ledger that was collected.
+        The fence may be acknowledged once it is durable: `bookie.commit.GroupCommit` waits for the
+        sync of everything appended so far. The position returned is only for the trace. Raises
+        `UnauthorizedAccessException` for a wrong master key, and `NoLedgerException` if the ledger
+        has been deleted.
         """
-        ledger = self.handle(ledger_id, master_key)
+        ledger = self.ledger_with_key(ledger_id, master_key)
         ledger.fence()
         mark = self._journal_with_key(ledger).append(fence_record(ledger_id))
-        return self._record_mark("journal.fence_appended", ledger_id, mark)
+        return self._record_append("journal.fence_appended", ledger_id, mark)
 
     def set_explicit_lac(self, ledger_id: int, lac_body: bytes, master_key: bytes) -> LogMark:
-        """Keep the writer's LastAddConfirmed for readers.
+        """Store the writer's LastAddConfirmed, which readers can request.
 
-        The formats before journal version 6 have no room for it: then it is lost at a restart, as
-        in BookKeeper, and readers learn the LastAddConfirmed from the entries.  Raises what `fence`
-        raises.
+        Journal formats before version 6 cannot hold an explicit LAC. With such a format, the
+        explicit LAC is lost at a restart, as in BookKeeper, and readers get only the
+        LastAddConfirmed that the entries carry. Raises the same errors as `fence`.
         """
-        ledger = self.handle(ledger_id, master_key)
+        ledger = self.ledger_with_key(ledger_id, master_key)
         ledger.set_explicit_lac(lac_body)
         journal = self._journal_with_key(ledger)
         if journal.version < EXPLICIT_LAC_SINCE:
             return journal.synced
         mark = journal.append(explicit_lac_record(ledger_id, lac_body))
-        return self._record_mark("journal.lac_appended", ledger_id, mark)
+        return self._record_append("journal.lac_appended", ledger_id, mark)
 
     def read_entry(self, ledger_id: int, entry_id: int) -> bytes:
-        """The entry's bytes; with entry id -1 those of the ledger's last entry here.
+        """Return an entry, or the ledger's last entry on this bookie if the entry id is -1.
 
-        Raises `NoLedgerException` and `NoEntryException` only when that is certain, and
-        `StorageDamagedException` or `OSError` when the entry should be there and cannot be read.
+        The entry is looked up in the memtable, then in the memtable that is being flushed, then in
+        the index and the entry log, but never in the journal. Raises `NoLedgerException` or
+        `NoEntryException` only if the bookie certainly does not have the entry, and
+        `StorageDamagedException` or `OSError` if it should have the entry but cannot read it.
         """
         ledger = self.ledgers.get(ledger_id)
         if ledger is None:
-            raise NoLedgerException(f"this bookie stores nothing of ledger {ledger_id}")
+            raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
         if entry_id == NO_ENTRY_ID:
             entry_id = self.last_entry_id(ledger_id)
-        # Memory first: while a flush runs, the index may not have the entry yet.
+        # Look in memory first, because the index may not have the entry yet during a flush.
         data = self._in_memory(ledger_id, entry_id)
         if data is not None:
             return data
         location = ledger.index.location(entry_id) if entry_id >= 0 else 0
         if location == 0:
-            raise NoEntryException(f"no entry {entry_id} of ledger {ledger_id} on this bookie")
+            raise NoEntryException(
+                f"entry {entry_id} of ledger {ledger_id} does not exist on this bookie"
+            )
         return self.entry_logger.read(location, ledger_id, entry_id)
 
     def is_in_memory(self, ledger_id: int, entry_id: int) -> bool:
-        """Whether a read of the entry is a tailing read, served from the memtable."""
+        """Return whether a memtable has the entry, so that reading it is a tailing read."""
         return self._in_memory(ledger_id, entry_id) is not None
 
     def last_entry_id(self, ledger_id: int) -> int:
-        """The ledger's highest entry id on this bookie; -1 if it has none."""
+        """Return the ledger's highest entry id on this bookie, or -1 if it has none."""
         ledger = self.ledgers.get(ledger_id)
         return max(
             self.memtable.last_entry_id(ledger_id),
-            self.flushing.last_entry_id(ledger_id) if self.flushing else -1,
+            self.flushing_memtable.last_entry_id(ledger_id) if self.flushing_memtable else -1,
             ledger.index.last_entry_id() if ledger else -1,
         )
 
     def entry_ids(self, ledger_id: int) -> list[int]:
-        """The ledger's entries on this bookie, ascending.  Raises `NoLedgerException`."""
+        """Return the sorted ids of the ledger's entries here, or raise `NoLedgerException`."""
         ledger = self.ledgers.get(ledger_id)
         if ledger is None:
-            raise NoLedgerException(f"this bookie stores nothing of ledger {ledger_id}")
-        # Memory first: a flush meanwhile moves entries from there to the index.
+            raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
+        # List these entries first, because a concurrent flush moves them to the index.
         found = set(self.memtable.entry_ids(ledger_id))
-        if self.flushing:
-            found.update(self.flushing.entry_ids(ledger_id))
+        if self.flushing_memtable:
+            found.update(self.flushing_memtable.entry_ids(ledger_id))
         return sorted(found.union(entry_id for entry_id, _ in ledger.index.locations()))
 
     def ledger(self, ledger_id: int) -> LedgerDescriptor | None:
-        """What the bookie knows of a ledger beside its entries: key, fence, explicit LAC."""
         return self.ledgers.get(ledger_id)
 
     def ledger_ids(self) -> list[int]:
-        """The ledgers that this bookie stores, ascending."""
         return self.ledgers.ledger_ids()
 
     def journal_of(self, ledger_id: int) -> Journal:
-        """The journal that a ledger's records go to.
-
-        In BookKeeper: `BookieImpl.getJournal`.
-        """
+        """Return the ledger's journal. In BookKeeper: `BookieImpl.getJournal`."""
         return self.journals[ledger_id % len(self.journals)]
 
-    def set_full_directories(self, places: set[int]) -> None:
-        """Keep new entry logs away from these ledger directories."""
-        self.entry_logger.set_full_directories(places)
+    def set_full_directories(self, directories: set[int]) -> None:
+        """Avoid the directories with these indices for logs and new indexes if one is not full."""
+        self.entry_logger.set_full_directories(directories)
+        self.ledgers.set_full_directories(directories)
 
     def commit(self) -> None:
-        """Make everything added so far durable, here and now."""
+        """Write and sync everything appended to the journals so far, in the calling thread."""
         for journal in self.journals:
             journal.commit()
 
-    # Bringing the memtable to disk
+    # Checkpoints
 
     @property
     def needs_checkpoint(self) -> bool:
-        """Whether the memtable is over its limit and no flush of an earlier one is under way."""
-        return self.flushing is None and self.memtable.is_full(self.config.skip_list_size_limit)
+        """Whether the memtable has reached its limit and no other memtable is being flushed."""
+        return self.flushing_memtable is None and self.memtable.is_full(
+            self.config.skip_list_size_limit
+        )
 
     @property
     def is_overfull(self) -> bool:
-        """Whether adds must wait: the memtable is full again before the one set aside is on disk,
-        or the journal cannot keep up.
-        """
+        """Whether adds must wait: the memtable is full again, or the journal cannot keep up."""
         memtable_full = self.memtable.is_full(self.config.skip_list_size_limit)
         journal_limit = self.config.journal_max_memory_size_mb * MIB // len(self.journals)
-        return (memtable_full and self.flushing is not None) or any(
+        return (memtable_full and self.flushing_memtable is not None) or any(
             journal.group_bytes > journal_limit for journal in self.journals
         )
 
     @property
-    def has_changes(self) -> bool:
-        """Whether a checkpoint now would move LastLogMark."""
+    def mark_can_advance(self) -> bool:
+        """Whether a checkpoint begun now would advance LastLogMark."""
         behind = any(
             journal.synced > mark for journal, mark in zip(self.journals, self.marks, strict=True)
         )
-        return behind and self.flushing is None
+        return behind and self.flushing_memtable is None
 
     def begin_checkpoint(self) -> Checkpoint:
-        """Take the mark and set the memtable aside; adds go on into an empty one.
+        """Take the mark, and set the memtable aside; new adds use a new, empty memtable.
 
-        The mark is what the journal has synced now: all of that is in the memtable set aside, or
-        in an earlier one.  A checkpoint that did not reach its end is done again with this one.
+        The mark is the position up to which the journal is synced now, so every entry whose record
+        is before it is either in the memtable set aside or on disk. If an earlier checkpoint
+        failed, the newer entries are merged into its memtable.
         """
-        if self.flushing is None:
-            self.flushing = self.memtable
+        if self.flushing_memtable is None:
+            self.flushing_memtable = self.memtable
         else:
             for ledger_id, entry_id, data in self.memtable:
-                self.flushing.put(ledger_id, entry_id, data)
+                self.flushing_memtable.put(ledger_id, entry_id, data)
         self.memtable = self.memtable_class()
-        return Checkpoint(tuple(journal.synced for journal in self.journals), self.flushing)
+        return Checkpoint(
+            tuple(journal.synced for journal in self.journals), self.flushing_memtable
+        )
 
     def flush(self, checkpoint: Checkpoint) -> None:
-        """Bring the checkpoint to disk, then move LastLogMark.  May run in a thread, beside adds
-        and reads.  Raises `OSError`; LastLogMark then stays, and the next checkpoint does it again.
+        """Write the checkpoint's memtable to disk, then persist the mark, then delete old journals.
+
+        This can run in another thread while entries are added and read, but only one flush may run
+        at a time. Raises `OSError` if a disk fails; in that case, LastLogMark does not advance, and
+        the next checkpoint retries the flush.
         """
-        self.write_entries(checkpoint.memtable)
+        self.flush_entries(checkpoint.memtable)
         if any(mark != START for mark in checkpoint.marks):
             self.persist_marks(checkpoint.marks)
             for journal, mark in zip(self.journals, self.marks, strict=True):
                 journal.trim(mark)
 
     def end_checkpoint(self) -> None:
-        """The flush is done: reads find its entries through the index from now on."""
-        self.flushing = None
+        """Release the memtable after its flush; its entries are now read through the index."""
+        self.flushing_memtable = None
 
     def checkpoint(self) -> None:
-        """Flush the memtable and move LastLogMark, here and now."""
+        """Flush the memtable and advance LastLogMark, in the calling thread."""
         self.flush(self.begin_checkpoint())
         self.end_checkpoint()
 
     def close(self) -> None:
-        """Commit the journal, flush everything, close all files."""
         self.commit()
         self.checkpoint()
         for journal in self.journals:
@@ -322,66 +344,58 @@ class LedgerStore:
         self.entry_logger.close()
         self.ledgers.close()
 
-    # Rules, which a subclass may change
+    # Rules that a subclass may change
 
     def replay(self, disk: Disk, mark: LogMark) -> LogMark:
-        """Replay a journal from the mark on into the memtable; return where the journal ends."""
         batch_bytes = min(BATCH_BYTES, self.config.skip_list_size_limit)
         return replay_journal(disk, mark, batch_bytes, self.replay_records, self.recorder)
 
     def replay_records(self, records: Sequence[JournalRecord], path: str) -> None:
-        """Apply records of the journal at `path`."""
-        apply_records(records, path, self.ledgers, self.replayed_keys, self._replay_entries)
+        self.record_applier.apply(records, path)
 
-    def is_stored(self, ledger: LedgerDescriptor, entry_id: int) -> bool:
-        """Return whether the index points to a complete copy of the entry in the entry log.
+    def keep_stored_copy(self, ledger: LedgerDescriptor, entry_id: int) -> bool:
+        """Keep the entry log's copy of an entry if it is complete; return whether it is.
 
-        Such a copy is kept, because a journal record that was torn over preallocated zeros can
-        carry the ids of any entry.  If only the process died, the copy may not be synced, or its
-        sync may have failed.  So the log is synced, and the location is written again, before
-        LastLogMark passes the record.
+        It is preferred to the journal's because a journal record that was torn over preallocated
+        zeros can contain the ids of any entry (see `journal_scan`). The sync of the copy may have
+        failed, so before LastLogMark advances past the record, the log is synced and the location
+        is written again (the failed-sync rule, see `disk`).
         """
         location = ledger.index.location(entry_id)
-        held = location > 0 and self.entry_logger.holds(location, ledger.ledger_id, entry_id)
-        if held:
-            self.trusted_logs[location >> 32] = None
+        is_stored = location > 0 and self.entry_logger.holds(location, ledger.ledger_id, entry_id)
+        if is_stored:
+            self.logs_to_sync[location >> 32] = None
             self.ledgers.set_locations(ledger.ledger_id, (entry_id,), (location,))
-        return held
+        return is_stored
 
     def was_collected(self, ledger_id: int) -> bool:
-        """Whether garbage collection has dropped the ledger, which must not come back."""
-        return ledger_id in self.collected
+        """Return whether garbage collection has dropped the ledger, which must not be recreated."""
+        return self.collected.refuses(ledger_id)
 
-    def write_entries(self, memtable: Memtable) -> None:
-        """Entries into the entry log, synced; then their locations into the index, synced.
-
-        The memtable gives up its entries slice by slice, so their memory is there for new ones.
+    def flush_entries(self, memtable: Memtable) -> None:
+        """Write entries to the entry log and sync it, then their locations to the indexes, synced
+        too. Entries are removed from the memtable slice by slice, which frees memory for new
+        entries.
         """
         written: list[WrittenEntry] = []
         for runs in memtable.slices(_FLUSH_SLICE_BYTES):
-            places = [self.entry_logger.append(run.ledger_id, run.entries) for run in runs]
+            locations = [self.entry_logger.append(run.ledger_id, run.entries) for run in runs]
             self.entry_logger.sync()
-            for run, locations in zip(runs, places, strict=True):
-                self.ledgers.set_locations(run.ledger_id, run.entry_ids, locations)
-            # Reads find them through the index, and if its flush fails, the logs do not get them
-            # again.
+            for run, run_locations in zip(runs, locations, strict=True):
+                self.ledgers.set_locations(run.ledger_id, run.entry_ids, run_locations)
+            # From now on, reads find these entries through the index. If flushing the index fails,
+            # the entries are already in the logs, so the next checkpoint need not write them again.
             memtable.remove(runs)
             if self.recorder.listening:
-                written += (
-                    WrittenEntry(run.ledger_id, entry_id, location, len(data))
-                    for run, locations in zip(runs, places, strict=True)
-                    for entry_id, data, location in zip(
-                        run.entry_ids, run.entries, locations, strict=True
-                    )
-                )
+                written += written_entries(runs, locations)
         self.ledgers.flush()
         if self.recorder.listening:
             record_flush(self.recorder, written)
 
     def persist_marks(self, marks: tuple[LogMark, ...]) -> None:
-        """LastLogMark moves there in every ledger directory, and never back."""
+        """Advance LastLogMark in every ledger directory; a mark never moves backwards."""
         marks = tuple(max(pair) for pair in zip(self.marks, marks, strict=True))
-        for name, mark in zip(self._mark_names, marks, strict=True):
+        for name, mark in zip(self._mark_file_names, marks, strict=True):
             for disk in self.ledger_disks:
                 self.write_last_mark(disk, mark, name)
             self.recorder.record("mark.persisted", file=mark.file_name, offset=mark.offset)
@@ -390,81 +404,84 @@ class LedgerStore:
     def ledger_for_adds(
         self, ledger_id: int, master_key: bytes, *, recovery: bool = False
     ) -> LedgerDescriptor:
-        """The ledger if it takes adds, new if this bookie stores nothing of it yet.
+        """Return the ledger if it accepts adds, creating it if this bookie has not stored it yet.
 
-        Raises `UnauthorizedAccessException` for another key than the ledger's, and
-        `LedgerFencedException` for a ledger that was collected, or that is fenced if this is not
-        for a `recovery` add.
+        Raises `UnauthorizedAccessException` for a wrong master key, and `LedgerFencedException` if
+        the ledger has been deleted, or if it is fenced and this is not a `recovery` add.
         """
         if self.was_collected(ledger_id):
-            raise LedgerFencedException(f"ledger {ledger_id} was deleted, and its entries are gone")
-        ledger = self._ledger(ledger_id, master_key)
+            raise LedgerFencedException(f"ledger {ledger_id} was deleted")
+        ledger = self._get_or_create(ledger_id, master_key)
         if ledger.fenced and not recovery:
-            raise LedgerFencedException(f"ledger {ledger_id} is fenced: a reader has recovered it")
+            raise LedgerFencedException(
+                f"ledger {ledger_id} is fenced: a client has started to recover it"
+            )
         return ledger
 
-    def handle(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
-        """The ledger, if the key is right; new if this bookie stores nothing of it yet."""
-        if self.was_collected(ledger_id):
-            raise NoLedgerException(f"ledger {ledger_id} was deleted, and its entries are gone")
-        return self._ledger(ledger_id, master_key)
+    def ledger_with_key(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
+        """Return the ledger for a request with this master key, creating it if needed.
 
-    # Inside
+        Raises `UnauthorizedAccessException` for a wrong master key, and `NoLedgerException` if the
+        ledger has been deleted.
+        """
+        if self.was_collected(ledger_id):
+            raise NoLedgerException(f"ledger {ledger_id} was deleted")
+        return self._get_or_create(ledger_id, master_key)
+
+    # Internals
 
     def _replay_entries(self, ledger: LedgerDescriptor, records: Sequence[JournalRecord]) -> None:
-        # After its last entry an index has none: no need to look for each.
+        # Entries with a higher id than the last entry in the index need no lookup.
         last = ledger.index.last_entry_id()
         for _, ledger_id, entry_id, data in records:
-            if entry_id > last or not self.is_stored(ledger, entry_id):
+            if entry_id > last or not self.keep_stored_copy(ledger, entry_id):
                 self.memtable.put(ledger_id, entry_id, data)
         if self.memtable.is_full(self.config.skip_list_size_limit):
             self._flush_replayed()
 
     def _flush_replayed(self, ends: tuple[LogMark, ...] = ()) -> None:
-        """Bring to disk what was replayed so far, if there is space for it; with `ends`, which are
-        those of the journals, move LastLogMark there.
+        """Flush what has been replayed so far, unless the disk is full, and advance LastLogMark to
+        `ends`, the ends of the journals, if they are given.
         """
-        # Before the mark moves: what it passes is not replayed again.
-        for log_id in self.trusted_logs:
-            sync_again(self.entry_logger.disk_of(log_id), log_name(log_id))
-        self.trusted_logs.clear()
-        if self.lacks_space:
+        # Do this before the mark advances: records before it are never replayed again.
+        for log_id in self.logs_to_sync:
+            sync_file(self.entry_logger.disk_of(log_id), log_name(log_id))
+        self.logs_to_sync.clear()
+        if self.start_lacked_space:
             return
         try:
-            self.write_entries(self.memtable)
+            self.flush_entries(self.memtable)
             self.memtable = self.memtable_class()
             if ends:
                 self.persist_marks(ends)
         except OSError as error:
             if not is_out_of_space(error):
                 raise
-            self.lacks_space = True
+            self.start_lacked_space = True
 
-    def _ledger(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
+    def _get_or_create(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
         ledger = self.ledgers.get(ledger_id) or self.ledgers.create(ledger_id, master_key)
         if ledger.master_key != master_key:
             raise UnauthorizedAccessException(
-                f"ledger {ledger_id} was created with another password"
+                f"wrong password: ledger {ledger_id} was created with a different one"
             )
         return ledger
 
     def _in_memory(self, ledger_id: int, entry_id: int) -> bytes | None:
         data = self.memtable.get(ledger_id, entry_id)
-        if data is None and self.flushing is not None:
-            data = self.flushing.get(ledger_id, entry_id)
+        if data is None and self.flushing_memtable is not None:
+            data = self.flushing_memtable.get(ledger_id, entry_id)
         return data
 
     def _journal_with_key(self, ledger: LedgerDescriptor) -> Journal:
-        """The ledger's journal, in which its key comes before its first record: replay must be able
-        to create the ledger again.
-        """
+        """Return the ledger's journal, in which replay needs the key before any other record."""
         journal = self.journal_of(ledger.ledger_id)
         if not ledger.key_in_journal:
             ledger.key_in_journal = True
             mark = journal.append(ledger_key_record(ledger.ledger_id, ledger.master_key))
-            self._record_mark("journal.key_appended", ledger.ledger_id, mark)
+            self._record_append("journal.key_appended", ledger.ledger_id, mark)
         return journal
 
-    def _record_mark(self, kind: str, ledger_id: int, mark: LogMark) -> LogMark:
+    def _record_append(self, kind: str, ledger_id: int, mark: LogMark) -> LogMark:
         self.recorder.record(kind, ledger_id, file=mark.file_name, offset=mark.offset)
         return mark

@@ -1,47 +1,66 @@
-"""Topics: messages become entries of a chain of ledgers, every message gets its MessageID, and each
-subscription remembers what it has acknowledged.
+"""Topics: messages are stored as entries in a chain of ledgers, every message gets a MessageID, and
+each subscription keeps track of its acknowledgements.
 
-    producer        message -> batch, until it is full or due -> one entry (or a message alone)
-    managed_ledger  entry -> the partition's current ledger; a new one when that is full or old
+Glossary:
+
+    chain           the ledgers of one topic partition, oldest first; Pulsar's managed ledger
+    position        (ledger id, entry id); (L, -1) is the position before ledger L's first entry
+    cursor          the acknowledgements of one subscription
+    mark-delete     the position up to which a cursor has acknowledged every entry
+    owner           the process that has a partition open; at most one can write to it
+    fenced          locked out because another owner has taken over
+    rollover        closing the current ledger and creating the next one
+
+The path of a message:
+
+    producer        adds messages to a batch until it is full or due; a batch is one entry
+    managed_ledger  appends entries to the partition's current ledger, and rolls over
     message_id      ledger id : entry id : partition : batch index
-    consumer        ledgers of the chain in order -> entries -> messages, never beyond what is
-                    confirmed
-    cursor          acknowledgements -> ranges -> one entry with all of them, in the cursor's ledger
-    compression     payloads that clients compressed
-    retention       ledgers that every cursor has left behind -> out of the chain -> deleted
+    consumer        reads the chain's confirmed entries in order, and decodes their messages
+    compression     decompresses payloads that clients compressed
+    cursor          collects acknowledged ranges, and stores all of them as one entry
+    retention       picks the ledgers to trim: those that every cursor has passed
 
-A partition is itself a topic, `<topic>-partition-<i>`, with one open ledger at a time; the
-ledgers before it are closed and never change.  The chain is kept in the metadata store, changed by
-compare-and-set, in Pulsar's own format; so are cursors, and what an entry holds.
+A partition is itself a topic, `<topic>-partition-<i>`, with one open ledger at a time; all earlier
+ledgers are closed and never change.  The chain and the cursors are stored in the metadata store in
+Pulsar's own format and updated by compare-and-set; entries have Pulsar's format, too.
 
-An owner opens a partition in this order: the last ledger is recovered, which stops the previous
-owner's writer; the chain is stored, which stops its next ledger; a new ledger begins; each cursor
-is recovered from its ledger's last entry, and its node is written, which stops its next cursor
-ledger.  The stopped owner notices at its next write, and ends; the topic must be opened again.
+To open a partition, an owner
+
+1. recovers the last ledger, which fences the previous owner's writer
+2. stores the chain, so that the previous owner cannot add another ledger to it
+3. creates a new ledger
+4. recovers each cursor from the last entry of its ledger, and writes the cursor's node, so that the
+   previous owner cannot switch to another cursor ledger
+
+The fenced owner notices at its next write and stops; the topic must then be reopened.
 
 Invariants:
 
-- ids of a partition grow in the order in which its messages are stored
-- a message is acknowledged to its producer only when its entry is confirmed; once one entry has
-  failed, all later ones do
-- a ledger joins the chain before its first entry, and leaves it before it is deleted; the current
-  one never leaves, and none that the stored position of a durable cursor still needs
-- all that a cursor has as acknowledged was acknowledged: after a crash messages may come again, and
-  none is skipped.  (L, -1) acknowledges nothing of ledger L
+- the message ids of a partition increase in the order in which its messages are stored
+- a producer gets a receipt only after the message's entry is confirmed; once an entry has failed,
+  all later ones fail as well
+- a ledger is added to the chain before its first entry is written, and removed from it before the
+  ledger is deleted; the current ledger is never removed, nor is any ledger that a durable cursor
+  would still need if it restarted from its stored position
+- a cursor never stores an entry as acknowledged that was not; after a crash messages may be
+  redelivered, but none is skipped.  The position (L, -1) does not acknowledge anything in
+  ledger L
 
-Differences from Pulsar: an owner that closes in good order stores the chain once more, with the end
-of its last ledger; one that opens stores it before it makes the new ledger, and writes each
-cursor's node; a cursor that has moved is stored after a second, where Pulsar waits for the next
-acknowledgement or a minute; after a ledger that took no entry the next one waits.  Offloaded
-ledgers are not supported here; what a chain says of them is kept.  A crash between two steps may
-leave a ledger that no chain names: lost space, as there.
+Differences from Pulsar: an owner that closes cleanly stores the chain once more, with the end of
+its last ledger.  An owner that opens a partition stores the chain before it creates the new ledger,
+and writes each cursor's node.  A cursor is stored one second after it has moved, whereas Pulsar
+waits for the next acknowledgement or for a minute.  If a ledger has accepted no entry, the owner
+pauses before it creates the next one.  Offloaded ledgers are not supported, but their records in
+the chain are preserved.  As in Pulsar, a crash between two steps may leak a ledger that no chain
+refers to.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
 `pulsar-client/.../BatchMessageContainer`.
 
-The other modules: `names`, `config` and `messages`; `append_queue` and `backoff`, which the managed
-ledger uses; `topic` and `partitions`; `ownership` and `deletion`.  The packages: `chain/` keeps the
-chain of ledgers, `cursors/` stores what is acknowledged, `producing/` stores new messages.
+The other modules are `names`, `config` and `messages`; `append_queue` and `backoff`, which the
+managed ledger uses; `topic` and `partitions`; `ownership` and `deletion`.  The packages are
+`chain/` (the chain of ledgers), `cursors/` (acknowledgements) and `producing/` (new messages).
 
 Read `managed_ledger` and `chain/chain.py` first.
 """

@@ -1,4 +1,4 @@
-"""The unconfirmed entries of a managed ledger: pushed into the open ledger, or waiting to be.
+"""Queue of a managed ledger's unconfirmed entries: first the pushed ones, then the waiting ones.
 
 In Pulsar: `ManagedLedgerImpl.pendingAddEntries`.
 """
@@ -15,7 +15,7 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.topic.chain.chain import Position
 
 _PUSHED_TOGETHER = 32
-"""At most this many entries are pushed with one callback, which runs when the last is confirmed."""
+"""The most entries that share one callback, which runs when the last of them is confirmed."""
 
 
 E_contra = TypeVar("E_contra", contravariant=True)
@@ -33,16 +33,17 @@ class PendingEntry:
 
 
 class Appender(Protocol[E_contra]):
-    """A part that appends entries, and learns of many at once how they went.
+    """Appends entries, and is notified when they are stored or have failed, many at a time.
 
-    The calls come in the middle of the ledger's work, so they note it, and act on it later.
+    The managed ledger makes these calls while it is changing its own state, so implementations
+    must only record the outcome, and react to it later.
     """
 
     def entries_stored(self, ledger_id: int, entries: Sequence[E_contra]) -> None:
-        """These are stored in that ledger, each under its entry id."""
+        """Called when these entries are stored in that ledger, each under its `entry_id`."""
 
     def entries_failed(self, entries: Sequence[E_contra], error: LabkitError) -> None:
-        """These cannot be stored any more; the bookies may have them."""
+        """Called when these entries have failed, even though some bookies may have stored them."""
 
 
 class AwaitedEntry(PendingEntry):
@@ -56,7 +57,7 @@ class AwaitedEntry(PendingEntry):
 
 
 class _Awaited:
-    """Gives each entry's future its position.  A caller may have cancelled it."""
+    """Resolves each entry's future, unless the caller has cancelled it."""
 
     def entries_stored(self, ledger_id: int, entries: Sequence[AwaitedEntry]) -> None:
         for entry in entries:
@@ -73,9 +74,9 @@ _AWAITED = _Awaited()
 
 
 class AppendQueue:
-    """Entries in the order of `append`: pushed and unconfirmed ones, then those that wait.
+    """Unconfirmed entries in the order of `append`: first the pushed ones, then the waiting ones.
 
-    `on_stored` gets the position and the bytes of each entry when it is confirmed.
+    `on_stored` is called with the position and the bytes of each entry when it is confirmed.
     """
 
     def __init__(self, on_stored: Callable[[Position, bytes], None]) -> None:
@@ -83,23 +84,24 @@ class AppendQueue:
         self._pushed: deque[PendingEntry] = deque()
         self._waiting: deque[PendingEntry] = deque()
         self.stored_count = 0
-        """How many entries were stored through this queue."""
+        """The number of entries stored through this queue."""
 
     @property
     def is_waiting(self) -> bool:
-        """Whether an entry waits to be pushed."""
+        """Whether any entry is waiting to be pushed."""
         return bool(self._waiting)
 
     def add(self, entries: Iterable[PendingEntry]) -> None:
-        """Let entries wait."""
+        """Add entries to be pushed later."""
         self._waiting.extend(entries)
 
     def push(self, writer: LedgerWriter, is_full: Callable[[], object]) -> asyncio.Future[int]:
-        """Push waiting entries, up to a bound or until `is_full`; the confirmation of the last.
+        """Push waiting entries until `is_full`, but no more than `_PUSHED_TOGETHER`.
 
-        Entries are confirmed in order, so the last confirmation stands for all of them.
+        Return the future of the last pushed entry.  Entries are confirmed in order, so when that
+        future resolves, all of these entries are confirmed.
         """
-        # Checked after each entry: a ledger that is full must not get one more.
+        # Check after each entry, because a full ledger must not get another one.
         for _ in range(min(len(self._waiting), _PUSHED_TOGETHER)):
             pending = self._waiting.popleft()
             confirmed = writer.add(pending.data)
@@ -110,29 +112,29 @@ class AppendQueue:
         return confirmed
 
     def stored(self, ledger_id: int, last_entry_id: int) -> int:
-        """Note that the pushed entries up to this one are confirmed; returns their bytes."""
+        """Mark pushed entries up to `last_entry_id` as confirmed; return their total size."""
         pushed, on_stored = self._pushed, self._on_stored
         stored: list[PendingEntry] = []
         while pushed and pushed[0].entry_id <= last_entry_id:
             pending = pushed.popleft()
             on_stored((ledger_id, pending.entry_id), pending.data)
             stored.append(pending)
-        for appender, entries in by_appender(stored):
+        for appender, entries in group_by_appender(stored):
             appender.entries_stored(ledger_id, entries)
         self.stored_count += len(stored)
         return sum(len(pending.data) for pending in stored)
 
     def requeue(self) -> None:
-        """Let the entries that the ledger has not stored wait for the next ledger."""
+        """Requeue the entries that the ledger has not stored, for the next ledger."""
         self._waiting = deque(self.order_for_next_ledger(list(self._pushed), list(self._waiting)))
         self._pushed.clear()
 
     def fail(self, error: LabkitError) -> None:
-        """Fail all entries and forget them."""
+        """Fail all entries and remove them."""
         abandoned = [*self._pushed, *self._waiting]
         self._pushed.clear()
         self._waiting.clear()
-        for appender, entries in by_appender(abandoned):
+        for appender, entries in group_by_appender(abandoned):
             appender.entries_failed(entries, error)
 
     # Rules
@@ -140,12 +142,12 @@ class AppendQueue:
     def order_for_next_ledger(
         self, unstored: list[PendingEntry], waiting: list[PendingEntry]
     ) -> list[PendingEntry]:
-        """The order in which entries go into the next ledger: that of `append`."""
+        """Return the entries in the order in which to append them to the next ledger."""
         return [*unstored, *waiting]
 
 
-def by_appender(
+def group_by_appender(
     entries: Sequence[PendingEntry],
 ) -> list[tuple["Appender[Any]", list[PendingEntry]]]:
-    """The entries in their order; those of one appender that lie together go together."""
+    """Group consecutive entries of the same appender, keeping their order."""
     return [(appender, list(each)) for appender, each in groupby(entries, attrgetter("appender"))]

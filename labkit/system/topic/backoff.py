@@ -1,31 +1,31 @@
-"""How long to wait after failures: longer with each one in a row.
+"""Exponential backoff: the pause doubles with each consecutive failure.
 
-In Pulsar: `common/util/Backoff.java`, which also varies each pause by chance.
+In Pulsar: `common/util/Backoff.java`, which also adds random jitter to each pause.
 """
 
 FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 10.0
-"""The longest pause between ledgers of one owner that take no entry.  A ledger is made in the
-metadata store alone, so there would be one after the other as long as bookies are registered that
-do not answer.  (Pulsar makes them without a pause; the longest is what it waited, in earlier
-versions, after a ledger that could not be made.)
+MAX_PAUSE_S = 10.0
+"""The longest pause between ledgers of one owner that accept no entry.  Creating a ledger needs
+only the metadata store, so without pauses an owner would create one after another while registered
+bookies do not respond.  (Pulsar does not pause here; 10 s is what earlier versions waited after
+they had failed to create a ledger.)
 """
 
 
 class Backoff:
-    """Pauses that double from the first to the longest."""
+    """Pauses that double from `first_s` up to `max_s`."""
 
-    def __init__(self, first_s: float, longest_s: float) -> None:
+    def __init__(self, first_s: float, max_s: float) -> None:
         self._first_s = first_s
-        self._longest_s = longest_s
+        self._longest_s = max_s
         self._next_s = first_s
 
     def failed(self) -> float:
-        """Note a failure; returns how many seconds to wait before the next attempt."""
+        """Record a failure; return how many seconds to wait before the next attempt."""
         pause_s = self._next_s
         self._next_s = min(2 * pause_s, self._longest_s)
         return pause_s
 
     def succeeded(self) -> None:
-        """Start over: the next failure counts as the first."""
+        """Reset the pause to the first one."""
         self._next_s = self._first_s

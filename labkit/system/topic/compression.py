@@ -1,4 +1,4 @@
-"""Payloads as the producer's application sent them.
+"""Decompression of the payloads that Pulsar's clients compress.
 
 In Pulsar: `pulsar-common/.../compression/CompressionCodecProvider.java`.
 """
@@ -18,17 +18,17 @@ _ARROW = {
 
 
 class DecompressionError(LabkitError):
-    """The bytes are not a payload of that size, compressed by that codec."""
+    """The bytes cannot be decompressed to a payload of the expected size."""
 
 
 def decompressed(kind: CompressionType, data: bytes, size: int) -> bytes:
-    """The payload, of which the producer says that it has `size` bytes.
+    """Decompress a payload; `size` is its decompressed size according to the producer.
 
-    Raises `DecompressionError`.
+    Raises `DecompressionError` if this fails or the size is different.
     """
     try:
         if kind == CompressionType.ZLIB:
-            # With a limit: a few bytes may decompress to any size.
+            # Limit the output, because a few bytes can decompress to any size.
             payload = zlib.decompressobj().decompress(data, size + 1)
         else:
             payload = pa.Codec(_ARROW[kind]).decompress(data, size, asbytes=True)

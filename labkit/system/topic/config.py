@@ -16,24 +16,24 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedgerConfig:
-    """How a partition's ledgers are made, when the next one begins, how long the old ones stay, and
-    how cursors are kept.
+    """Replication, rollover and retention of a partition's ledgers, and storage of its cursors.
 
     A ledger is full once it has `max_entries_per_ledger` entries or `max_ledger_size_bytes`, or is
-    `max_ledger_age_ms` old; provided that it is older than `min_ledger_age_ms`, unless that is 0.
+    `max_ledger_age_ms` old, but not before it is older than `min_ledger_age_ms` (0: no minimum).
 
-    A ledger that every durable cursor has passed is deleted once it was closed `retention_time_ms`
-    ago, or as soon as the others have `retention_size_bytes`; -1: that limit never deletes it.
-    Rollover by age and retention are looked at every `check_interval_ms`.
+    A ledger that every durable cursor has passed is deleted once it was closed more than
+    `retention_time_ms` ago, or as soon as the ledgers after it reach `retention_size_bytes`; with
+    -1, that limit never deletes a ledger.  Rollover by age and retention are checked every
+    `check_interval_ms`.
 
-    A cursor is stored at most every `cursor_persist_interval_ms`.  Its ledger is left for a new one
+    A cursor is stored at most once per `cursor_persist_interval_ms`.  It switches to a new ledger
     after `max_entries_per_cursor_ledger` or `max_cursor_ledger_age_ms`.  It stores at most
-    `max_ranges_stored` acknowledged ranges, and of these `max_ranges_in_node` in the metadata
-    store: with more it stays in its ledger when it is closed.
+    `max_ranges_stored` acknowledged ranges, of which up to `max_ranges_in_node` fit into the
+    metadata store; if there are more, the state stays in the cursor's ledger on close.
 
-    Quorums, ages and retention suit lessons, which keep what they wrote and see rollovers;
-    Pulsar's own are in `PULSAR_DEFAULTS`.  Raises `BKIncorrectParameterException` for a value out
-    of its range.
+    The default quorums, ages and retention are chosen for lessons, which keep all their data and
+    show rollovers; `PULSAR_DEFAULTS` has Pulsar's own.  Raises `BKIncorrectParameterException` for
+    a value out of range.
     """
 
     ensemble_size: int = setting(3, "managedLedgerDefaultEnsembleSize")
@@ -91,4 +91,4 @@ PULSAR_DEFAULTS = ManagedLedgerConfig(
     retention_time_ms=0,
     retention_size_bytes=0,
 )
-"""A broker's defaults: `conf/broker.conf`."""
+"""The defaults of Pulsar's `conf/broker.conf`."""

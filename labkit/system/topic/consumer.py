@@ -1,7 +1,7 @@
-"""Consumers: a topic's messages back, in order within each partition.
+"""Consumers: read a topic's messages, in order within each partition.
 
-A tailing read gets what the writer has just confirmed, a catch-up read goes through the closed
-ledgers of the chain; both are the same entries from the same bookies.
+A tailing read returns entries that the writer has just confirmed; a catch-up read goes through the
+closed ledgers of the chain.  Both read entries from bookies in the same way.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from labkit.system.topic.messages import Message, decode_messages
 
 @dataclass(slots=True)
 class _Position:
-    """The next message to give: everything before it was given."""
+    """The next message to return."""
 
     ledger_id: int = -1
     entry_id: int = 0
@@ -53,8 +53,10 @@ class PartitionConsumer:
         self._messages_per_entry = 1
 
     async def receive(self, max_messages: int) -> list[Message]:
-        """The next messages; fewer than asked for at the end of what is confirmed, and in front of
-        an entry that cannot be read: the next call raises why.
+        """Return the next messages, up to `max_messages`.
+
+        The list is shorter if no more entries are confirmed, or if an entry cannot be read.  In the
+        second case, the next call raises the error.
         """
         received: list[Message] = []
         start = replace(self._next)
@@ -79,7 +81,7 @@ class PartitionConsumer:
                 received += self._take(reader, entry.payload, max_messages - len(received))
 
     def _take(self, reader: LedgerReader, payload: bytes, wanted: int) -> list[Message]:
-        """Messages of the entry at the position, which moves on behind them."""
+        """Return up to `wanted` messages of the entry at the current position, and advance it."""
         position = self._next
         messages = decode_messages(payload, reader.ledger_id, position.entry_id, self._partition)
         self._messages_per_entry = len(messages)
@@ -91,11 +93,11 @@ class PartitionConsumer:
         return taken
 
     async def _reader_with_more(self) -> LedgerReader | None:
-        """A reader of the ledger at the position, or of the first later one that has entries."""
+        """Return a reader of the ledger with the next entry; None if no more are confirmed."""
         reader = self._reader
         if (
             reader is not None
-            # The position may have moved on to a ledger that has no entries yet.
+            # The position may have advanced to a ledger that has no entries yet.
             and reader.ledger_id == self._next.ledger_id
             and self._next.entry_id <= reader.last_add_confirmed
         ):
@@ -118,7 +120,7 @@ class PartitionConsumer:
         return None
 
     async def _was_trimmed(self, ledger_id: int) -> bool:
-        """Whether the ledger has left the chain since that was read."""
+        """Whether the ledger has been removed from the chain since the chain was last read."""
         chain, _ = await read_chain(self._client, self._path)
         return all(link.ledger_id != ledger_id for link in chain)
 
@@ -126,26 +128,26 @@ class PartitionConsumer:
         reader = await self._client.open_ledger_no_recovery(ledger_id)
         writer = self._owner.writer if self._owner is not None else None
         if writer is not None and writer.ledger_id == ledger_id:
-            # The owner knows what it confirmed; bookies learn of it one entry later.
+            # The owner knows its last confirmed entry; bookies learn of it with the next entry.
             reader.last_add_confirmed = max(reader.last_add_confirmed, writer.last_add_confirmed)
         return reader
 
 
 class Consumer:
-    """Reads all partitions of a topic, taking turns."""
+    """Reads all partitions of a topic in round-robin order."""
 
     def __init__(self, partitions: list[PartitionConsumer]) -> None:
         self._partitions = partitions
 
     async def receive(self, max_messages: int = 1000) -> list[Message]:
-        """Up to `max_messages`, in order within each partition; an empty list means that all that
-        is confirmed by now was received.
+        """Return up to `max_messages`, all from one partition and in order.
 
-        Raises what `LedgerReader.read_entry` raises.
+        An empty list means that every confirmed message has been received.  Raises the errors of
+        `LedgerReader.read_entry`.
         """
         if max_messages < 1:
             raise BKIncorrectParameterException(
-                f"max_messages is {max_messages}; it must be at least 1"
+                f"max_messages must be at least 1, got {max_messages}"
             )
         for _ in range(len(self._partitions)):
             partition = self._partitions.pop(0)

@@ -1,12 +1,13 @@
-"""Deleting a closed topic: one write decides, and everything after it can be repeated.
+"""Deletion of a closed topic: one write makes it final, and all later steps can be repeated.
 
-    marked      the chain's node gets a property.  From then on the topic can only be deleted: a
-                former owner fails at its next change of the chain, and a broker that finds the mark
-                finishes the deletion before it opens the topic again
-    deleted     the cursors with their ledgers, the chain's ledgers, and last the chain's node
+    marked      the chain's node gets a property; from then on, the topic can only be deleted: a
+                previous owner fails at its next change of the chain, and a broker that finds the
+                mark completes the deletion before it opens the topic again
+    deleted     the cursors are deleted with their ledgers, then the chain's ledgers, and finally
+                the chain's node
 
-So a crash leaves the topic whole, or marked, or deleted.  A ledger is deleted before the node that
-names it, so that a repeated deletion still finds the ledger.
+After a crash, the topic is thus intact, marked or deleted.  A ledger is deleted before the node
+that refers to it, so that a repeated deletion still finds the ledger.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (`asyncDelete`), which deletes in this order
 too, but has no mark.
@@ -25,7 +26,7 @@ from labkit.system.topic.chain.formats import (
     decode_properties,
     with_property,
 )
-from labkit.system.topic.chain.guarded_node import fenced
+from labkit.system.topic.chain.guarded_node import fenced_error
 from labkit.system.topic.names import managed_ledger_path
 
 _MARK = "labkit.deleting"
@@ -40,11 +41,11 @@ async def is_marked(store: MetadataStore, name: str) -> bool:
 
 
 async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> None:
-    """Decide that a closed topic is deleted.
+    """Mark a closed topic for deletion.
 
-    With `damaged` a chain that cannot be read is replaced; its ledgers are not found then.
-    Otherwise raises `DamagedNodeError`.  Raises `NoNodeError`, and `ManagedLedgerFencedError` if
-    another broker has opened the topic at this moment.
+    If the chain cannot be read, raise `DamagedNodeError`, unless `damaged` is set: then replace the
+    chain, whose ledgers can no longer be found or deleted.  Raises `NoNodeError`, and
+    `ManagedLedgerFencedError` if another broker opens the topic at the same time.
     """
     path = managed_ledger_path(name)
     data, version = await store.get(path)
@@ -58,7 +59,7 @@ async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> Non
 
 
 async def unmark(store: MetadataStore, name: str) -> None:
-    """Take the decision back, if it was made.  Raises what `mark` raises."""
+    """Remove the mark, if there is one.  Raises the errors of `mark`."""
     path = managed_ledger_path(name)
     data, version = await store.get(path)
     if _MARK in decode_properties(data):
@@ -69,13 +70,13 @@ async def _replace(store: MetadataStore, path: str, data: bytes, version: int) -
     try:
         await store.set(path, data, version)
     except BadVersionError:
-        raise fenced(f"the chain at {path}") from None
+        raise fenced_error(f"the chain at {path}") from None
 
 
 async def delete_marked(client: BookKeeper, name: str) -> None:
-    """Delete all that is left of a marked topic.
+    """Delete everything that remains of a marked topic.
 
-    Raises `ManagedLedgerFencedError` if another broker has opened it nevertheless, and
+    Raises `ManagedLedgerFencedError` if another broker has opened the topic despite the mark, and
     `MetadataUnavailableError`.
     """
     path = managed_ledger_path(name)
@@ -83,7 +84,7 @@ async def delete_marked(client: BookKeeper, name: str) -> None:
         data, version = await client.store.get(path)
         cursors = await client.store.children(path)
     except NoNodeError:
-        return  # Another deletion was quicker.
+        return  # Another deletion has already finished.
     for cursor in cursors:
         await _delete_cursor(client, f"{path}/{cursor}")
     for link in decode_chain(data):
@@ -91,7 +92,7 @@ async def delete_marked(client: BookKeeper, name: str) -> None:
     try:
         await client.store.delete(path, version)
     except (BadVersionError, NotEmptyError):
-        raise fenced(f"the chain at {path}") from None
+        raise fenced_error(f"the chain at {path}") from None
     except NoNodeError:
         pass
 

@@ -1,12 +1,13 @@
-"""A partition's chain of ledgers: one open at the end, the others closed for good.
+"""A partition's chain of ledgers, of which only the last one is open.
 
-    opened          the last ledger is recovered, which stops its owner's writer; a new one begins
-    full, old       the ledger is closed, and the next one begins
-    failed          the same, and the entries it does not have go into the next one; after a
-                    ledger that took no entry at all the next one waits, longer each time
-    consumed        what retention does not keep is taken from the chain, and then deleted
-    terminated      the ledger is closed, and no owner begins another one
-    overtaken       another owner has changed the chain: this one has ended
+    opened          the last ledger is recovered, which fences its writer; a new ledger is created
+    full or old     the ledger is closed, and the next one is created
+    failed          the same happens, and the next ledger stores the entries that the failed ledger
+                    did not; if a ledger accepted no entry, the owner pauses before it creates the
+                    next one, and each pause is longer than the one before
+    consumed        ledgers beyond the retention limits are removed from the chain, then deleted
+    terminated      the ledger is closed, and no owner ever creates another one
+    fenced          another owner has changed the chain, so this one stops
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`.
 """
@@ -25,13 +26,13 @@ from labkit.system.model.errors import (
     LabkitError,
 )
 from labkit.system.topic.append_queue import AppendQueue, AwaitedEntry, PendingEntry
-from labkit.system.topic.backoff import FIRST_PAUSE_S, LONGEST_PAUSE_S, Backoff
+from labkit.system.topic.backoff import FIRST_PAUSE_S, MAX_PAUSE_S, Backoff
 from labkit.system.topic.chain.chain import LedgerInfo, Position
 from labkit.system.topic.chain.chain_reader import ChainReader, StoredEntry
 from labkit.system.topic.chain.chain_store import ChainStore
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
-from labkit.system.topic.chain.retention import rollover_reason
-from labkit.system.topic.chain.upkeep import Upkeep
+from labkit.system.topic.chain.maintenance import MaintenanceTask
+from labkit.system.topic.chain.retention import Rollover, rollover_reason
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.cursors.cursor import ManagedCursor, Start
 from labkit.system.topic.cursors.cursors import ManagedCursors
@@ -40,12 +41,12 @@ _Answer = TypeVar("_Answer")
 
 
 class ManagedLedger:
-    """Appends entries to a partition's chain, reads them, and keeps its cursors, as its only owner.
+    """A partition's sole owner: appends entries to the chain, reads them, and manages its cursors.
 
-    Invariants: only the last ledger is open; a ledger joins the chain in the metadata store before
-    it gets its first entry, and leaves it before it is deleted; ids never go back; entries are
-    stored in the order of `append`, each once, even when a ledger fails under them; once one has
-    failed, so does every later one.
+    Invariants: only the last ledger is open; a ledger is added to the chain in the metadata store
+    before its first entry is written, and removed from it before the ledger is deleted; positions
+    only increase; entries are stored in the order of `append`, each exactly once, even if a ledger
+    fails in between; once an entry has failed, all later ones fail.
     """
 
     store_class: ClassVar[type[ChainStore]] = ChainStore
@@ -64,65 +65,65 @@ class ManagedLedger:
         self._cursors = ManagedCursors(path, self.chain, client, config, self.end)
         self._writer: LedgerWriter | None = None
         self._opened_at_ms = 0
-        self._pauses = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
+        self._pauses = Backoff(FIRST_PAUSE_S, MAX_PAUSE_S)
         self._turn = asyncio.Lock()
         self.queue = self.queue_class(self._reader.stored)
-        """The entries on their way."""
+        """Unconfirmed entries."""
         self._ended: LabkitError | None = BKLedgerClosedException(f"{name} is not open yet")
-        self._upkeep = Upkeep(self._keep_up, config.check_interval_ms)
+        self._maintenance = MaintenanceTask(self._keep_up, config.check_interval_ms)
         self._on_confirmed: list[Callable[[], None]] = []
         self._on_ended: list[Callable[[LabkitError], None]] = []
         self._is_reporting = False
 
     async def open(self) -> None:
-        """Take over the chain and its cursors from their previous owner.
+        """Take over the chain and its cursors from the previous owner.
 
-        Raises `ManagedLedgerFencedError` when another takes it over at this moment, and what
-        `BookKeeper.open_ledger`, `BookKeeper.create_ledger` and `CursorStore.recover` raise.
+        Raises `ManagedLedgerFencedError` if another owner takes over at the same time, and the
+        errors of `BookKeeper.open_ledger`, `BookKeeper.create_ledger` and `CursorStore.recover`.
         """
         async with self._turn:
             await self._store.take_over()
             if self._store.terminated is None:
-                await self.begin_ledger("opened")
+                await self.begin_ledger(Rollover("opened", "opened"))
             try:
                 await self._cursors.recover()
             except LabkitError:
-                with suppress(LabkitError):  # The next to open it closes it.
+                with suppress(LabkitError):  # If this fails, the next owner closes it.
                     if self._writer is not None:
-                        await self._store.seal(self._writer)
-                await self._store.delete_dropped()
+                        await self._store.close_last_ledger(self._writer)
+                await self._store.delete_removed_ledgers()
                 raise
             self._ended = None
-        await self._store.delete_dropped()
-        self._upkeep.begin()
+        await self._store.delete_removed_ledgers()
+        self._maintenance.begin()
 
     async def close(self) -> None:
-        """Close the open ledger and the cursors; what is pushed must be confirmed by now.
+        """Close the open ledger and the cursors; all pushed entries must have been confirmed.
 
-        Raises what `LedgerWriter.close` raises, and `MetadataUnavailableError`; it is closed all
-        the same.
+        Raises the errors of `LedgerWriter.close`, and `MetadataUnavailableError`; even then the
+        managed ledger is closed.
         """
         async with self._turn:
             was_open = self._ended is None
             if was_open:
                 await self._cursors.close()
             try:
-                with suppress(ManagedLedgerFencedError):  # The next owner has done it.
+                with suppress(ManagedLedgerFencedError):  # The next owner has closed it.
                     if self._writer is not None:
                         await self._seal(self._writer)
                     if was_open:
                         await self._store.store_closed()
             finally:
                 self._stop(BKLedgerClosedException(f"{self.name} was closed: open the topic again"))
-        await self._store.delete_dropped()
+        await self._store.delete_removed_ledgers()
 
     def configure(self, config: ManagedLedgerConfig) -> None:
-        """Use these settings for the ledgers from now on; cursors and intervals keep theirs."""
+        """Apply these settings to future ledgers; cursors and intervals keep the old ones."""
         self._config = self._store.config = config
 
     @property
     def writer(self) -> LedgerWriter | None:
-        """The open ledger."""
+        """The writer of the open ledger; None if no ledger is open."""
         return self._writer
 
     @property
@@ -132,31 +133,36 @@ class ManagedLedger:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """What is stored with the chain for its owners, by name."""
+        """The properties stored with the chain, by name."""
         return self._store.properties
 
     async def set_property(self, name: str, value: str) -> None:
-        """Store a property of the chain.  Raises what ended this, and what `trim` raises."""
+        """Store a property with the chain.
+
+        Raises the errors of `trim`.  If this managed ledger has ended, raises the error that ended
+        it.
+        """
         async with self._turn:
             self._check_open()
             await self._end_if_fenced(self._store.set_property(name, value))
 
     @property
     def terminated(self) -> Position | None:
-        """The last entry of a terminated chain; None: entries may still be appended."""
+        """The last entry of a terminated chain; None if the chain is not terminated."""
         return self._store.terminated
 
     async def terminate(self) -> Position:
-        """End the chain for good after its last confirmed entry, which is returned.
+        """Terminate the chain after its last confirmed entry, and return that entry's position.
 
-        Raises what ended this, and what `LedgerWriter.close` and `ChainStore.terminate` raise; the
-        next to open it learns whether the chain is terminated.
+        Raises the error that ended this, and the errors of `LedgerWriter.close` and
+        `ChainStore.terminate`.  After such an error, only the next owner finds out whether the
+        chain is terminated.
         """
         async with self._turn:
             self._check_open()
             try:
                 if self._writer is not None:
-                    await self._writer.confirmed()
+                    await self._writer.all_confirmed()
                     await self._seal(self._writer)
                 return await self._store.terminate(self.last_confirmed)
             except LabkitError as error:
@@ -166,66 +172,67 @@ class ManagedLedger:
     # Appending
 
     async def append(self, data: bytes) -> asyncio.Future[Position]:
-        """Push an entry; the future gives the ledger and entry id under which it is stored.
+        """Push an entry; the future resolves to its position once it is confirmed.
 
-        As `append_entries`; the future fails where that tells of a failure.
+        If the entry cannot be stored, the future fails.  In all other respects, this works like
+        `append_entries`.
         """
         [stored] = await self.append_all([data])
         return stored
 
     async def append_all(self, entries: Sequence[bytes]) -> list[asyncio.Future[Position]]:
-        """Push entries, as `append` does."""
+        """Push several entries, like `append`."""
         awaited = [AwaitedEntry(data) for data in entries]
         await self.append_entries(awaited)
         return [entry.stored for entry in awaited]
 
     async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
-        """Push entries; each one's appender learns under which ledger and entry id it is stored.
+        """Push entries, and report to each entry's appender when it is stored or has failed.
 
         Entries are pushed in the order of the calls; the call waits while too many are unconfirmed.
-        Where a ledger can take no more, its entries that are not confirmed go into the next one, in
-        their order.  When there can be no next one, or another owner has taken over, they fail, and
-        so does every later call: open the partition again.
+        If a ledger is full or fails, its unconfirmed entries are written to the next one, in the
+        same order.  If no next ledger can be created, or another owner has taken over, these
+        entries fail, and so does every later call: the partition must be reopened.
 
-        Raises `BKIncorrectParameterException` for an entry that fits into no frame; then none of
-        them is pushed.  Raises `BKLedgerClosedException` after `close`, what ended it, and
-        `ManagedLedgerTerminatedError`.
+        Raises `BKIncorrectParameterException`, and pushes nothing, if an entry is too large for a
+        frame.  Raises `BKLedgerClosedException` after `close`, `ManagedLedgerTerminatedError`, and
+        the error that ended this.
         """
         if any(len(entry.data) > MAX_PAYLOAD_SIZE for entry in entries):
             raise BKIncorrectParameterException(
-                f"an entry of more than {MAX_PAYLOAD_SIZE} bytes: it fits into no frame"
+                f"entry is too large for a frame: expected at most {MAX_PAYLOAD_SIZE} bytes"
             )
         async with self._turn:
             self._check_open()
-            self._store.check_takes_entries()
+            self._store.check_not_terminated()
             if self._writer is not None:
-                with suppress(LabkitError):  # Whether the writer has ended is asked below.
+                with suppress(LabkitError):  # `push_waiting` checks whether the writer has ended.
                     await self._writer.drain()
-            # Again: another owner may have taken over while these entries waited.
+            # Check again, because another owner may have taken over during the wait.
             self._check_open()
             self.queue.add(entries)
             await self.push_waiting()
 
     async def push_waiting(self) -> None:
-        """Push the waiting entries, into a new ledger wherever one is full or has failed."""
+        """Push the waiting entries, and roll over whenever the ledger is full or has failed."""
         while self.queue.is_waiting:
-            if reason := self._reason_to_roll():
-                await self._roll_over(reason)
+            if rollover := self._rollover():
+                await self._roll_over(rollover)
             else:
                 writer = self._writer
                 assert writer is not None
-                confirmed = self.queue.push(writer, self._reason_to_roll)
+                confirmed = self.queue.push(writer, self._rollover)
                 confirmed.add_done_callback(partial(self._added, writer))
-        if self._reason_to_roll():
-            self._upkeep.want()
+        if self._rollover():
+            self._maintenance.trigger()
 
     def _added(self, writer: LedgerWriter, added: asyncio.Future[int]) -> None:
-        """Note that the entries up to this one are stored, or that the writer has failed."""
-        # An earlier ledger answers late: `_seal` has settled which of its entries are stored.
+        """Record that all entries up to this one are stored, or that the writer has failed."""
+        # Ignore late confirmations of an earlier ledger: `_seal` has settled its entries.
         if added.cancelled() or writer is not self._writer:
             return
         if added.exception() is not None:
-            self._upkeep.want()
+            self._maintenance.trigger()
         else:
             self._stored(writer.ledger_id, added.result())
 
@@ -240,28 +247,21 @@ class ManagedLedger:
 
     @property
     def last_confirmed(self) -> Position:
-        """The newest confirmed entry; (L, -1) if there is none, where L is the open ledger."""
+        """The newest confirmed entry, or (L, -1) if none is confirmed and L is the open ledger."""
         return self.chain.end
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
-        """As `ChainReader.read`: from the first entry at `start` or after it."""
+        """Read entries from the first one at or after `start`, as `ChainReader.read` does."""
         return await self._reader.read(start, max_entries, max_bytes)
 
-    def next_position(self, position: Position) -> Position:
-        """The first entry after the position; at the end, the place of the entry to come."""
-        return self.chain.next_position(position)
-
-    def previous_position(self, position: Position) -> Position:
-        """As `LedgerChain.previous_position`: in front of (L, 0) it is (L, -1)."""
-        return self.chain.previous_position(position)
-
     def when_confirmed(self, action: Callable[[], None]) -> None:
-        """Call it whenever `last_confirmed` has moved, at most once in a turn of the event loop."""
+        """Call `action` when `last_confirmed` has advanced, at most once per event loop turn."""
         self._on_confirmed.append(action)
 
     def when_ended(self, action: Callable[[LabkitError], None]) -> None:
-        """Call it once, with the reason: fenced, or no next ledger could be made.  `close` does not
-        call it.
+        """Call `action` once with the reason when this ends, except after `close`.
+
+        The reason is that another owner has taken over, or that no ledger could be created.
         """
         self._on_ended.append(action)
 
@@ -281,10 +281,11 @@ class ManagedLedger:
         properties: Mapping[str, int] | None = None,
         cursor_properties: Mapping[str, str] | None = None,
     ) -> ManagedCursor:
-        """The cursor of that name, or a new one for which the entry at `start` is the first one
-        that is not acknowledged.  Durable when this returns, unless it is not to be.
+        """Return the cursor of that name, or a new one whose first unacknowledged entry is at
+        `start`.
 
-        Raises what ended this, `ManagedLedgerFencedError` and `MetadataUnavailableError`.
+        A durable cursor is stored when this returns.  Raises `ManagedLedgerFencedError`,
+        `MetadataUnavailableError`, and the error that ended this.
         """
         self._check_open()
         return await self._cursors.open(
@@ -292,15 +293,15 @@ class ManagedLedger:
         )
 
     async def delete_cursor(self, name: str) -> None:
-        """Delete a cursor; ledgers that only it kept may be trimmed.
+        """Delete a cursor, so that ledgers needed only by this cursor can be trimmed.
 
         Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`.
         """
         await self._cursors.delete(name)
-        self._upkeep.want()
+        self._maintenance.trigger()
 
     async def trim(self) -> list[int]:
-        """Delete the ledgers that retention does not keep; returns their ids.
+        """Delete the ledgers beyond the retention limits; return their ids.
 
         Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`.
         """
@@ -308,22 +309,22 @@ class ManagedLedger:
             if self._ended is not None:
                 return []
             gone = await self._end_if_fenced(self._store.trim(self._cursors.slowest_durable))
-        # Outside of the turn: appends need not wait for deletions.
-        await self._store.delete_dropped()
+        # Do this outside the lock, so that appends need not wait for deletions.
+        await self._store.delete_removed_ledgers()
         return gone
 
-    # Upkeep
+    # MaintenanceTask
 
     async def _keep_up(self) -> None:
         async with self._turn:
-            if reason := self._reason_to_roll():
-                await self._roll_over(reason)
+            if rollover := self._rollover():
+                await self._roll_over(rollover)
             await self.push_waiting()
-        with suppress(LabkitError):  # The next round tries again.
+        with suppress(LabkitError):  # The next round retries.
             await self.trim()
 
     def end(self, error: LabkitError) -> None:
-        """Stop for good: another owner has taken over, or there can be no next ledger."""
+        """Stop permanently: another owner has taken over, or no next ledger can be created."""
         if self._ended is None:
             self._stop(error)
             self._cursors.stop(error)
@@ -343,68 +344,77 @@ class ManagedLedger:
 
     def _stop(self, error: LabkitError) -> None:
         self._ended = error
-        self._upkeep.stop()
+        self._maintenance.stop()
         self.queue.fail(error)
 
     def _report_confirmed(self) -> None:
-        # First: what an action confirms is reported in the next turn.
+        # Reset this first, so that entries confirmed by an action are reported in the next turn.
         self._is_reporting = False
         for action in self._on_confirmed:
             action()
 
     # Ledgers
 
-    def _reason_to_roll(self) -> str:
+    def _rollover(self) -> Rollover | None:
         writer = self._writer
         if self._ended is not None or writer is None:
-            return ""
+            return None
         if writer.is_ended:
-            return f"ledger {writer.ledger_id} failed"
+            return Rollover("failure", f"ledger {writer.ledger_id} failed")
         age_ms = self._wall_clock_ms() - self._opened_at_ms
         return rollover_reason(writer.last_add_pushed + 1, writer.length, age_ms, self._config)
 
-    async def _roll_over(self, reason: str) -> None:
-        """Close the open ledger and begin the next, which gets the entries not stored in the old
-        one.  If there can be no next ledger, this managed ledger ends.
+    async def _roll_over(self, rollover: Rollover) -> None:
+        """Close the open ledger and create the next one, which stores the unconfirmed entries.
+
+        If no ledger can be created, this managed ledger ends.
         """
         writer = self._writer
         assert writer is not None
-        with suppress(LabkitError):  # The next ledger stores what this one does not.
-            await writer.confirmed()
+        with suppress(LabkitError):  # The next ledger stores the other entries.
+            await writer.all_confirmed()
         try:
             await self._seal(writer)
-            # Once it is closed, its end says which entries it has: the others go into the next.
+            # The closed ledger's last entry is now known: all later entries must be requeued.
             self.queue.requeue()
             await self._pause_after(writer)
-            # A cursor may have met another owner during the pause.
+            # A cursor may have been fenced during the pause.
             if self._ended is None:
-                await self.begin_ledger(reason)
+                await self.begin_ledger(rollover)
         except LabkitError as error:
             self.end(error)
         else:
-            self._upkeep.want()
+            self._maintenance.trigger()
 
     async def _pause_after(self, writer: LedgerWriter) -> None:
-        """Wait if the ledger took no entry: the next one might not take any either."""
+        """Wait if the ledger accepted no entry, because the next one might not either."""
         if writer.metadata.last_entry_id >= 0:
             self._pauses.succeeded()
             return
         pause_s = self._pauses.failed()
-        note = f"{self.name}: for {pause_s:g} s"
-        self._client.recorder.record("ledger.delayed", writer.ledger_id, note=note)
+        self._client.recorder.record(
+            "ledger.delayed", writer.ledger_id, topic=self.name, seconds=pause_s
+        )
         await asyncio.sleep(pause_s)
 
-    async def begin_ledger(self, reason: str) -> LedgerWriter:
-        """Begin the chain's next ledger.  Raises what `ChainStore.begin_ledger` raises."""
+    async def begin_ledger(self, rollover: Rollover) -> LedgerWriter:
+        """Create the chain's next ledger.  Raises the errors of `ChainStore.begin_ledger`."""
         writer = self._writer = await self._store.begin_ledger()
         self._opened_at_ms = self._wall_clock_ms()
-        note = f"{self.name}: {reason}"
-        self._client.recorder.record("ledger.rolled", writer.ledger_id, note=note)
+        self._client.recorder.record(
+            "ledger.rolled",
+            writer.ledger_id,
+            topic=self.name,
+            detail=rollover.detail,
+            explanation=rollover.reason,
+        )
         return writer
 
     async def _seal(self, writer: LedgerWriter) -> None:
-        """Close a ledger, or learn where another client closed it: entries before are stored."""
-        metadata = await self._store.seal(writer)
+        """Close a ledger, or find out where it ends if another client closed it, and decide the
+        outcome of its entries.
+        """
+        metadata = await self._store.close_last_ledger(writer)
         self._stored(writer.ledger_id, metadata.last_entry_id)
-        self._store.sealed(writer.ledger_id, metadata)
+        self._store.record_closed(writer.ledger_id, metadata)
         self._writer = None

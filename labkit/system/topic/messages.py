@@ -1,9 +1,9 @@
-"""The content of a topic's entry: one message, or a batch of them, as Pulsar stores it.
+"""The format of a topic's entries: one message or a batch of messages, as Pulsar stores them.
 
-    0x0e01, CRC32C (u32) of all that follows, size of the metadata (u32), MessageMetadata, payload
+    0x0e01, CRC32C (u32) of the rest, size of the metadata (u32), MessageMetadata, payload
 
-Of a batch, `num_messages_in_batch` is set and the payload is a run of
-    size (u32), SingleMessageMetadata, that message's payload
+In a batch, `num_messages_in_batch` is set and the payload is a sequence of
+    size (u32), SingleMessageMetadata, payload of that message
 
 In Pulsar: `common/protocol/Commands.java`.
 """
@@ -21,18 +21,18 @@ from labkit.system.model.proto.pulsar_pb2 import MessageMetadata, SingleMessageM
 
 _MAGIC = 0x0E01
 _BROKER_MAGIC = 0x0E02
-"""Begins what a broker may put in front, with its size; labkit's puts nothing there."""
+"""Starts the broker metadata that may precede a message; labkit's broker adds none."""
 _MAGIC_BYTES = _MAGIC.to_bytes(2, "big")
 _HEAD = struct.Struct(">HI")
 _HEAD_SIZE = _HEAD.size
 _SIZE = struct.Struct(">I")
 _REPLICATE_TO = bytes([MessageMetadata.REPLICATE_TO_FIELD_NUMBER << 3 | 2])
-"""The tag in front of each cluster that a message is to be replicated to."""
+"""The protobuf tag that precedes the name of each cluster to replicate a message to."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """A message given to a producer.  `event_time_ms` 0: none."""
+    """A message passed to a producer.  `event_time_ms` is 0 if the message has no event time."""
 
     payload: bytes
     key: str
@@ -43,10 +43,10 @@ class OutgoingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message as a consumer gets it.
+    """A message as a consumer receives it.
 
-    `batch_size` is how many messages share the entry; 1 also for a message that was not batched.
-    `publish_time_ms` is the producer's clock, in milliseconds since 1970.
+    `batch_size` is the number of messages in the entry, which is 1 if the message was not batched.
+    `publish_time_ms` is the time on the producer's clock, in milliseconds since 1970.
     """
 
     message_id: MessageId
@@ -61,7 +61,7 @@ class Message:
 
 
 def encode_message(message: OutgoingMessage, producer_name: str, publish_time_ms: int) -> bytes:
-    """An entry that is one message, not batched."""
+    """Encode a single, unbatched message as an entry."""
     metadata = MessageMetadata(
         producer_name=producer_name,
         sequence_id=message.sequence_id,
@@ -75,7 +75,7 @@ def encode_message(message: OutgoingMessage, producer_name: str, publish_time_ms
 
 
 def encode_in_batch(message: OutgoingMessage) -> bytes:
-    """A message's part of a batch."""
+    """Encode a message as one part of a batch, for `encode_batch`."""
     single = SingleMessageMetadata(
         payload_size=len(message.payload),
         partition_key=message.key or None,
@@ -95,9 +95,9 @@ def encode_batch(
     publish_time_ms: int,
     highest_sequence_id: int | None = None,
 ) -> bytes:
-    """An entry that is a batch of these parts, of which `first` is the first message.
+    """Encode a batch as an entry; the first of the encoded parts is the message `first`.
 
-    `highest_sequence_id` is the last message's: deduplication goes by it.
+    `highest_sequence_id` is the sequence id of the last message, which deduplication compares.
     """
     metadata = MessageMetadata(
         producer_name=producer_name,
@@ -111,34 +111,35 @@ def encode_batch(
 
 
 def is_whole(message: bytes) -> bool:
-    """Whether the checksum that the producer made fits the message."""
+    """Return whether the message starts with 0e01 and matches the producer's checksum."""
     return message[:_HEAD_SIZE] == _HEAD.pack(_MAGIC, crc32c.value(message[_HEAD_SIZE:]))
 
 
 def replication_clusters(message: bytes) -> list[str]:
-    """The clusters that the producer wants the message to be replicated to; none: the namespace's.
+    """Return the clusters to which the producer wants the message to be replicated.
 
-    `message` is whole.  Raises `BKDigestMatchException` for one that holds no metadata.
+    An empty list stands for the clusters of the namespace.  The message must have passed
+    `is_whole`.  Raises `BKDigestMatchException` if its metadata cannot be decoded.
     """
     size = int.from_bytes(message[_HEAD_SIZE : _HEAD_SIZE + _SIZE.size], "big")
     start = _HEAD_SIZE + _SIZE.size
-    # Without the field's tag there is no such field, and most messages need not be decoded.
+    # Search for the field's tag first, because this avoids decoding most messages.
     if message.find(_REPLICATE_TO, start, start + size) < 0:
         return []
     return [*decode_metadata(message).replicate_to]
 
 
 def split_entry(data: bytes, ledger_id: int, entry_id: int) -> tuple[MessageMetadata, bytes]:
-    """The metadata in front of an entry, and the payload as it is stored.
+    """Return an entry's message metadata, and its payload as stored.
 
-    Raises `BKDigestMatchException` when the checksum that the producer made is wrong.
+    Raises `BKDigestMatchException` if the producer's checksum does not match.
     """
     at = _start_of_message(data)
     head, rest = data[at : at + _HEAD.size], data[at + _HEAD.size :]
     if head != _head_of(rest):
         raise BKDigestMatchException(
-            f"entry {entry_id} of ledger {ledger_id} holds no whole message: it begins with"
-            f" {head.hex()}, not with 0e01 and the checksum of the rest"
+            f"entry {entry_id} of ledger {ledger_id} is not a valid message: expected 0e01 and"
+            f" the checksum of the rest, got {head.hex()}"
         )
     size = _SIZE.unpack_from(rest)[0]
     metadata = MessageMetadata.FromString(rest[_SIZE.size : _SIZE.size + size])
@@ -146,9 +147,9 @@ def split_entry(data: bytes, ledger_id: int, entry_id: int) -> tuple[MessageMeta
 
 
 def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) -> list[Message]:
-    """The messages of an entry, with their ids.
+    """Return the messages of an entry, with their ids.
 
-    Raises `BKDigestMatchException` when the checksum that the producer made is wrong.
+    Raises `BKDigestMatchException` if the producer's checksum does not match.
     """
     metadata, payload = split_entry(data, ledger_id, entry_id)
     if metadata.HasField("num_messages_in_batch"):
@@ -158,10 +159,10 @@ def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) 
 
 
 def decode_metadata(data: bytes) -> MessageMetadata:
-    """The producer's metadata of an entry.  The checksum, which very old clients leave out, is not
-    verified.
+    """Return an entry's message metadata, without verifying the checksum, which very old clients
+    omit.
 
-    Raises `BKDigestMatchException` for an entry that holds no message.
+    Raises `BKDigestMatchException` if the entry is not a message.
     """
     try:
         at = _start_of_message(data)
@@ -170,17 +171,17 @@ def decode_metadata(data: bytes) -> MessageMetadata:
         start = at + _SIZE.size
         return MessageMetadata.FromString(data[start : start + _SIZE.unpack_from(data, at)[0]])
     except (struct.error, DecodeError) as error:
-        raise BKDigestMatchException(f"the entry holds no message: {error}") from None
+        raise BKDigestMatchException(f"the entry is not a message: {error}") from None
 
 
-def without_broker_part(data: bytes) -> bytes:
-    """An entry as its producer sent it."""
+def strip_broker_metadata(data: bytes) -> bytes:
+    """Return an entry without broker metadata, that is, as its producer sent it."""
     start = _start_of_message(data)
     return data[start:] if start else data
 
 
 def _start_of_message(data: bytes) -> int:
-    """Where the message begins, after metadata that a broker may have put in front."""
+    """Return the offset of the message, after any broker metadata that precedes it."""
     if len(data) < _HEAD.size:
         return 0
     magic, size = _HEAD.unpack_from(data)

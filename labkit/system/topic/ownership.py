@@ -1,20 +1,20 @@
-"""Which broker serves a topic: bundles of topics, each owned through an ephemeral node.
+"""Topic ownership: each bundle of topics is owned by one broker through an ephemeral node.
 
-    /loadbalance/brokers/<host:port>               a broker that lives, and where it listens
+    /loadbalance/brokers/<host:port>               a running broker and its addresses
     /namespace/<tenant>/<namespace>/0x..._0x...    the owner of the topics whose names hash into
-    that
-                                                   range
+                                                   this range
 
-The names of a namespace's topics lie on a ring of CRC32 values, cut into equal bundles.  A broker
-that is asked for a topic without an owner takes its whole bundle; a second one learns of the first.
+The topic names of a namespace are hashed with CRC32 onto a ring, which is divided into equal
+bundles.  A broker that receives a lookup for a topic without an owner acquires the topic's whole
+bundle; other brokers then redirect clients to that owner.
 
-This is a hint, not a lock.  A broker whose session has expired believes for a while that it owns
-what another has taken, and may be adding entries all the time.  What keeps the topic whole is that
-each ledger has one writer: the next owner's recovery fences the last ledger, and the version of the
-chain stops the next one (`managed_ledger`).  That does not depend on anything here, which only
-keeps the brokers from fencing each other all the time.
+Ownership is a hint, not a lock.  A broker whose session has expired still believes for a while that
+it owns bundles that another broker has acquired, and may keep adding entries.  Topics stay
+consistent because each ledger has a single writer: the next owner's recovery fences the last
+ledger, and the chain's version prevents the old owner from adding another one (`managed_ledger`).
+This module only keeps brokers from fencing each other continually.
 
-Bundles are not split or moved to balance the load.
+Bundles are never split or moved to balance load.
 
 In Pulsar: `broker/namespace/OwnershipCache.java`, `common/naming/NamespaceBundleFactory.java`,
 `metadata/coordination/impl/ResourceLockImpl.java`.
@@ -47,22 +47,19 @@ BUNDLE_BOUNDARIES = [
     f"0x{min(at * _RING // _BUNDLES_PER_NAMESPACE, _RING - 1):08x}"
     for at in range(_BUNDLES_PER_NAMESPACE + 1)
 ]
-"""The bounds of a namespace's bundles, as policies have them."""
+"""The boundaries of a namespace's bundles, as written in its policies."""
 BUNDLE_RANGES = ["_".join(pair) for pair in pairwise(BUNDLE_BOUNDARIES)]
 """The names of the bundles within their namespace."""
 _RETRY_S = 0.2
 
 
 class BundleUnloadingError(LabkitError):
-    """The topic's owner is about to give it up: look it up again in a moment."""
+    """The owner is unloading the topic's bundle; the client should repeat the lookup soon."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """A broker: its name, which is `host:port` of its HTTP address, and where it listens.
-
-    A URL that it does not have is "".
-    """
+    """A broker's id, which is `host:port` of its HTTP address, and its URLs ("" if missing)."""
 
     broker_id: str
     service_url: str
@@ -73,8 +70,8 @@ class BrokerAddress:
 
 @dataclass(frozen=True, slots=True, order=True)
 class NamespaceBundle:
-    """The topics of a namespace (`tenant/namespace`) whose names hash to `lower` or more, and to
-    less than `upper`; the last bundle has its `upper`, too.
+    """The topics of a namespace (`tenant/namespace`) whose names hash to `lower` <= hash < `upper`;
+    the last bundle includes `upper`.
     """
 
     namespace: str
@@ -86,20 +83,20 @@ class NamespaceBundle:
 
     @property
     def path(self) -> str:
-        """The node that names its owner."""
+        """The path of the node that names the bundle's owner."""
         return f"{_NAMESPACES}/{self}"
 
 
 def bundle_of(topic: str) -> NamespaceBundle:
-    """The bundle of a topic or partition, by its full name."""
+    """Return the bundle of a topic or partition, given its full name."""
     size = _RING // _BUNDLES_PER_NAMESPACE
-    # By Pulsar's hash, so that its brokers would find the topic in the same bundle.
+    # Use Pulsar's hash, so that its brokers would put the topic in the same bundle.
     lower = zlib.crc32(topic.encode()) // size * size
     return NamespaceBundle(namespace_of(topic), lower, min(lower + size, _RING - 1))
 
 
 def encode_owner(owner: BrokerAddress, *, disabled: bool = False) -> bytes:
-    """The content of a bundle's node; `disabled` while its owner is giving it up."""
+    """Encode a bundle's node; `disabled` means that the owner is unloading the bundle."""
     return _encode(
         nativeUrl=owner.service_url,
         nativeUrlTls=owner.service_url_tls,
@@ -111,7 +108,7 @@ def encode_owner(owner: BrokerAddress, *, disabled: bool = False) -> bytes:
 
 
 def decode_owner(data: bytes) -> tuple[BrokerAddress, bool]:
-    """The inverse: the owner, and whether it is giving the bundle up.
+    """Decode a bundle's node: its owner, and whether the owner is unloading the bundle.
 
     Raises `BKMetadataSerializationException`.
     """
@@ -124,7 +121,7 @@ def decode_owner(data: bytes) -> tuple[BrokerAddress, bool]:
 
 
 def encode_broker(broker: BrokerAddress) -> bytes:
-    """The content of a broker's node, without the loads that Pulsar's brokers report there."""
+    """Encode a broker's node, without the load report that Pulsar's brokers add."""
     return _encode(
         webServiceUrl=broker.web_url,
         webServiceUrlTls=broker.web_url_tls,
@@ -136,7 +133,7 @@ def encode_broker(broker: BrokerAddress) -> bytes:
 
 
 def decode_broker(broker_id: str, data: bytes) -> BrokerAddress:
-    """The inverse.  Raises `BKMetadataSerializationException`."""
+    """Decode a broker's node.  Raises `BKMetadataSerializationException`."""
     broker = _decode(data)
     keys = ("pulsarServiceUrl", "pulsarServiceUrlTls", "webServiceUrl", "webServiceUrlTls")
     return BrokerAddress(broker_id, *(str(broker.get(key) or "") for key in keys))
@@ -157,20 +154,20 @@ def _decode(data: bytes) -> dict[str, object]:
 
 
 class TopicOwnership:
-    """What one broker owns, and how it learns what others own.
+    """One broker's view of bundle ownership: its own bundles, and lookups of other owners.
 
     Every call may raise `MetadataUnavailableError`.
     """
 
     def __init__(self, store: MetadataStore, me: BrokerAddress, recorder: Recorder) -> None:
-        """The broker must hold its address for itself: a node that names it is its own, or that of
-        a process that died there, whose session has not run out yet.
+        """No other running broker may use the address of `me`.  Any node with that address then
+        belongs to this process, or to a dead one whose session has not expired yet.
         """
         self._store = store
         self._me = me
         self._recorder = recorder
         self._owned: dict[NamespaceBundle, bool] = {}
-        """True while it is served, False once it is being given up."""
+        """True while the bundle is served, False while it is being unloaded."""
         self._is_registered = False
         self._is_leaving = False
         self._sessions_lost = 0
@@ -181,29 +178,30 @@ class TopicOwnership:
 
     @property
     def owned(self) -> list[NamespaceBundle]:
-        """The bundles that this broker owns, as far as it knows."""
+        """The bundles that this broker believes it owns."""
         return sorted(self._owned)
 
     def owns(self, topic: str) -> bool:
-        """Whether this broker may begin to serve the topic now, as far as it knows."""
+        """Whether this broker believes that it owns the topic's bundle and is not unloading it."""
         return self._owned.get(bundle_of(topic), False)
 
     def when_lost(self, action: Callable[[list[NamespaceBundle]], None]) -> None:
-        """Call `action` with the bundles that went with a lost session: stop serving them at once.
+        """Call `action` with the bundles lost when the session expires.
 
-        Another broker may own the topics by now, and have fenced them.
+        The broker must stop serving these bundles immediately, because another broker may already
+        own them and have fenced their topics.
         """
         self._when_lost.append(action)
 
     # Brokers
 
     async def register(self) -> None:
-        """Announce this broker, for as long as its session lives, and in each later session."""
+        """Register this broker as running, now and in each later session."""
         self._is_registered = True
         await self._announce()
 
     async def _announce(self) -> None:
-        # An old node belongs to a dead process's session, and would go when that session ends.
+        # An existing node belongs to a dead process, and would vanish when its session expires.
         path, data = f"{BROKERS}/{self._me.broker_id}", encode_broker(self._me)
         with suppress(NodeExistsError):
             await self._store.create(path, data, ephemeral=True)
@@ -213,20 +211,20 @@ class TopicOwnership:
         await self._store.create(path, data, ephemeral=True)
 
     async def unregister(self) -> None:
-        """Leave: from now on no client is sent here, and no bundle is acquired."""
+        """Leave the cluster: clients are no longer redirected here, and no bundle is acquired."""
         self._is_registered = False
         self._is_leaving = True
         async with self._turn:
-            pass  # A bundle that is being acquired is owned now, and can be given up.
+            pass  # Wait until a bundle that is being acquired is owned, so that it can be unloaded.
         with suppress(NoNodeError):
             await self._store.delete(f"{BROKERS}/{self._me.broker_id}")
 
     async def brokers(self) -> list[BrokerAddress]:
-        """The brokers that live, by their names."""
+        """Return the running brokers."""
         found: list[BrokerAddress] = []
         with suppress(NoNodeError):
             for broker_id in await self._store.children(BROKERS):
-                with suppress(NoNodeError):  # It has just left.
+                with suppress(NoNodeError):  # The broker has just left.
                     data, _ = await self._store.get(f"{BROKERS}/{broker_id}")
                     found.append(decode_broker(broker_id, data))
         return found
@@ -234,14 +232,14 @@ class TopicOwnership:
     # Bundles
 
     async def owner_of(self, topic: str) -> BrokerAddress | None:
-        """The broker that serves the topic; None if none does.
+        """Return the broker that serves the topic, or None.
 
-        Raises `BundleUnloadingError` while its owner is giving it up.
+        Raises `BundleUnloadingError` while the owner is unloading the topic's bundle.
         """
         return await self.owner(bundle_of(topic))
 
     async def owner(self, bundle: NamespaceBundle) -> BrokerAddress | None:
-        """The broker that serves the bundle, as `owner_of`."""
+        """Return the broker that serves the bundle, like `owner_of`."""
         if self._owned.get(bundle):
             return self._me
         try:
@@ -251,27 +249,29 @@ class TopicOwnership:
         return _served(bundle, *decode_owner(data))
 
     async def acquire(self, topic: str) -> BrokerAddress:
-        """Own the topic's bundle, unless another broker does: who it is now.
+        """Acquire the topic's bundle unless another broker owns it, and return the owner.
 
-        Raises `BundleUnloadingError` while its owner is giving it up.
+        Raises `BundleUnloadingError` while the owner is unloading the bundle.
         """
         bundle = bundle_of(topic)
         async with self._turn:
             while bundle not in self._owned:
                 if self._is_leaving:
                     raise _unloading(bundle, self._me)
-                # A session lost during the call takes the new node with it: then nothing is owned.
+                # If the session expires during the call, the new node is deleted: try again.
                 session = self._sessions_lost
                 if (other := await self._take(bundle)) is not None:
                     return other
                 if session == self._sessions_lost:
                     self._owned[bundle] = True
-                    self._recorder.record("bundle.acquired", note=str(bundle))
+                    self._recorder.record("bundle.acquired", bundle=str(bundle))
         return _served(bundle, self._me, not self._owned[bundle])
 
     async def reacquire(self, topic: str) -> bool:
-        """Whether it owns the topic's bundle now, because the bundle's node names it: other brokers
-        send clients here as long as they find the node of a process that died.
+        """Acquire the topic's bundle if its node already names this broker's address.
+
+        Other brokers redirect clients here while the node of a dead process with this address
+        exists.  Return whether this broker owns the bundle now.
         """
         with suppress(BundleUnloadingError):
             owner = await self.owner_of(topic)
@@ -280,29 +280,27 @@ class TopicOwnership:
         return False
 
     async def disable(self, bundle: NamespaceBundle) -> None:
-        """The first step of giving a bundle up: lookups no longer lead here, and none makes this
-        broker serve a topic of it again.  Then close its topics, then `release` it.
+        """Start to unload a bundle: lookups no longer return this broker, and it loads no more
+        topics of the bundle.  Next, close the bundle's topics and `release` it.
         """
         if bundle in self._owned:
-            # First here, then in the store: from now on this broker answers no lookup with itself.
+            # Change this before the store, so that this broker stops returning itself at once.
             self._owned[bundle] = False
             async with self._turn:
                 if self._is_given_up(bundle):
                     await self._mark_disabled(bundle)
 
     async def release(self, bundle: NamespaceBundle) -> None:
-        """The last step, after `disable`: at the next lookup the broker that is asked may take the
-        bundle.
-        """
+        """Finish unloading a bundle, after `disable`: any broker may acquire it at a lookup."""
         while True:
             async with self._turn:
-                # The bundle may be lost with a session by now, and acquired again for others.
+                # The bundle may have been lost with the session, and acquired again since.
                 if not self._is_given_up(bundle):
                     return
                 with suppress(MetadataUnavailableError):
                     await self._delete_mine(bundle)
                     if self._owned.pop(bundle, None) is not None:
-                        self._recorder.record("bundle.released", note=str(bundle))
+                        self._recorder.record("bundle.released", bundle=str(bundle))
                     return
             await asyncio.sleep(_RETRY_S)
 
@@ -310,23 +308,23 @@ class TopicOwnership:
         return self._owned.get(bundle) is False
 
     async def _mark_disabled(self, bundle: NamespaceBundle) -> None:
-        # Where the node cannot be marked, clients redirected here are sent away again.
+        # If the node cannot be marked, clients are still redirected here, and rejected.
         with suppress(NoNodeError, BadVersionError, MetadataUnavailableError):
             _, version = await self._store.get(bundle.path)
             await self._store.set(bundle.path, encode_owner(self._me, disabled=True), version)
 
     async def _take(self, bundle: NamespaceBundle) -> BrokerAddress | None:
-        """Create the bundle's node; or the broker that was quicker."""
+        """Create the bundle's node.  Return None, or the broker that already owns the bundle."""
         while True:
             with suppress(NodeExistsError):
                 await self._store.create(bundle.path, encode_owner(self._me), ephemeral=True)
                 return None
-            # It may be of a session that will end: who died here had the same address.
+            # The node may belong to a dead process that had the same address.
             if (other := await self._delete_mine(bundle)) is not None:
                 return _served(bundle, *other)
 
     async def _delete_mine(self, bundle: NamespaceBundle) -> tuple[BrokerAddress, bool] | None:
-        """Remove the bundle's node, unless it is another broker's: what it says then."""
+        """Delete the bundle's node, or return its content if it belongs to another broker."""
         with suppress(NoNodeError, BadVersionError):
             data, version = await self._store.get(bundle.path)
             owner, disabled = decode_owner(data)
@@ -339,7 +337,7 @@ class TopicOwnership:
         self._sessions_lost += 1
         lost, self._owned = self.owned, {}
         for bundle in lost:
-            self._recorder.record("bundle.lost", note=str(bundle))
+            self._recorder.record("bundle.lost", bundle=str(bundle))
         if lost:
             for action in self._when_lost:
                 action(lost)
@@ -362,5 +360,5 @@ def _served(bundle: NamespaceBundle, owner: BrokerAddress, disabled: bool) -> Br
 
 def _unloading(bundle: NamespaceBundle, owner: BrokerAddress) -> BundleUnloadingError:
     return BundleUnloadingError(
-        f"{bundle} is being given up by {owner.service_url}: look its topics up again"
+        f"{bundle} is being unloaded by {owner.service_url}: look its topics up again"
     )

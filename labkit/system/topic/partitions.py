@@ -1,10 +1,10 @@
-"""A partitioned topic's record in the metadata store, as Pulsar keeps it.
+"""A partitioned topic's record in the metadata store, in Pulsar's format.
 
     {"partitions": 4, "deleted": false, "properties": {...}}
 
-`deleted` is true while the topic is being deleted.  While it grows, a property has the number of
-partitions that it is growing to, so that a growth that was interrupted is repeated.  Other fields
-are kept.
+`deleted` is true while the topic is being deleted.  While partitions are being added, a property
+holds the target number of partitions, so that an interrupted change can be repeated.  Unknown
+fields are preserved.
 
 In Pulsar: `common/partition/PartitionedTopicMetadata.java`, `NamespaceResources.java`.
 """
@@ -22,17 +22,19 @@ _GROWING_TO = "labkit.growingTo"
 
 @dataclass(frozen=True, slots=True)
 class PartitionedTopic:
-    """How many partitions a topic has; `growing_to` is 0 unless a growth is under way."""
+    """A topic's number of partitions; `growing_to` is the new number while partitions are being
+    added, otherwise 0.
+    """
 
     count: int
     is_being_deleted: bool = False
     growing_to: int = 0
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """All fields as they are stored."""
+    """All fields of the stored record."""
 
     @property
     def most(self) -> int:
-        """How many partitions may be stored, including those of a growth under way."""
+        """The largest number of partitions that may exist, including those being added."""
         return max(self.count, self.growing_to)
 
     def encode(self) -> bytes:
@@ -51,7 +53,7 @@ class PartitionedTopic:
 
 
 def decode_partitioned_topic(data: bytes) -> PartitionedTopic:
-    """The inverse of `PartitionedTopic.encode`."""
+    """Decode the content of a node that `PartitionedTopic.encode` has encoded."""
     fields = json.loads(data)
     count = fields["partitions"]
     growing_to = int((fields.get("properties") or {}).get(_GROWING_TO, 0))
@@ -64,7 +66,7 @@ def decode_partitioned_topic(data: bytes) -> PartitionedTopic:
 
 
 async def read_partitioned_topic(store: MetadataStore, name: str) -> tuple[PartitionedTopic, int]:
-    """Return the record of a topic, by its full name, and its node's version.
+    """Return a topic's record, given its full name, and the version of its node.
 
     Raises `NoNodeError`.
     """

@@ -1,10 +1,9 @@
-"""A topic: its partitions, and who writes and reads them.
+"""A topic with its partitions, and factories for its producers and consumers.
 
 In Pulsar: `broker/service/persistent/PersistentTopic.java`, one for each partition.
 """
 
 import asyncio
-import json
 from dataclasses import dataclass
 
 from labkit.system.client.bookkeeper import BookKeeper
@@ -23,6 +22,7 @@ from labkit.system.topic.names import (
     partition_of,
     partitions_path,
 )
+from labkit.system.topic.partitions import PartitionedTopic, read_partitioned_topic
 from labkit.system.topic.producing.producer import Batching, PartitionProducer, Producer
 
 
@@ -31,7 +31,7 @@ class TopicExistsError(LabkitError):
 
 
 class NoTopicError(LabkitError):
-    """There is no topic of that name."""
+    """No topic has that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class _Partition:
 
 
 class Topic:
-    """A topic that this process owns: it may write, and knows what is confirmed."""
+    """A topic that this process owns: it can write, and it knows the last confirmed entries."""
 
     def __init__(self, name: str, client: BookKeeper, partitions: list[_Partition]) -> None:
         """Use `create` or `open`."""
         self.name = name
         self._client = client
         self.partitions = partitions
-        """By index; one for a topic without partitions."""
+        """In order of index; exactly one for a non-partitioned topic."""
 
     @classmethod
     async def create(
@@ -60,10 +60,11 @@ class Topic:
         partitions: int,
         config: ManagedLedgerConfig | None = None,
     ) -> "Topic":
-        """Make a topic, or take over one that exists with as many partitions.
+        """Create a topic, or take over an existing one with the same number of partitions.
 
-        `partitions` 0: a topic without partitions, whose messages have partition -1.  Raises
-        `BKIncorrectParameterException`, `TopicExistsError`, and what `ManagedLedger.open` raises.
+        `partitions` 0 means a non-partitioned topic, whose messages have partition -1.  Raises
+        `BKIncorrectParameterException`, `TopicExistsError`, and the errors of
+        `ManagedLedger.open`.
         """
         name = full_name(topic)
         if partitions < 0:
@@ -72,17 +73,7 @@ class Topic:
             )
         if partitions:
             await _store_partition_count(client, name, partitions)
-        return await cls._open(client, name, partitions, config)
-
-    @classmethod
-    async def _open(
-        cls,
-        client: BookKeeper,
-        name: str,
-        partition_count: int,
-        config: ManagedLedgerConfig | None,
-    ) -> "Topic":
-        names = [partition_name(name, i) for i in range(partition_count)] or [name]
+        names = [partition_name(name, i) for i in range(partitions)] or [name]
         opened = []
         for full in names:
             path = managed_ledger_path(full)
@@ -92,7 +83,7 @@ class Topic:
         return cls(name, client, opened)
 
     def producer(self, name: str = "producer", *, batching: Batching | None = None) -> Producer:
-        """A producer; without `batching` every message is a separate entry."""
+        """Return a new producer; without `batching` every message is stored as its own entry."""
         return Producer(
             name,
             [
@@ -110,9 +101,10 @@ class Topic:
         )
 
     def consumer(self, *, after: MessageId | None = None) -> Consumer:
-        """A consumer from the topic's first message on, or from behind `after` in its partition.
+        """Return a consumer that starts at the topic's first message.
 
-        Raises `BKIncorrectParameterException` if `after` is of a partition that is not there.
+        In the partition of `after`, it starts at the message that follows `after`.  Raises
+        `BKIncorrectParameterException` if the topic has no such partition.
         """
         if after is not None:
             self._find(after.partition)
@@ -130,7 +122,7 @@ class Topic:
         )
 
     async def ledgers(self, partition: int = -1) -> list[LedgerInfo]:
-        """The chain of ledgers of a partition (-1: of a topic without partitions)."""
+        """Return the chain of ledgers of a partition (-1: of a non-partitioned topic)."""
         chain, _ = await read_chain(self._client, self._find(partition).path)
         return chain
 
@@ -144,14 +136,14 @@ class Topic:
         )
 
     async def close(self) -> None:
-        """Close the open ledgers.  Flush the producers first."""
+        """Close the open ledgers.  The caller must flush the producers first."""
         await asyncio.gather(*(partition.ledger.close() for partition in self.partitions))
 
 
 async def _store_partition_count(client: BookKeeper, name: str, partitions: int) -> None:
     path = partitions_path(name)
     try:
-        await client.store.create(path, json.dumps({"partitions": partitions}).encode())
+        await client.store.create(path, PartitionedTopic(partitions).encode())
     except NodeExistsError:
         existing = await partition_count(client, name)
         if existing != partitions:
@@ -161,11 +153,10 @@ async def _store_partition_count(client: BookKeeper, name: str, partitions: int)
 
 
 async def partition_count(client: BookKeeper, topic: str) -> int:
-    """How many partitions a partitioned topic has.  Raises `NoTopicError`."""
+    """Return a partitioned topic's number of partitions.  Raises `NoTopicError`."""
     name = full_name(topic)
     try:
-        data, _ = await client.store.get(partitions_path(name))
+        record, _ = await read_partitioned_topic(client.store, name)
     except NoNodeError:
-        raise NoTopicError(f"there is no partitioned topic {name}") from None
-    count: int = json.loads(data)["partitions"]
-    return count
+        raise NoTopicError(f"partitioned topic {name} does not exist") from None
+    return record.count

@@ -1,10 +1,15 @@
-"""What happened, as flat events with causes.
+"""The trace: a log of flat events that records what each node did and why.
 
-Every part of the system reports what it did to its node's `Recorder`; rows of several nodes meet
-in a `TraceLog`, which puts them in time order, numbers them and links each to its cause.  Every
-picture, check and table is a reading of such a log: no view keeps a second model of the system.
+Every component reports its events to the `Recorder` of its node.  A `TraceLog` merges the events of
+all nodes in time order, numbers them, and links each event to its cause.  All views, checks and
+tables are computed from such a log; none of them keeps its own model of the system.
 
-Read in this order: `events` (the kinds and what each means), `recorder`, `log`, `fold` (the state
-of a cluster at a moment), `bookie_fold` (the inside of one bookie), `sentence` (an event in words),
-`export`, `parquet`, `answers` (what a simulated workload's calls returned, beside the events).
+An event has typed columns.  Programs compare the columns; the sentence that describes an event is
+for people only.  To add a kind of event, declare it in `kinds`.
+
+Read in this order: `events` (the columns), `kinds` (the meaning, columns, causes and sentence of
+each kind), `recorder`, `log`, `handlers` (methods that receive events of certain kinds),
+`bookie_state` (the state of a bookie at a moment), `cluster_state` (the state of a cluster),
+`sentence` (an event as a sentence), `parquet`, and `answers` (what the calls of a simulated
+workload returned).
 """

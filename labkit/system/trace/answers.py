@@ -1,14 +1,15 @@
-"""What a simulated workload's calls returned, as values beside the events of its run.
+"""What the calls of a simulated workload returned, recorded alongside the events of its run.
 
-Events say what the system's own code reports; these say what its callers get.  `at` is the number
-of events before the answer: an event came first if its `seq` is below it.
+Events record what the system's own code reports; the values in this module record what its callers
+received.  `at` is the number of events recorded before the call returned, so an event happened
+before the answer if its `seq` is less than `at`.
 """
 
 from typing import NamedTuple, TypeAlias
 
 
 class Content(NamedTuple):
-    """An entry as a caller has it: its id, its payload's bytes and their checksum."""
+    """An entry as a caller sees it: its id, and the size in bytes and checksum of its payload."""
 
     entry: int
     size: int
@@ -16,7 +17,7 @@ class Content(NamedTuple):
 
 
 class AddAnswered(NamedTuple):
-    """An add returned the entry id in `content`; the rest of it is what the caller had given."""
+    """An add returned the entry id in `content`; `size` and `checksum` describe what was added."""
 
     at: int
     node: str
@@ -25,7 +26,7 @@ class AddAnswered(NamedTuple):
 
 
 class EntriesRead(NamedTuple):
-    """A read of entries `first` to `last` returned these."""
+    """A read of entries `first` to `last` returned `contents`."""
 
     at: int
     node: str
@@ -36,7 +37,7 @@ class EntriesRead(NamedTuple):
 
 
 class MessageContent(NamedTuple):
-    """A message's name in its topic, and its payload's bytes and their checksum."""
+    """A message's identity in its topic, and the size in bytes and checksum of its payload."""
 
     topic: str
     producer: str
@@ -46,14 +47,14 @@ class MessageContent(NamedTuple):
 
 
 class MessageGiven(NamedTuple):
-    """A caller gave its producer this message to send."""
+    """A caller passed this message to its producer."""
 
     at: int
     message: MessageContent
 
 
 class MessageRead(NamedTuple):
-    """The reader at the end got this message, stored as this entry."""
+    """The reader that checks the topic at the end read this message from this entry."""
 
     at: int
     message: MessageContent
@@ -62,8 +63,9 @@ class MessageRead(NamedTuple):
 
 
 class MessageReceived(NamedTuple):
-    """A consumer in the process that owns the topic got this message, stored as this entry.
-    `since`: the number of events before the consumer began.
+    """A consumer in the process that owns the topic received this message from this entry.
+
+    `since` is the number of events recorded before the consumer started.
     """
 
     at: int
@@ -75,12 +77,13 @@ class MessageReceived(NamedTuple):
 
 
 class MessageDelivered(NamedTuple):
-    """A consumer of the subscription got this message from that broker, stored as this entry.
-    `came`: the number of answers before it arrived; a busy consumer takes it later.
-    `in_order`: the subscription's type promises the order of the topic.  `durable`: it stays when
-    its consumer leaves, and the topic keeps what it has not acknowledged.  `key`: the message's key
-    if the subscription's type promises the order of each key; `connection`: the number of the
-    consumer's connection.
+    """A consumer of the subscription received this message, from this entry, through `broker`.
+
+    came: the number of answers recorded before the message arrived; a busy consumer takes it later.
+    in_order: whether the subscription type guarantees the order of the topic.  durable: whether the
+    subscription outlives its consumer, so that the topic keeps unacknowledged messages for it.
+    key: the message's key if the subscription type guarantees order per key.  connection: the
+    number of the consumer's connection.
     """
 
     at: int
@@ -99,9 +102,10 @@ class MessageDelivered(NamedTuple):
 
 
 class EntryAcknowledged(NamedTuple):
-    """A broker has told a consumer of the subscription that it took the acknowledgement of this
-    entry, or of the one message of it that `batch_index` names (-1: the whole entry).  `asked`: the
-    number of events before it was sent.
+    """A broker confirmed to a consumer that it accepted the acknowledgement of an entry, or of the
+    one message in it at `batch_index` (-1: the whole entry).
+
+    `asked` is the number of events recorded before the consumer sent the acknowledgement.
     """
 
     at: int
@@ -116,9 +120,7 @@ class EntryAcknowledged(NamedTuple):
 
 
 class StartedOver(NamedTuple):
-    """The subscription goes back to the first message of the topic: a consumer has asked for that,
-    or it is done.
-    """
+    """A reset of the subscription to its first message was requested or, if `is_done`, made."""
 
     at: int
     topic: str
@@ -127,8 +129,9 @@ class StartedOver(NamedTuple):
 
 
 class AllAcknowledged(NamedTuple):
-    """A broker has said that the subscription has acknowledged all messages up to this entry.
-    `asked`: the number of events before the question.
+    """A broker reported that the subscription has acknowledged all messages up to this entry.
+
+    `asked` is the number of events recorded before the request.
     """
 
     at: int
@@ -141,7 +144,7 @@ class AllAcknowledged(NamedTuple):
 
 
 class Trimmed(NamedTuple):
-    """A topic's chain was stored without these ledgers, which had been its first ones."""
+    """These ledgers, the first of a topic, were removed from its list of ledgers."""
 
     at: int
     topic: str
@@ -149,7 +152,7 @@ class Trimmed(NamedTuple):
 
 
 class TopicUnloaded(NamedTuple):
-    """A broker has told an administrator that the topic is unloaded."""
+    """A broker confirmed to an administrator that the topic is unloaded."""
 
     at: int
     broker: str
@@ -157,8 +160,9 @@ class TopicUnloaded(NamedTuple):
 
 
 class StepOutlastedRun(NamedTuple):
-    """A step had not ended at the end of the run, and its client lived; `has_ended`: whether it
-    ended when it had `waited_s` seconds more, with all faults repaired.
+    """A step of a running client had not ended at the end of the run.
+
+    has_ended: whether it ended within another `waited_s` seconds, after all faults were repaired.
     """
 
     at: int
@@ -169,9 +173,7 @@ class StepOutlastedRun(NamedTuple):
 
 
 class MarksFound(NamedTuple):
-    """The ledgers that were still marked as short of copies, `waited_s` seconds after the repair of
-    all faults.
-    """
+    """The ledgers still marked as under-replicated `waited_s` seconds after all repairs."""
 
     at: int
     waited_s: float

@@ -1,71 +1,74 @@
-"""A run's log: the rows of all nodes in time order, numbered, each linked to its cause."""
+"""The log of a run: the events of all nodes in time order, numbered and linked to their causes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
-from labkit.system.trace.events import KINDS, Event, Link, lineage
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import Event, lineage
+from labkit.system.trace.kinds import KINDS, Link
 
 Listener = Callable[[Sequence[Event]], None]
 _Key = tuple[str, int, int, str | tuple[str, str]]
-"""Kind, ledger, entry, and where: a node, or a node and its peer."""
+"""Kind, ledger, entry, and a node or a (node, peer) pair."""
 
 
 class TraceLog:
-    """Collects rows and turns them into events.
+    """Collects the events that nodes report and orders, numbers and links them.
 
-    Rows of different processes arrive in bursts, so a row waits in the log until `settle` is
-    called for its time.
+    Events of different processes arrive in bursts and out of order, so the log holds each event
+    back until `settle` is called for its time.
 
-    Invariants: `events[i].seq == i`; a cause always has a smaller `seq`; a row that comes too late
-    is kept, after the events that were settled before it.
+    `origin_us` is the time on the nodes' clock that becomes time 0 of the log.
+
+    Invariants: `events[i].seq == i`, and a cause has a smaller `seq` than its effect.  An event
+    that arrives too late is kept and numbered after the events that are already settled.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, origin_us: int = 0) -> None:
         self.events: list[Event] = []
-        self._waiting: list[Row] = []
+        self._origin_us = origin_us
+        self._waiting: list[Event] = []
         self._listeners: list[Listener] = []
         self._on_node: dict[_Key, int] = {}
         self._sent_to: dict[_Key, int] = {}
         self._about_peer: dict[_Key, int] = {}
 
-    def add(self, rows: Iterable[Row]) -> None:
-        """Take rows of any node, in any order."""
+    def add(self, rows: Iterable[Event]) -> None:
+        """Accept reported events of any node, in any order."""
         self._waiting.extend(rows)
 
     def settle(self, until_us: int | None = None) -> None:
-        """Number and link the waiting rows up to that time (all of them by default)."""
+        """Number and link all waiting events up to the nodes' time `until_us` (default: all)."""
         self._waiting.sort(key=attrgetter("time_us"))
         ready = [row for row in self._waiting if until_us is None or row.time_us <= until_us]
         if not ready:
             return
         del self._waiting[: len(ready)]
         fresh = self._number(ready)
-        # A copy: a listener may end itself while it is called.
+        # Iterate over a copy, because a listener may unsubscribe itself.
         for listener in list(self._listeners):
             listener(fresh)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with each batch of new events; the function returned ends that."""
+        """Call `listener` with each batch of settled events; return a function that removes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def lineage(self, seq: int) -> list[Event]:
-        """The event and its causes, first cause first."""
+        """Return the event numbered `seq` and its chain of causes, earliest first."""
         return lineage(self.events, seq)
 
-    def _number(self, rows: Iterable[Row]) -> list[Event]:
-        """Append the rows to the log.
+    def _number(self, rows: Iterable[Event]) -> list[Event]:
+        """Append the reported events to the log and return them as stored.
 
-        A cause is the latest earlier event that one of the kind's rules points to.  An event that
-        names an entry may be caused by one of the whole ledger.
+        The cause of an event is the latest earlier event that matches one of its kind's rules.  The
+        cause of an event about an entry may be an event about the whole ledger.
         """
         events, on_node, sent_to = self.events, self._on_node, self._sent_to
-        about_peer = self._about_peer
+        about_peer, origin_us = self._about_peer, self._origin_us
         new = tuple.__new__
         first = len(events)
         for seq, row in enumerate(rows, start=first):
-            time_us, node, kind, ledger, entry, peer, file, offset, size, note = row
+            _, time_us, node, kind, _, ledger, entry, peer = row[:8]
             cause: int | None = None
             where: str | tuple[str, str]
             for causing, link in KINDS[kind].causes:
@@ -81,10 +84,9 @@ class TraceLog:
                     break
             else:
                 cause = -1
-            # As `Event(...)` does, in half the time: most of a simulated run's log is spent here.
-            fields = seq, time_us, node, kind, cause, ledger, entry, peer, file, offset, size, note
-            events.append(new(Event, fields))
-            # Others cause nothing, so the dictionaries need not grow with them.
+            # Twice as fast as `Event(...)`; a simulated run spends most of its tracing time here.
+            events.append(new(Event, (seq, time_us - origin_us, node, kind, cause, *row[5:])))
+            # Only these kinds can be causes, so the dictionaries need no other events.
             if kind in _CAUSING:
                 on_node[kind, ledger, entry, node] = seq
                 if peer:
@@ -94,4 +96,4 @@ class TraceLog:
 
 
 _CAUSING = frozenset(cause for kind in KINDS.values() for cause, _ in kind.causes)
-"""The kinds that others can come from."""
+"""The kinds that can be the cause of another event."""

@@ -1,25 +1,57 @@
-"""A log as a Parquet file, for Spark.  No other module of this package needs pyarrow: the pictures
-are drawn in a browser's Python too, where there is none.
+"""Read and write a log as a Parquet file, for Spark.
+
+No other module of this package imports pyarrow, because the views also run in a browser's Python,
+which does not have it.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labkit.system.trace.events import Event
-from labkit.system.trace.export import COLUMNS, TEXT, from_columns, to_columns
+from labkit.system.trace.events import DEFAULTS, Event
 
-SCHEMA = pa.schema([(name, pa.string() if name in TEXT else pa.int64()) for name in COLUMNS])
-"""One row per event; the columns are `Event`'s fields."""
+_NAMES = pa.list_(pa.string())
+_TYPES = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    tuple: _NAMES,
+}
+_SEGMENTS = pa.list_(pa.struct([("first_entry", pa.int64()), ("ensemble", _NAMES)]))
+
+SCHEMA = pa.schema(
+    (name, _SEGMENTS if name == "segments" else _TYPES[type(default)])
+    for name, default in DEFAULTS.items()
+)
+"""One row per event; the columns are `Event`'s."""
+
+
+def to_table(events: Sequence[Event]) -> pa.Table:
+    columns: dict[str, list[Any]] = {
+        name: [getattr(event, name) for event in events] for name in Event._fields
+    }
+    columns["segments"] = [
+        [{"first_entry": first, "ensemble": ensemble} for first, ensemble in segments]
+        for segments in columns["segments"]
+    ]
+    return pa.table(columns, schema=SCHEMA)
 
 
 def write_parquet(events: Sequence[Event], path: Path) -> None:
-    """Write the events as one Parquet file (zstd)."""
-    pq.write_table(pa.table(to_columns(events), schema=SCHEMA), path, compression="zstd")
+    """Write the events to one Parquet file, compressed with zstd."""
+    pq.write_table(to_table(events), path, compression="zstd")
 
 
 def read_parquet(path: Path) -> list[Event]:
-    """The events that `write_parquet` wrote."""
-    return from_columns(pq.read_table(path, schema=SCHEMA).to_pydict())
+    """Return the events that `write_parquet` wrote to `path`."""
+    return [_event(row) for row in pq.read_table(path, schema=SCHEMA).to_pylist()]
+
+
+def _event(row: dict[str, Any]) -> Event:
+    segments = ((each["first_entry"], tuple(each["ensemble"])) for each in row["segments"])
+    names = {name: tuple(row[name]) for name in ("ensemble", "bookies")}
+    return Event(**{**row, **names, "segments": tuple(segments)})

@@ -1,36 +1,26 @@
-"""A node's recorder: the one place to which the node's parts report.
+"""The recorder of a node, to which all components of the node report their events.
 
-Costs one attribute look-up per batch without a listener: parts test `listening` before they
-build anything.
+Callers on hot paths test `listening` before they build an event, so that tracing without a
+listener costs one attribute lookup.
 """
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import ClassVar, Unpack
 
+from labkit.system.trace.events import Event, Fields
+from labkit.system.trace.kinds import check
 
-class Row(NamedTuple):
-    """An event before it has met those of other nodes: it has no number and no cause yet."""
-
-    time_us: int
-    node: str
-    kind: str
-    ledger: int = -1
-    entry: int = -1
-    peer: str = ""
-    file: str = ""
-    offset: int = -1
-    size: int = -1
-    note: str = ""
-
-
-Sink = Callable[[list[Row]], None]
+Sink = Callable[[list[Event]], None]
 
 
 class Recorder:
-    """Hands the rows of one node to those who listen.
+    """Passes the events of one node to its listeners, such as a `TraceLog`.
 
-    `clock_us` gives the run's shared clock in microseconds.
+    `clock_us` returns the run's shared time in microseconds.
     """
+
+    is_strict: ClassVar[bool] = False
+    """Whether `record` checks each event against its kind; tests set this."""
 
     def __init__(self, node: str, clock_us: Callable[[], int]) -> None:
         self.node = node
@@ -39,45 +29,36 @@ class Recorder:
         self._sinks: tuple[Sink, ...] = ()
 
     def listen(self, sink: Sink) -> Callable[[], None]:
-        """Send every row from now on to `sink`; the function returned ends that."""
+        """Send all future events to `sink`; return a function that unsubscribes it."""
         self._sinks += (sink,)
         self.listening = True
 
         def stop() -> None:
-            # A new tuple: a sink may end while `record` goes through the old one.
+            # Build a new tuple: a sink may unsubscribe while `_send` iterates over the old one.
             self._sinks = tuple(each for each in self._sinks if each is not sink)
             self.listening = bool(self._sinks)
 
         return stop
 
     def record(
-        self,
-        kind: str,
-        ledger: int = -1,
-        entry: int = -1,
-        *,
-        peer: str = "",
-        file: str = "",
-        offset: int = -1,
-        size: int = -1,
-        note: str = "",
+        self, kind: str, ledger: int = -1, entry: int = -1, **fields: Unpack[Fields]
     ) -> None:
-        """Report one event of a kind that `labkit.system.trace.events.KINDS` lists."""
+        """Report one event; if `is_strict`, raise `ValueError` for an unknown kind or column."""
         if self.listening:
-            now = self._clock_us()
-            rows = [Row(now, self.node, kind, ledger, entry, peer, file, offset, size, note)]
-            for sink in self._sinks:
-                sink(rows)
+            event = Event(-1, self._clock_us(), self.node, kind, -1, ledger, entry, **fields)
+            self._send([event])
 
     def record_entries(
-        self, kind: str, entries: Iterable[tuple[int, int]], *, peer: str = "", size: int = -1
+        self, kind: str, entries: Iterable[tuple[int, int]], **fields: Unpack[Fields]
     ) -> None:
-        """Report the same event for several (ledger id, entry id) at once."""
+        """Report one event for each (ledger id, entry id), all with the same other columns."""
         if self.listening:
-            now = self._clock_us()
-            rows = [
-                Row(now, self.node, kind, ledger, entry, peer, size=size)
-                for ledger, entry in entries
-            ]
-            for sink in self._sinks:
-                sink(rows)
+            now, node = self._clock_us(), self.node
+            self._send([Event(-1, now, node, kind, -1, *ids, **fields) for ids in entries])
+
+    def _send(self, events: list[Event]) -> None:
+        if self.is_strict:
+            for event in events:
+                check(event)
+        for sink in self._sinks:
+            sink(events)

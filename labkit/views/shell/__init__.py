@@ -1,13 +1,13 @@
-"""The contents of a bookie's directories, read without a running bookie; and a cluster's state.
+"""`labkit shell`: inspects the files of a stopped bookie, and queries or repairs a cluster.
 
     labkit shell --data FOLDER readjournal 1a1fd4b7370.txn
     labkit shell --journal DIR --ledgers DIR --json ledger 5
     labkit shell --zookeeper HOST:PORT ledgermetadata -l 5
 
-Files and clusters may be labkit's or Apache BookKeeper's.  Each verb is a function over the
-directories, or a coroutine over a client of the cluster, and a notebook can call it too; it returns
-one frozen dataclass or a stream of them (`records`, `cluster/records`), which have their own text.
-`verbs` is the table of verbs; `command` parses, calls and prints by it.
+The files and clusters can be labkit's or Apache BookKeeper's.  Each verb is a function of the
+directories, or a coroutine that uses a client of the cluster; notebooks can call it as well.  It
+returns a frozen dataclass or a stream of them (`records`, `cluster/records`), which format
+themselves as text.  `verbs` is the table of verbs, from which `command` builds the parser.
 
     verbs of `bookkeeper shell`
       about files                   readjournal, lastmark, readlog, readlogmetadata, ledger,
@@ -17,29 +17,29 @@ one frozen dataclass or a stream of them (`records`, `cluster/records`), which h
                                     simpletest
       about lost bookies            whoisauditor, autorecovery, triggeraudit, listunderreplicated,
                                     recover, decommissionbookie
-    labkit's own verbs              listledgers and readledger from the disk alone,
-                                    rebuildindex, xray; messageid of a cluster
+    labkit's own verbs              listledgers and readledger without a cluster,
+                                    rebuildindex, xray, messageid
 
 Directories are opened read-only; only `rebuildindex` writes.  A verb that destroys something in a
-cluster asks first, except with `--force`.  With `--json` the verbs that walk through a file or a
-list print one object on each line (readjournal, readlog, ledger, readledger, xray, listledgers,
-listbookies, listunderreplicated, recover, decommissionbookie), the others one document.  Each
-object names its dataclass as `kind`; bytes are hexadecimal, and an entry's own bytes are included
-with `-m`.
+cluster asks for confirmation unless `--force` is given.  With `--json`, verbs that list things
+print one object per line (readjournal, readlog, ledger, readledger, xray, listledgers,
+listbookies, listunderreplicated, recover, decommissionbookie), and the others print one document.
+Each object contains the name of its dataclass as `kind`; bytes are in hexadecimal, and the bytes of
+an entry are included only with `-m`.
 
-Where this differs from BookKeeper's shell:
-  - a journal that does not exist is an error (BookKeeper creates it);
-  - an explicit LAC record is shown as such (BookKeeper takes it for an entry);
-  - a file whose end is not one that a writer leaves is reported, with exit code 1;
-  - a run of missing slots of an index is one line, not one line for each slot;
-  - listledgers and readledger work without a cluster, and then also show entries that are only in
-    the journal; with a cluster, readledger shows confirmed entries and recovers nothing
-    (BookKeeper's may recover);
-  - localconsistencycheck reads each entry completely, as the bookie would;
-  - metaformat, recover and decommissionbookie refuse while the bookies concerned are registered;
+Differences from BookKeeper's shell:
+  - If a journal does not exist, labkit reports an error; BookKeeper creates it.
+  - An explicit LAC record is shown as such; BookKeeper mistakes it for an entry.
+  - If a file is torn or damaged at its end, labkit reports that, and the exit code is 1.
+  - A range of empty index slots is printed as one line instead of one line per slot.
+  - listledgers and readledger also work without a cluster, and then include entries that are only
+    in the journal.  With a cluster, readledger prints only confirmed entries and never recovers the
+    ledger; BookKeeper's may recover it.
+  - localconsistencycheck reads each entry completely, as the bookie would.
+  - metaformat, recover and decommissionbookie fail while the bookies concerned are registered.
   - simpletest reads back the entries that it wrote.
-Ids are read as in BookKeeper: a file's name is hexadecimal, a bare number is decimal, except for
-readlogmetadata, which takes it as hexadecimal.
+Ids are parsed as in BookKeeper: a file name is hexadecimal and a bare number is decimal, except
+that readlogmetadata expects a hexadecimal number.
 
 In BookKeeper: `bookie/BookieShell.java`, `tools/cli/commands/bookie/*.java`.
 
@@ -47,5 +47,5 @@ Read `verbs` and `records` first, then `command`, `folders`, `journal`, `entry_l
 `files`, `consistency`, `rebuild`, `xray`, `lineage`, and `cluster/`.
 """
 
-ZOOKEEPER_PLACE = "host:port of ZooKeeper, or zk+null://host:port/ledgers"
-"""What an option `--zookeeper` expects; it stands here because `labkit` starts without the rest."""
+ZOOKEEPER_ADDRESS = "host:port of ZooKeeper, or zk+null://host:port/ledgers"
+"""Help text of options `--zookeeper`; defined here, because `labkit` starts without the shell."""

@@ -1,7 +1,7 @@
-"""`labkit shell`: builds the parser from the table of verbs, calls a verb, prints its results.
+"""`labkit shell`: builds the parser from the table of verbs, runs a verb, and prints its results.
 
-The exit code is 0, or 1 when something is missing, damaged or inconsistent, with one line that says
-what and where.
+The exit code is 0, or 1 if something is missing, damaged or inconsistent; a message on standard
+error says what and where.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.metadata.place import MetadataPlace, parse_place
+from labkit.system.metadata.location import MetadataLocation, parse_location
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.recorder import Recorder
-from labkit.views.shell import ZOOKEEPER_PLACE
+from labkit.views.shell import ZOOKEEPER_ADDRESS
 from labkit.views.shell.folders import ShellError
 from labkit.views.shell.records import Result
 from labkit.views.shell.verbs import VERBS, Verb
@@ -36,64 +36,69 @@ _END = object()
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare directories, options and verbs; directories and options may also follow the verb."""
+    """Declare the verbs and the common options, which are accepted before and after the verb."""
     _add_common_options(parser)
     parser.set_defaults(password=os.environ.get(_PASSWORD_VARIABLE))
     parsers = parser.add_subparsers(title="verbs", metavar="VERB", dest="shell_verb", required=True)
     for verb in VERBS:
-        of_verb = parsers.add_parser(verb.name, aliases=verb.aliases, help=verb.help)
-        of_verb.set_defaults(row=verb)
+        verb_parser = parsers.add_parser(
+            verb.name,
+            aliases=verb.aliases,
+            help=verb.help,
+            description=f"{verb.help[0].upper()}{verb.help[1:]}.",
+        )
+        verb_parser.set_defaults(row=verb)
         for option in verb.options:
             if isinstance(option, tuple):
-                group = of_verb.add_mutually_exclusive_group()
+                group = verb_parser.add_mutually_exclusive_group()
                 for each in option:
                     group.add_argument(*each.flags, **each.settings)
             else:
-                of_verb.add_argument(*option.flags, **option.settings)
+                verb_parser.add_argument(*option.flags, **option.settings)
         if verb.confirm:
-            of_verb.add_argument(
-                "-f", "-force", "--force", action="store_true", help="do not ask first"
+            verb_parser.add_argument(
+                "-f", "-force", "--force", action="store_true", help="do not ask for confirmation"
             )
-        # Without a default: it would replace what stands before the verb.
-        _add_common_options(of_verb, default=SUPPRESS)
+        # Suppress the defaults, which would override options given before the verb.
+        _add_common_options(verb_parser, default=SUPPRESS)
 
 
 def _add_common_options(parser: ArgumentParser, **default: Any) -> None:
-    where = parser.add_argument_group("where the bookie's files are")
-    where.add_argument("--data", type=Path, help="the folder of `labkit bookie`", **default)
-    for name, what in (
-        ("journal", "journal directory; once for each, in the bookie's order"),
-        ("ledgers", "ledger directory; once for each"),
-        ("index", "index directory; once for each (default: the ledger directories)"),
+    files = parser.add_argument_group("the bookie's files")
+    files.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="data folder of `labkit bookie`", **default
+    )
+    for name, help_text in (
+        ("journal", "journal directory; repeat for each, in the bookie's order"),
+        ("ledgers", "ledger directory; repeat for each"),
+        ("index", "index directory; repeat for each (default: the ledger directories)"),
     ):
-        where.add_argument(
-            f"--{name}", type=Path, action="append", metavar="DIR", help=what, **default
+        files.add_argument(
+            f"--{name}", type=Path, action="append", metavar="DIR", help=help_text, **default
         )
-    others = parser.add_argument_group("the cluster, and how its answers are checked and printed")
-    others.add_argument(
-        "--zookeeper", metavar="PLACE", help=f"the cluster's metadata: {ZOOKEEPER_PLACE}", **default
+    cluster = parser.add_argument_group("the cluster")
+    cluster.add_argument("--zookeeper", metavar="ADDRESS", help=ZOOKEEPER_ADDRESS, **default)
+    output = parser.add_argument_group("output and checks")
+    output.add_argument("--json", action="store_true", help="print JSON", **default)
+    output.add_argument(
+        "--digest", choices=_DIGESTS, help="check entries with this type of digest", **default
     )
-    others.add_argument(
-        "--json", action="store_true", help="JSON: a document, or one line a record", **default
-    )
-    others.add_argument(
-        "--digest", choices=_DIGESTS, help="check the digests of entries", **default
-    )
-    others.add_argument(
+    output.add_argument(
         "--password",
-        help=f"the ledgers' password (hmac, rebuildindex); every user of the machine sees it in the"
-        f" list of processes, but not in the environment, as {_PASSWORD_VARIABLE}",
+        help="password of the ledgers, for --digest hmac and rebuildindex; other users of this"
+        " machine can see it in the process list, so you may prefer to set the environment variable"
+        f" {_PASSWORD_VARIABLE}",
         **default,
     )
 
 
-def run_shell(arguments: Namespace, say: Callable[[str], None]) -> int:
-    """Run one verb, whose lines `say` prints at once; returns the exit code."""
+def run_shell(arguments: Namespace, print_line: Callable[[str], None]) -> int:
+    """Run one verb, printing each line as soon as it is available; return the exit code."""
     verb: Verb = arguments.row
     has_problems = False
     try:
         for value, is_document in _results(verb, arguments):
-            _print(verb, value, is_document, arguments, say)
+            _print(verb, value, is_document, arguments, print_line)
             for problem in value.problems() if isinstance(value, Result) else ():
                 has_problems = True
                 print_error(f"labkit: {problem}")
@@ -104,19 +109,22 @@ def run_shell(arguments: Namespace, say: Callable[[str], None]) -> int:
 
 
 def _print(
-    verb: Verb, value: Any, is_document: bool, arguments: Namespace, say: Callable[[str], None]
+    verb: Verb,
+    value: Any,
+    is_document: bool,
+    arguments: Namespace,
+    print_line: Callable[[str], None],
 ) -> None:
     with_data = getattr(arguments, "data_too", False)
     if arguments.json:
         plain = _as_plain(value, with_data=with_data)
-        say(json.dumps(plain, indent=2 if is_document else None))
+        print_line(json.dumps(plain, indent=2 if is_document else None))
         return
     for line in verb.text(value, with_data) if verb.text else value.lines(with_data):
-        say(printable(line, kept="\t"))  # A name with a line feed must not look like two lines.
+        print_line(printable(line, kept="\t"))  # A name with a line feed must stay on one line.
 
 
 def _as_plain(value: Any, *, with_data: bool) -> Any:
-    """Return what `json.dumps` takes: bytes as hexadecimal, an object with its class as `kind`."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Enum):
@@ -134,10 +142,10 @@ def _as_plain(value: Any, *, with_data: bool) -> Any:
 
 
 def _results(verb: Verb, arguments: Namespace) -> Iterator[tuple[object, bool]]:
-    """Yield the verb's results, and whether each is a JSON document of its own."""
+    """Yield the verb's results, and whether each is printed as a JSON document of its own."""
     if verb.on_files is None and arguments.zookeeper is None:
         raise ShellError(
-            "name the cluster's metadata store: --zookeeper HOST:PORT, or"
+            f"{verb.name} needs a cluster: add --zookeeper HOST:PORT, or --zookeeper"
             " zk+null://HOST:PORT/ledgers"
         )
     if verb.refuse and (reason := verb.refuse(arguments)):
@@ -145,7 +153,7 @@ def _results(verb: Verb, arguments: Namespace) -> Iterator[tuple[object, bool]]:
     if verb.on_files is None or (verb.on_cluster and _names_only_cluster(verb, arguments)):
         yield from _cluster_results(verb, arguments)
     else:
-        yield from _one_or_many(verb.on_files(arguments))
+        yield from _split_results(verb.on_files(arguments))
 
 
 def _names_only_cluster(verb: Verb, arguments: Namespace) -> bool:
@@ -153,12 +161,13 @@ def _names_only_cluster(verb: Verb, arguments: Namespace) -> bool:
         return False
     if arguments.data or arguments.journal or arguments.ledgers or arguments.index:
         raise ShellError(
-            f"{verb.name} reads a bookie's files, or asks --zookeeper: name one of them"
+            f"{verb.name} reads either a bookie's files or a cluster: give either --zookeeper, or"
+            " --data (or --journal, --ledgers and --index)"
         )
     return True
 
 
-def _one_or_many(found: object) -> Iterator[tuple[object, bool]]:
+def _split_results(found: object) -> Iterator[tuple[object, bool]]:
     if isinstance(found, Iterable):
         yield from ((value, False) for value in found)
     else:
@@ -166,18 +175,18 @@ def _one_or_many(found: object) -> Iterator[tuple[object, bool]]:
 
 
 def _cluster_results(verb: Verb, arguments: Namespace) -> Iterator[tuple[object, bool]]:
-    assert verb.on_cluster is not None, "a verb reads files or asks a cluster"
+    assert verb.on_cluster is not None, "each verb has `on_files` or `on_cluster`"
     with asyncio.Runner() as runner:
-        client, store = runner.run(_connect(parse_place(arguments.zookeeper)))
+        client, store = runner.run(_connect(parse_location(arguments.zookeeper)))
         try:
             if verb.confirm and not arguments.force and (question := verb.confirm(arguments)):
-                _ask(question)
+                _confirm(question)
             found = verb.on_cluster(arguments, client)
             if isinstance(found, AsyncIterator):
                 while (value := runner.run(_next(found))) is not _END:
                     yield value, False
             else:
-                yield from _one_or_many(runner.run(found))
+                yield from _split_results(runner.run(found))
         finally:
             client.close()
             runner.run(store.stop())
@@ -187,16 +196,16 @@ async def _next(values: AsyncIterator[object]) -> object:
     return await anext(values, _END)
 
 
-async def _connect(place: MetadataPlace) -> tuple[BookKeeper, ZooKeeperStore]:
-    store = ZooKeeperStore(place)
+async def _connect(location: MetadataLocation) -> tuple[BookKeeper, ZooKeeperStore]:
+    store = ZooKeeperStore(location)
     await store.start()
     return new_client(store, Recorder("shell", trace_clock_us)), store
 
 
-def _ask(question: str) -> None:
-    """Raises `ShellError` unless the answer is yes."""
+def _confirm(question: str) -> None:
+    """Ask the user; raise `ShellError` unless the answer is yes."""
     sys.stderr.write(f"{question} (y/N) ")
     sys.stderr.flush()
-    answer = "" if sys.stdin is None else sys.stdin.readline()  # None: it is closed (`<&-`).
+    answer = "" if sys.stdin is None else sys.stdin.readline()  # None if it was closed (`<&-`).
     if answer.strip().lower() not in ("y", "yes"):
-        raise ShellError("nothing was done; answer y, or add --force")
+        raise ShellError("cancelled; to proceed, answer y or add --force")

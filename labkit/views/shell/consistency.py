@@ -1,4 +1,4 @@
-"""The verb `localconsistencycheck`: every location of every index must have its complete entry.
+"""The verb `localconsistencycheck`: checks that each index location refers to a complete entry.
 
 In BookKeeper: `InterleavedLedgerStorage.localConsistencyCheck`.
 """
@@ -11,19 +11,19 @@ from labkit.system.storage.xray import index_slots
 from labkit.views.shell.entry_log import EntryReader
 from labkit.views.shell.folders import BookieFolders, Directory
 from labkit.views.shell.journal import digest_matches
-from labkit.views.shell.ledgers import load_header, own_indexes
+from labkit.views.shell.ledgers import index_directories, load_header
 from labkit.views.shell.records import ConsistencyReport
 
 
 def check_consistency(folders: BookieFolders, digest: Digest | None = None) -> ConsistencyReport:
-    """Read every entry that an index points to, and check its digest if one is given.
+    """Read every entry that an index refers to, and check its digest if `digest` is given.
 
-    Raises what `own_indexes` raises.
+    Raises the errors of `index_directories`.
     """
     reader = EntryReader(folders)
     ledger_count = entry_count = 0
     errors: list[str] = []
-    for directory in own_indexes(folders):
+    for directory in index_directories(folders):
         for ledger_id in ledger_ids_on_disk(directory.disk):
             ledger_count += 1
             try:

@@ -1,4 +1,4 @@
-"""The verbs that read entry logs: `readlog` and `readlogmetadata`; and reading an entry by index.
+"""The verbs `readlog` and `readlogmetadata`, and a reader for single entries by location.
 
 In BookKeeper: `tools/cli/commands/bookie/ReadLogCommand.java`, `ReadLogMetadataCommand.java`.
 """
@@ -34,43 +34,43 @@ _FIRST_ENTRY = LOG_HEADER.size + LENGTH_SIZE
 
 def read_log(
     folders: BookieFolders,
-    wanted: FileId,
+    file_id: FileId,
     ledger_id: int | None = None,
     entry_id: int | None = None,
     digest: Digest | None = None,
 ) -> Iterator[LogFile | StoredEntry | Damage]:
-    """The log, its entries (or only those of a ledger, or one entry), and `Damage` at a torn end.
+    """Yield the log, its entries (optionally only some), and `Damage` if its end is torn.
 
-    Raises `ShellError` when there is no such log.
+    Raises `ShellError` if the log does not exist.
     """
-    disk = find_file(folders.ledgers, "entry log", wanted).disk
-    yield LogFile(wanted.number, wanted.name, ledger_id, entry_id)
-    magic = disk.open(f"current/{wanted.name}").read(0, len(MAGIC))
+    disk = find_file(folders.ledgers, "entry log", file_id).disk
+    yield LogFile(file_id.number, file_id.name, ledger_id, entry_id)
+    magic = disk.open(f"current/{file_id.name}").read(0, len(MAGIC))
     if magic not in (b"", MAGIC):
-        yield Damage(wanted.name, 0, f"the file begins with {magic!r}, an entry log with {MAGIC!r}")
+        yield Damage(file_id.name, 0, f"not an entry log: expected {MAGIC!r}, got {magic!r}")
     end = LOG_HEADER.size
-    for offset, found_ledger, found_entry, data in scan_entry_log(disk, wanted.number):
+    for offset, found_ledger, found_entry, data in scan_entry_log(disk, file_id.number):
         end = offset + LENGTH_SIZE + len(data)
         if ledger_id in (None, found_ledger) and entry_id in (None, found_entry):
-            yield view_entry(wanted.name, offset, found_ledger, found_entry, data, digest)
-    damage = _log_end(disk.open(f"current/{wanted.name}"), wanted.name, end)
+            yield view_entry(file_id.name, offset, found_ledger, found_entry, data, digest)
+    damage = _log_end(disk.open(f"current/{file_id.name}"), file_id.name, end)
     if damage is not None:
         yield damage
 
 
-def read_log_metadata(folders: BookieFolders, wanted: FileId) -> LogMetadata:
-    """Bytes per ledger, from the log's own map, or from a scan if it has none.
+def read_log_metadata(folders: BookieFolders, file_id: FileId) -> LogMetadata:
+    """Return the bytes per ledger, from the log's ledgers map, or from a scan if there is none.
 
-    Raises `ShellError` when there is no such log.
+    Raises `ShellError` if the log does not exist.
     """
-    disk = find_file(folders.ledgers, "entry log", wanted).disk
-    sizes, source = read_ledgers_map(disk, wanted.number), FROM_MAP
+    disk = find_file(folders.ledgers, "entry log", file_id).disk
+    sizes, source = read_ledgers_map(disk, file_id.number), FROM_MAP
     if sizes is None:
-        sizes, source = {}, "scan, since its ledgers map is missing or damaged"
-        for _, ledger_id, _, data in scan_entry_log(disk, wanted.number):
+        sizes, source = {}, "scan, because the ledgers map is missing or damaged"
+        for _, ledger_id, _, data in scan_entry_log(disk, file_id.number):
             sizes[ledger_id] = sizes.get(ledger_id, 0) + LENGTH_SIZE + len(data)
     ledgers = tuple(LedgerBytes(*item) for item in sorted(sizes.items()))
-    return LogMetadata(wanted.number, wanted.name, sum(sizes.values()), ledgers, source)
+    return LogMetadata(file_id.number, file_id.name, sum(sizes.values()), ledgers, source)
 
 
 def _log_end(file: File, name: str, end: int) -> Damage | None:
@@ -78,7 +78,7 @@ def _log_end(file: File, name: str, end: int) -> Damage | None:
         return Damage(name, file.size(), "the file ends inside its header")
     for kind, offset, size in log_frames(file, end):
         if kind == "torn":
-            return Damage(name, offset, f"{size} bytes are not a whole entry; reading stops here")
+            return Damage(name, offset, f"{size} bytes of an incomplete entry; reading stops here")
     return None
 
 
@@ -89,13 +89,13 @@ class EntryReader:
         self._logger = EntryLogger([d.disk for d in folders.ledgers], StorageConfig())
 
     def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
-        """The entry at a location.
+        """Return the entry at a location.
 
-        Raises `StorageDamagedException` if another entry, or none, is there.
+        Raises `StorageDamagedException` if there is no entry, or a different one.
         """
         if location < 0 or location & 0xFFFFFFFF < _FIRST_ENTRY:
             raise StorageDamagedException(
-                f"entry {entry_id} of ledger {ledger_id}: its index says {location:#x}, which is"
-                " not a place in an entry log"
+                f"entry {entry_id} of ledger {ledger_id}: the location in its index, {location:#x},"
+                " is not valid in an entry log"
             )
         return self._logger.read(location, ledger_id, entry_id)

@@ -13,7 +13,6 @@ from labkit.views.shell.records import FilesOnDisc
 def list_files(
     folders: BookieFolders, *, journals: bool = True, entry_logs: bool = True, indexes: bool = True
 ) -> FilesOnDisc:
-    """The paths of the files of the given kinds, sorted within a directory."""
     return FilesOnDisc(
         _paths(folders.journals, ".txn") if journals else None,
         _paths(folders.ledgers, ".log") if entry_logs else None,

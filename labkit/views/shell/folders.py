@@ -1,7 +1,7 @@
-"""A bookie's directories as the shell sees them, and the search for a file by id or name.
+"""Opens a bookie's directories read-only, and finds files by id or name.
 
-The rule: reading changes nothing.  Directories are not created, files are opened read-only, and a
-name that does not exist is an error that says how it was understood.
+The rule: reading changes nothing.  Directories are never created, files are opened read-only, and
+if a file does not exist, the error message shows how its id was interpreted.
 """
 
 import io
@@ -15,40 +15,37 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.storage.disk import Disk, File
 from labkit.worlds.live.disk import OpenFile
 from labkit.worlds.live.host.posix import try_lock
-from labkit.worlds.live.host.regular_files import files_in, is_regular, names_in, open_regular
+from labkit.worlds.live.host.regular_files import is_regular, list_files, list_names, open_regular
 
 _CURRENT = "current"
+_READ_ONLY = "the shell is read-only"
 
 
 class ShellError(LabkitError):
-    """The request names something that does not exist, or is impossible; the message says what to
-    do.
-    """
+    """The command refers to something that does not exist, or is invalid."""
 
 
 class ReadOnlyFile(OpenFile):
-    """An open file that cannot be changed."""
-
     def __init__(self, path: Path) -> None:
         super().__init__(path, os.O_RDONLY)
 
     def write(self, offset: int, data: bytes) -> None:
-        raise io.UnsupportedOperation("the shell only reads")
+        raise io.UnsupportedOperation(_READ_ONLY)
 
     def sync(self) -> None:
-        raise io.UnsupportedOperation("the shell only reads")
+        raise io.UnsupportedOperation(_READ_ONLY)
 
 
 class ReadOnlyDisk:
-    """One directory behind the `Disk` port, read-only.
+    """A read-only implementation of `Disk` for one directory.
 
-    Raises `ShellError` when there is no such directory, `StorageDamagedException` for a name that
-    is not a regular file's, such as a FIFO's, and the system's `OSError`.
+    Raises `ShellError` if the directory does not exist, `StorageDamagedException` if a name does
+    not belong to a regular file (but, for example, to a FIFO), and `OSError`.
     """
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
-            raise ShellError(f"there is no directory {root}")
+            raise ShellError(f"directory {root} does not exist")
         self._root = root
 
     def open(self, path: str) -> File:
@@ -58,46 +55,42 @@ class ReadOnlyDisk:
         return is_regular(self._root / path)
 
     def names(self, folder: str) -> list[str]:
-        return names_in(self._root / folder)
+        return list_names(self._root / folder)
 
     def files(self, folder: str, suffix: str) -> list[str]:
-        return files_in(self._root / folder, suffix)
+        return list_files(self._root / folder, suffix)
 
     def path(self, name: str) -> str:
-        """The full path of a file or folder of this directory."""
         return str(self._root / name)
 
     def create(self, path: str) -> File:
-        raise io.UnsupportedOperation("the shell only reads")
+        raise io.UnsupportedOperation(_READ_ONLY)
 
     def rename(self, old: str, new: str) -> None:
-        raise io.UnsupportedOperation("the shell only reads")
+        raise io.UnsupportedOperation(_READ_ONLY)
 
     def remove(self, path: str) -> None:
-        raise io.UnsupportedOperation("the shell only reads")
+        raise io.UnsupportedOperation(_READ_ONLY)
 
     def sync_folder(self, folder: str) -> None:
-        raise io.UnsupportedOperation("the shell only reads")
+        raise io.UnsupportedOperation(_READ_ONLY)
 
     def sync_whole(self) -> bool:
-        raise io.UnsupportedOperation("the shell only reads")
+        raise io.UnsupportedOperation(_READ_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """One configured directory, and the path by which the user named it."""
-
     name: str
     disk: Disk
 
     def path(self, file: str) -> str:
-        """The path of a file in it, for messages."""
         return f"{self.name}/{file}"
 
 
 @dataclass(frozen=True, slots=True)
 class BookieFolders:
-    """A bookie's directories, each kind in the order of the bookie's configuration."""
+    """A bookie's directories, in the order in which the bookie configures them."""
 
     journals: tuple[Directory, ...]
     ledgers: tuple[Directory, ...]
@@ -107,9 +100,9 @@ class BookieFolders:
 def open_folders(
     journals: Sequence[Path], ledgers: Sequence[Path], indexes: Sequence[Path] = ()
 ) -> BookieFolders:
-    """The directories of a bookie as configured; each contains `current`.
+    """Open a bookie's directories as configured; each contains `current`.
 
-    Without `indexes` the indexes are in the ledger directories.  Raises `ShellError`.
+    By default, the indexes are in the ledger directories.  Raises `ShellError`.
     """
     return BookieFolders(
         _directories(journals), _directories(ledgers), _directories(indexes or ledgers)
@@ -117,11 +110,11 @@ def open_folders(
 
 
 def open_data_folder(data: Path) -> BookieFolders:
-    """The folder that `labkit bookie --data` keeps.  Raises `ShellError`."""
+    """Open the data folder of `labkit bookie --data`.  Raises `ShellError`."""
     if not (data / "journal").is_dir() or not (data / "ledgers").is_dir():
         raise ShellError(
-            f"{data} has no journal and ledgers in it; name the directories with --journal and"
-            " --ledgers"
+            f"{data} does not contain the folders 'journal' and 'ledgers'; if they are elsewhere,"
+            " use --journal and --ledgers"
         )
     return open_folders([data / "journal"], [data / "ledgers"])
 
@@ -132,11 +125,11 @@ def _directories(paths: Sequence[Path]) -> tuple[Directory, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FileId:
-    """A file's id and how it was read, for the message when there is no such file."""
+    """A file's id, and how it was interpreted, for the error message if it does not exist."""
 
     number: int
     name: str
-    understood: str
+    interpretation: str
 
 
 def parse_file_id(text: str, suffix: str, base: int) -> FileId:
@@ -145,52 +138,54 @@ def parse_file_id(text: str, suffix: str, base: int) -> FileId:
     stem = text.rpartition("/")[2].removesuffix(suffix)
     digits, word = (16, "hexadecimal") if named or base == 16 else (10, "decimal")
     if not stem.isascii() or not stem.isalnum():
-        raise ShellError(f"{text!r} is neither an id nor a name like 1a{suffix}")
+        raise ShellError(f"{text!r} is neither an id nor a file name such as 1a{suffix}")
     try:
         number = int(stem, digits)
     except ValueError:
         raise ShellError(
-            f"{text!r} is not a {word} number; a file's name, like 1a{suffix}, is hexadecimal"
+            f"{text!r} is not a {word} number; file names such as 1a{suffix} are hexadecimal"
         ) from None
     return FileId(number, f"{number:x}{suffix}", f"{text!r} read as {word}: id {number}")
 
 
-def find_file(directories: Sequence[Directory], kind: str, wanted: FileId) -> Directory:
-    """The directory that has the file.  Raises `ShellError`, which names the files that exist."""
+def find_file(directories: Sequence[Directory], kind: str, file_id: FileId) -> Directory:
+    """Return the directory that contains the file; if none does, raise `ShellError`."""
     if not directories:
         raise ShellError(
-            f"no directory with {kind} files was named: use --data, or --journal and --ledgers"
+            f"no directory with {kind} files was given: use --data, or --journal and --ledgers"
         )
     for directory in directories:
-        if directory.disk.exists(f"{_CURRENT}/{wanted.name}"):
+        if directory.disk.exists(f"{_CURRENT}/{file_id.name}"):
             return directory
-    suffix = "." + wanted.name.rpartition(".")[2]
-    there = [n for d in directories for n in d.disk.names(_CURRENT) if n.endswith(suffix)]
-    listed = ", ".join(there[:5]) + (f" and {len(there) - 5} more" if len(there) > 5 else "")
+    suffix = "." + file_id.name.rpartition(".")[2]
+    existing = [n for d in directories for n in d.disk.names(_CURRENT) if n.endswith(suffix)]
+    listed = ", ".join(existing[:5])
+    listed += f" and {len(existing) - 5} more" if len(existing) > 5 else ""
     raise ShellError(
-        f"there is no {kind} {wanted.name} ({wanted.understood}) in"
-        f" {', '.join(d.name for d in directories)}; there is {listed or 'none at all'}"
+        f"{kind} {file_id.name} ({file_id.interpretation}) does not exist in"
+        f" {', '.join(d.name for d in directories)}; existing files: {listed or 'none'}"
     )
 
 
 @contextmanager
-def sole_use(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[None]:
-    """Keep bookies away from these directories inside the block.
+def exclusive_access(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[None]:
+    """Prevent bookies from using these directories inside the block.
 
-    labkit's bookie locks the file `lock` in each of its directories; BookKeeper's bookie has a file
-    `DIRTY` in its ledger directories while it runs and after it was killed.  Raises `ShellError`.
+    A labkit bookie locks the file `lock` in each of its directories.  A BookKeeper bookie keeps a
+    file `DIRTY` in its ledger directories while it runs, which remains if it is killed.  Raises
+    `ShellError`.
     """
     for root in roots:
         if not even_if_dirty and (root / _CURRENT / "DIRTY").exists():
             raise ShellError(
-                f"{root}/current/DIRTY: a bookie of Apache BookKeeper runs here or was killed; if"
-                " it surely does not run, pass --force"
+                f"{root}/current/DIRTY exists: an Apache BookKeeper bookie is running here or was"
+                " killed; if you are sure that it is not running, add --force"
             )
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for lock in sorted({root.absolute() / "lock" for root in roots}):
             if is_regular(lock):
                 file = open_regular(lock, os.O_RDONLY)
-                held.callback(os.close, file)
+                locks.callback(os.close, file)
                 if not try_lock(file):
                     raise ShellError(f"{lock.parent} is in use by a bookie; stop it first")
         yield

@@ -1,4 +1,4 @@
-"""The verbs that read journals, `readjournal` and `lastmark`; and the records that replay reads.
+"""The verbs `readjournal` and `lastmark`, and the records that a bookie would replay.
 
 In BookKeeper: `tools/cli/commands/bookie/ReadJournalCommand.java`, `LastMarkCommand.java`.
 """
@@ -16,7 +16,7 @@ from labkit.system.storage.journal import (
     journal_ids,
 )
 from labkit.system.storage.journal_scan import JournalRecord, JournalScan
-from labkit.system.storage.log_mark import LAST_MARK, LogMark, mark_name, read_last_mark
+from labkit.system.storage.log_mark import LAST_MARK, LogMark, mark_file_name, read_last_mark
 from labkit.system.storage.xray import first_nonzero
 from labkit.views.shell.folders import BookieFolders, Directory, FileId, ShellError, find_file
 from labkit.views.shell.records import (
@@ -36,16 +36,16 @@ _IDS_SIZE = 16
 
 
 def read_journal(
-    folders: BookieFolders, wanted: FileId, digest: Digest | None = None
+    folders: BookieFolders, file_id: FileId, digest: Digest | None = None
 ) -> Iterator[JournalFile | JournalRecordView | Damage]:
-    """The journal, its records, and at the end `Damage` if it does not end in zeros.
+    """Yield the journal, its records, and `Damage` if its end is torn or damaged.
 
-    Raises `ShellError` when there is no such journal, and `StorageDamagedException` for bytes that
-    no writer leaves.
+    Raises `ShellError` if the journal does not exist, and `StorageDamagedException` if it contains
+    bytes that no bookie writes.
     """
-    directory = find_file(folders.journals, "journal", wanted)
-    scan = JournalScan(directory.disk, wanted.number)
-    yield JournalFile(wanted.number, scan.name, scan.version)
+    directory = find_file(folders.journals, "journal", file_id)
+    scan = JournalScan(directory.disk, file_id.number)
+    yield JournalFile(file_id.number, scan.name, scan.version)
     for record in scan.records():
         yield view_record(record, scan.name, digest)
     file = directory.disk.open(f"current/{scan.name}")
@@ -55,25 +55,24 @@ def read_journal(
 
 
 def view_record(record: JournalRecord, file: str, digest: Digest | None) -> JournalRecordView:
-    """A journal record, decoded."""
     offset, ledger_id, entry_id, body = record
-    place = (file, offset, len(body), ledger_id, entry_id)
+    common = (file, offset, len(body), ledger_id, entry_id)
     rest = body[_IDS_SIZE + RECORD_BODY.size :]
     if entry_id >= 0:
         return view_entry(file, offset, ledger_id, entry_id, body, digest)
     if entry_id == LEDGER_KEY:
-        return LedgerKeyRecord(*place, rest)
+        return LedgerKeyRecord(*common, rest)
     if entry_id == FENCE:
-        return FenceRecord(*place)
+        return FenceRecord(*common)
     if entry_id == EXPLICIT_LAC:
-        return ExplicitLacRecord(*place, explicit_lac_of(rest), rest)
-    return UnknownRecord(*place, body[_IDS_SIZE:])
+        return ExplicitLacRecord(*common, explicit_lac_of(rest), rest)
+    return UnknownRecord(*common, body[_IDS_SIZE:])
 
 
 def view_entry(
     file: str, offset: int, ledger_id: int, entry_id: int, data: bytes, digest: Digest | None
 ) -> StoredEntry:
-    """A stored entry, decoded, and checked against a digest if one is given."""
+    """Decode a stored entry, and check its digest if `digest` is given."""
     confirmed: int | None = None
     if len(data) >= ENTRY_HEADER.size:
         confirmed = ENTRY_HEADER.struct.unpack_from(data)[2]
@@ -85,7 +84,7 @@ def view_entry(
 
 
 def digest_matches(data: bytes, digest: Digest, ledger_id: int, entry_id: int) -> bool:
-    """Whether the entry's digest matches its bytes, by the check of a reading client."""
+    """Return whether a client that reads the entry would find that its digest matches."""
     try:
         decode_entry(data, digest, ledger_id, entry_id)
     except BKDigestMatchException:
@@ -94,7 +93,7 @@ def digest_matches(data: bytes, digest: Digest, ledger_id: int, entry_id: int) -
 
 
 def explicit_lac_of(body: bytes) -> int | None:
-    """LastAddConfirmed in an explicit LAC's body; None if it is too short for one."""
+    """Return the LastAddConfirmed in an explicit LAC's body, or None if the body is too short."""
     if len(body) < LAC_HEADER.size:
         return None
     confirmed: int = LAC_HEADER.struct.unpack_from(body)[1]
@@ -102,17 +101,18 @@ def explicit_lac_of(body: bytes) -> int | None:
 
 
 def journal_end(file: File, name: str, end: int) -> Damage | None:
-    """What is wrong with the end of a journal whose records end at `end`.
+    """Return the damage after the last record, which ends at `end`, or None.
 
-    A writer leaves zeros after the last record, or nothing.
+    The bookie leaves only zeros, or nothing, after the last record.
     """
     size = file.size()
-    word = file.read(end, RECORD_BODY.size)
-    length = RECORD_BODY.struct.unpack(word)[0] if len(word) == RECORD_BODY.size else 0
+    length_bytes = file.read(end, RECORD_BODY.size)
+    is_complete = len(length_bytes) == RECORD_BODY.size
+    length = RECORD_BODY.struct.unpack(length_bytes)[0] if is_complete else 0
     if length:
-        what = f"a record of {length} bytes" if length > 0 else "padding"
+        item = f"a record of {length} bytes" if length > 0 else "padding"
         return Damage(
-            name, end, f"{what} is cut off by the end of the file at {size}; replay stops here"
+            name, end, f"{item} is cut off by the end of the file at {size}; replay stops here"
         )
     beyond = first_nonzero(file, end)
     if beyond is None:
@@ -120,24 +120,27 @@ def journal_end(file: File, name: str, end: int) -> Damage | None:
     return Damage(
         name,
         end,
-        f"the records end here, but at offset {beyond} there are bytes again: torn by a crash,"
-        " damaged, or left over in a file used again; replay stops here",
+        f"the records end here, but the bytes at offset {beyond} are not zero: the file was torn by"
+        " a crash, damaged, or reused; replay stops here",
     )
 
 
 def last_marks(folders: BookieFolders) -> tuple[LastMark, ...]:
-    """LastLogMark of each journal directory.  Raises `ShellError` when there are no directories."""
+    """Return LastLogMark of each journal directory.
+
+    Raises `ShellError` if no journal directory or no ledger directory was given.
+    """
     if not folders.journals or not folders.ledgers:
         raise ShellError(
-            "LastLogMark lies in the ledger directories, one for each journal directory: use"
-            " --data, or --journal and --ledgers"
+            "the ledger directories contain a LastLogMark for each journal directory, so both are"
+            " needed: use --data, or --journal and --ledgers"
         )
     count = len(folders.journals)
     return tuple(_last_mark(folders.ledgers, index, count) for index in range(count))
 
 
 def _last_mark(ledgers: tuple[Directory, ...], index: int, journal_count: int) -> LastMark:
-    name = mark_name(index, journal_count)
+    name = mark_file_name(index, journal_count)
     path = f"current/{name}"
     copies = tuple(_mark_copy(d, path) for d in ledgers if d.disk.exists(path))
     best = max(read_last_mark(directory.disk, name) for directory in ledgers)
@@ -155,16 +158,17 @@ def _mark_copy(directory: Directory, path: str) -> MarkCopy:
 
 
 def records_from_mark(folders: BookieFolders) -> Iterator[tuple[str, JournalRecord]]:
-    """Every journal record that the next start replays, with its journal's name.
+    """Yield every record that the bookie will replay on its next start, with its journal's name.
 
-    Raises `StorageDamagedException` when a journal is damaged, or missing where replay starts.
+    Raises `StorageDamagedException` if a journal is damaged, or if the one where replay starts is
+    missing.
     """
     for directory, mark in zip(folders.journals, last_marks(folders), strict=True):
         needed = [i for i in journal_ids(directory.disk) if i >= mark.journal_id]
         if mark.journal_id and mark.journal_id not in needed:
             name = LogMark(mark.journal_id, 0).file_name
             raise StorageDamagedException(
-                f"{directory.name}: journal {name} is missing, and LastLogMark says that replay"
+                f"{directory.name}: journal {name} is missing, but according to LastLogMark replay"
                 " starts in it"
             )
         for journal_id in needed:
@@ -175,7 +179,6 @@ def records_from_mark(folders: BookieFolders) -> Iterator[tuple[str, JournalReco
 
 
 def all_records(folders: BookieFolders) -> Iterator[tuple[str, JournalRecord]]:
-    """Every record of every journal, with its journal's name."""
     for directory in folders.journals:
         for journal_id in journal_ids(directory.disk):
             scan = JournalScan(directory.disk, journal_id)

@@ -1,7 +1,7 @@
-"""The verbs about ledgers: `ledger`, `listledgers` and `readledger`, from the disk alone.
+"""The verbs `ledger`, `listledgers` and `readledger` for the files of a stopped bookie.
 
-A ledger's entries are where its index points, and after a crash also in the journal from
-LastLogMark on, until replay writes them into an entry log.
+The index of a ledger locates its entries.  After a crash, the journal may contain more of them,
+from LastLogMark on, which replay will write to an entry log.
 
 In BookKeeper: `tools/cli/commands/bookie/LedgerCommand.java`.
 """
@@ -45,9 +45,10 @@ _PAGE_SIZE = StorageConfig().page_size
 def read_index(
     folders: BookieFolders, ledger_id: int
 ) -> Iterator[LedgerIndexFile | EntryLocation | NoLocations]:
-    """A ledger's index: its header, then every slot.
+    """Yield the header of a ledger's index, then every slot.
 
-    Raises `ShellError` when there is no index, and `StorageDamagedException` for a damaged header.
+    Raises `ShellError` if the index does not exist, and `StorageDamagedException` if its header is
+    damaged.
     """
     directory = find_index(folders, ledger_id)
     if directory is None:
@@ -78,10 +79,10 @@ def read_ledger(
     last: int | None = None,
     digest: Digest | None = None,
 ) -> Iterator[Source | StoredEntry | Damage]:
-    """Entries `first` to `last` (None: the end) of a ledger; a `Source` precedes them each time
-    that it changes, and `Damage` replaces an entry that should be there and cannot be read.
+    """Yield entries `first` to `last` (None: the end) of a ledger.
 
-    Raises `ShellError` when the bookie has nothing of the ledger.
+    A `Source` precedes the entries of each file, and `Damage` replaces entries that cannot be read.
+    Raises `ShellError` if the bookie has no entries of the ledger.
     """
     file = ""
     for found in _entries(folders, ledger_id, first, last, digest):
@@ -105,8 +106,8 @@ def _entries(
     located = _locations(directory, ledger_id) if directory else iter(())
     only_in_journal = ((entry_id, 0) for entry_id in sorted(replayed) if entry_id >= 0)
     reader = EntryReader(folders)
-    for entry_id, places in groupby(merge(located, only_in_journal), key=itemgetter(0)):
-        location = max(place for _, place in places)
+    for entry_id, group in groupby(merge(located, only_in_journal), key=itemgetter(0)):
+        location = max(location for _, location in group)
         if entry_id < first:
             continue
         if last is not None and entry_id > last:
@@ -127,7 +128,7 @@ def _entries(
 
 
 def list_ledgers(folders: BookieFolders) -> Iterator[LedgerSummary | Damage]:
-    """Every ledger that has an index, or journal records that replay would read."""
+    """Yield every ledger that has an index, or records in the journal that will be replayed."""
     in_journal: dict[int, set[int]] = {}
     fenced: set[int] = set()
     for _, record in records_from_mark(folders) if folders.journals else ():
@@ -136,7 +137,7 @@ def list_ledgers(folders: BookieFolders) -> Iterator[LedgerSummary | Damage]:
             in_journal[record.ledger_id].add(record.entry_id)
         elif record.entry_id == FENCE:
             fenced.add(record.ledger_id)
-    indexes = {i: d for d in own_indexes(folders) for i in ledger_ids_on_disk(d.disk)}
+    indexes = {i: d for d in index_directories(folders) for i in ledger_ids_on_disk(d.disk)}
     for ledger_id in sorted(in_journal.keys() | indexes.keys()):
         directory = indexes.get(ledger_id)
         replayed = in_journal.get(ledger_id, set())
@@ -166,23 +167,25 @@ def _count(replayed: set[int], last_located: int) -> tuple[int, int]:
 
 
 def find_index(folders: BookieFolders, ledger_id: int) -> Directory | None:
-    """The directory that has the ledger's index.  Raises what `own_indexes` raises."""
+    """Return the directory that contains the ledger's index, or None.
+
+    Raises the same errors as `index_directories`.
+    """
     path = index_path(ledger_id)
-    return next((d for d in own_indexes(folders) if d.disk.exists(path)), None)
+    return next((d for d in index_directories(folders) if d.disk.exists(path)), None)
 
 
-def own_indexes(folders: BookieFolders) -> Sequence[Directory]:
-    """The directories with indexes.
+def index_directories(folders: BookieFolders) -> Sequence[Directory]:
+    """Return the directories with indexes.
 
-    Raises `OtherStorageException` if another storage keeps its indexes there: the shell would say
-    that its ledgers do not exist.
+    Raises `OtherStorageException` if they belong to a different kind of ledger storage, whose
+    ledgers the shell would otherwise report as missing.
     """
     refuse_other_storages(directory.disk for directory in folders.indexes)
     return folders.indexes
 
 
 def load_header(directory: Directory, ledger_id: int) -> IndexHeader:
-    """The header of a ledger's index.  Raises `StorageDamagedException`."""
     index = LedgerIndex.load(ledger_id, directory.disk, _PAGE_SIZE)
     index.close()
     return index.header
@@ -198,9 +201,9 @@ def _locations(directory: Directory, ledger_id: int) -> Iterator[tuple[int, int]
 
 def _no_index(folders: BookieFolders, ledger_id: int) -> ShellError:
     if not folders.indexes:
-        return ShellError("no directory with indexes was named: use --data, --ledgers or --index")
+        return ShellError("no directory with indexes was given: use --data, --ledgers or --index")
     names = ", ".join(directory.name for directory in folders.indexes)
     return ShellError(
-        f"this bookie stores nothing of ledger {ledger_id} (read as decimal):"
-        f" {index_path(ledger_id)} is not in {names}"
+        f"this bookie has no entries of ledger {ledger_id} (read as decimal):"
+        f" {index_path(ledger_id)} does not exist in {names}"
     )

@@ -1,8 +1,8 @@
-"""The place of a message: from its MessageID to the file and the offset on each bookie.
+"""Locates a message: from its MessageID to a file and an offset on each bookie.
 
-The metadata store has the partition that the ledger belongs to, its place in the chain and the
-bookies that store the entry; the rest is in the bookies' own files.  A ledger names its topic in
-the custom metadata that the broker gives it.
+The metadata store contains the topic partition that the ledger belongs to (in the custom metadata
+that the broker sets), its position in the topic's chain of ledgers, and the bookies that store the
+entry.  Everything else comes from the bookies' files.
 """
 
 import json
@@ -39,11 +39,10 @@ _TOPIC_KEY = "pulsar/managed-ledger"
 async def find_lineage(
     client: BookKeeper, message_id: MessageId, folders: Mapping[str, BookieFolders]
 ) -> Lineage:
-    """Look the message up; `folders` are the bookies' folders by id, not
-    necessarily all.
+    """Locate the message; `folders` are the directories of some or all bookies, by bookie id.
 
-    Raises `ShellError` and `BKIncorrectParameterException` when there is no such message, and what
-    `BookKeeper.open_ledger_no_recovery` raises.
+    Raises `ShellError` or `BKIncorrectParameterException` if the message does not exist, and the
+    errors of `BookKeeper.open_ledger_no_recovery`.
     """
     reader = await client.open_ledger_no_recovery(message_id.ledger_id)
     metadata, entry_id = reader.metadata, message_id.entry_id
@@ -55,9 +54,9 @@ async def find_lineage(
     }
     stored = next(filter(None, found.values()), None)
     if stored is None:
-        whose = f"the files of {', '.join(found)}" if found else "the folders that were named"
+        searched = f"the files of {', '.join(found)}" if found else "the given folders"
         raise ShellError(
-            f"entry {entry_id} of ledger {message_id.ledger_id} is not in {whose};"
+            f"entry {entry_id} of ledger {message_id.ledger_id} is not in {searched};"
             f" its write set is {', '.join(bookies)}, and the ledger's LastAddConfirmed is"
             f" {reader.last_add_confirmed}"
         )
@@ -66,7 +65,7 @@ async def find_lineage(
     pieces = [
         _piece(bookie, found[bookie], payload_at, frame)
         if bookie in found
-        else Piece(bookie, absent="its folder was not named")
+        else Piece(bookie, absent="its folder was not given")
         for bookie in bookies
     ]
     return Lineage(
@@ -77,7 +76,7 @@ async def find_lineage(
             ChainLink(i.ledger_id, i.entry_count if i.closed_at_ms else None) for i in chain
         ),
         metadata=metadata,
-        # The newest entry of an open ledger is known to be confirmed only after the next one.
+        # LastAddConfirmed of an open ledger may not include its newest entries yet.
         last_entry_id=max(reader.last_add_confirmed, entry_id),
         batch_size=frame.message_count,
         offset=LENGTH_SIZE + payload_at + frame.offset,
@@ -87,18 +86,18 @@ async def find_lineage(
 
 
 def _topic_of(message_id: MessageId, metadata: LedgerMetadata) -> str:
-    """The partition that the ledger's metadata names, which must be the id's."""
+    """Return the topic partition in the ledger's metadata, which must match the id."""
     stored = dict(metadata.custom_metadata).get(_TOPIC_KEY, b"").decode()
     if not stored:
         raise ShellError(
-            f"ledger {message_id.ledger_id} belongs to no topic: its metadata name none"
+            f"ledger {message_id.ledger_id} does not belong to a topic: its metadata contains none"
         )
     name = topic_of_managed_ledger(stored)
     partition = partition_of(name)
     if partition != message_id.partition:
         raise ShellError(
-            f"ledger {message_id.ledger_id} is of {name}, so the id's partition is {partition}, not"
-            f" {message_id.partition}"
+            f"ledger {message_id.ledger_id} belongs to {name}, so the partition in the id must be"
+            f" {partition}, got {message_id.partition}"
         )
     return name
 
@@ -111,23 +110,22 @@ async def _partition_count(client: BookKeeper, topic: str, partition: int) -> in
             partitions_path(topic.removesuffix(f"-partition-{partition}"))
         )
     except NoNodeError:
-        return partition + 1  # A topic whose name only looks like a partition's.
+        return partition + 1  # An unpartitioned topic whose name looks like a partition's.
     count: int = json.loads(data)["partitions"]
     return count
 
 
 def _write_set(entry_id: int, metadata: LedgerMetadata) -> list[str]:
     ensemble = metadata.ensemble_at(entry_id)
-    places = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
-    return [ensemble[place] for place in places]
+    indexes = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
+    return [ensemble[index] for index in indexes]
 
 
 def _stored(folders: BookieFolders, message_id: MessageId) -> StoredEntry | None:
-    """The entry in a bookie's files, if it can be found there."""
-    it = message_id
+    entry_id = message_id.entry_id
     try:
-        found = list(read_ledger(folders, it.ledger_id, it.entry_id, it.entry_id))
-    except ShellError:  # The bookie has nothing of the ledger.
+        found = list(read_ledger(folders, message_id.ledger_id, entry_id, entry_id))
+    except ShellError:  # The bookie has no entries of the ledger.
         return None
     return next((each for each in found if isinstance(each, StoredEntry)), None)
 
@@ -153,24 +151,33 @@ def _piece(bookie: str, stored: StoredEntry | None, payload_at: int, frame: Mess
 
 
 def lineage_lines(value: Lineage, with_data: bool) -> Iterator[str]:
-    """Yield the text of a lineage; with `with_data` also the names of the message's bytes."""
-    it, count = value.message_id, value.batch_size
-    yield f"MessageID {it}"
-    of = f", partition {it.partition} of {value.partition_count}" if it.partition >= 0 else ""
-    yield f"topic: {value.topic}{of}"
+    """Yield the text of a lineage, including the fields of the message's bytes if `with_data`."""
+    message_id = value.message_id
+    yield f"MessageID {message_id}"
+    partition = (
+        f", partition {message_id.partition} of {value.partition_count}"
+        if message_id.partition >= 0
+        else ""
+    )
+    yield f"topic: {value.topic}{partition}"
     links = (
         f"{link.ledger_id} ({'open' if link.entry_count is None else link.entry_count})"
         for link in value.chain
     )
-    yield f"ledgers, with their entries: {', '.join(links)}"
-    yield f"ledger {it.ledger_id}: {describe_metadata(value.metadata)}"
-    what = (
-        "the whole entry" if it.batch_index < 0 else f"message {it.batch_index} of 0 to {count - 1}"
+    yield f"ledgers (with number of entries): {', '.join(links)}"
+    yield f"ledger {message_id.ledger_id}: {describe_metadata(value.metadata)}"
+    message = (
+        "the whole entry"
+        if message_id.batch_index < 0
+        else f"message {message_id.batch_index} of 0 to {value.batch_size - 1}"
     )
-    yield f"entry {it.entry_id}: {what}, {value.size} bytes from byte {value.offset} of a copy on"
+    yield (
+        f"entry {message_id.entry_id}: {message}, {value.size} bytes at offset {value.offset} of"
+        " each copy"
+    )
     for copy in value.copies:
         piece = copy.piece
-        where = f"{piece.file}, offset {piece.offset}, {len(piece.data)} bytes"
-        yield f"{copy.bookie}: {where if piece.data else piece.absent}"
+        location = f"{piece.file}, offset {piece.offset}, {len(piece.data)} bytes"
+        yield f"{copy.bookie}: {location if piece.data else piece.absent}"
     if with_data:
         yield format_spans(next(c.piece.spans for c in value.copies if c.piece.data))

@@ -1,9 +1,10 @@
 """The verb `rebuildindex`: rebuilds a ledger's index from the entry logs and the journals.
 
-The newest copy of an entry counts.  Master key, fence and explicit LAC come from the old index if
-its header can be read, and from the journals.  If that header is lost, a fence may be lost with it,
-so the ledger is fenced: a writer that recovery has shut out must not come back.  The new header has
-the version of the old one, or else the one that a bookie with this journal version writes.
+If an entry has several copies, the newest one is used.  Master key, fence and explicit LAC come
+from the journals, and from the old index if its header is readable.  If the header is lost, the
+ledger is fenced, because the lost header may have contained a fence, and a writer that recovery has
+fenced must not resume.  The new header has the version of the old one, or else the version that a
+bookie with this journal version writes.
 
 In BookKeeper: `bookie/InterleavedStorageRegenerateIndexOp.java`.
 """
@@ -44,21 +45,22 @@ def rebuild_index(
     master_key: bytes | None = None,
     digest: Digest | None = None,
 ) -> RebuiltIndex:
-    """The index that the ledger should have.  Writes nothing.
+    """Return the index that the ledger should have, without writing it.
 
-    With `digest`, a copy of an entry whose digest does not match counts only if there is no other.
-    Raises `ShellError` when the logs have nothing of the ledger or its master key is not found.
+    If `digest` is given, a copy with a wrong digest is used only if the entry has no other copy.
+    Raises `ShellError` if the logs contain no entries of the ledger, or its master key is not
+    found.
     """
     directory = find_index(folders, ledger_id)
     old = _readable_header(directory, ledger_id)
-    right, wrong = _entries_in_logs(folders, ledger_id, digest)
-    if not right and not wrong:
+    valid, invalid = _entries_in_logs(folders, ledger_id, digest)
+    if not valid and not invalid:
         raise ShellError(
-            f"the entry logs have no entry of ledger {ledger_id}; what the journal has of it, the"
-            " bookie's next start replays"
+            f"the entry logs contain no entries of ledger {ledger_id}; if the journal does, the"
+            " bookie will replay them on its next start"
         )
     before = _old_locations(directory, ledger_id) if old is not None else {}
-    locations = sorted((before | wrong | right).items())
+    locations = sorted((before | invalid | valid).items())
     journal = _JournalFacts(folders, ledger_id)
     fenced, reason = _fence(old, journal)
     home = directory or folders.indexes[0]
@@ -66,21 +68,21 @@ def rebuild_index(
         ledger_id,
         home.name,
         home.path(index_path(ledger_id)),
-        old.version if old is not None else _version_beside(folders),
+        old.version if old is not None else _version_from_journals(folders),
         master_key or _master_key(ledger_id, old, journal),
         fenced,
         reason,
         _newest_lac(old, journal),
         tuple(EntryLocation(e, at >> 32, at & 0xFFFFFFFF) for e, at in locations),
-        tuple(sorted((before.keys() | wrong.keys()) - right.keys())),
-        len(_entries_to_replay(folders, ledger_id) - right.keys()),
+        tuple(sorted((before.keys() | invalid.keys()) - valid.keys())),
+        len(_entries_to_replay(folders, ledger_id) - valid.keys()),
     )
 
 
 def write_index(disk: Disk, rebuilt: RebuiltIndex) -> None:
-    """Replace the old index with the rebuilt one: write it beside, sync, rename.
+    """Replace the old index with the rebuilt one atomically.
 
-    No bookie may have the directory open.
+    No bookie may be using the directory.
     """
     header = IndexHeader(rebuilt.master_key, rebuilt.fenced, rebuilt.explicit_lac, rebuilt.version)
     index = LedgerIndex(rebuilt.ledger_id, header, disk, StorageConfig().page_size)
@@ -91,7 +93,7 @@ def write_index(disk: Disk, rebuilt: RebuiltIndex) -> None:
 
 
 class _JournalFacts:
-    """A ledger's key, fence and explicit LAC in the journals that are still there."""
+    """A ledger's master keys, fence and explicit LAC, according to the existing journals."""
 
     def __init__(self, folders: BookieFolders, ledger_id: int) -> None:
         self.keys: set[bytes] = set()
@@ -115,13 +117,14 @@ def _readable_header(directory: Directory | None, ledger_id: int) -> IndexHeader
     try:
         return load_header(directory, ledger_id)
     except StorageDamagedException:
-        # A damaged index is what this verb is for: journals and password replace its header.
+        # This verb is meant for damaged indexes: journals and password replace the header.
         return None
 
 
-def _version_beside(folders: BookieFolders) -> int:
-    """The version that the bookie gives to new indexes: journals and indexes got explicit LACs at
-    the same time.
+def _version_from_journals(folders: BookieFolders) -> int:
+    """Return the version that the bookie writes to new indexes, inferred from its journals.
+
+    Explicit LACs were added to journals and indexes at the same time.
     """
     for directory in folders.journals:
         for journal_id in journal_ids(directory.disk)[-1:]:
@@ -132,19 +135,21 @@ def _version_beside(folders: BookieFolders) -> int:
 def _entries_in_logs(
     folders: BookieFolders, ledger_id: int, digest: Digest | None
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Locations of the newest copies with a right digest (or without a check), and of the
-    others.
+    """Return, by entry id, the location of the newest copy whose digest matches, and that of the
+    newest copy whose digest does not.
+
+    Without `digest`, all copies count as matching.
     """
-    right: dict[int, int] = {}
-    wrong: dict[int, int] = {}
+    valid: dict[int, int] = {}
+    invalid: dict[int, int] = {}
     for log_id, disk in _logs(folders):
         for offset, found_ledger, entry_id, data in scan_entry_log(disk, log_id):
             if found_ledger != ledger_id or not 0 <= entry_id <= MAX_ENTRY_ID:
                 continue
             matches = digest is None or digest_matches(data, digest, ledger_id, entry_id)
-            found = right if matches else wrong
+            found = valid if matches else invalid
             found[entry_id] = location_of(log_id, offset + LENGTH_SIZE)
-    return right, wrong
+    return valid, invalid
 
 
 def _logs(folders: BookieFolders) -> Iterator[tuple[int, Disk]]:
@@ -169,10 +174,10 @@ def _master_key(ledger_id: int, old: IndexHeader | None, journal: _JournalFacts)
     keys = journal.keys | ({old.master_key} if old is not None else set())
     if len(keys) == 1:
         return keys.pop()
-    what = "no master key" if not keys else "more than one master key"
+    found = "no master key" if not keys else "different master keys"
     raise ShellError(
-        f"the old index and the journals give {what} for ledger {ledger_id}; pass the ledger's"
-        " --password"
+        f"the old index and the journals contain {found} for ledger {ledger_id}; give the ledger's"
+        " password with --password"
     )
 
 
@@ -180,7 +185,7 @@ def _fence(old: IndexHeader | None, journal: _JournalFacts) -> tuple[bool, str]:
     if journal.fenced_in:
         return True, f"a fence record in {journal.fenced_in}"
     if old is None:
-        return True, "the old index's header is lost, and a fence may be lost with it"
+        return True, "the header of the old index is lost, and it may have contained a fence"
     return old.fenced, "as in the old index"
 
 

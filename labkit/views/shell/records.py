@@ -1,7 +1,7 @@
-"""Results of the verbs about files: a frozen dataclass for each kind of thing, and its text.
+"""Results of the verbs about files: frozen dataclasses that format themselves as text.
 
-The labels are those of BookKeeper's own shell.  Offsets and sizes are in bytes.  The offset of a
-record or entry is that of its length word; its size is the value of the length word.
+The labels are those of BookKeeper's shell.  Offsets and sizes are in bytes.  The offset of a record
+or entry is that of its length prefix; its size does not include the length prefix.
 """
 
 from collections.abc import Iterator
@@ -13,22 +13,22 @@ _DUMP_WIDTH = 16
 
 
 class Result:
-    """One result of a verb.  `--json` prints its fields, with the class's name as `kind`."""
+    """A result of a verb.  `--json` prints its fields, and the name of its class as `kind`."""
 
     __slots__ = ()
 
     def lines(self, with_data: bool) -> Iterator[str]:
-        """Yield the result's text, with `with_data` also what `-m` adds."""
+        """Yield the lines of text; `with_data` is True if option `-m` is given."""
         raise NotImplementedError
 
     def problems(self) -> Iterator[str]:
-        """Yield what is wrong with it: printed to standard error, and the exit code is 1."""
+        """Yield error messages for standard error; if there are any, the exit code is 1."""
         yield from ()
 
 
 @dataclass(frozen=True, slots=True)
 class JournalFile(Result):
-    """A journal that is being read; `journal_id` is its name as a number."""
+    """A journal that is being read; `journal_id` is the number in its file name."""
 
     journal_id: int
     name: str
@@ -56,8 +56,6 @@ class LogFile(Result):
 
 @dataclass(frozen=True, slots=True)
 class Source(Result):
-    """The journal or entry log of the entries that follow."""
-
     file: str
 
     def lines(self, with_data: bool) -> Iterator[str]:
@@ -66,8 +64,6 @@ class Source(Result):
 
 @dataclass(frozen=True, slots=True)
 class LedgerRecord(Result):
-    """A record of a ledger in a journal or an entry log."""
-
     file: str
     offset: int
     size: int
@@ -76,7 +72,6 @@ class LedgerRecord(Result):
 
     @property
     def title(self) -> str:
-        """The first line of its text."""
         return (
             f"--------- Lid={self.ledger_id}, Eid={self.entry_id}, ByteOffset={self.offset},"
             f" EntrySize={self.size} ---------"
@@ -87,9 +82,9 @@ class LedgerRecord(Result):
 class StoredEntry(LedgerRecord):
     """An entry in a journal or an entry log.
 
-    `last_add_confirmed` is None if the entry is shorter than its header, `digest_matches` if no
-    check was requested.  `data` is the whole entry, `payload_offset` the offset of the payload in
-    it (the digest's end; the digest's beginning if no digest type was given).
+    `last_add_confirmed` is None if the entry is shorter than its header; `digest_matches` is None
+    if no check was requested.  `data` is the whole entry, and `payload_offset` the offset of the
+    payload in it, or of the digest if no digest type was given.
     """
 
     last_add_confirmed: int | None
@@ -99,7 +94,7 @@ class StoredEntry(LedgerRecord):
 
     @property
     def payload(self) -> bytes:
-        """The client's payload; it includes the digest if no digest type was given."""
+        """The client's payload, preceded by the digest if no digest type was given."""
         return self.data[self.payload_offset :]
 
     def lines(self, with_data: bool) -> Iterator[str]:
@@ -110,8 +105,8 @@ class StoredEntry(LedgerRecord):
         if self.digest_matches is not None:
             yield f"Digest:         {'ok' if self.digest_matches else 'DOES NOT MATCH'}"
         if with_data:
-            what = "digest and payload" if self.digest_matches is None else "payload"
-            yield f"Data:           {what}, {len(self.payload)} bytes"
+            content = "digest and payload" if self.digest_matches is None else "payload"
+            yield f"Data:           {content}, {len(self.payload)} bytes"
             yield from dump(self.payload)
         yield ""
 
@@ -125,7 +120,7 @@ class StoredEntry(LedgerRecord):
 
 @dataclass(frozen=True, slots=True)
 class LedgerKeyRecord(LedgerRecord):
-    """A journal record: the ledger's master key, from which replay creates the ledger again."""
+    """A journal record with the ledger's master key, so that replay can recreate the ledger."""
 
     master_key: bytes
 
@@ -136,7 +131,7 @@ class LedgerKeyRecord(LedgerRecord):
 
 @dataclass(frozen=True, slots=True)
 class FenceRecord(LedgerRecord):
-    """A journal record: from here on the ledger takes only recovery's adds."""
+    """A journal record after which the ledger accepts only adds from recovery."""
 
     def lines(self, with_data: bool) -> Iterator[str]:
         yield from (self.title, "Type:           META", "Fenced", "")
@@ -144,7 +139,7 @@ class FenceRecord(LedgerRecord):
 
 @dataclass(frozen=True, slots=True)
 class ExplicitLacRecord(LedgerRecord):
-    """A journal record: the writer's LastAddConfirmed; None if the body is too short."""
+    """A journal record with the writer's LastAddConfirmed (None if the body is too short)."""
 
     last_add_confirmed: int | None
     body: bytes
@@ -158,8 +153,6 @@ class ExplicitLacRecord(LedgerRecord):
 
 @dataclass(frozen=True, slots=True)
 class UnknownRecord(LedgerRecord):
-    """A journal record with a negative entry id that means nothing: replay skips it."""
-
     body: bytes
 
     def lines(self, with_data: bool) -> Iterator[str]:
@@ -171,7 +164,7 @@ JournalRecordView = StoredEntry | LedgerKeyRecord | FenceRecord | ExplicitLacRec
 
 @dataclass(frozen=True, slots=True)
 class Damage(Result):
-    """The end of a file that no writer leaves: torn by a crash, or damaged."""
+    """A part of a file that was torn by a crash or damaged."""
 
     file: str
     offset: int
@@ -189,8 +182,9 @@ class Damage(Result):
 
 @dataclass(frozen=True, slots=True)
 class MarkCopy:
-    """One ledger directory's copy of a LastLogMark; both None when it is not 16 bytes long, or
-    negative.
+    """A ledger directory's copy of LastLogMark.
+
+    `journal_id` and `offset` are None if the file is not 16 bytes long, or a number is negative.
     """
 
     file: str
@@ -200,7 +194,7 @@ class MarkCopy:
 
 @dataclass(frozen=True, slots=True)
 class LastMark(Result):
-    """The place where replay of a journal directory starts: the largest copy, 0 without one."""
+    """The position where replay of a journal directory starts: the largest copy, or 0 if none."""
 
     journal_index: int
     journal_id: int
@@ -214,24 +208,24 @@ class LastMark(Result):
     def problems(self) -> Iterator[str]:
         for copy in self.copies:
             if copy.journal_id is None:
-                yield f"{copy.file}: not 16 bytes long, or negative, so it does not count"
+                yield f"{copy.file}: ignored, because it is negative or not 16 bytes long"
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerBytes:
-    """The bytes of a ledger's entries in an entry log, including length words."""
+    """The total size of a ledger's entries in an entry log, including length prefixes."""
 
     ledger_id: int
     size: int
 
 
 FROM_MAP = "ledgers map"
-"""A source of log metadata: the log's own map was complete."""
+"""`LogMetadata.source` if the log's own map was complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogMetadata(Result):
-    """The ledgers in an entry log; `source` says how they were found."""
+    """The ledgers in an entry log; `source` describes how they were found."""
 
     log_id: int
     name: str
@@ -255,9 +249,7 @@ class LogMetadata(Result):
 
 @dataclass(frozen=True, slots=True)
 class LedgerIndexFile(Result):
-    """The header of a ledger's index file; `size` is that of its slots, `slot_count` their
-    number.
-    """
+    """The header of a ledger's index; `size` and `slot_count` describe its slots."""
 
     ledger_id: int
     file: str
@@ -280,7 +272,7 @@ class LedgerIndexFile(Result):
 
 @dataclass(frozen=True, slots=True)
 class EntryLocation(Result):
-    """An entry's place by the index; `offset` is that of the entry itself."""
+    """An entry's location in the index; `offset` is the offset of the entry, not of its length."""
 
     entry_id: int
     log_id: int
@@ -292,7 +284,7 @@ class EntryLocation(Result):
 
 @dataclass(frozen=True, slots=True)
 class NoLocations(Result):
-    """A run of slots without a location: this bookie has no such entries in its entry logs."""
+    """A range of empty slots: this bookie has no such entries in its entry logs."""
 
     first_entry_id: int
     last_entry_id: int
@@ -304,9 +296,10 @@ class NoLocations(Result):
 
 @dataclass(frozen=True, slots=True)
 class LedgerSummary(Result):
-    """A ledger on this bookie: entries in entry logs, and those only in the journal so far.
+    """A ledger on this bookie.
 
-    `index_file` is empty when the ledger has none yet.
+    `entry_count` counts the entries in entry logs, and `journal_entry_count` those that are so far
+    only in the journal.  `index_file` is empty if the ledger has no index yet.
     """
 
     ledger_id: int
@@ -326,8 +319,6 @@ class LedgerSummary(Result):
 
 @dataclass(frozen=True, slots=True)
 class FilesOnDisc(Result):
-    """Files by kind, each a path; None for a kind that was not asked for."""
-
     journals: tuple[str, ...] | None
     entry_logs: tuple[str, ...] | None
     indexes: tuple[str, ...] | None
@@ -346,8 +337,6 @@ class FilesOnDisc(Result):
 
 @dataclass(frozen=True, slots=True)
 class ConsistencyReport(Result):
-    """The result of a check of every index against the entry logs."""
-
     ledger_count: int
     entry_count: int
     errors: tuple[str, ...]
@@ -363,17 +352,17 @@ class ConsistencyReport(Result):
 
     def problems(self) -> Iterator[str]:
         if self.errors:
-            yield f"{len(self.errors)} errors; the first: {self.errors[0]}"
+            yield f"errors found: {len(self.errors)}; the first one: {self.errors[0]}"
 
 
 @dataclass(frozen=True, slots=True)
 class RebuiltIndex(Result):
-    """A ledger's index as its entry logs and journals give it.
+    """A ledger's index, reconstructed from entry logs and journals.
 
-    `unreadable` are entry ids in the old index without a complete and correct copy in any log: they
-    keep a location, so that a read of them says "could not read" and never "no such entry".
-    `journal_entry_count` counts entries that only replay will bring into an entry log.  `version`
-    is that of the index's header.
+    `unreadable` lists entry ids that are in the old index but have no complete and correct copy in
+    any log.  They keep a location, so that reading them fails with a read error instead of "no such
+    entry".  `journal_entry_count` counts the entries that only replay will write to an entry log.
+    `version` is the version of the index header.
     """
 
     ledger_id: int
@@ -398,12 +387,11 @@ class RebuiltIndex(Result):
         if self.unreadable:
             yield f"unreadable   : {', '.join(map(str, self.unreadable))}"
         if self.journal_entry_count:
-            yield f"in journal   : {self.journal_entry_count} more entries, which replay brings in"
+            yield f"in journal   : {self.journal_entry_count} more entries, added by replay"
 
 
 def dump(data: bytes) -> Iterator[str]:
-    """Yield bytes in rows of 16, in hexadecimal and as text."""
     for at in range(0, len(data), _DUMP_WIDTH):
         line = data[at : at + _DUMP_WIDTH]
-        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in line)
-        yield f"  {at:06x}  {line.hex(' '):<{3 * _DUMP_WIDTH}} {shown}"
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in line)
+        yield f"  {at:06x}  {line.hex(' '):<{3 * _DUMP_WIDTH}} {text}"

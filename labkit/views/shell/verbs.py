@@ -1,11 +1,11 @@
-"""The verbs of `labkit shell`: one row each, from which help, arguments, call and output come.
+"""The table of the verbs of `labkit shell`, with their options, help and functions.
 
-A new verb is a row here and the function that it calls.  That function returns a `Result`, which
-has its own text, or a stream or sequence of them:
+To add a verb, add a row here and the function that it calls.  The function returns a `Result`,
+which formats itself as text, or several of them:
 
     the function returns                        `--json` prints
-    one result                                  one document, indented
-    an iterator, async iterator or sequence     one object on each line
+    one result                                  one indented document
+    an iterator, async iterator or sequence     one object per line
 
 Names and options are those of `bookkeeper shell`, except for labkit's own verbs.  Importing this
 module takes half a second, so `labkit` imports it only for the verb `shell`.
@@ -31,10 +31,10 @@ from labkit.views.shell.files import list_files
 from labkit.views.shell.folders import (
     BookieFolders,
     ShellError,
+    exclusive_access,
     open_data_folder,
     open_folders,
     parse_file_id,
-    sole_use,
 )
 from labkit.views.shell.journal import last_marks, read_journal
 from labkit.views.shell.ledgers import list_ledgers, read_index, read_ledger
@@ -51,8 +51,6 @@ _LAYOUT_NAMES = ("hierarchical", "flat", "legacyhierarchical", "longhierarchical
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """The arguments of `ArgumentParser.add_argument`."""
-
     flags: tuple[str, ...]
     settings: dict[str, Any]
 
@@ -67,13 +65,14 @@ def _flag(*flags: str, **settings: Any) -> Option:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb.
+    """A verb of the shell.
 
-    `on_files` reads a bookie's files; `on_cluster` asks the cluster of `--zookeeper`.  A verb with
-    both asks the cluster if `--zookeeper` is given.  A tuple among the `options` is a group of
-    which only one may be given.  `refuse` says what is wrong with a combination of options, or
-    returns None.  `confirm` returns the question that the user must answer with yes, or None; such
-    a verb has an option `--force`.  `text` returns the lines of results that are not a `Result`.
+    `on_files` reads a bookie's files; `on_cluster` queries the cluster given by `--zookeeper`.  If
+    a verb has both, `--zookeeper` selects the cluster.  A tuple in `options` is a group of mutually
+    exclusive options.  `refuse` checks the arguments before anything is opened or connected: it
+    returns an error message or raises `LabkitError` if they are invalid, else it returns None.
+    `confirm` returns a question that the user must answer with yes, or None; such a verb has an
+    option `--force`.  `text` formats results that are not instances of `Result`.
     """
 
     name: str
@@ -87,44 +86,62 @@ class Verb:
     aliases: tuple[str, ...] = ()
 
 
-_DATA_TOO = _flag("-m", dest="data_too", help="print the entries")
-_LEDGER = _option("ledger", type=int)
-_LEDGER_ID = _option("-l", "-ledgerid", "--ledgerid", type=int, required=True, help="decimal")
-_LAYOUT = _option("--layout", choices=_LAYOUT_NAMES, help="(hierarchical)")
+_DATA_TOO = _flag("-m", dest="data_too", help="also print the data of entries")
+_LEDGER = _option("ledger", type=int, metavar="LEDGER", help="ledger id (decimal)")
+_LEDGER_ID = _option(
+    "-l",
+    "-ledgerid",
+    "--ledgerid",
+    type=int,
+    required=True,
+    metavar="LEDGER",
+    help="ledger id (decimal)",
+)
+_LAYOUT = _option(
+    "--layout",
+    choices=_LAYOUT_NAMES,
+    help="layout of ledger znodes (default: hierarchical)",
+)
 
 
-def _count(letter: str, name: str, default: int) -> Option:
+def _count(letter: str, name: str, default: int, meaning: str) -> Option:
     return _option(
-        f"-{letter}", f"-{name}", f"--{name}", type=int, default=default, help=f"({default})"
+        f"-{letter}",
+        f"-{name}",
+        f"--{name}",
+        type=int,
+        default=default,
+        metavar="N",
+        help=f"{meaning} (default: {default})",
     )
 
 
 def folders_of(a: Namespace) -> BookieFolders:
-    """Return the bookie's directories that the options name.  Raises `ShellError`."""
-    named = a.journal or a.ledgers or a.index
-    if a.data is not None and not named:
+    """Open the bookie's directories given by the options.  Raises `ShellError`."""
+    has_directories = a.journal or a.ledgers or a.index
+    if a.data is not None and not has_directories:
         return open_data_folder(a.data)
-    if a.data is None and named:
+    if a.data is None and has_directories:
         return open_folders(a.journal or [], a.ledgers or [], a.index or [])
-    raise ShellError("name the bookie's files: either --data, or --journal and --ledgers")
+    raise ShellError("specify the bookie's directories: either --data, or --journal and --ledgers")
 
 
 def _digest(a: Namespace) -> Digest | None:
     if a.digest is None:
         return None
     if a.digest == "hmac" and a.password is None:
-        raise ShellError("--digest hmac needs the ledger's --password")
+        raise ShellError("--digest hmac requires the ledger's password (--password)")
     return make_digest(DigestType[a.digest.upper()], (a.password or "").encode())
 
 
 def _read_journal(a: Namespace) -> object:
-    wanted = parse_file_id(a.file, ".txn", _DECIMAL)
-    return read_journal(folders_of(a), wanted, _digest(a))
+    file_id = parse_file_id(a.file, ".txn", _DECIMAL)
+    return read_journal(folders_of(a), file_id, _digest(a))
 
 
 def _read_log(a: Namespace) -> object:
-    wanted = parse_file_id(a.file, ".log", _DECIMAL)
-    return read_log(folders_of(a), wanted, a.ledger, a.entry, _digest(a))
+    file_id = parse_file_id(a.file, ".log", _DECIMAL)
+    return read_log(folders_of(a), file_id, a.ledger, a.entry, _digest(a))
 
 
 def _list_files(a: Namespace) -> object:
@@ -142,7 +159,7 @@ def _rebuild_index(a: Namespace) -> RebuiltIndex:
     key = make_master_key(a.password.encode()) if a.password is not None else None
     directories = (*folders.journals, *folders.ledgers, *folders.indexes)
     roots = [Path(directory.name) for directory in directories]
-    with sole_use(roots, even_if_dirty=a.force):
+    with exclusive_access(roots, even_if_dirty=a.force):
         rebuilt = rebuild_index(folders, a.ledger, key, digest)
         if not a.dry_run:
             write_index(RealDisk(Path(rebuilt.directory)), rebuilt)
@@ -168,7 +185,10 @@ def _simpletest(a: Namespace, client: BookKeeper) -> object:
 
 def _cookie_too_early(a: Namespace) -> str | None:
     if a.deleteCookie and (a.dryrun or a.skipOpenLedgers or a.ledger is not None):
-        return "a bookie's cookie may go only when all of its ledgers are recovered"
+        return (
+            "a bookie's cookie can be deleted only after all its ledgers have been recovered: use"
+            " --deleteCookie without --ledger, --skipOpenLedgers and --dryrun"
+        )
     return None
 
 
@@ -185,121 +205,163 @@ async def _recover(a: Namespace, client: BookKeeper) -> AsyncIterator[object]:
             yield deleted
 
 
-def _find_message(a: Namespace, client: BookKeeper) -> object:
+def _message_arguments(a: Namespace) -> tuple[MessageId, dict[str, BookieFolders]]:
     folders = {}
-    for named in a.bookies:
-        bookie, equals, folder = named.partition("=")
+    for argument in a.bookies:
+        bookie, equals, folder = argument.partition("=")
         if not equals:
-            raise ShellError(f"{named!r}: write BOOKIE=FOLDER, such as bookie-1=/data/bookie-1")
+            raise ShellError(f"expected BOOKIE=FOLDER, such as bookie-1=/data/b1, got {argument!r}")
         folders[bookie] = open_data_folder(Path(folder))
-    return find_lineage(client, MessageId.parse(a.id), folders)
+    return MessageId.parse(a.id), folders
+
+
+def _check_message_arguments(a: Namespace) -> None:
+    _message_arguments(a)
 
 
 VERBS = (
     Verb(
         "readjournal",
-        "records of a journal",
-        (_DATA_TOO, _option("file", help="decimal id, or name.txn")),
+        "print the records of a journal",
+        (
+            _DATA_TOO,
+            _option(
+                "file", metavar="FILE", help="journal id (decimal), or file name such as 1a.txn"
+            ),
+        ),
         on_files=_read_journal,
     ),
     Verb(
         "readlog",
-        "entries of an entry log",
+        "print the entries of an entry log",
         (
             _DATA_TOO,
-            _option("file", help="decimal id, or name.log"),
-            _option("-l", "--ledger", type=int, help="only of this ledger"),
-            _option("-e", "--entry", type=int, help="only this entry"),
+            _option(
+                "file", metavar="FILE", help="entry log id (decimal), or file name such as 1a.log"
+            ),
+            _option(
+                "-l", "--ledger", type=int, metavar="LEDGER", help="only entries of this ledger"
+            ),
+            _option(
+                "-e", "--entry", type=int, metavar="ENTRY", help="only this entry of the ledger"
+            ),
         ),
         on_files=_read_log,
         refuse=lambda a: (
-            "-e needs -l: entry ids count within a ledger"
+            "-e requires -l, because entry ids are unique only within a ledger"
             if a.entry is not None and a.ledger is None
             else None
         ),
     ),
     Verb(
         "readlogmetadata",
-        "the ledgers in an entry log",
-        (_option("file", help="hexadecimal id, or name.log"),),
+        "list the ledgers in an entry log, and how many bytes each has",
+        (
+            _option(
+                "file",
+                metavar="FILE",
+                help="entry log id (hexadecimal), or file name such as 1a.log",
+            ),
+        ),
         on_files=lambda a: read_log_metadata(
             folders_of(a), parse_file_id(a.file, ".log", _HEXADECIMAL)
         ),
     ),
     Verb(
         "readledger",
-        "a ledger's entries, from a bookie's files or those of --zookeeper",
+        "print a ledger's entries, from a bookie's files or from the cluster",
         (
             _DATA_TOO,
             _LEDGER,
-            _option("first", type=int, nargs="?", default=0),
-            _option("last", type=int, nargs="?"),
+            _option(
+                "first",
+                type=int,
+                nargs="?",
+                default=0,
+                metavar="FIRST",
+                help="first entry (default: 0)",
+            ),
+            _option(
+                "last", type=int, nargs="?", metavar="LAST", help="last entry (default: the end)"
+            ),
         ),
         on_files=lambda a: read_ledger(folders_of(a), a.ledger, a.first, a.last, _digest(a)),
         on_cluster=lambda a, client: cluster.readledger(client, a.ledger, a.first, a.last),
     ),
     Verb(
         "ledger",
-        "a ledger's index",
-        (_flag("-m", dest="data_too", help="print its header too"), _LEDGER),
+        "print a ledger's index: the location of each entry",
+        (_flag("-m", dest="data_too", help="also print the header of the index"), _LEDGER),
         on_files=lambda a: read_index(folders_of(a), a.ledger),
     ),
     Verb(
         "lastmark",
-        "LastLogMark of each journal directory",
+        "print LastLogMark of each journal directory",
         on_files=lambda a: last_marks(folders_of(a)),
     ),
     Verb(
         "listfilesondisc",
-        "journals, entry logs and indexes",
-        tuple(
-            _flag(f"-{kind}", help=f"*.{kind} (default: all kinds)")
-            for kind in ("txn", "log", "idx")
+        "list journals, entry logs and indexes",
+        (
+            _flag("-txn", help="list journals (default: all kinds of files)"),
+            _flag("-log", help="list entry logs"),
+            _flag("-idx", help="list indexes"),
         ),
         on_files=_list_files,
     ),
     Verb(
         "listledgers",
-        "the ledgers that this bookie stores, or those of --zookeeper",
+        "list the ledgers in a bookie's files or in the cluster",
         (
-            _flag("-m", "-meta", "--meta", help="print metadata"),
-            _option("-bookieid", "--bookieid", help="only those on this bookie"),
+            _flag("-m", "-meta", "--meta", help="also print metadata (needs --zookeeper)"),
+            _option(
+                "-bookieid",
+                "--bookieid",
+                metavar="BOOKIE",
+                help="only ledgers on this bookie (needs --zookeeper)",
+            ),
         ),
         on_files=lambda a: list_ledgers(folders_of(a)),
         on_cluster=lambda a, client: cluster.listledgers(
             client, with_metadata=a.meta, bookie_id=a.bookieid
         ),
         refuse=lambda a: (
-            "-meta and -bookieid ask the cluster's metadata: add --zookeeper"
+            "-meta and -bookieid need the cluster's metadata: add --zookeeper"
             if a.zookeeper is None and (a.meta or a.bookieid is not None)
             else None
         ),
     ),
     Verb(
         "localconsistencycheck",
-        "check that every index points to its entries",
+        "check that every location in the indexes refers to the right entry",
         on_files=lambda a: check_consistency(folders_of(a), _digest(a)),
     ),
     Verb(
         "rebuildindex",
-        "rebuild a ledger's index; fences if unsure",
+        "rebuild a ledger's index from its journals and entry logs",
         (
             _LEDGER,
-            _flag("-dryRun", "--dry-run", help="write nothing"),
-            _flag("--force", help="even if there is a DIRTY file"),
+            _flag("-dryRun", "--dry-run", help="print the rebuilt index without writing it"),
+            _flag("--force", help="ignore the DIRTY file of a BookKeeper bookie that was killed"),
         ),
         on_files=_rebuild_index,
     ),
     Verb(
         "xray",
-        "every byte of a file, named",
-        (_option("file", help="path of *.txn, *.log, *.idx, lastMark, lastId or VERSION"),),
+        "decode every byte of a file into named fields",
+        (
+            _option(
+                "file",
+                metavar="FILE",
+                help="path of a *.txn, *.log, *.idx, lastMark, lastId or VERSION file",
+            ),
+        ),
         on_files=_xray,
         text=lambda span, _: [format_spans([span])],
     ),
     Verb(
         "initnewcluster",
-        "create the nodes of a new cluster",
+        "create the znodes of a new cluster",
         (_LAYOUT,),
         on_cluster=lambda a, client: cluster.initnewcluster(
             client.store, str(uuid.uuid4()), a.layout
@@ -307,41 +369,46 @@ VERBS = (
     ),
     Verb(
         "metaformat",
-        "delete a cluster's whole metadata",
+        "delete all of a cluster's metadata, and create a new cluster",
         (_LAYOUT,),
         on_cluster=lambda a, client: cluster.metaformat(client.store, str(uuid.uuid4()), a.layout),
-        confirm=lambda a: f"Delete all ledgers and bookies that {a.zookeeper} knows?",
+        confirm=lambda a: f"Delete all metadata of the cluster at {a.zookeeper}?",
     ),
     Verb(
         "whatisinstanceid",
-        "the cluster's instance id",
+        "print the cluster's instance id",
         on_cluster=lambda _, client: cluster.whatisinstanceid(client.store),
     ),
     Verb(
         "listbookies",
-        "the cluster's bookies (default: those alive)",
+        "list the cluster's bookies (default: those that are registered)",
         (
-            _flag("-rw", "--readwrite", help="those that take writes"),
-            _flag("-ro", "--readonly", help="those that are read-only"),
-            _flag("-a", "-all", "--all", help="those with a cookie"),
+            _flag("-rw", "--readwrite", help="list writable bookies"),
+            _flag("-ro", "--readonly", help="list read-only bookies"),
+            _flag("-a", "-all", "--all", help="list all bookies, including those that are down"),
         ),
         on_cluster=lambda a, client: cluster.listbookies(client.store, _statuses(a)),
     ),
     Verb(
         "whoisauditor",
-        "the bookie that is the auditor",
+        "print which bookie is the auditor",
         on_cluster=lambda _, client: repair.whoisauditor(client),
     ),
     Verb(
         "listunderreplicated",
-        "ledgers that are short of copies",
+        "list the under-replicated ledgers",
         (
-            _option("-mr", "--missingreplica", metavar="BOOKIE", help="only of this bookie"),
+            _option(
+                "-mr",
+                "--missingreplica",
+                metavar="BOOKIE",
+                help="only ledgers with missing copies on this bookie",
+            ),
             _option(
                 "-emr",
                 "--excludingmissingreplica",
                 metavar="BOOKIE",
-                help="without those of this bookie",
+                help="no ledgers with missing copies on this bookie",
             ),
         ),
         on_cluster=lambda a, client: repair.listunderreplicated(
@@ -350,13 +417,13 @@ VERBS = (
     ),
     Verb(
         "ledgermetadata",
-        "a ledger's metadata",
+        "print a ledger's metadata",
         (_LEDGER_ID,),
         on_cluster=lambda a, client: cluster.ledgermetadata(client, a.ledgerid),
     ),
     Verb(
         "deleteledger",
-        "delete a ledger, and with it its entries",
+        "delete a ledger and its entries",
         (_LEDGER_ID,),
         on_cluster=lambda a, client: cluster.deleteledger(client, a.ledgerid),
         confirm=lambda a: f"Delete ledger {a.ledgerid}?",
@@ -365,21 +432,26 @@ VERBS = (
         "simpletest",
         "create a ledger, write entries and read them back",
         (
-            _count("e", "ensemble", 3),
-            _count("w", "writeQuorum", 2),
-            _count("a", "ackQuorum", 2),
-            _count("n", "numEntries", 1000),
+            _count("e", "ensemble", 3, "ensemble size"),
+            _count("w", "writeQuorum", 2, "write quorum"),
+            _count("a", "ackQuorum", 2, "ack quorum"),
+            _count("n", "numEntries", 1000, "number of entries"),
         ),
         on_cluster=_simpletest,
+        refuse=lambda a: (
+            f"the number of entries must be at least 1, got {a.numEntries}"
+            if a.numEntries < 1
+            else None
+        ),
     ),
     Verb(
         "autorecovery",
-        "enable or disable the repair of ledgers (default: show)",
+        "enable or disable autorecovery, or print whether it is enabled",
         (
             (
-                _flag("-e", "-enable", "--enable"),
-                _flag("-d", "-disable", "--disable"),
-                _flag("-status", "--status", help="(default)"),
+                _flag("-e", "-enable", "--enable", help="enable autorecovery"),
+                _flag("-d", "-disable", "--disable", help="disable autorecovery"),
+                _flag("-status", "--status", help="print whether it is enabled (default)"),
             ),
         ),
         on_cluster=lambda a, client: repair.autorecovery(
@@ -388,42 +460,59 @@ VERBS = (
     ),
     Verb(
         "triggeraudit",
-        "let the auditor look for lost bookies now",
+        "make the auditor look for lost bookies now",
         on_cluster=lambda _, client: repair.triggeraudit(client),
     ),
     Verb(
         "recover",
-        "copy the entries of lost bookies to others",
+        "copy the entries of lost bookies to other bookies",
         (
-            _option("bookies", help="their ids, separated by commas"),
-            _option("-l", "-ledger", "--ledger", type=int, help="only this ledger"),
-            _flag("-sk", "--skipOpenLedgers", help="leave open ones"),
-            _flag("-dr", "-dryrun", "--dryrun", help="only tell which"),
-            _flag("-d", "-deleteCookie", "--deleteCookie", help="they do not come back"),
+            _option("bookies", metavar="BOOKIES", help="ids of the lost bookies, comma-separated"),
+            _option(
+                "-l", "-ledger", "--ledger", type=int, metavar="LEDGER", help="only this ledger"
+            ),
+            _flag("-sk", "--skipOpenLedgers", help="skip open ledgers"),
+            _flag("-dr", "-dryrun", "--dryrun", help="list the ledgers without copying anything"),
+            _flag(
+                "-d",
+                "-deleteCookie",
+                "--deleteCookie",
+                help="then delete the cookies, because the bookies will not return",
+            ),
         ),
         on_cluster=_recover,
         refuse=_cookie_too_early,
         confirm=lambda a: (
-            None if a.dryrun else f"Recover what {', '.join(a.bookies.split(','))} had?"
+            None if a.dryrun else f"Recover the entries of {', '.join(a.bookies.split(','))}?"
         ),
     ),
     Verb(
         "decommissionbookie",
-        "wait until no ledger needs a stopped bookie, then remove it",
-        (_option("-bookieid", "--bookieid", required=True, help="its id"),),
+        "wait until no ledger needs a stopped bookie, then delete its cookie",
+        (
+            _option(
+                "-bookieid", "--bookieid", required=True, metavar="BOOKIE", help="id of the bookie"
+            ),
+        ),
         on_cluster=lambda a, client: repair.decommissionbookie(client, a.bookieid),
         confirm=lambda a: f"Remove {a.bookieid} from the cluster?",
         aliases=("decommission",),
     ),
     Verb(
         "messageid",
-        "show where a message is stored, down to files and offsets",
+        "print where a message is stored, down to files and offsets",
         (
-            _flag("-m", dest="data_too", help="also name its bytes"),
-            _option("id", help="ledger:entry:partition:batchIndex"),
-            _option("bookies", nargs="+", metavar="BOOKIE=FOLDER", help="as --data of each"),
+            _flag("-m", dest="data_too", help="also decode the bytes of the message"),
+            _option("id", metavar="ID", help="MessageID, as ledger:entry:partition:batchIndex"),
+            _option(
+                "bookies",
+                nargs="+",
+                metavar="BOOKIE=FOLDER",
+                help="id and data folder of each bookie, such as bookie-1=/data/b1",
+            ),
         ),
-        on_cluster=_find_message,
+        on_cluster=lambda a, client: find_lineage(client, *_message_arguments(a)),
+        refuse=_check_message_arguments,
         text=lineage_lines,
     ),
 )

@@ -1,6 +1,6 @@
-"""The verb `xray`: every byte of one file, named by the declared layouts.
+"""The verb `xray`: decodes every byte of a file into named fields.
 
-The file may be anywhere; its name says what kind it is.
+The file may be in any directory; its name determines its format.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _HEXADECIMAL = 16
 
 
 class _OneFile(ReadOnlyDisk):
-    """A disk with one file, which it returns for every name."""
+    """A disk that opens the same file for every name."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path.parent)
@@ -34,13 +34,13 @@ class _OneFile(ReadOnlyDisk):
 
 
 def file_spans(path: Path, digest_size: int = 4) -> Iterator[Span]:
-    """The spans of a journal, entry log, index, lastMark, lastId or VERSION file.
+    """Yield the spans of a journal, entry log, index, lastMark, lastId or VERSION file.
 
-    `digest_size` is that of the digest in entries: 4 CRC32C, 8 CRC32, 20 HMAC, 0 DUMMY.  Raises
-    `ShellError` for another file, and `StorageDamagedException` where the bytes make no sense.
+    `digest_size` is the size of the digest in entries: CRC32C 4, CRC32 8, HMAC 20, DUMMY 0.  Raises
+    `ShellError` for any other file, and `StorageDamagedException` if the bytes are invalid.
     """
     if not is_regular(path):
-        raise ShellError(f"there is no file {path}")
+        raise ShellError(f"file {path} does not exist")
     name, disk = path.name, _OneFile(path)
     if name.startswith("lastMark"):
         return last_mark_spans(disk.open(name))
@@ -50,8 +50,8 @@ def file_spans(path: Path, digest_size: int = 4) -> Iterator[Span]:
         return cookie_spans(disk.open(name))
     if path.suffix not in (".txn", ".log", ".idx"):
         raise ShellError(
-            f"{path}: the name does not say what it is; known are *.txn, *.log, *.idx, lastMark,"
-            " lastId and VERSION"
+            f"cannot determine the format of {path} from its name; expected *.txn, *.log, *.idx,"
+            " lastMark, lastId or VERSION"
         )
     number = parse_file_id(name, path.suffix, _HEXADECIMAL).number
     if path.suffix == ".txn":

@@ -1,24 +1,24 @@
-"""Streams of MessageIDs as tables: real messages, Spark jobs over them, and charts of the results.
+"""Spark tables of MessageIDs: real messages, jobs that analyse them, and charts of the results.
 
-    flights     real events -> a topic -> a row for each message that a consumer received
-    session     a Spark session: in a JVM on this machine, or where the environment says
-    worker_daemon   the process that a session's Python workers are forks of
-    bookkeeper  `format("bookkeeper")`: topics and ledgers as rows, straight from the bookies
-    shipping    sends labkit's code to the workers of a cluster
-    streams     jobs over ids alone: order, holes, duplicates; DataFrame in, DataFrame out
-    ledgers     jobs over a stream's ledgers: rollovers and their reasons, lost ends, copies
-    publishing  jobs over batches and times: sizes, rates, delays until a message can be read
-    traces      jobs over a run's events: marked ledgers, repairs, life cycles
-    gaps        missing entries of a running stream; the state is one place for each partition
-    faults      plants a known number of faults in a healthy stream
-    charts      the jobs' results about messages as plotly figures
-    trace_charts    the jobs' results about a run as plotly figures
-    picture     one MessageID taken apart, as SVG
+    flights         publishes real events to a topic and tabulates what a consumer receives
+    session         starts a Spark session, local or remote depending on the environment
+    worker_daemon   the preloaded process from which a local session forks its Python workers
+    bookkeeper      `format("bookkeeper")`: reads topics and ledgers directly from the bookies
+    shipping        sends labkit's code to the workers of a Spark cluster
+    streams         jobs that need only ids: order, missing entries, duplicates
+    ledgers         jobs that also need ledger metadata: rollovers, lost ledger ends, copies
+    publishing      jobs about batches and times: batch sizes, publish rates, latencies
+    traces          jobs about a run's events: under-replicated ledgers, repairs, life cycles
+    gaps            finds missing entries in a running stream
+    faults          plants a known number of faults in a healthy stream
+    charts          plotly figures of the jobs about messages
+    trace_charts    plotly figures of the jobs about a run
+    picture         an SVG that takes one MessageID apart
 
-The idea: an id has four numbers, and a reader sees ids in some order.  Numbers and order alone show
-much of what happened to a stream; the rest is in the ledgers' metadata.
+A MessageID consists of four numbers, and a consumer sees ids in some order.  The numbers and the
+order alone reveal much of what happened to a stream; ledger metadata reveals the rest.
 
-Only `bookkeeper` uses the system itself; topics, producers and consumers are arguments.
-
-In Spark: the jobs are built-in functions and windows only, so no row leaves the JVM.
+Only `bookkeeper` talks to the storage system; the other modules receive topics, producers and
+consumers as arguments.  Each job takes a DataFrame and returns one.  The jobs use only built-in
+functions and windows, so no row leaves the JVM.
 """

@@ -1,6 +1,6 @@
-"""The jobs' results as charts: a plotly figure for each small table that a job returned.
+"""Plotly charts of the tables that the jobs about messages return.
 
-Figures are kept in a notebook as data and drawn by JupyterLab itself, without a network.
+A notebook stores a figure as data, and JupyterLab draws it without network access.
 """
 
 import math
@@ -10,13 +10,13 @@ import plotly.express as px
 import plotly.graph_objects as go
 
 COLOURS = ["#0072b2", "#d55e00", "#00997a"]
-"""Also distinct for colour-blind readers; partitions and topics take them in turn."""
+"""Distinguishable by colour-blind readers; assigned to partitions and topics in turn."""
 
 GREY, GRID, CLEAR = "#767676", "rgba(128, 128, 128, 0.25)", "rgba(0, 0, 0, 0)"
 AXIS = {"gridcolor": GRID, "linecolor": GRID, "zerolinecolor": GRID, "automargin": True}
 
 STYLE = {
-    # A transparent background and grey text are readable on a light and a dark page.
+    # Grey text on a transparent background is readable in both light and dark themes.
     "template": go.layout.Template(
         layout={
             "font_color": GREY,
@@ -34,10 +34,13 @@ STYLE = {
 
 
 def ledger_chains(ledgers: pd.DataFrame) -> go.Figure:
-    """Bars of time, a lane for each partition; from `messages_per_ledger` of one topic."""
+    """Draw when each ledger was written, one lane per partition.
+
+    Takes the result of `messages_per_ledger` for one topic.
+    """
     bars = ledgers.sort_values(["partition", "ledger"])
     bars["start_s"] = (bars["first_publish_ms"] - bars["first_publish_ms"].min()) / 1000
-    # A ledger with one entry gets a visible bar: one millisecond, the clock's step.
+    # Add a millisecond, the clock's resolution, so that a ledger with one entry is visible.
     bars["seconds"] = (bars["last_publish_ms"] - bars["first_publish_ms"] + 1) / 1000
     bars["link"] = bars.groupby("partition").cumcount().mod(2).map({0: "even", 1: "odd"})
     figure = px.bar(
@@ -60,7 +63,10 @@ def ledger_chains(ledgers: pd.DataFrame) -> go.Figure:
 
 
 def entry_ids(entries: pd.DataFrame) -> go.Figure:
-    """Entry ids in the order of arrival, a line per ledger; from `batch_sizes` of one topic."""
+    """Draw entry ids in arrival order, one line per ledger.
+
+    Takes the result of `batch_sizes` for one topic.
+    """
     figure = px.line(
         entries.sort_values(["partition", "first_seq"]),
         x="first_seq",
@@ -70,17 +76,17 @@ def entry_ids(entries: pd.DataFrame) -> go.Figure:
         line_group="ledger",
         render_mode="svg",
         hover_data=["ledger", "batch_size"],
-        title=f"{entries['topic'].iloc[0]}: where do the entry ids begin again?",
+        title=f"{entries['topic'].iloc[0]}: where do the entry ids start over?",
         **{**STYLE, "height": 460},
     )
     figure.for_each_annotation(lambda label: label.update(text=label.text.replace("=", " ")))
     figure.update_yaxes(title="entry id")
-    figure.update_xaxes(title="place in the order of arrival", row=1)
+    figure.update_xaxes(title="arrival order", row=1)
     return figure.update_layout(showlegend=False)
 
 
 def batch_histogram(sizes: pd.DataFrame) -> go.Figure:
-    """How many entries have how many messages; from a table of topic, batch size and count."""
+    """Draw the distribution of messages per entry, from columns `topic`, `batch_size`, `count`."""
     figure = px.bar(
         sizes,
         x="batch_size",
@@ -94,14 +100,14 @@ def batch_histogram(sizes: pd.DataFrame) -> go.Figure:
     )
     figure.for_each_annotation(lambda label: label.update(text=label.text.removeprefix("topic=")))
     figure.update_xaxes(title="messages in the entry", range=[0, sizes["batch_size"].max() + 2])
-    # On a logarithmic axis a count of one has no height unless the axis begins below it.
+    # On a logarithmic axis, a count of one has no height unless the axis starts below 1.
     figure.update_yaxes(dtick=1, range=[-0.3, math.log10(sizes["count"].max()) + 0.2])
     figure.update_traces(marker_line_width=0, width=1)
     return figure.update_layout(showlegend=False, bargap=0)
 
 
 def publish_rate(rate: pd.DataFrame) -> go.Figure:
-    """Messages in each bucket of time since their topic's first; from `publish_rate`."""
+    """Draw messages per time bucket since each topic's first message, from `publish_rate`."""
     points = rate.sort_values(["topic", "bucket_start_ms"])
     begin = points.groupby("topic")["bucket_start_ms"].transform("min")
     points["seconds"] = (points["bucket_start_ms"] - begin) / 1000
@@ -122,13 +128,13 @@ def publish_rate(rate: pd.DataFrame) -> go.Figure:
 
 
 def latencies(distribution: pd.DataFrame) -> go.Figure:
-    """How many messages became visible after how long; from `latency_distribution` of one topic."""
+    """Draw the cumulative latency distribution, from `latency_distribution` for one topic."""
     points = distribution.sort_values("latency_ms")
-    points["part"] = 100 * points["messages"].cumsum() / points["messages"].sum()
+    points["percent"] = 100 * points["messages"].cumsum() / points["messages"].sum()
     figure = px.line(
         points,
         x="latency_ms",
-        y="part",
+        y="percent",
         hover_data=["messages"],
         title=f"{points['topic'].iloc[0]}: how soon was a message received?",
         line_shape="hv",
@@ -139,18 +145,18 @@ def latencies(distribution: pd.DataFrame) -> go.Figure:
 
 
 def copies(counted: pd.DataFrame) -> go.Figure:
-    """How the copies are spread, beside the fair share; from `copies_per_bookie`."""
+    """Draw how many copies each bookie holds against the average, from `copies_per_bookie`."""
     figure = px.bar(
         counted.sort_values("bookie"),
         x="bookie",
         y="copies",
         text="copies",
         hover_data=["of_fair_share"],
-        title="How many copies has each bookie?",
+        title="How many copies does each bookie hold?",
         **STYLE,
     )
     figure.update_traces(marker_line_width=0, width=0.6, textposition="inside")
     figure.update_traces(insidetextanchor="start")
     fair = {"y": counted["copies"].mean(), "line_dash": "dot", "line_color": COLOURS[1]}
-    figure.add_hline(**fair, annotation_text="if all had as many", annotation_position="top right")
+    figure.add_hline(**fair, annotation_text="equal share", annotation_position="top right")
     return figure.update_xaxes(title="")

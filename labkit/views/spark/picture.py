@@ -1,7 +1,7 @@
-"""A MessageID and its parts: the partition, the ledger of its chain, the entry, the message.
+"""An SVG that takes a MessageID apart: its partition, ledger, entry and message within the batch.
 
-Drawn from real rows as SVG, without JavaScript, so that it shows in notebooks without a kernel too.
-Each colour stands for one part of the id, in the id and in the chain.
+It is drawn from real rows and needs no JavaScript, so a notebook displays it without a kernel.
+Each part of the id has the same colour wherever it appears.
 """
 
 from base64 import b64encode
@@ -16,17 +16,16 @@ INK, FAINT, BACK = "#1f2328", "#59636e", "#e4e8ec"
 
 WIDTH, LEFT, RIGHT = 880, 112, 860
 LANES_TOP, LANE_HEIGHT, BOX_HEIGHT = 132, 46, 28
-SHOWN_LEDGERS, SHOWN_MESSAGES, MOST_CELLS = 8, 24, 150
+MAX_LEDGERS, MAX_MESSAGES, MAX_CELLS = 8, 24, 150
 
 Row = dict[str, Any]
 Chains = dict[int, list[tuple[int, int]]]
 
 
 class SvgImage(str):
-    """An SVG document that a notebook shows as an image.
+    """An SVG document that a notebook displays as an image.
 
-    As an image with a data URL it shows in every viewer, even in untrusted notebooks in JupyterLab,
-    which show a bare SVG as text.
+    JupyterLab shows bare SVG as text in untrusted notebooks, but displays an image with a data URL.
     """
 
     __slots__ = ()
@@ -40,7 +39,7 @@ class SvgImage(str):
 
 
 def message_id_picture(messages: pa.Table, seq: int) -> SvgImage:
-    """Return an SVG that shows where the message with this `seq` lies in its topic."""
+    """Return an SVG that shows where the message with this `seq` is stored in its topic."""
     (message,) = messages.filter(pc.equal(messages["seq"], seq)).to_pylist()
     topic = messages.filter(pc.equal(messages["topic"], message["topic"]))
     ledger = topic.filter(pc.equal(topic["ledger"], message["ledger"]))
@@ -49,7 +48,7 @@ def message_id_picture(messages: pa.Table, seq: int) -> SvgImage:
     message["entries"] = dict(chains[message["partition"]])[message["ledger"]]
     entries_top = LANES_TOP + LANE_HEIGHT * len(chains) + 14
     height = entries_top + 136
-    # Without a width attribute it takes the page's width.
+    # Omit the width attribute, so that the SVG fills the width of the page.
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
         ' font-family="system-ui, sans-serif" font-size="13" role="img">',
@@ -65,7 +64,6 @@ def message_id_picture(messages: pa.Table, seq: int) -> SvgImage:
 
 
 def _chains(topic: pa.Table) -> Chains:
-    """For each partition its ledgers in order, each with the number of its entries."""
     last_entries = topic.group_by(["partition", "ledger"]).aggregate([("entry", "max")])
     chains: Chains = {}
     for row in last_entries.sort_by(
@@ -76,7 +74,6 @@ def _chains(topic: pa.Table) -> Chains:
 
 
 def _draw_id(message: Row) -> Iterator[str]:
-    """The four numbers in boxes, each with its name and its origin."""
     parts = [
         ("ledger", LEDGER, "ledger id", "from the metadata store"),
         ("entry", ENTRY, "entry id", "counted by the ledger's writer"),
@@ -94,39 +91,38 @@ def _draw_id(message: Row) -> Iterator[str]:
 
 
 def _draw_chains(chains: Chains, message: Row) -> Iterator[str]:
-    """One lane for each partition, its ledgers as boxes, the last one open."""
-    width = (RIGHT - LEFT) / SHOWN_LEDGERS
+    """Draw one lane per partition, with its ledgers as boxes; the last ledger is open."""
+    width = (RIGHT - LEFT) / MAX_LEDGERS
     for lane, (partition, ledgers) in enumerate(chains.items()):
         y = LANES_TOP + LANE_HEIGHT * lane
-        here = partition == message["partition"]
-        yield _label(14, y + 19, f"partition {partition}", PARTITION if here else FAINT, "start")
-        chosen = ledgers.index((message["ledger"], message["entries"])) if here else 0
-        start = _window(len(ledgers), chosen, SHOWN_LEDGERS)
-        for i, (ledger, entries) in enumerate(ledgers[start : start + SHOWN_LEDGERS]):
+        is_own_lane = partition == message["partition"]
+        yield _label(
+            14, y + 19, f"partition {partition}", PARTITION if is_own_lane else FAINT, "start"
+        )
+        chosen = ledgers.index((message["ledger"], message["entries"])) if is_own_lane else 0
+        start = _window(len(ledgers), chosen, MAX_LEDGERS)
+        for i, (ledger, entries) in enumerate(ledgers[start : start + MAX_LEDGERS]):
             x = LEFT + width * i
-            colour = LEDGER if here and start + i == chosen else FAINT
+            colour = LEDGER if is_own_lane and start + i == chosen else FAINT
             is_open = start + i == len(ledgers) - 1
             yield _box(x, y, width - 8, BOX_HEIGHT, "#ffffff", colour, dashed=is_open)
             state = f"open, {entries}" if is_open else f"{entries} entries"
             yield _label(x + width / 2 - 4, y + 12, f"ledger {ledger}", colour, size=11)
             yield _label(x + width / 2 - 4, y + 24, state, colour, size=10)
-        if start + SHOWN_LEDGERS < len(ledgers):
+        if start + MAX_LEDGERS < len(ledgers):
             yield _label(RIGHT + 4, y + 18, "…", FAINT)
 
 
 def _window(count: int, chosen: int, shown: int) -> int:
-    """The beginning of a window of `shown` of `count` places, with `chosen` in or near its
-    middle.
-    """
+    """Return the first of `shown` consecutive indices below `count`, centred on `chosen`."""
     return max(0, min(chosen - shown // 2, count - shown))
 
 
 def _draw_entries(message: Row, y: int) -> Iterator[str]:
-    """The ledger's entries as a strip with the chosen one marked."""
     entries, chosen = message["entries"], message["entry"]
     width = (RIGHT - LEFT) / entries
     yield _label(14, y + 16, f"ledger {message['ledger']}", LEDGER, "start")
-    if entries <= MOST_CELLS:
+    if entries <= MAX_CELLS:
         for i in range(entries):
             yield _box(LEFT + width * i, y, width - 1.5, 22, BACK)
     else:
@@ -138,11 +134,10 @@ def _draw_entries(message: Row, y: int) -> Iterator[str]:
 
 
 def _draw_messages(indexes: list[int], message: Row, y: int) -> Iterator[str]:
-    """The messages of the chosen entry, the chosen one marked."""
     chosen = indexes.index(message["batch_index"])
-    start = _window(len(indexes), chosen, SHOWN_MESSAGES)
-    shown = indexes[start : start + SHOWN_MESSAGES]
-    cell = (RIGHT - LEFT) / SHOWN_MESSAGES
+    start = _window(len(indexes), chosen, MAX_MESSAGES)
+    shown = indexes[start : start + MAX_MESSAGES]
+    cell = (RIGHT - LEFT) / MAX_MESSAGES
     yield _label(14, y + 16, f"entry {message['entry']}", ENTRY, "start")
     for i, index in enumerate(shown):
         fill, ink = (BATCH, "#ffffff") if index == message["batch_index"] else (BACK, INK)
@@ -150,8 +145,8 @@ def _draw_messages(indexes: list[int], message: Row, y: int) -> Iterator[str]:
         yield _label(LEFT + cell * (i + 0.5) - 1.5, y + 16, str(index), ink, size=11)
     if start + len(shown) < len(indexes):
         yield _label(RIGHT + 4, y + 16, "…", FAINT)
-    whole = "the whole entry is one message" if indexes == [-1] else f"{len(indexes)} in one batch"
-    yield _label(LEFT, y + 44, whole, BATCH, "start", 12)
+    note = "the whole entry is one message" if indexes == [-1] else f"{len(indexes)} in one batch"
+    yield _label(LEFT, y + 44, note, BATCH, "start", 12)
 
 
 def _text(message: Row) -> str:

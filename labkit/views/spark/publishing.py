@@ -1,8 +1,8 @@
-"""Jobs over batches and times: what a producer did, and when its messages could be read.
+"""Spark jobs that analyse batches and timing: batch sizes, publish rates, and latencies.
 
-`publish_time_ms` is the time of an entry by the producer's clock, `receive_time_ms` the time of its
-arrival by the consumer's clock. Here both clocks are those of one machine, so their difference
-means something.
+`publish_time_ms` is when an entry was published, by the producer's clock; `receive_time_ms` is when
+it arrived, by the consumer's clock.  In these recordings both ran on the same machine, so the
+difference of the two times is meaningful.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -12,10 +12,10 @@ from labkit.views.spark.streams import STREAM
 
 
 def batch_sizes(messages: DataFrame) -> DataFrame:
-    """One row per entry: `batch_size`, from its greatest batch index, and `arrived`.
+    """Return each entry's `batch_size` (its highest batch index plus one), and `arrived`.
 
-    An entry that is not a batch has size 1. `arrived` counts a message once even if it came several
-    times; if it is less than `batch_size`, messages of the batch are missing.
+    An entry that is not a batch has size 1.  `arrived` is the number of distinct messages that
+    arrived; if it is less than `batch_size`, messages of the batch are missing.
     """
     return messages.groupBy(*STREAM, "ledger", "entry").agg(
         _batch_size().alias("batch_size"),
@@ -25,23 +25,21 @@ def batch_sizes(messages: DataFrame) -> DataFrame:
 
 
 def batch_size_distribution(messages: DataFrame) -> DataFrame:
-    """One row per topic and batch size: the number of entries, and `share`, the share of the
-    topic's messages in entries of this size.
-    """
+    """Return the number of entries per topic and batch size, and their `share` of all messages."""
     sizes = messages.groupBy(*STREAM, "ledger", "entry").agg(_batch_size().alias("batch_size"))
     counted = sizes.groupBy("topic", "batch_size").agg(fn.count("*").alias("entries"))
-    in_them = fn.col("entries") * fn.col("batch_size")
+    messages_of_size = fn.col("entries") * fn.col("batch_size")
     topic = Window.partitionBy("topic")
-    return counted.withColumn("share", in_them / fn.sum(in_them).over(topic))
+    return counted.withColumn("share", messages_of_size / fn.sum(messages_of_size).over(topic))
 
 
 def _batch_size() -> Column:
-    """The batch size of an entry; an entry that is not a batch has one message."""
+    # An entry that is not a batch has batch index -1 and contains one message.
     return fn.greatest(fn.max("batch_index") + 1, fn.lit(1))
 
 
 def publish_rate(messages: DataFrame, bucket_ms: int = 100) -> DataFrame:
-    """Messages and payload bytes per topic and bucket of `bucket_ms` of the producer's clock."""
+    """Return messages and payload bytes per topic and `bucket_ms` of the producer's clock."""
     bucket = fn.floor(fn.col("publish_time_ms") / bucket_ms) * bucket_ms
     return messages.groupBy("topic", bucket.alias("bucket_start_ms")).agg(
         fn.count("*").alias("messages"),
@@ -50,10 +48,9 @@ def publish_rate(messages: DataFrame, bucket_ms: int = 100) -> DataFrame:
 
 
 def visible_latency(messages: DataFrame) -> DataFrame:
-    """One row per topic: the ms after publication within which half, 99 % and all of its messages
-    were received.
+    """Return the median, 99th percentile and maximum latency from publishing to arrival per topic.
 
-    A message that came several times counts once, at its first arrival.
+    Of a message that arrived several times, only the first arrival counts.
     """
     return (
         _first_arrivals(messages)
@@ -68,7 +65,7 @@ def visible_latency(messages: DataFrame) -> DataFrame:
 
 
 def latency_distribution(messages: DataFrame, bucket_ms: int = 2) -> DataFrame:
-    """Messages per topic and bucket of `bucket_ms` between publication and first arrival."""
+    """Return messages per topic and latency (publish to first arrival) in steps of `bucket_ms`."""
     bucket = fn.floor(fn.col("latency_ms") / bucket_ms) * bucket_ms
     return (
         _first_arrivals(messages)

@@ -1,12 +1,12 @@
-"""Starts Spark where the environment says: in a local JVM, on a cluster, or behind Spark Connect.
+"""Starts Spark in a local JVM, on a cluster, or through Spark Connect.
 
-The rule: the environment names the master, not the notebook, so the same notebook runs on a laptop
+The environment, not the notebook, selects where Spark runs, so the same notebook runs on a laptop
 and on a cluster:
 
-- `SPARK_REMOTE=sc://host:15002`: a Spark Connect server. This machine needs no Java, but the
-  packages of `pip install 'pyspark[connect]'`.
-- `SPARK_MASTER=spark://host:7077`: a cluster that runs the executors; the driver is here.
-- neither: driver and executors in one local JVM with two threads.
+- `SPARK_REMOTE=sc://host:15002`: connect to a Spark Connect server.  This machine needs the
+  packages of `pip install 'pyspark[connect]'`, but no Java.
+- `SPARK_MASTER=spark://host:7077`: run the executors on a cluster and the driver on this machine.
+- neither: run driver and executors in one local JVM with two threads.
 """
 
 import os
@@ -26,55 +26,55 @@ Settings = dict[str, bool | float | int | str | None]
 
 LOCAL_MASTER = "local[2]"
 JVM_OPTIONS = "-Dspark.python.factory.idleWorkerMaxPoolSize=1"
-"""A Python worker takes 20 to 60 MB for itself, and each kind of work keeps its idle workers: with
-one of each, lesson 13 fits in Binder's memory.  If `SPARK_SUBMIT_OPTS` is set, it is used instead.
+"""Keep only one idle Python worker of each kind, so that lesson 13 fits in Binder's memory; a
+worker takes 20 to 60 MB.  If `SPARK_SUBMIT_OPTS` is set, it replaces these options.
 """
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 SETTINGS: Settings = {
-    # The tables here are small: 200 shuffle partitions, Spark's default, cost 200 tasks a query.
+    # The tables are small; Spark's default of 200 shuffle partitions would mean 200 tasks a query.
     "spark.sql.shuffle.partitions": "2",
-    # Times are printed in the same zone everywhere, so stored outputs can be compared.
+    # Print times in the same time zone everywhere, so that stored outputs can be compared.
     "spark.sql.session.timeZone": "UTC",
-    # toPandas() as Arrow columns instead of pickled rows.
+    # Let toPandas() transfer Arrow columns instead of pickled rows.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
-"""The settings of every session; all of them can be changed while it runs."""
+"""Settings of every session; all of them can be changed while it runs."""
 
 DRIVER_SETTINGS: Settings = {
-    # The JVM takes about 300 MB more than its heap. Kernel, cluster and Spark must fit in 2 GB.
+    # The JVM uses about 300 MB beyond its heap; kernel, cluster and Spark must fit in 2 GB.
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # One collector thread keeps about 100 MB less beside the heap, and is no slower at this size.
+    # The serial collector uses about 100 MB less outside the heap, and is as fast at this size.
     "spark.driver.extraJavaOptions": (
         f"-XX:+UseSerialGC -Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
     ),
 }
-"""The settings with which the driver's JVM starts; later changes have no effect."""
+"""Settings with which the driver's JVM starts; later changes have no effect."""
 
 
 CONNECT_SETTINGS: Settings = {"spark.sql.connect.serverStacktrace.enabled": "false"}
-"""A session behind Spark Connect prints the server's stack trace, of a hundred lines, behind each
-error's message.  Without it `getStackTrace()` of the error still has it.
+"""By default, Spark Connect appends the server's stack trace of a hundred lines to each error
+message.  With this setting, it is still available from the error's `getStackTrace()`.
 """
 
 
 def spark_session(app_name: str) -> "SparkSession":
-    """Return the running session with its settings as they are, or start one with `SETTINGS`; the
-    first start takes 5 to 15 seconds.
+    """Return the running session with its current settings, or start one with `SETTINGS`.
 
-    It knows `format("bookkeeper")`: see `labkit.views.spark.bookkeeper`.
-    `.stop()` ends it; its JVM, about 1 GB, ends with this process.
+    The first start takes 5 to 15 seconds.  The session supports `format("bookkeeper")`; see
+    `labkit.views.spark.bookkeeper`.  `.stop()` stops the session, but its JVM, which takes about
+    1 GB, runs until this process exits.
 
     Raises:
-        MissingPart: `SPARK_REMOTE` is not set, and there is no suitable Java or this is Windows;
-            the message says what to do.
+        MissingPart: `SPARK_REMOTE` is not set, and this machine has no suitable Java or runs
+            Windows.
     """
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession() or _started(app_name)
+    session = SparkSession.getActiveSession() or _start(app_name)
     master = session.conf.get("spark.master") or ""
     if "SPARK_REMOTE" in os.environ or not master.startswith("local"):
         ship_labkit(session)
@@ -82,7 +82,7 @@ def spark_session(app_name: str) -> "SparkSession":
     return session
 
 
-def _started(app_name: str) -> "SparkSession":
+def _start(app_name: str) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app_name).config(map=SETTINGS)
@@ -96,12 +96,12 @@ def _started(app_name: str) -> "SparkSession":
 
 
 def _worker_settings(master: str) -> Settings:
-    """How Spark starts its Python workers; on a cluster their path is its own.
+    """Return how Spark starts its Python workers; a cluster's workers have their own path.
 
-    No setting may be left out where it has its default: the JVM goes on after `stop`, and keeps
-    those of the session before.
+    Settings are given even where they equal the default, because the JVM survives `stop` and keeps
+    the settings of the previous session.
     """
-    forks = _forks_workers(master)
+    forks = _uses_fork_daemon(master)
     module = "labkit.views.spark.worker_daemon" if forks else "pyspark.daemon"
     settings: Settings = {"spark.python.daemon.module": module}
     if master.startswith("local"):
@@ -109,10 +109,10 @@ def _worker_settings(master: str) -> Settings:
     return settings
 
 
-def _forks_workers(master: str) -> bool:
-    """Whether the workers run this Python, and its libraries bear a fork."""
-    runs_this = master.startswith("local") and os.environ["PYSPARK_PYTHON"] == sys.executable
-    return runs_this and sys.platform == "linux"
+def _uses_fork_daemon(master: str) -> bool:
+    # The workers must run the same Python as this process, and its libraries must be fork-safe.
+    same_python = master.startswith("local") and os.environ["PYSPARK_PYTHON"] == sys.executable
+    return same_python and sys.platform == "linux"
 
 
 def _register_formats(session: "SparkSession") -> None:
@@ -122,13 +122,13 @@ def _register_formats(session: "SparkSession") -> None:
 
 
 def _prepare_environment(master: str) -> None:
-    require_posix("Spark in a JVM of this machine")
+    require_posix("Spark in a local JVM")
     os.environ["JAVA_HOME"] = str(find_java().home)
-    # Spark starts its workers with the first python3 on PATH, which may lack our packages.
+    # By default Spark starts its workers with the first python3 on PATH, which may lack packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS)
-    # glibc gives each thread of the JVM an arena beside Java's heap: two for all save 100 MB.
+    # glibc gives each JVM thread its own malloc arena; limiting them to two saves 100 MB.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     if master.startswith("local"):
-        # Without it Spark listens on the address of the host name, and warns about it.
+        # Otherwise Spark listens on the address of the host name, and warns about it.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

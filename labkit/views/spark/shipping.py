@@ -1,7 +1,7 @@
-"""Sends labkit's code from the driver to workers on which labkit is not installed.
+"""Sends labkit's code from the driver to Spark workers that do not have labkit installed.
 
-The packages that it imports must be installed there: pyarrow, kazoo with pure-sasl, protobuf,
-google-crc32c, numpy.
+The workers must have the packages that labkit imports: pyarrow, kazoo with pure-sasl, protobuf,
+google-crc32c and numpy.
 """
 
 import atexit
@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 
 
 def is_behind_connect(session: "SparkSession") -> bool:
-    """Whether the session's driver runs in a Spark Connect server."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def ship_labkit(session: "SparkSession") -> None:
-    """Send this labkit to all present and future workers of the session."""
     path = _zip_of_this_process()
     if is_behind_connect(session):
         session.addArtifacts(str(path), pyfile=True)
@@ -35,9 +33,9 @@ def ship_labkit(session: "SparkSession") -> None:
 
 @cache
 def _zip_of_this_process() -> Path:
-    """One file: Spark refuses a second one of the same name."""
+    # One file per process, because Spark rejects a second file of the same name.
     folder = Path(tempfile.mkdtemp(prefix="labkit-"))
-    # Executors that start later fetch the file when they start.
+    # Keep the file until the process exits: executors that start later fetch it then.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / "labkit.zip"
     write_zip(path)
@@ -45,11 +43,10 @@ def _zip_of_this_process() -> Path:
 
 
 def write_zip(path: Path) -> None:
-    """Write the package labkit, importable from the zip file, as for `spark-submit --py-files`.
+    """Write the package labkit to a zip file for `spark-submit --py-files`.
 
-    It has all files of the package: modules read some that are not Python when they are imported.
-    Only what `labkit.shipped_files` finds beside or in the package is left out, since it needs a
-    folder.
+    All files are included, because some modules read data files on import, except notebooks and
+    recorded data, which are useless inside a zip file.
     """
     package = Path(labkit.__file__).parent
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:

@@ -1,20 +1,19 @@
 """Spark jobs over the MessageIDs in a table of received messages.
 
-A job takes a DataFrame and returns one. It reads the columns `topic`, `partition`, `ledger`,
-`entry`, `batch_index`, and `seq`, the place in the order of arrival; some jobs read one more
-column. The messages of one partition of one topic are a stream. Ids of different streams have no
-order.
+A job takes a DataFrame and returns one.  It reads the columns `topic`, `partition`, `ledger`,
+`entry`, `batch_index` and `seq` (the arrival order); some jobs read one more column.  A stream is
+one partition of one topic.  Ids from different streams cannot be compared.
 
-The rules behind the queries:
+The queries rely on these rules:
 
-- A ledger belongs to one stream, and only the newest of a stream is open (M4).
-- Entry ids of a ledger count up from 0 without a hole (M5).
-- A full or old ledger is followed by the next one (M6): see `ledgers`.
-- A batch is one entry with several messages; -1 as batch index: not sent in a batch (M3, M7): see
-  `publishing`.
+- A ledger belongs to one stream, and only a stream's newest ledger is open (M4).
+- The entry ids of a ledger are consecutive and start at 0 (M5).
+- When a ledger is full or old enough, the stream continues in a new one (M6); see `ledgers`.
+- A batch is one entry that contains several messages; batch index -1 means that the message was
+  not batched (M3, M7); see `publishing`.
 
-The jobs use only built-in functions and windows: a Python function per row takes four to five times
-as long.
+The jobs use only built-in functions and windows, because calling a Python function for each row
+takes four to five times as long.
 """
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
@@ -27,23 +26,23 @@ PARTS = "parts of the id"
 LEDGER_BITS = 23
 ENTRY_BITS = 28
 BATCH_BITS = 12
-"""The widths of a position's parts in bits: 63 in all, so that a position is never negative."""
+"""How many bits of a position each part takes: 63 in all, so that a position is never negative."""
 
 
 def parse_message_ids(ids: DataFrame, column: str = "message_id") -> DataFrame:
     """Split the text `ledgerId:entryId:partition:batchIndex` into four integer columns.
 
-    All four are null where the text is not a MessageID.
+    If the text is not a MessageID, all four are null.
     """
-    # Three projections: in one, Spark would split the text again for every use of a part.
+    # Use three projections: in a single one, Spark would split the text for every use of a part.
     parts = ids.withColumn(PARTS, fn.split(column, ":"))
     numbers = [fn.get(PARTS, fn.lit(i)).try_cast("bigint") for i in range(4)]
     cast = parts.withColumns(dict(zip(ID_PARTS, numbers, strict=True)))
     ledger, entry, partition, batch_index = map(fn.col, ID_PARTS)
-    # Null if any part is null.
-    together = ledger.bitwiseOR(entry).bitwiseOR(partition).bitwiseOR(batch_index)
-    complete = together.isNotNull() & (fn.size(PARTS) == 4)
-    return cast.withColumns({name: fn.when(complete, fn.col(name)) for name in ID_PARTS}).drop(
+    # The OR is null if any part is null.
+    combined = ledger.bitwiseOR(entry).bitwiseOR(partition).bitwiseOR(batch_index)
+    is_valid = combined.isNotNull() & (fn.size(PARTS) == 4)
+    return cast.withColumns({name: fn.when(is_valid, fn.col(name)) for name in ID_PARTS}).drop(
         PARTS
     )
 
@@ -51,9 +50,9 @@ def parse_message_ids(ids: DataFrame, column: str = "message_id") -> DataFrame:
 def with_position(messages: DataFrame) -> DataFrame:
     """Add `position`: ledger, entry and batch index packed into one bigint.
 
-    Positions of one stream compare as its MessageIDs do, and one number is compared and sorted
-    faster than three. The job fails with the id in its message where a part is null or does not
-    fit: ledger ids below 2^23, entry ids below 2^28, batch indexes from -1 to 4094.
+    Positions within a stream sort in the same order as its MessageIDs, and one number is faster to
+    compare and sort than three.  The job fails, naming the id, if a part is null or out of range:
+    ledger ids must be below 2^23, entry ids below 2^28, and batch indexes from -1 to 4094.
     """
     ledger, entry, slot = fn.col("ledger"), fn.col("entry"), fn.col("batch_index") + 1
     fits = (
@@ -66,23 +65,24 @@ def with_position(messages: DataFrame) -> DataFrame:
         + fn.shiftleft(entry.cast("bigint"), BATCH_BITS)
         + slot
     )
-    refusal = fn.format_string(
-        f"MessageID %s:%s:%s:%s does not fit into a position: ledger id below 2^{LEDGER_BITS},"
-        f" entry id below 2^{ENTRY_BITS}, batch index from -1 to {2**BATCH_BITS - 2}",
+    message = fn.format_string(
+        "MessageID %s:%s:%s:%s does not fit into a position: the ledger id must be below"
+        f" 2^{LEDGER_BITS}, the entry id below 2^{ENTRY_BITS}, and the batch index from -1 to"
+        f" {2**BATCH_BITS - 2}",
         *ID_PARTS,
     )
-    return messages.withColumn("position", fn.when(fits, packed).otherwise(fn.raise_error(refusal)))
+    return messages.withColumn("position", fn.when(fits, packed).otherwise(fn.raise_error(message)))
 
 
 def order_violations(messages: DataFrame) -> DataFrame:
-    """Messages that arrived right after a message of their stream with a greater id.
+    """Return messages that arrived right after a message of the same stream with a greater id.
 
-    Messages that were redelivered late are among them. `after_ledger`, `after_entry` and
-    `after_batch_index` are the id before it.
+    This includes messages that were redelivered late.  `after_ledger`, `after_entry` and
+    `after_batch_index` are the id of the message before it.
     """
     before = fn.lag("position").over(_arrival_order())
-    placed = with_position(messages).withColumn("before", before)
-    return placed.where("position < before").select(
+    arrivals = with_position(messages).withColumn("before", before)
+    return arrivals.where("position < before").select(
         *STREAM,
         "seq",
         "ledger",
@@ -95,7 +95,7 @@ def order_violations(messages: DataFrame) -> DataFrame:
 
 
 def duplicates(messages: DataFrame) -> DataFrame:
-    """Messages that arrived more than once: how often, and the `seq` of first and last arrival."""
+    """Return messages that arrived more than once, with the `seq` of the first and last arrival."""
     return (
         messages.groupBy(*STREAM, "ledger", "entry", "batch_index")
         .agg(
@@ -108,10 +108,11 @@ def duplicates(messages: DataFrame) -> DataFrame:
 
 
 def missing_entries(messages: DataFrame) -> DataFrame:
-    """Runs of entries without any message that arrived, although a later entry of the ledger did.
+    """Return ranges of entries that did not arrive although a later entry of the ledger did.
 
-    The first ledger of a stream counts from the first entry that arrived: a reader may have begun
-    there.  Entries missing at a ledger's end leave no hole between ids: see `ledgers.missing_ends`.
+    In a stream's first ledger, entries before the first one to arrive do not count, because the
+    reader may have started there.  Entries missing at the end of a ledger leave no gap between
+    ids; `ledgers.missing_ends` finds those.
     """
     same_ledger = fn.col("ledger") == fn.col("ledger_before")
     expected = fn.when(same_ledger, fn.col("entry_before") + 1).otherwise(0)
@@ -126,8 +127,9 @@ def missing_entries(messages: DataFrame) -> DataFrame:
 
 
 def with_entry_before(messages: DataFrame) -> DataFrame:
-    """One row per entry, with `ledger_before` and `entry_before`, the entry before it in its
-    stream. Both are null for the first entry of a stream.
+    """Return one row per entry, with the previous entry of its stream.
+
+    `ledger_before` and `entry_before` are null for the first entry of a stream.
     """
     whole_entry = fn.lit(-1).alias("batch_index")
     entries = with_position(messages.select(*STREAM, "ledger", "entry", whole_entry).distinct())
@@ -138,21 +140,22 @@ def with_entry_before(messages: DataFrame) -> DataFrame:
 
 
 def stream_report(messages: DataFrame) -> DataFrame:
-    """One row per stream with every count at once, and its entries by `batch_sizes`.
+    """Return every count at once, one row per stream; `batch_sizes` maps batch size to entries.
 
-    All windows partition by stream, so the messages are shuffled once.  They are sorted once too,
-    by arrival: then 64 slots of an entry become one row, a block, and only blocks are sorted by id.
+    All windows partition by stream, so the messages are shuffled only once.  They are also sorted
+    only once, by arrival: after that, each block of 64 slots of an entry becomes one row, and only
+    blocks are sorted by id.
     """
     before = fn.lag("position").over(_arrival_order())
     arrivals = with_position(messages).withColumn("before", before)
     blocks = arrivals.groupBy(*STREAM, fn.shiftright("position", 6).alias("block")).agg(
         fn.count("*").alias("messages"),
         fn.count_if(fn.col("position") < fn.col("before")).alias("order_violations"),
-        # A bit for each slot: a duplicate sets its bit again, and is counted by `messages`.
+        # One bit per slot: a duplicate sets the same bit again, but still counts in `messages`.
         fn.bit_or(fn.expr("1L << int(position & 63)")).alias("slots"),
         fn.max("position").alias("last"),
     )
-    # Blocks, not messages, are sorted by id: there are far fewer of them.
+    # Sort blocks by id instead of messages, because there are far fewer.
     near = blocks.withColumn("next", fn.lead("last").over(_id_order("last")))
     new_ledger = _ledger_of("next") != _ledger_of("last")
     step = _entry_of("next") - fn.when(new_ledger, -1).otherwise(_entry_of("last"))
@@ -175,15 +178,15 @@ def stream_report(messages: DataFrame) -> DataFrame:
 
 
 def _arrival_order() -> WindowSpec:
-    return _of_stream().orderBy("seq")
+    return _stream_window().orderBy("seq")
 
 
 def _id_order(position: str) -> WindowSpec:
-    return _of_stream().orderBy(position)
+    return _stream_window().orderBy(position)
 
 
-def _of_stream() -> WindowSpec:
-    # Rows are sorted by stream first, and numbers are compared faster than texts.
+def _stream_window() -> WindowSpec:
+    # Rows are sorted by these columns first, and numbers compare faster than strings.
     return Window.partitionBy("partition", "topic")
 
 

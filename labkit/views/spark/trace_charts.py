@@ -1,4 +1,4 @@
-"""The results of the jobs over a run's events as charts, in the style of `charts`."""
+"""Plotly charts of the jobs about a run's events, in the style of `charts`."""
 
 from itertools import pairwise
 
@@ -17,8 +17,9 @@ NAMES = {"created_us": "open", "marked_us": "marked, up to its repair"}
 
 
 def repair(marks: pd.DataFrame, made: pd.DataFrame, killed_us: int) -> go.Figure:
-    """Marked ledgers above, copies made below, in seconds since the bookie was killed; from
-    `underreplicated_ledgers` and `copies_made`.
+    """Draw under-replicated ledgers (top) and copies made (bottom) since the bookie was killed.
+
+    Takes the results of `underreplicated_ledgers` and `copies_made`.
     """
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
     steps = marks.sort_values("seq")
@@ -49,7 +50,7 @@ def repair(marks: pd.DataFrame, made: pd.DataFrame, killed_us: int) -> go.Figure
 
 
 def _totals(made: pd.DataFrame) -> pd.DataFrame:
-    """Each worker's copies so far, at the beginning of the first bucket and the end of each."""
+    """Return each worker's running total, at the start of the first bucket and the end of each."""
     starts = sorted(made["bucket_start_ms"].unique())
     width = min((b - a for a, b in pairwise(starts)), default=1)
     counts = made.pivot_table(
@@ -61,7 +62,7 @@ def _totals(made: pd.DataFrame) -> pd.DataFrame:
 
 
 def life_cycles(lives: pd.DataFrame) -> go.Figure:
-    """A bar for each ledger while it was open and one while it was marked; from
+    """Draw the periods in which each ledger was open and in which it was under-replicated, from
     `ledger_life_cycles`.
     """
     zero = lives["created_us"].min()

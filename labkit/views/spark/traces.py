@@ -1,8 +1,8 @@
-"""Jobs over a run's events, as `labkit.system.trace.parquet` writes them.
+"""Spark jobs over a run's events, as written by `labkit.system.trace.parquet`.
 
-`seq` is the order of the events, `time_us` their time; `ledger` is -1 for events that concern no
-ledger. A ledger is underreplicated while the auditor's mark is there: until a worker has found all
-its copies, or the ledger is deleted.
+`seq` orders the events and `time_us` is their time; `ledger` is -1 for events that concern no
+ledger.  A ledger is under-replicated from the moment the auditor marks it until a replication
+worker has found all copies or the ledger is deleted.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -14,7 +14,6 @@ REPAIR = (MARKED, STARTED, COPIED, DEFERRED, DONE, DELETED)
 
 
 def underreplicated_ledgers(events: DataFrame) -> DataFrame:
-    """The number of marked ledgers, at each moment at which it changes."""
     marks = _episodes(events).where("begins or ends")
     step = fn.when(fn.col("begins"), 1).otherwise(-1)
     in_order = Window.partitionBy(fn.lit(0)).orderBy("seq")
@@ -24,9 +23,9 @@ def underreplicated_ledgers(events: DataFrame) -> DataFrame:
 
 
 def copies_made(events: DataFrame, bucket_ms: int = 100) -> DataFrame:
-    """Repair progress: copies stored by each worker per bucket of time, and all copies so far.
+    """Return the copies that each worker stored in each time bucket.
 
-    `made_by_then` counts the copies of all workers up to the end of the bucket.
+    `made_by_then` is the running total of all workers up to the end of the bucket.
     """
     bucket = fn.floor(fn.col("time_us") / (1000 * bucket_ms)) * bucket_ms
     made = (
@@ -34,17 +33,16 @@ def copies_made(events: DataFrame, bucket_ms: int = 100) -> DataFrame:
         .groupBy(bucket.alias("bucket_start_ms"), fn.col("node").alias("worker"))
         .agg(fn.count("*").alias("copies"))
     )
-    so_far = Window.partitionBy(fn.lit(0)).orderBy("bucket_start_ms")
-    return made.withColumn("made_by_then", fn.sum("copies").over(so_far))
+    up_to_here = Window.partitionBy(fn.lit(0)).orderBy("bucket_start_ms")
+    return made.withColumn("made_by_then", fn.sum("copies").over(up_to_here))
 
 
 def repairs(events: DataFrame) -> DataFrame:
-    """One row per mark of a ledger: when it was marked, when a worker first began, when it was
-    done.
+    """Return one row per repair: when the ledger was marked, when a worker started, when it ended.
 
-    `worker` is the last one that began; `done_us` is null while the mark is there.  A ledger that
-    is marked again while its mark is there has one row; one that is marked again afterwards has
-    two.
+    `worker` is the last worker that started; `done_us` is null if the ledger is still marked.
+    Marking a ledger that is already marked does not begin another repair; marking it after the
+    repair does.
     """
     return (
         _episodes(events)
@@ -62,11 +60,11 @@ def repairs(events: DataFrame) -> DataFrame:
 
 
 def ledger_life_cycles(events: DataFrame) -> DataFrame:
-    """One row per ledger: the time of the first event of each kind, and its final state.
+    """Return one row per ledger: when each kind of event first happened, and the final state.
 
-    An `open` ledger has a writer or lost it; `in recovery`, a client looks for its last entry; a
-    `closed` ledger never changes; the metadata of a `deleted` one is gone.  The time of a kind that
-    did not happen is null.
+    Times of events that did not happen are null.  The states: `open`: a client writes the ledger,
+    or the writer crashed; `in recovery`: a client is looking for the last entry; `closed`: the
+    ledger never changes again; `deleted`: its metadata is gone.
     """
     lives = (
         events.where("ledger >= 0")
@@ -93,33 +91,14 @@ def ledger_life_cycles(events: DataFrame) -> DataFrame:
     return lives.withColumn("state", state)
 
 
-def rollovers_told(events: DataFrame) -> DataFrame:
-    """One row per ledger that a topic started, with the reason that its owner reported.
-
-    `cause`: opened, entries, size, age, failure, or other.
-    """
-    stream, reason = (
-        fn.expr(r"regexp_extract(note, '^(.*): (.*)$', 1)"),
-        fn.expr(r"regexp_extract(note, '^(.*): (.*)$', 2)"),
-    )
-    told = events.where(fn.col("kind") == "ledger.rolled").withColumns(
-        {"stream": stream, "reason": reason}
-    )
-    cause = fn.when(fn.col("reason") == "opened", fn.lit("opened"))
-    for ending, name in (("entries", "entries"), ("bytes", "size"), ("old", "age")):
-        cause = cause.when(fn.col("reason").endswith(ending), fn.lit(name))
-    cause = cause.when(fn.col("reason").endswith("failed"), fn.lit("failure"))
-    return told.select(
-        "seq", "time_us", "stream", "ledger", "reason", cause.otherwise("other").alias("cause")
-    )
-
-
 def _episodes(events: DataFrame) -> DataFrame:
-    """The events of repairs; `begins` and `ends` say where a ledger's mark comes and goes,
-    `episode` how many marks the ledger has had so far (0: none yet).
+    """Return the events of repairs, with the columns `begins`, `ends` and `episode`.
+
+    `begins` and `ends` flag the events that set and delete a ledger's mark; `episode` counts how
+    often the ledger has been marked so far.
     """
-    of_ledger = Window.partitionBy("ledger").orderBy("seq")
-    before = of_ledger.rowsBetween(Window.unboundedPreceding, -1)
+    by_ledger = Window.partitionBy("ledger").orderBy("seq")
+    before = by_ledger.rowsBetween(Window.unboundedPreceding, -1)
     is_mark, is_end = fn.col("kind") == MARKED, fn.col("kind").isin(DONE, DELETED)
     was_marked = fn.coalesce(
         fn.last(fn.when(is_mark | is_end, is_mark), ignorenulls=True).over(before), fn.lit(False)
@@ -130,7 +109,7 @@ def _episodes(events: DataFrame) -> DataFrame:
         .withColumns(
             {"begins": is_mark & ~fn.col("was_marked"), "ends": is_end & fn.col("was_marked")}
         )
-        .withColumn("episode", fn.sum(fn.col("begins").cast("int")).over(of_ledger))
+        .withColumn("episode", fn.sum(fn.col("begins").cast("int")).over(by_ledger))
     )
 
 

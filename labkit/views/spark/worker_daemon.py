@@ -1,10 +1,9 @@
-"""Starts the Python workers of a local Spark: forks of one process that has imported what they
-need.
+"""Forks the Python workers of a local Spark from a process that has already imported everything.
 
-Spark runs this module in place of `pyspark.daemon` and names the workers' module as its argument.
-Spark's own daemon leaves all imports to the workers: pandas and Arrow alone take each of them half
-a second and 60 MB.  It does so because a fork copies no threads.  Here the only other thread is one
-of jemalloc, which Arrow brings, and which is prepared for forks; macOS's libraries are not.
+Spark runs this module instead of `pyspark.daemon`, and passes the workers' module as its argument.
+Spark's own daemon leaves all imports to the workers, because a fork does not copy threads; pandas
+and Arrow alone cost each worker half a second and 60 MB.  Here, the only other thread belongs to
+Arrow's jemalloc, which is fork-safe; the libraries on macOS are not.
 """
 
 import gc
@@ -21,25 +20,27 @@ _TABLES = ("pandas", "pyarrow", "labkit.views.spark.bookkeeper.source")
 
 
 def main() -> None:
-    """Import, then fork workers until Spark says stop."""
+    """Import the workers' modules, then fork workers until Spark stops the daemon."""
     from pyspark.daemon import manager
 
     for name in (sys.argv[1], *_TABLES):
         import_module(name)
-    # numpy's generator is part of what workers share: without a seed of each, all draw the same.
+    # Workers inherit numpy's random generator: reseed it, or they all draw the same numbers.
     os.register_at_fork(after_in_child=np.random.seed)
     _forget_archives()
-    # A collection writes to all objects that it looks at, and so would copy what workers share.
+    # Garbage collection writes to every object it visits, which would unshare the memory pages.
     gc.freeze()
     manager()
 
 
 def _forget_archives() -> None:
-    """Before each task a worker looks for new modules, for which Python reads the directory of
-    every archive that it knows again: that of Spark's core jar, whose 6,000 files are not Python's,
-    and that of `pyspark.zip` once for each package.
+    """Drop archives from the import path, so that workers do not reread their directories.
+
+    Before each task, a worker invalidates the import caches, which makes Python reread the
+    directory of every archive on the path: Spark's core jar with 6,000 files, none of them Python,
+    and `pyspark.zip` once per package.
     """
-    # Only Spark's jar: another one on the path may have Python packages.
+    # Remove only Spark's core jar, because another jar may contain Python packages.
     sys.path[:] = [path for path in sys.path if not _CORE_JAR.search(path)]
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):

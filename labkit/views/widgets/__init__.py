@@ -1,29 +1,30 @@
-"""Views: each is a widget for JupyterLab, and a still picture of the same.
+"""Interactive views: each is available both as a JupyterLab widget and as a static picture.
 
-    ClusterView     bookies as columns, entries as rows                drawn from a trace
-    EnsembleHistory where a ledger was stored, from moment to moment   drawn from a trace
-    Stripes         entries by bookie for E, Qw and Qa; failures       drawn from three numbers
-    RecoveryProgress auditor, lost bookies, marks, new copies         drawn from a trace
-    SpaceTime       lanes of nodes, messages as arrows, one entry      drawn from a trace
-    BookieInside    one bookie: memtable, journal, entry log, index    drawn from a trace
-    MessageIdLineage a MessageID down to its bytes on each bookie       drawn from a `Lineage`
-    XRay            bytes under the names of their fields              drawn from pieces of files
-    CrashMapView    every point at which a machine can stop            drawn from a crash map
-    TimelineView    a run, what led to each event, another future      drawn from a trace
+    ClusterView      bookies as columns, entries as rows              drawn from a trace
+    EnsembleHistory  the ensembles of a ledger over time              drawn from a trace
+    Stripes          which bookies store which entry, and failures    drawn from E, Qw and Qa
+    RecoveryProgress auditor, lost bookies, re-replicated ledgers     drawn from a trace
+    SpaceTime        a lane per node, messages as arrows              drawn from a trace
+    BookieInside     one bookie: memtable, journal, entry log, index  drawn from a trace
+    MessageIdLineage from a MessageID to its bytes on each bookie     drawn from a `Lineage`
+    XRay             bytes labelled with the names of their fields    drawn from pieces of files
+    CrashMapView     every point at which a machine can stop          drawn from a crash map
+    TimelineView     a run, the causes of each event, and a fork      drawn from a trace
 
-Two pictures only stand still: `log_usage` (the live bytes of each entry log) and `step_list` (steps
-in their order).
+Two pictures are not interactive: `log_usage` (the live bytes in each entry log) and `step_list`
+(steps in order).
 
-A view keeps no separate model, and is drawn by one piece of code: a Python function from a state to
-a *scene*, an immutable tree of marks.  The still picture is that scene as SVG, and the browser gets
-a film of scenes, which it plays without the kernel.  Nothing in `browser/` knows what a view shows:
-to add a view, add a folder in Python.  Read in this order:
+A view has no model of its own.  A Python function turns a state into a *scene*, an immutable tree
+of marks, and the same scene is used twice: it is rendered as SVG for the still picture, and sent to
+the browser as part of a film, which plays there without the kernel.  The code in `browser/` is the
+same for all views, so a new view needs only a new Python package.  Read the modules in this order:
 
-    scene       marks and their SVG; `palette` has the colours, `text_metrics` the widths of text
-    film        the scenes of a run as tables that a browser plays; `animated`, as one SVG file
-    pace        the clock that all views of a run share; `run` gives events their places on it
-    view        a widget with a still picture; `scene_view` adds choices and clicks, `playing` a run
-    bundle      joins the modules of `browser/` into one, for anywidget; `page` is without a kernel
+    scene         marks and their SVG; `palette` defines colours, `text_metrics` measures text
+    film          the scenes of a run as tables that a browser plays; `animated`: as one SVG file
+    display_clock the clock that all views of a run share; `run` assigns a position to each event
+    view          a widget with a still picture; `scene_view` adds controls, `playing` adds runs
+    browser/link  copies the link to the moment on display, for runs that have links
+    bundle        joins the modules of `browser/` into one for anywidget; `page` needs no kernel
 """
 
 from labkit.views.widgets.bookie_inside import BookieInside

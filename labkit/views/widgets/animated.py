@@ -1,10 +1,11 @@
-"""A film as one SVG file that plays by itself, for pages without scripts.
+"""Renders a film as one SVG file that plays without a script.
 
-Every mark is written once for each period in which it looks the same, and is visible only then.
-For readers who asked for less motion, and in viewers without CSS animation, the file shows the last
-moment.
+A mark is written once for each period during which its appearance does not change, and is visible
+only during that period. For readers who prefer reduced motion, and in viewers without CSS
+animation, the file shows the last scene.
 """
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -13,15 +14,16 @@ from labkit.views.widgets.palette import still_style
 from labkit.views.widgets.scene import Mark, Move, escaped, size_of
 
 Version = tuple[float, float, Mark]
-"""A mark's look, and the period in milliseconds in which it has it."""
+"""The start and end of a period in milliseconds, and the mark as it looks during that period."""
 REST_MS = 3000
+_MARGIN = 10
 SPEED = 1.5
-"""The picture plays faster than a view: a reader only watches it, and cannot stop it to read."""
+"""The speed relative to a view: faster, because readers cannot pause the animation anyway."""
 _MOVING = "@media (prefers-reduced-motion:no-preference){"
 
 
 def animated(beats: Sequence[Beat], end: float, words: str) -> str:
-    """The beats up to the position `end` as an SVG document; after a pause it starts again."""
+    """Return an SVG document that plays the beats up to `end`, pauses, and then starts again."""
     shown = [beat for beat in beats if beat.at <= end]
     ends = [*(beat.at for beat in shown[1:]), end + REST_MS]
     versions = [(b.at, until, b.scene) for b, until in zip(shown, ends, strict=True)]
@@ -35,7 +37,8 @@ class _Writer:
         self.parts: list[str] = []
 
     def document(self, versions: Sequence[Version], words: str) -> str:
-        width, height = size_of(versions[-1][2])
+        height = size_of(versions[-1][2])[1]
+        width = max(_right_edge(scene) for _, _, scene in versions) + _MARGIN
         self._children(versions)
         motion = _MOVING + "".join(self.rules.values()) + "}"
         body = "".join(self.parts)
@@ -48,7 +51,6 @@ class _Writer:
         )
 
     def _children(self, versions: Sequence[Version]) -> None:
-        """All children of these versions of a mark, in an order that is right for each version."""
         found: dict[str, list[Version]] = {}
         order: list[str] = []
         for start, end, mark in versions:
@@ -65,18 +67,20 @@ class _Writer:
             self._mark(found[key], begin, stop)
 
     def _mark(self, versions: Sequence[Version], begin: float, stop: float) -> None:
-        """One mark, visible only while its parent is visible."""
         for _, run in groupby(_joined(versions), key=lambda version: version[0]):
             same = [version for _, version in run]
             first, last = same[0][0], same[-1][1]
             rules = []
-            if first > begin or last < stop:
+            # A mark that exists for as long as its parent inherits the parent's visibility.
+            if has_own_life := first > begin or last < stop:
                 rules.append(self._seen(first, last))
             if same[0][2].move:
                 rules.append(self._way(same[0][2].move))
-            self._write(same, rules, is_last=last >= self.length)
+            self._write(same, rules, hidden_at_rest=has_own_life and last < self.length)
 
-    def _write(self, versions: Sequence[Version], rules: Sequence[str], is_last: bool) -> None:
+    def _write(
+        self, versions: Sequence[Version], rules: Sequence[str], hidden_at_rest: bool
+    ) -> None:
         mark = versions[0][2]
         attributes = {k: v for k, v in mark.attributes.items() if k in _KEPT}
         classes = " ".join([str(attributes.pop("class", "")), *rules]).strip()
@@ -85,13 +89,12 @@ class _Writer:
             for name, value in attributes.items()
         )
         text += f' class="{classes}"' if classes else ""
-        text += "" if is_last else ' visibility="hidden"'
+        text += ' visibility="hidden"' if hidden_at_rest else ""
         self.parts.append(f"<{mark.tag}{text}>{escaped(mark.text, quote=False)}")
         self._children(versions)
         self.parts.append(f"</{mark.tag}>")
 
     def _seen(self, first: float, last: float) -> str:
-        """The CSS class of a mark that is visible from `first` to `last`."""
         a, b = self._part(first), self._part(last)
         name = f"s{a}-{b}".replace(".", "_")
         frames = [f"0%{{visibility:{'visible' if first <= 0 else 'hidden'}}}"]
@@ -100,7 +103,6 @@ class _Writer:
         return self._rule(name, "".join(frames), "step-end")
 
     def _way(self, move: Move) -> str:
-        """The CSS class of a moving mark."""
         a, b = self._part(move.start), self._part(move.end)
         name = f"m{a}-{b}-{move.dx:g}-{move.dy:g}".replace(".", "_")
         from_there = f"transform:translate({move.dx:g}px,{move.dy:g}px)"
@@ -118,15 +120,25 @@ class _Writer:
         return round(min(time / self.length, 1) * 100, 2)
 
 
+def _right_edge(mark: Mark) -> float:
+    """Return the x at which the boxes of the mark and its children end."""
+    own = mark.attributes
+    shift = re.match(r"translate\((\S+)", str(own.get("transform", "")))
+    inner = [_right_edge(child) for child in mark.children]
+    if mark.tag == "rect":
+        inner.append(float(own["x"]) + float(own["width"]))
+    return max(inner, default=0.0) + (float(shift[1]) if shift else 0.0)
+
+
 _KEPT = {
     *("x", "y", "width", "height", "rx", "cx", "cy", "r", "d", "class", "transform"),
     *("text-anchor", "font-size", "font-weight", "stroke-width", "stroke-dasharray"),
 }
-"""The mark's look as attributes, without its texts and commands."""
+"""The attributes that affect a mark's appearance."""
 
 
 def _joined(versions: Sequence[Version]) -> list[tuple[int, Version]]:
-    """The versions, each with a number that consecutive versions with the same look share."""
+    """Number the versions; consecutive versions that look the same get the same number."""
     numbered, number = list[tuple[int, Version]](), 0
     for at, version in enumerate(versions):
         before = versions[at - 1] if at else version
@@ -136,5 +148,5 @@ def _joined(versions: Sequence[Version]) -> list[tuple[int, Version]]:
 
 
 def _look(mark: Mark) -> tuple[object, ...]:
-    seen = {name: value for name, value in mark.attributes.items() if name in _KEPT}
-    return mark.tag, seen, mark.text, mark.move
+    look = {name: value for name, value in mark.attributes.items() if name in _KEPT}
+    return mark.tag, look, mark.text, mark.move

@@ -1,36 +1,36 @@
-"""Bookies as rows of chips: the state of each, and buttons for its faults."""
+"""Draws bookies as rows of chips. Each chip shows a bookie's state, with buttons for its faults."""
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 
-from labkit.views.widgets.cluster.heads import ACTS, GLYPHS, HEAD, buttons
+from labkit.views.widgets.acts import Acts
+from labkit.views.widgets.cluster.heads import ACTS, GLYPHS, HEAD, WORDED, acts_width, buttons
 from labkit.views.widgets.scene import Mark, group, rect, text
 from labkit.views.widgets.text_metrics import fitted, width_of
 
 HEIGHT = 32
-MOST_PITCH = 190
+MOST_PITCH = 300
 _NAME = 24
-_BUTTONS = 3 * 26 + 4
 _INKS = {"up": "well", "down": "lost"}
 
 
 class Chips:
-    """The places of the chips: as many in a line as have room for their names and buttons.
+    """Lays out the chips, with as many in a line as fit with their names and buttons.
 
-    names: all bookies of the run, from its beginning on.  Without acts there are no chips.
+    names: all bookies that the run will ever have. acts: the buttons; without any, no chips are
+        drawn.
     """
 
-    def __init__(self, names: Collection[str], acts: tuple[str, ...], width: float) -> None:
+    def __init__(self, names: Collection[str], acts: Acts, width: float) -> None:
         widest = max((width_of(name, bold=True) for name in names), default=0)
-        room = int(width // (_NAME + widest + _BUTTONS + 6))
+        room = int(width // (_NAME + widest + acts_width(acts) + 6))
         self._per_line = max(min(len(names), room), 1)
         self._pitch = min(MOST_PITCH, width / self._per_line)
         self._acts = acts
-        self.height = HEIGHT * -(-len(names) // self._per_line) if acts else 0
+        self.height = HEIGHT * -(-len(names) // self._per_line) if acts.offered else 0
 
     def marks(self, states: Mapping[str, str], x: float, y: float) -> list[Mark]:
-        """A chip for each bookie and its state, in lines that begin at (x, y)."""
-        if not self._acts:
+        if not self._acts.offered:
             return []
         shown = (
             _chip(
@@ -43,8 +43,9 @@ class Chips:
 
 
 @lru_cache(512)
-def _chip(name: str, state: str, acts: tuple[str, ...], pitch: float, x: float, y: float) -> Mark:
-    room = pitch - 6 - _BUTTONS - _NAME
+def _chip(name: str, state: str, acts: Acts, pitch: float, x: float, y: float) -> Mark:
+    wide = acts_width(acts)
+    room = pitch - 6 - wide - _NAME
     ink = "lost" if state == "down" else "ink"
     about = group(
         "about",
@@ -54,6 +55,9 @@ def _chip(name: str, state: str, acts: tuple[str, ...], pitch: float, x: float, 
         title=f"{name}: {state}",
         kin=f"n-{name}",
     )
-    # Beside the name; in a column of the cluster view they are below it.
-    beside = group("acts", *buttons(name, state, acts, name, 90), x=pitch - 90, y=3 - HEAD)
+    # Shift the buttons up, so that they are next to the name instead of below it as in a cluster
+    # view.
+    beside = group(
+        "acts", *buttons(name, state, acts, max(wide, WORDED)), x=pitch - 6 - wide, y=3 - HEAD
+    )
     return group(name, about, beside, x=x, y=y)

@@ -1,14 +1,15 @@
-"""The modules of `browser/` as the one module that anywidget takes.
+"""Bundles the modules of `browser/` into the single module that anywidget accepts.
 
-They are ES modules with real imports, so editors, tests in a browser and Node read them unchanged.
-But anywidget runs a view's code from a blob, where a relative import cannot be resolved, and a page
-of JupyterLab accepts no import map once it is loaded.  Data URLs would nest and grow by a third
-with each level.  So the modules are joined when this package is imported: each becomes a function
-that runs once and returns its exports, and imports read these.  One blob works everywhere: in
-JupyterLab, on a static page, in a sandboxed frame.
+The sources are ordinary ES modules with real imports, so editors, Node and browser tests can use
+them unchanged. anywidget, however, runs a view's code from a blob, where relative imports cannot be
+resolved, and a JupyterLab page accepts no import map once it has loaded. Modules as nested data
+URLs would grow by a third with each level. The modules are therefore bundled when this package is
+imported: each module becomes a function that runs once and returns its exports, and each import
+reads from the result of such a function. The bundle works in JupyterLab, on a static page and in a
+sandboxed frame.
 
-For this, an import must be one line, `import { a, b } from "./c.js";`, `export` must stand before
-the declaration, and imports must not form a circle.
+This requires that each import is a single line of the form `import { a, b } from "./c.js";`, that
+`export` is written before the declaration, and that there are no circular imports.
 """
 
 import re
@@ -20,9 +21,9 @@ _DEFAULT = re.compile(r"^export default \{ (\w+) \};\n", re.M)
 
 
 def bundle(folder: Traversable, entry: str) -> str:
-    """The module `entry` with everything that it imports, as one module with the same exports.
+    """Return the module `entry` and everything it imports as one module with the same exports.
 
-    Raises `ValueError` for an import or export in another form, and for a circle.
+    Raises `ValueError` if an import or export has a different form, or if imports are circular.
     """
     joined: dict[str, str] = {}
     _join(folder, entry, joined, ())
@@ -33,7 +34,7 @@ def _join(
     folder: Traversable, name: str, joined: dict[str, str], importing: tuple[str, ...]
 ) -> None:
     if name in importing:
-        raise ValueError(f"imports make a circle: {' -> '.join((*importing, name))}")
+        raise ValueError(f"circular import: {' -> '.join((*importing, name))}")
     if name in joined:
         return
     source = (folder / f"{name}.js").read_text(encoding="utf-8")

@@ -1,39 +1,41 @@
-"""Words beside the first event of each kind, instead of a legend of all signs."""
+"""Explains the first event of each kind in a box next to it, so that readers need no legend."""
 
 from labkit.system.trace.events import Event
 from labkit.views.widgets.display_clock import READ_MS
-from labkit.views.widgets.run import Places
+from labkit.views.widgets.run import EventPositions
 from labkit.views.widgets.scene import Mark, group, rect, text
 from labkit.views.widgets.text_metrics import lines_of, width_of
 
 ROOM, LINE = 200, 16
 
 
-class FirstTimes:
-    """Keeps an event that is the first of its kind until there was time to read about it.
+class Explainer:
+    """Selects the event to explain. This is the latest event that is the first of its kind, until
+    the reader has had time to read the explanation.
 
-    event, words: the event and its words; None and "" without one.  hush_at: the position on the
-    clock at which the words end.
+    event, words: the event and its explanation, or None and "".
+    explained_until: the clock position at which the explanation disappears.
     """
 
-    def __init__(self, places: Places) -> None:
-        self._places = places
+    def __init__(self, positions: EventPositions) -> None:
+        self._positions = positions
         self.event: Event | None = None
         self.words = ""
-        self.hush_at: float | None = None
+        self.explained_until: float | None = None
 
     def take(self, event: Event) -> None:
-        if event.seq in self._places.firsts:
-            self.event, self.words = event, self._places.firsts[event.seq]
-            self.hush_at = self._places.at(event.seq) + READ_MS - 1
+        if event.seq in self._positions.firsts:
+            self.event, self.words = event, self._positions.firsts[event.seq]
+            self.explained_until = self._positions.at(event.seq) + READ_MS - 1
 
-    def hush(self) -> None:
-        """End the words: there was time to read them."""
-        self.event, self.words, self.hush_at = None, "", None
+    def hide_explanation(self) -> None:
+        self.event, self.words, self.explained_until = None, "", None
 
 
 def note(words: str, left: float, top: float, right: float, bottom: float) -> Mark:
-    """A box with these words at (left, top), shifted until it ends at (right, bottom)."""
+    """Return a box with the text. Its corner is at (left, top) unless it must be moved left or up
+    to end before (right, bottom).
+    """
     lines = lines_of(words, ROOM)
     width = max(width_of(line) for line in lines) + 18
     height = LINE * len(lines) + 10

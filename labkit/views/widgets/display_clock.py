@@ -1,12 +1,12 @@
-"""The clock of a run: the position of each event in display time.
+"""The clock of a run: maps the time of each event to a position in display time.
 
-Messages of a run take a millisecond or less, and then nothing may happen for half a minute, so a
-run cannot be watched in its own time.  The clock stretches time until a message's way can be
-followed, skips quiet times (and says so), plays the events of one microsecond one after the other,
-and pauses after the first event of a kind, so that there is time to read about it.
+A run cannot be watched in real time, because a message takes a millisecond or less, and then
+nothing may happen for half a minute. The clock stretches time so that messages can be followed,
+skips quiet periods (and says so), plays the events of the same microsecond one after another, and
+pauses after the first event of each kind so that the reader has time to read about it.
 
-Positions are milliseconds of display at normal speed.  They depend only on the events, so all views
-of a run agree on them and can share one cursor.
+Positions are milliseconds of display time at normal speed. They depend only on the events, so all
+views of a run agree on them and can share a cursor.
 """
 
 from collections.abc import Sequence
@@ -15,43 +15,30 @@ from statistics import median
 from typing import NamedTuple
 
 from labkit.system.trace.events import Event
+from labkit.system.trace.kinds import KINDS
 
 HOP_MS = 420
-"""The display time in ms of the median message's way."""
+"""The display time of a message with the median latency, in milliseconds."""
 APART_MS = 4
-"""The time between events of the same microsecond."""
+"""The display time between two events of the same microsecond."""
 QUIET_MS, SKIP_MS = 2500, 700
-"""A gap longer than the first value is shown in the time of the second."""
+"""A gap whose display time would exceed QUIET_MS is shown for SKIP_MS instead."""
 BOOT_MS = 60
-"""The longest gap before there is a ledger, while nodes start and register."""
+"""The maximum gap before the first ledger, while nodes start and register."""
 READ_MS = 1500
 """The pause after the first event of a kind."""
 START_MS = 300.0
-"""The time before the first event."""
+"""The display time before the first event."""
 LONG_MS = 75_000
-"""A run that would take longer is stretched less, down to a tenth of the usual."""
-
-FIRST_TIMES: dict[str, str] = {
-    "add.sent": "sent to Qw bookies at once",
-    "memtable.put": "in its memory: readable, not yet durable",
-    "journal.synced": "its journal is synced: durable",
-    "add.acked": "its acknowledgement is back",
-    "lac.advanced": "Qa acknowledgements: LastAddConfirmed moves on",
-    "memtable.flushed": "flushed: entry log and index have it",
-    "node.killed": "killed: memory is lost, files are kept",
-    "node.paused": "paused: it does not answer",
-    "link.cut": "cable cut: nothing comes through",
-    "add.failed": "no acknowledgement from here",
-    "ledger.fenced": "fenced: no more adds but recovery's",
-    "read.done": "read from here, digest verified",
-    "read.failed": "asked, and did not give the entry",
-    "ledger.closed": "closed: its last entry is fixed",
-}
-"""The words beside the first event of each kind."""
+"""The maximum display time of a run. To stay below it, time is stretched less, but never less than
+a tenth as much as usual.
+"""
 
 
 class Skip(NamedTuple):
-    """A skipped quiet time: two positions, and the time of the run between them."""
+    """A skipped quiet period: its start and end positions, and its length in microseconds of run
+    time.
+    """
 
     start: float
     end: float
@@ -62,16 +49,16 @@ class Hop(NamedTuple):
     """A message in flight, from the event that sent it to the event that it caused."""
 
     sent: Event
-    came: Event
+    arrived: Event
     start: float
     end: float
 
 
-class Pace:
-    """Gives each event of a run its position; takes more events as they come.
+class DisplayClock:
+    """Assigns a position to each event of a run; accepts more events as they arrive.
 
-    positions: the events' positions, in order.  firsts: the number of an event that is the first of
-    its kind -> the words about it.
+    positions: the positions of the events, in order.
+    firsts: the explanation of each event that is the first of its kind, by the event's index.
     """
 
     def __init__(self) -> None:
@@ -88,11 +75,10 @@ class Pace:
 
     @property
     def end(self) -> float:
-        """The position of the last event and of the pause after it."""
+        """The position of the last event, plus the pause after it."""
         return self._at + self._pause_ms
 
     def take(self, events: Sequence[Event]) -> None:
-        """Give these events their positions, after all earlier ones."""
         if not self._scale and events:
             self._scale = _scale(events)
         for event in events:
@@ -106,9 +92,10 @@ class Pace:
                 self.knots.append((self._at, event.time_us))
             self._last = event
             is_something = event.kind != "memtable.flushed" or event.size != 0
-            if event.kind in FIRST_TIMES and event.kind not in self._met and is_something:
+            words = KINDS[event.kind].first
+            if words and event.kind not in self._met and is_something:
                 self._met.add(event.kind)
-                self.firsts[len(self.positions) - 1] = FIRST_TIMES[event.kind]
+                self.firsts[len(self.positions) - 1] = words
                 self._pause_ms = READ_MS
 
     def _pass(self, gap_us: int) -> None:
@@ -124,13 +111,13 @@ class Pace:
 
 
 def is_one_beat(earlier: Event, event: Event) -> bool:
-    """Whether two events are shown as one: the same kind on the same node at the same time."""
+    """Return whether two events are shown together: same kind, node and microsecond."""
     same = (event.time_us, event.node, event.kind)
     return (earlier.time_us, earlier.node, earlier.kind) == same
 
 
 def _scale(events: Sequence[Event]) -> float:
-    """Display milliseconds for one millisecond of the run."""
+    """Return how many milliseconds of display time a millisecond of the run takes."""
     by_seq = {event.seq: event for event in events}
     ways = [
         event.time_us - by_seq[event.cause].time_us

@@ -1,12 +1,13 @@
-"""A run as a film: the scene at each of its beats, as data that a browser plays by itself.
+"""Encodes a run as a film: the scene of each beat, as data that a browser plays on its own.
 
-Scenes share the parts that did not change, and so does the film: every distinct mark is one row,
-and a scene is the number of its root's row.  A row names its children by number, and is sent as the
-difference from the same mark a beat before, so a beat costs a few numbers.  The browser draws any
-beat by comparing two trees of numbers.  There are no patches to apply in order or to undo, so the
-cost of a jump over ten thousand beats is that of the visible difference.
+Consecutive scenes share the parts that did not change, and the film preserves that sharing. Each
+distinct mark is one row of a table. A row refers to its children by row number, and is encoded as
+the difference from the same mark one beat earlier, so a beat takes only a few numbers. The browser
+draws any beat by comparing two trees of row numbers. Because there are no patches that must be
+applied or undone in order, the cost of a jump over ten thousand beats depends only on the visible
+difference.
 
-Tables only grow, so the film of a running cluster is sent in pieces.
+The tables only grow, so the film of a running cluster can be sent in increments.
 """
 
 from collections.abc import Sequence
@@ -16,8 +17,11 @@ from labkit.views.widgets.scene import Mark
 
 
 class Beat(NamedTuple):
-    """at: the position on the clock, in milliseconds of display.  words: what just happened. seq:
-    the last event that the scene shows, -1 before the first.
+    """One scene of a film.
+
+    at: the position on the clock, in milliseconds of display time.
+    words: what has just happened.
+    seq: the last event that the scene shows, or -1 if it shows none.
     """
 
     at: float
@@ -27,8 +31,6 @@ class Beat(NamedTuple):
 
 
 class Film:
-    """Takes beats in the order of their positions and sends them to a browser."""
-
     def __init__(self) -> None:
         self.beats: list[Beat] = []
         self._clear()
@@ -38,7 +40,7 @@ class Film:
             name: [] for name in ("words", "pairs", "attributes", "heads", "rows", "beats")
         }
         self._numbers: dict[object, int] = {}
-        self._known: dict[int, tuple[int, Mark]] = {}
+        self._rows_by_id: dict[int, tuple[int, Mark]] = {}
         self._children: list[tuple[int, ...]] = []
         self._sent = dict.fromkeys(self._tables, 0)
 
@@ -54,14 +56,14 @@ class Film:
         return {name: list(table) for name, table in self._tables.items()}
 
     def growth(self) -> dict[str, Any]:
-        """The new rows and beats since the last call of `whole` or `growth`."""
+        """Return the rows and beats added since the last call of `whole` or `growth`."""
         fresh = {name: table[self._sent[name] :] for name, table in self._tables.items()}
         self._sent = {name: len(table) for name, table in self._tables.items()}
         return fresh
 
     def keep_last(self, count: int) -> None:
-        """Forget all beats except the last ones; the browser then needs the whole film again."""
-        # All numbers change: marks that only forgotten beats had would stay in the tables.
+        """Discard all but the last `count` beats; the browser then needs the whole film."""
+        # Rebuild the tables, because they still contain marks that only the discarded beats use.
         kept = self.beats[-count:]
         self.beats = []
         self._clear()
@@ -69,18 +71,18 @@ class Film:
             self.add(beat)
 
     def number(self, scene: Mark) -> int:
-        """The row of a scene that is not a beat, such as a legend."""
+        """Return the row number of a scene that is not a beat, such as a legend."""
         return self._row(scene, None)
 
     def _row(self, mark: Mark, before: Mark | None) -> int:
-        known = self._known
-        if id(mark) in known:
-            return known[id(mark)][0]
+        rows = self._rows_by_id
+        if id(mark) in rows:
+            return rows[id(mark)][0]
         olds: dict[str, Mark] = {}
         if before and before.children is not mark.children:
             olds = {child.key: child for child in before.children}
         children = tuple(
-            known[id(child)][0] if id(child) in known else self._row(child, olds.get(child.key))
+            rows[id(child)][0] if id(child) in rows else self._row(child, olds.get(child.key))
             for child in mark.children
         )
         head = self._head(mark)
@@ -89,41 +91,42 @@ class Film:
             number = self._numbers[head, children] = len(self._children)
             self._tables["rows"].append(self._encoded(head, children, before))
             self._children.append(children)
-        # The mark is kept as well: an object's id is unique only while the object lives.
-        known[id(mark)] = number, mark
+        # Keep a reference to the mark, because its id is unique only while the mark exists.
+        rows[id(mark)] = number, mark
         return number
 
     def _encoded(self, head: int, children: tuple[int, ...], before: Mark | None) -> list[int]:
-        """[head, similar row or -1, index at which children differ, number to drop, children to
-        put].
+        """Return [head, similar row or -1, index of the first changed child, number of children to
+        remove, children to insert].
         """
-        known = self._known.get(id(before)) if before else None
-        # With a single child the difference is longer than the child.
-        if known is None or len(children) < 2:
+        similar = self._rows_by_id.get(id(before)) if before else None
+        # If there is only one child, the difference would be longer than the child itself.
+        if similar is None or len(children) < 2:
             return [head, -1, 0, 0, *children]
-        old = self._children[known[0]]
+        old = self._children[similar[0]]
         start, end = _common(old, children)
         return [
             head,
-            known[0],
+            similar[0],
             start,
             len(old) - start - end,
             *children[start : len(children) - end],
         ]
 
     def _head(self, mark: Mark) -> int:
-        """The number of a mark's attributes and texts, stored by the numbers of their parts, since
-        many marks differ in only one of these.
+        """Return the number assigned to a mark's head, which consists of its key, tag, attributes,
+        text and movement. An attribute is stored as the number of its (name, value) pair, because
+        many marks differ in only one attribute.
         """
-        pairs = tuple(self._keep("pairs", pair, pair) for pair in mark.attributes.items())
-        attributes = self._keep("attributes", pairs, pairs)
+        pairs = tuple(self._intern("pairs", pair, pair) for pair in mark.attributes.items())
+        attributes = self._intern("attributes", pairs, pairs)
         head = (mark.key, mark.tag, attributes, self._text(mark.text), mark.move)
-        return self._keep("heads", head, head)
+        return self._intern("heads", head, head)
 
     def _text(self, words: str) -> int:
-        return self._keep("words", words, words)
+        return self._intern("words", words, words)
 
-    def _keep(self, name: str, key: object, value: object) -> int:
+    def _intern(self, name: str, key: object, value: object) -> int:
         table = self._tables[name]
         number = self._numbers.setdefault((name, key), len(table))
         if number == len(table):
@@ -132,7 +135,7 @@ class Film:
 
 
 def _common(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
-    """The number of equal items at the beginning, and of the rest at the end."""
+    """Return the lengths of the common prefix and, without overlap, the common suffix."""
     shorter = min(len(old), len(new))
     start = 0
     while start < shorter and old[start] == new[start]:

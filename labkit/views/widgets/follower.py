@@ -1,8 +1,8 @@
-"""What makes a view follow a running cluster: one task sends what is new, another carries out what
-is pressed.
+"""Lets a view follow a running cluster: one task sends new events, another executes commands.
 
-Pages say when they display the view and when they end.  While no page displays it, nothing is drawn
-and sent; the next page gets everything that happened meanwhile.
+Pages report when they start and stop displaying the view. While no page displays the view, nothing
+is drawn or sent. The next page that displays it receives everything that has happened in the
+meantime.
 """
 
 import asyncio
@@ -13,13 +13,14 @@ from typing import Any, Protocol
 from labkit.system.trace.log import TraceLog
 
 MESSAGES_PER_SECOND = 20
+STOPPED = "This cluster has been stopped. The picture shows its last moments."
 QUIET_TURNS = 10
-"""After this many turns without an event (half a second) the whole film is kept for later views."""
+"""After this many iterations without an event (half a second), the whole film is saved for pages
+that open later.
+"""
 
 
 class LiveCluster(Protocol):
-    """What a view needs from a running cluster."""
-
     @property
     def trace(self) -> TraceLog:
         """The cluster's trace."""
@@ -28,76 +29,84 @@ class LiveCluster(Protocol):
     def bookie_names(self) -> Sequence[str]:
         """All bookies, up or down."""
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the cluster has been stopped."""
+
     def kill(self, name: str) -> Awaitable[object]:
-        """Kill the bookie's process, like a crash."""
+        """Kill the bookie's process, as a crash would."""
 
     def pause(self, name: str) -> Awaitable[object]:
-        """Stop the bookie's process; it keeps its memory."""
+        """Stop the bookie's process without losing its memory."""
 
     def resume(self, name: str) -> Awaitable[object]:
-        """Let a paused process go on."""
+        """Resume a paused process."""
 
     def restart(self, name: str) -> Awaitable[object]:
-        """Start a killed bookie again on its files."""
+        """Restart a killed bookie on its existing files."""
 
 
 COMMANDS = ("kill", "pause", "resume", "restart")
 
 
 class Live(Protocol):
-    """What follows a cluster: a view.
+    """What a follower needs from its view.
 
-    waiting: what happened since the last message to the browser.
+    waiting: events since the last message to the browser.
+    ended: why the picture no longer changes, or "".
     """
 
     waiting: list[Any]
     notice: Any
+    ended: Any
 
     def send_more(self) -> None:
-        """Send the browser what is waiting."""
+        """Send the waiting events to the browser."""
 
     def keep_film(self) -> None:
-        """Keep the whole film, unless it is kept already, for views that open later."""
+        """Save the whole film for pages that open later, unless the saved film is up to date."""
 
-    def answer(self, message: dict[str, Any]) -> None:
-        """Do what a message of a page says."""
+    def handle(self, message: dict[str, Any]) -> None:
+        """Process a message from a page."""
 
-    def saying(self, what: str) -> AbstractContextManager[None]:
-        """Say in the notice that an error ends what runs inside."""
+    def reporting_errors(self, what: str) -> AbstractContextManager[None]:
+        """Show exceptions in the notice."""
 
 
 class Follower:
-    """Needs a running event loop, in which the cluster's coroutines run, too."""
+    """Connects a view to a cluster.  A follower must be created in the event loop that runs the
+    cluster's coroutines.
+    """
 
     def __init__(self, view: Live, cluster: LiveCluster) -> None:
         self._view, self._cluster = view, cluster
         self._commands: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._pages: set[str] = set()
         self.displayed = asyncio.Event()
-        """Cleared when the last page that displayed the view has ended."""
+        """Set while at least one page displays the view."""
         self.displayed.set()
         self._loop = asyncio.get_running_loop()
         self._tasks = tuple(map(self._loop.create_task, (self._follow(), self._obey())))
         self._stop_listening = cluster.trace.listen(view.waiting.extend)
 
     def receive(self, message: dict[str, Any]) -> None:
-        """Take a message of a page, in any thread."""
-        # The cluster's methods are coroutines of that loop, and are called one after the other.
+        # Hand the message over to the event loop, where the cluster's methods run one at a time.
         self._loop.call_soon_threadsafe(self._commands.put_nowait, message)
 
     def close(self) -> None:
-        """End; the cluster goes on."""
+        """Stop following the cluster, which keeps running."""
         self._stop_listening()
         for task in self._tasks:
             task.cancel()
 
     async def _follow(self) -> None:
-        """Send what is new; when nothing happens, keep the whole film."""
+        """Send new events; if none have arrived for a while, save the whole film."""
         quiet_turns = 0
-        with self._view.saying("This view follows the cluster no longer"):
+        with self._view.reporting_errors("This view no longer follows the cluster"):
             while True:
                 await asyncio.sleep(1 / MESSAGES_PER_SECOND)
                 await self.displayed.wait()
+                self._view.ended = STOPPED if self._cluster.is_stopped else ""
                 quiet_turns = 0 if self._view.waiting else quiet_turns + 1
                 if self._view.waiting:
                     self._view.send_more()
@@ -107,7 +116,7 @@ class Follower:
     async def _obey(self) -> None:
         while True:
             message = await self._commands.get()
-            # An error ends the task of one message; the next ones are heard.
+            # Handle the message in a task, so that an exception affects only this message.
             await asyncio.wait({asyncio.ensure_future(self._do(message))})
 
     async def _do(self, message: dict[str, Any]) -> None:
@@ -125,10 +134,9 @@ class Follower:
             ):
                 await self._carry_out(command, bookie)
             case _:
-                self._view.answer(message)
+                self._view.handle(message)
 
     async def _carry_out(self, command: str, bookie: str) -> None:
-        """Do what the button says, and show any error in the view."""
         self._view.notice = ""
         task = asyncio.ensure_future(getattr(self._cluster, command)(bookie))
         await asyncio.wait({task})

@@ -1,7 +1,7 @@
-"""Entry logs as bars: the ledgers that share each log, and their live bytes.
+"""Draws entry logs as bars: which ledgers share each log, and how many of its bytes are live.
 
-An existing ledger has a colour, garbage is hatched.  Only a still picture: draw it again to see
-changes.
+Bytes of existing ledgers are coloured, and garbage is hatched. The picture is not interactive, so
+draw it again to see changes.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,30 +15,26 @@ WIDTH, MARGIN = 720, 14
 LABEL_WIDTH, BAR_WIDTH = 64, 470
 BAR_HEIGHT, ROW, LEGEND_HEIGHT = 24, 34, 20
 NARROWEST_NAME = 68
-"""A narrower segment shows only its ledger's number."""
+"""Segments narrower than this are labelled with only the ledger id."""
 NARROWEST_NUMBER = 20
 COLOURS = ("well", "confirmed", "stored")
 
 
 @dataclass(frozen=True, slots=True)
 class LogBar:
-    """One log: its file's name, and the bytes of each ledger in it."""
-
     name: str
     ledger_bytes: Mapping[int, int]
 
     @property
     def total_bytes(self) -> int:
-        """The bytes of all entries in the log."""
         return sum(self.ledger_bytes.values())
 
     def living_bytes(self, existing: Collection[int]) -> int:
-        """The bytes of existing ledgers."""
         return sum(size for ledger, size in self.ledger_bytes.items() if ledger in existing)
 
 
 class LogUsage(StillPicture):
-    """Shows logs; entries of ledgers that are not in `existing` are garbage."""
+    """Draws entry logs.  Entries of ledgers that are not in `existing` are garbage."""
 
     def __init__(self, bars: Sequence[LogBar], existing: Collection[int]) -> None:
         self.bars = [bar for bar in bars if bar.total_bytes]
@@ -55,9 +51,11 @@ class LogUsage(StillPicture):
         height = 2 * MARGIN + ROW * max(1, len(self.bars)) + LEGEND_HEIGHT * has_garbage
         marks = [self._bar(MARGIN + ROW * row + 5, bar) for row, bar in enumerate(self.bars)]
         if not marks:
-            marks.append(text("none", MARGIN, MARGIN + 21, "no log has an entry", fill="faint"))
+            marks.append(
+                text("none", MARGIN, MARGIN + 21, "no log contains an entry", fill="faint")
+            )
         if has_garbage:
-            words = "garbage: a ledger that no longer exists"
+            words = "garbage: entries of deleted ledgers"
             label = text("words", 28, 10.5, words, fill="faint")
             x, y = MARGIN + LABEL_WIDTH, height - MARGIN - 14
             marks.append(group("legend", *_garbage(22, 13), label, x=x, y=y))
@@ -71,7 +69,7 @@ class LogUsage(StillPicture):
         return f"{', '.join(parts)}; {self._share(bar)}"
 
     def _share(self, bar: LogBar) -> str:
-        return f"{bar.living_bytes(self.existing) / bar.total_bytes:.0%} lives"
+        return f"{bar.living_bytes(self.existing) / bar.total_bytes:.0%} live"
 
     def _bar(self, y: float, bar: LogBar) -> Mark:
         largest = max(each.total_bytes for each in self.bars)
@@ -79,7 +77,7 @@ class LogUsage(StillPicture):
         widths = [BAR_WIDTH * size / largest for _, size in ledgers]
         places = accumulate(widths, initial=float(MARGIN + LABEL_WIDTH))
         part = f"{bar.living_bytes(self.existing) / bar.total_bytes:.0%}"
-        words = f"{part} of {bar.total_bytes:,} B lives"
+        words = f"{part} of {bar.total_bytes:,} B live"
         return group(
             bar.name,
             text("name", MARGIN, 16, bar.name, bold=True),
@@ -87,7 +85,7 @@ class LogUsage(StillPicture):
                 self._segment(ledger, x, width)
                 for (ledger, _), x, width in zip(ledgers, places, widths, strict=False)
             ),
-            text("lives", WIDTH - MARGIN, 16, words, fill="faint", anchor="end"),
+            text("live", WIDTH - MARGIN, 16, words, fill="faint", anchor="end"),
             y=y,
         )
 

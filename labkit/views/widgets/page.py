@@ -1,6 +1,6 @@
-"""Views on a separate page: one HTML file that plays without a kernel and without a network.
+"""Exports views as one HTML file that plays without a kernel and without network access.
 
-Buttons that need a kernel have no effect there.
+Buttons that need a kernel do nothing on such a page.
 """
 
 import json
@@ -9,7 +9,7 @@ from html import escape
 
 from labkit.views.widgets.scene_view import MODULE, STYLE, SceneView
 
-_TRAITS = ("film", "controls", "notice")
+_TRAITS = ("film", "controls", "notice", "ended")
 
 _PAGE_STYLE = """
 body { margin: 0; background: Canvas; color-scheme: light dark; }
@@ -38,7 +38,7 @@ for (const place of document.querySelectorAll(".labkit")) {
 
 
 def page(views: Sequence[SceneView], title: str = "labkit") -> str:
-    """The page; views of the same run share one clock."""
+    """Return the HTML page.  Views of the same run share one clock."""
     places = "\n".join(_place(view) for view in views)
     module = MODULE.replace("export default { render: _view.render };", "const { render } = _view;")
     return (
@@ -48,7 +48,12 @@ def page(views: Sequence[SceneView], title: str = "labkit") -> str:
     )
 
 
+def state_of(view: SceneView) -> str:
+    """Return what a page needs to know about a view, as JSON."""
+    return json.dumps({name: getattr(view, name) for name in _TRAITS}, separators=(",", ":"))
+
+
 def _place(view: SceneView) -> str:
-    state = json.dumps({name: getattr(view, name) for name in _TRAITS}, separators=(",", ":"))
-    safe = state.replace("<", "\\u003c")  # else a note could open a comment or end the script
+    # A note must not open an HTML comment or close the script element.
+    safe = state_of(view).replace("<", "\\u003c")
     return f'<div class="labkit"><script type="application/json">{safe}</script></div>'

@@ -1,9 +1,9 @@
-"""The colours of all views by name, for light and dark pages, and the rules that apply them.
+"""The named colours of all views, for light and dark pages, and the CSS rules that apply them.
 
-A name means the same in every view.  Colour-blind readers can distinguish the eight hues (Okabe and
-Ito's blue, vermilion, purple and green; darker or lighter for contrast), and no view says anything
-by colour alone.  A mark names its colours by class (`f-stored` fills, `s-stored` strokes), since
-every renderer of SVG knows classes, and not all know CSS variables.
+A colour name has the same meaning in every view. Colour-blind readers can tell the eight hues apart
+(Okabe and Ito's blue, vermilion, purple and green, made darker or lighter for contrast), and no
+view conveys anything by colour alone. Marks refer to colours by class (`f-stored` fills, `s-stored`
+strokes), because every SVG renderer supports classes but not all support CSS variables.
 """
 
 import re
@@ -21,7 +21,9 @@ COLOURS: dict[str, tuple[str, str, str]] = {
     "well": ("#007a5a", "#2cc295", "{}"),
     "safe": ("#bfe3d5", "#1a4d3d", "{}"),
 }
-"""Light, dark, and JupyterLab's own colour if it has one."""
+"""For each name, the colour for light pages, the colour for dark pages, and JupyterLab's own
+variable if it has one.
+"""
 
 _HUES = (
     *(("#0072b2", "#56b4e9"), ("#c07800", "#f0b050"), ("#00805e", "#2cc295")),
@@ -38,8 +40,8 @@ HUES: dict[str, tuple[str, str]] = {
     **{f"hue{place}": each for place, each in enumerate(_HUES)},
     **{f"tint{place}": each for place, each in enumerate(_TINTS)},
 }
-"""Light and dark colours that distinguish things of the same kind, such as ledgers and fields of
-bytes. `ink` is readable on a tint.
+"""The light and dark colours that distinguish things of the same kind, such as ledgers or fields of
+bytes.  Text in `ink` is readable on a tint.
 """
 
 _COMMON = (
@@ -69,12 +71,12 @@ STILL_STYLE = (
     + _rules({name: each[1] for name, each in COLOURS.items()})
     + "}"
 )
-"""The style of a stored picture, which follows the reader's system."""
+"""The style of a stored picture, which follows the reader's system settings."""
 
 
 def still_style(classes: str) -> str:
-    """The style of a stored picture, with the rules for those hues and tints that `classes`
-    contains.
+    """Return the style of a stored picture, including the rules for the hues and tints in
+    `classes`.
     """
     used = set(re.findall(r"\b[fs]-((?:hue|tint)\d+)\b", classes))
     light, dark = (_names({name: HUES[name][which] for name in sorted(used)}) for which in (0, 1))
@@ -92,4 +94,6 @@ LIVE_STYLE = (
     + "@media (prefers-color-scheme:dark){"
     + f"body:not([data-jp-theme-light]) .lk-view{{{_variables(1)}}}}}"
 )
-"""The style of a live view, which follows JupyterLab's theme, and elsewhere the reader's system."""
+"""The style of a live view. It follows JupyterLab's theme or, outside JupyterLab, the reader's
+system settings.
+"""

@@ -1,143 +1,181 @@
-"""The base of views that play: a picture, its run, and the faults that a reader can cause.
+"""The base class of views that play a run, and of the faults that a reader can inject.
 
-A view has a `Picture`, which takes the events of a run one by one and returns the scene of the
-moment. `PlayingView` makes a film of the scenes, extends it while a cluster runs, and carries out
-clicks: on a running cluster by the cluster's methods, on a simulated run by a fork, that is, by
-running the same scenario again with one more fault.
+A view has a `Picture`, which takes the events of a run one by one and returns the current scene.
+`PlayingView` turns these scenes into a film and extends it while a cluster is running. It also
+handles clicks: if the run is a running cluster, by calling the cluster's methods, and if it is a
+simulated run, by forking it, that is, by running the same scenario again with one more fault.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 from uuid import uuid4
 
+from labkit.system.check import Outcome, check_all
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.events import Event
 from labkit.system.trace.log import TraceLog
 from labkit.system.trace.sentence import describe
+from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.animated import animated
+from labkit.views.widgets.beat_words import rank, words_of
+from labkit.views.widgets.display_clock import READ_MS
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.follower import COMMANDS, Follower, LiveCluster
 from labkit.views.widgets.run import DisplayedRun, RunSource, TraceLike, beats_of, events_of
 from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
+from labkit.views.widgets.verdict_words import failure_of
 
 LIVE_BEATS = 300
-"""The largest number of beats in a message of a running cluster: a burst is shown in larger
-steps.
+"""The maximum number of beats in a message about a running cluster. If there are more events, each
+beat shows several of them.
 """
 MOST_BEATS = 20_000
-"""The number of beats to keep of a running cluster; at 1.5 times as many, the oldest are
-forgotten.
+"""The number of beats to keep for a running cluster.  The oldest beats are discarded as soon as
+there are more than 1.5 times as many.
 """
 
 
 class Picture(Protocol):
-    """A fold of events, and a function from its state to a scene.
+    """A fold over events, with a function from its state to a scene.
 
-    hush_at: the position on the clock at which words about a first event end; None: no words.
+    explained_until: the clock position at which the current explanation of an event disappears.
     """
 
     @property
-    def hush_at(self) -> float | None:
-        """See above."""
+    def explained_until(self) -> float | None:
+        """The position described above."""
 
-    def hush(self) -> None:
-        """Those words end."""
+    def hide_explanation(self) -> None:
+        """Remove the explanation."""
 
     def take(self, event: Event) -> None:
-        """Take the next event."""
+        """Apply the next event."""
 
     def scene(self) -> Mark:
-        """The scene of the moment.  Parts that did not change are the same objects as before."""
+        """Return the current scene.  Parts that have not changed are the same objects as in the
+        previous scene.
+        """
 
 
 @runtime_checkable
 class Forkable(TraceLike, Protocol):
-    """A run that can be repeated with one more fault."""
-
     def fork(self, seq: int, fault: str, node: str) -> "Forkable":
-        """The same run, but after the event the node is killed (`kill`), paused (`pause`), or cut
-        off, so that nothing reaches or leaves it (`cut`).  Raises `LabkitError` if that is
+        """Return the same run with a fault right after event `seq`: `kill` the node, `pause` it, or
+        `cut` it off so that no message reaches or leaves it.  Raises `LabkitError` if that is
         impossible.
         """
+
+
+@runtime_checkable
+class Linkable(TraceLike, Protocol):
+    def link(self, view: str, selection: Mapping[str, Any]) -> str:
+        """Return a link that opens the run in the view with this name, or ""."""
 
 
 FAULTS = ("kill", "pause", "cut")
 
 
-class PlayingView(SceneView):
-    """The base of all views of a run.
+class Fork(NamedTuple):
+    """A fault that the reader has injected, and the run without it."""
 
-    source: a log, a simulated run or bare events for a replay; a cluster to watch and to act on,
-    which needs a running event loop (every notebook has one).
+    source: Forkable
+    run: DisplayedRun
+    fault: str
+    node: str
+
+
+class PlayingView(SceneView):
+    """Base class of all views of a run.
+
+    source: a log, a simulated run or plain events, which are replayed; or a running cluster, which
+    the reader can watch and act on. A cluster needs a running event loop (every notebook has one).
     """
 
     follower: Follower | None = None
-    """Of a running cluster, until the view is closed."""
+    """Follows a running cluster until the view is closed."""
+    linked_as: ClassVar[str] = ""
+    """The name of the view in links, or "" if no link opens it."""
+    opens_at: int | None = None
+    """The `seq` of the event at which a replay opens, if the reader came for that moment."""
 
     def __init__(self, source: RunSource | LiveCluster) -> None:
-        self.forked_from: list[Forkable] = []
-        """The runs of which the one shown is a fork, the first one first."""
+        self.forks: list[Fork] = []
+        """The faults that the reader has injected into the displayed run, in order."""
         self._number = 0
+        # The picture at the end of the film.
         self.current_picture: Any = None
-        """The picture at the end of the film."""
         self.is_live = hasattr(source, "trace")
         self.open_run(source)
         super().__init__()
         if self.is_live:
             self.follower = Follower(self, self._source)
 
-    # What each view defines
+    # To be defined by each view
 
     def picture(self, run: DisplayedRun) -> Picture:
-        """A fresh picture of the run, before its first event."""
+        """Return a new picture of the run, before its first event."""
         raise NotImplementedError
 
     def choices(self) -> list[Message]:
-        """The choices below the picture: after a fork, to go back."""
-        return [_BACK] if self.forked_from else []
+        return []
 
     def opening(self) -> float:
-        """The position at which a replay opens, and to which it plays.
+        """Return the position at which a replay opens, which is also where it stops playing."""
+        if self.opens_at is not None:
+            past = [event.seq for event in self.run.events if event.seq <= self.opens_at]
+            return self.run.at(past[-1]) if past else 0
+        check_at = self.run.check_at
+        return self.run.clock.end if check_at is None else check_at
 
-        A reader can go on from there to the epilogue of a simulated run, which looks everything up.
-        """
-        epilogue = next((e for e in self.run.events if e.kind == "epilogue.started"), None)
-        # Just before the epilogue, so that its first event does not belong to the picture.
-        return self.run.pace.end if epilogue is None else self.run.at(epilogue.seq) - 1
+    def verdict(self) -> str:
+        """Return what the epilogue of a simulated run shows: ✔ or ✘, and the broken promises."""
+        failed = [each for each in check_all(self.run.events) if each.outcome is Outcome.INVALID]
+        broken = "; ".join(failure_of(each.name) for each in failed)
+        return f"✘ {broken}" if broken else "✔ no promise was broken"
 
     def moment(self) -> float:
-        """The position at which a page goes on that showed another run until now."""
+        """Return the position at which a page continues if it has just displayed another run."""
         if self._moment is None or self._moment >= len(self.run.events):
             return self.opening()
         return self.run.at(self.run.events[self._moment].seq)
 
     def beats(self, events: Sequence[Event]) -> Iterable[list[Event]]:
-        """The events in groups that are shown at once."""
         return beats_of(events)
 
     def words(self, beat: Sequence[Event]) -> str:
-        """The words about a beat's events."""
-        many = f" ({len(beat)} events)" if len(beat) > 1 else ""
-        return describe(beat[-1]) + many
+        return words_of(beat)
 
     def sign(self, event: Event) -> tuple[str, str] | None:
-        """The sign on the bar, and its colour, for an event that matters only in this view."""
+        """Return the glyph and colour that mark the event on the bar if it matters only in this
+        view.
+        """
         return None
 
-    def acts(self) -> tuple[str, ...]:
-        """The faults that the reader can cause at a bookie of this run."""
-        return COMMANDS if self.is_live else FAULTS if isinstance(self._source, Forkable) else ()
+    def selection(self) -> dict[str, Any]:
+        """Return what the reader has selected, for a link to this view."""
+        return {}
+
+    def link(self) -> str:
+        """Return the link to this run in this view, or "". The page adds the current moment."""
+        if not self.linked_as or not isinstance(self._source, Linkable):
+            return ""
+        return self._source.link(self.linked_as, self.selection())
+
+    def acts(self) -> Acts:
+        if self.is_live:
+            return Acts(COMMANDS)
+        undo = (self.forks[-1].fault, self.forks[-1].node) if self.forks else ()
+        return Acts(FAULTS if isinstance(self._source, Forkable) else (), *undo)
 
     def bookies(self) -> Sequence[str]:
-        """Bookies that exist whether or not an event names them."""
+        """Return bookies that exist even if no event mentions them."""
         return self._source.bookie_names if self.is_live else ()
 
     # Stills
 
     def scene(self) -> Mark:
-        """The last scene that is not after the opening."""
         opening = self.opening()
         beats = self.reel.beats
         return next(
@@ -148,51 +186,72 @@ class PlayingView(SceneView):
         return self.still(self.scene())
 
     def still(self, scene: Mark) -> str:
-        """A scene at the opening, with the legend, as an SVG document."""
+        """Return an SVG document of the scene at the opening position, with the legend."""
         legend = self.legend()
         scenes = (scene, *([legend] if legend else []))
-        return still(*scenes, words=repr(self), position=self.opening())
+        return still(*scenes, words=repr(self), position=self.opening(), title=self.question)
 
     def moving_svg(self) -> str:
-        """The run up to its opening as an SVG document that plays by itself, without a script."""
+        """Return an SVG animation, which needs no script, of the run up to the opening position."""
         return animated(self.reel.beats, self.opening(), repr(self))
 
     # The film
 
     def redraw(self) -> None:
-        self._number += self.is_live  # a page takes only a later film of a running cluster
+        # A page ignores a recording of a running cluster unless its number is higher than that of
+        # the last one.
+        self._number += self.is_live
         self._shoot_all()
         super().redraw()
 
     def open_run(self, source: Any) -> None:
-        """Show another run from its beginning."""
         self._source = source
         self._moment: int | None = None
         if self.is_live:
             self._trace: TraceLog = self._source.trace
             self.waiting: list[Event] = []
-            """What happened since the last message to the browser."""
+            """Events since the last message to the browser."""
             self.run = DisplayedRun(list(self._trace.events), name=str(uuid4()))
         else:
             self.run = DisplayedRun(events_of(self._source))
         self._shoot_all()
 
-    def open_beside(self, source: Any) -> None:
-        """Show another run of the scenario; pages go on where it begins to differ."""
+    def fork(self, seq: int, fault: str, node: str) -> None:
+        """Show the run again with a fault right after event `seq`. Raises `LabkitError` if that is
+        impossible.
+        """
+        other = self._source.fork(seq, fault, node)
+        self.forks.append(Fork(self._source, self.run, fault, node))
+        self._switch_to(other)
+
+    def undo(self) -> None:
+        """Show the run without the latest fault."""
+        self._switch_to(self.forks.pop().source)
+
+    def _switch_to(self, source: Any) -> None:
+        """Show another run. Pages continue at the point where it diverges from the current run."""
         before = self.run.events
         self.open_run(source)
-        self.go_on_from(before)
+        self._moment = _common(before, self.run.events)
         self.redraw()
 
-    def go_on_from(self, before: Sequence[Event]) -> None:
-        """Pages that showed the run of those events go on where this one begins to differ."""
-        same = takewhile(
-            lambda pair: pair[0] == pair[1], zip(before, self.run.events, strict=False)
-        )
-        self._moment = sum(1 for _ in same)
+    def _old_future(self) -> Message | None:
+        """Return the signs of the run without the latest fault, from the fault on."""
+        if not self.forks:
+            return None
+        old = self.forks[-1].run
+        clock = old.clock_message()
+        first = min(_common(old.events, self.run.events), len(old.events) - 1)
+        return {
+            "start": round(self.moment(), 1),
+            "at": round(old.clock.positions[first], 1),
+            "end": clock["end"] if clock["check"] is None else clock["check"],
+            "signs": clock["signs"],
+        }
 
     def _shoot_all(self) -> None:
         self.reel = Film()
+        self._read_until = 0.0
         self._signs: list[list[Any]] = []
         self.current_picture = self.picture(self.run)
         self.reel.add(Beat(0, self.current_picture.scene(), "Nothing has happened yet."))
@@ -205,12 +264,23 @@ class PlayingView(SceneView):
             beat = [event for each in beats[first : first + together] for event in each]
             last = beat[-1]
             at = self.run.at(last.seq)
-            self._hush(at)
+            self._hide_explanation(at)
             for event in beat:
                 self.current_picture.take(event)
                 self._put_sign(event, at)
-            self.reel.add(Beat(at, self.current_picture.scene(), self.words(beat), last.seq))
-        self._hush(self.run.pace.end)
+            words = self._live_words(beat, at) if self.is_live else self.words(beat)
+            self.reel.add(Beat(at, self.current_picture.scene(), words, last.seq))
+        self._hide_explanation(self.run.clock.end)
+
+    def _live_words(self, beat: Sequence[Event], at: float) -> str:
+        """Return the previous sentence if the beat is only background work, or if the previous
+        sentence tells what the reader did and has not been shown for long enough.
+        """
+        first = min(map(rank, beat))
+        if first == 2 or (first == 1 and at < self._read_until):
+            return self.reel.beats[-1].words
+        self._read_until = at + READ_MS if first == 0 else at
+        return self.words(beat)
 
     def _put_sign(self, event: Event, at: float) -> None:
         sign = self.sign(event)
@@ -218,14 +288,12 @@ class PlayingView(SceneView):
             self._signs.append([at, sign[0], describe(event), sign[1]])
 
     def _with_signs(self, clock: Message) -> Message:
-        """The clock's message with the signs of this view."""
         return clock | {"signs": sorted(clock["signs"] + self._signs, key=lambda sign: sign[0])}
 
-    def _hush(self, at: float) -> None:
-        """End the words that are over at the position."""
-        until = self.current_picture.hush_at
+    def _hide_explanation(self, at: float) -> None:
+        until = self.current_picture.explained_until
         if until is not None and until < at:
-            self.current_picture.hush()
+            self.current_picture.hide_explanation()
             last = self.reel.beats[-1]
             self.reel.add(last._replace(at=max(until, last.at), scene=self.current_picture.scene()))
 
@@ -236,41 +304,33 @@ class PlayingView(SceneView):
             "live": self.is_live,
             "opening": round(self.opening(), 1),
             "moment": round(self.moment(), 1),
+            "link": self.link(),
             **self._with_signs(self.run.clock_message()),
+            "old": self._old_future(),
+            "verdict": "" if self.run.check_at is None else self.verdict(),
             **self.film_message(self.reel),
         }
 
     # Clicks
 
     def received(self, view: object, message: Message, buffers: object) -> None:
-        """Handle a click, which may arrive in any thread, and while a cell runs."""
         if self.follower:
             self.follower.receive(message)
         else:
             super().received(view, message, buffers)
 
-    def choose(self, name: str, value: Any, seq: int) -> None:
-        """Handle a choice, or go back to the run before its fork."""
-        if name == "back":
-            self.open_beside(self.forked_from.pop())
-        else:
-            super().choose(name, value, seq)
-
     def pressed(self, act: str, on: str, seq: int) -> None:
-        """Handle a fault: show the same run with it."""
-        source = self._source
-        if act not in FAULTS or not isinstance(source, Forkable):
+        if act == "undo" and self.forks:
+            self.undo()
+        elif act in FAULTS and isinstance(self._source, Forkable):
+            try:
+                self.fork(seq, act, on)
+            except LabkitError as error:
+                self.notice = f"Could not {act} {on} here: {error}"
+        else:
             super().pressed(act, on, seq)
-            return
-        try:
-            other = source.fork(seq, act, on)
-        except LabkitError as error:
-            self.notice = f"Could not {act} {on} here: {error}"
-            return
-        self.forked_from.append(source)
-        self.open_beside(other)
 
-    # A running cluster
+    # Running clusters
 
     def close(self) -> None:
         follower, self.follower = self.follower, None
@@ -283,7 +343,6 @@ class PlayingView(SceneView):
             self.film = self.whole()
 
     def send_more(self) -> None:
-        """Send the browser the beats of the events that came since the last call."""
         fresh, self.waiting[:] = list(self.waiting), []
         self.run.take(fresh)
         self._shoot(fresh)
@@ -299,4 +358,7 @@ class PlayingView(SceneView):
             self.controls = self.choices()
 
 
-_BACK: Message = {"name": "back", "kind": "button", "label": "Back to the run without this fault"}
+def _common(one: Sequence[Event], other: Sequence[Event]) -> int:
+    """Return the number of events with which both runs begin."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -1,4 +1,4 @@
-"""A run as its views share it: the events, their places on the clock, and messages in flight."""
+"""The data of a run that its views share: events, clock positions, messages in flight."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
-from labkit.views.widgets.display_clock import Hop, Pace
+from labkit.views.widgets.display_clock import DisplayClock, Hop
 
 SIGNS: dict[str, tuple[str, str]] = {
     "node.killed": ("◆", "lost"),
@@ -23,12 +23,10 @@ SIGNS: dict[str, tuple[str, str]] = {
     "ledger.closed": ("■", "ink"),
     "epilogue.started": ("⚑", "ink"),
 }
-"""Events with a sign on the bar of every view, and its colour."""
+"""The glyph and colour of the events that every view marks on its bar, by kind of event."""
 
 
 class TraceLike(Protocol):
-    """A trace: a log, or a simulated run."""
-
     @property
     def events(self) -> Sequence[Event]:
         """The events in the order of their `seq`."""
@@ -38,15 +36,14 @@ RunSource = TraceLike | Sequence[Event]
 
 
 def events_of(source: RunSource) -> Sequence[Event]:
-    """The events of a trace, or the events themselves."""
     return source if isinstance(source, Sequence) else source.events
 
 
-class Places:
-    """The places of a run's events on the clock, and messages in flight.
+class EventPositions:
+    """The positions of a run's events on the clock, and messages in flight.
 
-    departing: `seq` of an event -> the messages that it sends.  firsts: `seq` of an event that is
-    the first of its kind -> the words about it.
+    departing: the messages sent by each event, by the event's `seq`.
+    firsts: the explanation of each event that is the first of its kind, by its `seq`.
     """
 
     def __init__(self) -> None:
@@ -55,7 +52,6 @@ class Places:
         self._by_seq: dict[int, tuple[Event, float]] = {}
 
     def put(self, event: Event, at: float, first: str = "") -> None:
-        """Add the next event."""
         self._by_seq[event.seq] = event, at
         if first:
             self.firsts[event.seq] = first
@@ -67,16 +63,16 @@ class Places:
         return self._by_seq[seq][1]
 
 
-class DisplayedRun(Places):
-    """Takes the events of a run, all at once or as they arrive.
+class DisplayedRun(EventPositions):
+    """The events of a run, which are added all at once or as they arrive.
 
-    name: the same for every view of the same run; by default made from the events.
+    name: identifies the run to the views that share it; by default it is derived from the events.
     """
 
     def __init__(self, events: Sequence[Event], name: str = "") -> None:
         super().__init__()
         self.name = name or name_of(events)
-        self.pace = Pace()
+        self.clock = DisplayClock()
         self.events: list[Event] = []
         self._down: set[str] = set()
         self._signs: list[list[Any]] = []
@@ -84,34 +80,43 @@ class DisplayedRun(Places):
         self.take(events)
 
     def take(self, events: Sequence[Event]) -> None:
-        """Add events after all others."""
         first = len(self.events)
         self.events += events
-        self.pace.take(events)
+        self.clock.take(events)
         for number, event in enumerate(events, start=first):
-            at = self.pace.positions[number]
-            self.put(event, at, self.pace.firsts.get(number, ""))
+            at = self.clock.positions[number]
+            self.put(event, at, self.clock.firsts.get(number, ""))
             if self._has_sign(event):
                 glyph, colour = SIGNS.get(event.kind, ("●", "ink"))
                 self._signs.append([at, glyph, describe(event), colour])
 
+    @property
+    def check_at(self) -> float | None:
+        """The position just before the epilogue of a simulated run, in which everything is read
+        back after a power cut, or None if there is no epilogue.
+        """
+        epilogue = next((e for e in self.events if e.kind == "epilogue.started"), None)
+        return None if epilogue is None else self.at(epilogue.seq) - 1
+
     def clock_message(self) -> dict[str, Any]:
-        """The whole clock, as a message for the browser."""
-        self._knots_sent = len(self.pace.knots)
-        return self._message(self.pace.knots)
+        self._knots_sent = len(self.clock.knots)
+        return self._message(self.clock.knots)
 
     def clock_growth(self) -> dict[str, Any]:
-        """The same message with only the knots that were not sent before."""
-        fresh = self.pace.knots[self._knots_sent :]
-        self._knots_sent = len(self.pace.knots)
+        """Return the same message as `clock_message`, but only with the knots that have not been
+        sent yet.
+        """
+        fresh = self.clock.knots[self._knots_sent :]
+        self._knots_sent = len(self.clock.knots)
         return self._message(fresh)
 
     def _message(self, knots: Iterable[tuple[float, int]]) -> dict[str, Any]:
         return {
             "knots": [[round(at, 1), us] for at, us in knots],
             "signs": self._signs,
-            "skips": [[each.start, each.end, span(each.us)] for each in self.pace.skips],
-            "end": round(self.pace.end, 1),
+            "skips": [[each.start, each.end, span(each.us)] for each in self.clock.skips],
+            "end": round(self.clock.end, 1),
+            "check": None if self.check_at is None else round(self.check_at, 1),
             "slider": "Moment of the run",
         }
 
@@ -126,21 +131,25 @@ class DisplayedRun(Places):
 
 
 def name_of(events: Sequence[Event]) -> str:
-    """A name that is the same for the same events."""
     return blake2b(repr(events).encode(), digest_size=8).hexdigest()
 
 
 def beats_of(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """Groups of events that are shown at once: one kind, node and microsecond."""
+    """Group events that are shown together: same kind, node and microsecond."""
     for _, group in groupby(events, key=lambda event: (event.time_us, event.node, event.kind)):
         yield list(group)
 
 
 def in_ms(time_us: float) -> str:
-    """A time of the run, as every view writes it."""
     return f"{time_us / 1000:,.2f} ms"
 
 
+def time_words(time_us: float) -> str:
+    """Format the time since the start of the run in milliseconds or, from a second on, in
+    seconds.
+    """
+    return in_ms(time_us) if time_us < 1_000_000 else f"{time_us / 1e6:,.3f} s"
+
+
 def span(us: int) -> str:
-    """A duration in a suitable unit."""
     return f"{us / 1e6:,.1f} s" if us >= 1_000_000 else f"{us / 1000:,.1f} ms"

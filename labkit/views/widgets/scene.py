@@ -1,17 +1,23 @@
-"""A picture as a value: an immutable tree of marks, and its still picture as SVG.
+"""Pictures as values: immutable trees of marks, and their rendering as SVG.
 
-A view is a plain function from a state to such a tree.  `film` sends trees to the browser, where
-`browser/stage.js` draws them; neither knows what a view shows.
+A view is a pure function from a state to such a tree. `film` encodes the trees for the browser,
+where `browser/stage.js` draws them. Neither module depends on what a view shows.
 
-Rules: a key is unique among siblings, and the tag of a key never changes; numbers are rounded here,
-so that the browser and the still picture write the same text; a part that did not change is the
-same object as before (`PartCache`, or `functools.lru_cache` on a drawing function), because a film
-of ten thousand events is quick to make only if parts are compared by identity.
+Rules:
 
-Besides its look a mark can have: `kin`, names of what it shows (`e7-3` is entry 3 of ledger 7), so
-that all marks of the same thing light up together in every view of the page; `act` and `on`, a
-command that a click sends to Python; `title`, a full description for readers who point at it or use
-a screen reader; `move`, a way along which it moves.
+- A key is unique among siblings, and marks with the same key always have the same tag.
+- This module rounds all numbers, so that the browser and the still picture contain the same text.
+- A part that has not changed is the same object as before (use `PartCache`, or
+  `functools.lru_cache` on a drawing function).  Because parts are compared by identity, a film of
+  ten thousand events is cheap to build.
+
+Besides its appearance, a mark can have:
+
+- `kin`: the names of the things that it shows (`e7-3` is entry 3 of ledger 7); all marks of the
+  same thing are highlighted together, in every view on the page
+- `act` and `on`: a command that is sent to Python on a click
+- `title`: a full description for the tooltip and for screen readers
+- `move`: a movement while the film plays
 """
 
 import re
@@ -21,6 +27,7 @@ from html import escape
 from typing import Literal, NamedTuple, TypedDict, Unpack
 
 from labkit.views.widgets.palette import still_style
+from labkit.views.widgets.text_metrics import lines_of
 
 Value = str | float
 Attributes = dict[str, Value]
@@ -28,7 +35,7 @@ Anchor = Literal["start", "middle", "end"]
 
 
 class Style(TypedDict, total=False):
-    """Colours by their names in `palette`; thick: the width of the stroke."""
+    """Colours by their names in `palette`, the stroke width (`thick`) and the dash pattern."""
 
     fill: str
     stroke: str
@@ -37,8 +44,8 @@ class Style(TypedDict, total=False):
 
 
 class Move(NamedTuple):
-    """A movement between two positions of the clock: the mark is shifted by the rest of (dx,
-    dy).
+    """A movement between two positions of the clock: the mark starts shifted by (dx, dy), and the
+    shift shrinks linearly to zero.
     """
 
     start: float
@@ -47,19 +54,19 @@ class Move(NamedTuple):
     dy: float
 
     def at(self, position: float) -> str:
-        """The transform at the position; `moved` in `browser/stage.js` has the same formula."""
+        """Return the transform at `position`, by the same formula as `moved` in
+        `browser/stage.js`.
+        """
         part = (position - self.start) / max(self.end - self.start, 1)
         left = 1 - min(max(part, 0), 1)
         return f"translate({rounded(self.dx * left):g} {rounded(self.dy * left):g})"
 
 
 _MOST_SCALED = 1000
-"""Pixels: the width up to which a picture is as wide as its page has room for, as in view.css."""
+"""Pictures up to this width, in pixels, are scaled to the width of the page, as in view.css."""
 
 
 class Mark(NamedTuple):
-    """An SVG element."""
-
     key: str
     tag: str
     attributes: Attributes
@@ -69,7 +76,9 @@ class Mark(NamedTuple):
 
 
 def rounded(value: float) -> float:
-    """Round to a tenth of a pixel, halves up: Python and JavaScript round halves differently."""
+    """Round to a tenth of a pixel, with halves rounded away from zero, because Python's and
+    JavaScript's own functions round halves differently.
+    """
     tenths = int(value * 10 + 0.5) if value >= 0 else -int(-value * 10 + 0.5)
     return tenths / 10 if tenths % 10 else tenths // 10
 
@@ -84,20 +93,20 @@ def rect(
     rx: float = 0,
     **look: Unpack[Style],
 ) -> Mark:
-    """A rectangle; `look` is that of `styled`."""
     where = {"x": rounded(x), "y": rounded(y), "width": rounded(width), "height": rounded(height)}
     return Mark(key, "rect", {**where, **({"rx": rx} if rx else {}), **styled(**look)})
 
 
 def circle(key: str, x: float, y: float, r: float, **look: Unpack[Style]) -> Mark:
-    """A circle around (x, y)."""
     return Mark(
         key, "circle", {"cx": rounded(x), "cy": rounded(y), "r": rounded(r), **styled(**look)}
     )
 
 
 def path(key: str, d: str, *, title: str = "", kin: str = "", **look: Unpack[Style]) -> Mark:
-    """A path with SVG's `d`.  A line with a `kin` lights up by its stroke, without a frame."""
+    """Return a path with the SVG path data `d`.  A path with a `kin` is highlighted by a thicker
+    stroke instead of an outline.
+    """
     words = (Mark("title", "title", {}, title),) if title else ()
     kin_of = {"data-kin": kin} if kin else {}
     return Mark(key, "path", {"d": d, **styled(**look), **kin_of}, "", words)
@@ -116,7 +125,9 @@ def text(
     mono: bool = False,
     halo: bool = False,
 ) -> Mark:
-    """A line of text with its baseline at `y`.  halo: lines behind it do not cross it."""
+    """Return a line of text with its baseline at `y`.  halo: draw a margin around it in the page's
+    colour.
+    """
     attributes: Attributes = {"x": rounded(x), "y": rounded(y)}
     if anchor != "start":
         attributes["text-anchor"] = anchor
@@ -143,15 +154,18 @@ def group(
     block: bool = False,
     pin: str = "",
 ) -> Mark:
-    """Marks that belong together, shifted by (x, y) or, while the group moves, by `move`.
+    """Return a group of marks, shifted by (x, y) and, while the group is moving, by `move`.
 
-    came: the offset from which a new group slides to its place while the picture plays, such as `0
-    -40`. block: the keys Left, Right, Home and End stay in it; Up and Down go to the same thing in
-    the next block, or to the nearest one there. pin: the kin that a click lights up until the next
-    click; without an `act` the default is the kin that pointing lights up.
+    came: the offset from which the group slides into position when it first appears while the
+        picture plays, such as `0 -40`.
+    block: whether the Left, Right, Home and End keys stay within the group. The Up and Down keys
+        then move to the same item of the adjacent block, or to the nearest item if that block lacks
+        it.
+    pin: the related marks that stay highlighted after a click. For a group without an `act`, the
+        default is the kin that is highlighted when the reader points at the group.
 
-    With a title the group is one item for screen readers, and arrow keys reach it; with an `act` it
-    is a button, which the Tab key reaches unless `tab` is false.
+    A group with a title is one item for screen readers and can be reached with the arrow keys. A
+    group with an `act` is a button, which the Tab key reaches unless `tab` is false.
     """
     attributes: Attributes = {}
     if x or y:
@@ -178,7 +192,6 @@ def group(
 
 
 def styled(**look: Unpack[Style]) -> Attributes:
-    """A look as attributes."""
     names = (("f-", look.get("fill")), ("s-", look.get("stroke")))
     classes = [prefix + name for prefix, name in names if name]
     found: Attributes = {"class": " ".join(classes)} if classes else {}
@@ -190,13 +203,14 @@ def styled(**look: Unpack[Style]) -> Attributes:
 
 
 def picture(width: float, height: float, words: str, *children: Mark) -> Mark:
-    """The root of a scene; `words` describe the picture for screen readers."""
+    """Return the root of a scene. `words` is the description of the picture for screen readers."""
     return Mark("", "svg", _frame(width, height, words), "", children)
 
 
 @lru_cache(256)
 def _frame(width: float, height: float, words: str) -> Attributes:
-    # A page fits a picture into its width; a wider one keeps its size and scrolls, to be readable.
+    # Pictures up to this width are scaled to the page's width. Wider pictures keep their size and
+    # scroll.
     whole: Attributes = {"style": f"min-width: {width:g}px"} if width > _MOST_SCALED else {}
     return whole | {
         "xmlns": "http://www.w3.org/2000/svg",
@@ -214,8 +228,8 @@ def _frame(width: float, height: float, words: str) -> Attributes:
 
 @lru_cache(512)
 def hatch(width: float, height: float, *, step: float = 6, falling: bool = False) -> str:
-    """The path of slanting lines that fill a box; an SVG pattern would need an id, unique on a
-    page.
+    """Return path data for diagonal lines that fill a box.  They are not an SVG pattern, because a
+    pattern would need an id that is unique on the page.
     """
     parts, at = [], step
     while at < width + height:
@@ -229,26 +243,25 @@ def hatch(width: float, height: float, *, step: float = 6, falling: bool = False
 
 
 class PartCache:
-    """Parts of a picture, drawn again only when their arguments have changed."""
+    """Caches parts of a picture, and redraws a part only if its arguments have changed."""
 
     def __init__(self) -> None:
         self._last: dict[object, tuple[tuple[object, ...], Mark]] = {}
 
     def part(self, key: object, draw: Callable[..., Mark], *shown: object) -> Mark:
-        """`draw(*shown)`, or the part with this key as it was drawn last."""
+        """Return `draw(*shown)`, or the cached part for this key if the arguments are the same."""
         last = self._last.get(key)
-        if last is None or last[0] != shown:  # Tuples compare identical objects at once.
+        if last is None or last[0] != shown:  # Comparing tuples of identical objects is fast.
             last = self._last[key] = shown, draw(*shown)
         return last[1]
 
 
 def size_of(scene: Mark) -> tuple[float, float]:
-    """Width and height of a scene."""
     return float(scene.attributes["width"]), float(scene.attributes["height"])
 
 
 def to_svg(scene: Mark, position: float = 0) -> str:
-    """The scene as an SVG element, as the browser draws it at the position of the clock."""
+    """Return the scene as the SVG element that the browser draws at this clock position."""
     parts: list[str] = []
     _write(scene, position, parts)
     return "".join(parts)
@@ -258,8 +271,8 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def escaped(words: str, *, quote: bool = True) -> str:
-    """The text for an XML or HTML document.  Some characters have no place in one at all, and a
-    note of a trace may hold them.
+    """Escape text for an XML or HTML document.  Characters that are not allowed in XML, which a
+    note in a trace can contain, are replaced.
     """
     return escape(_NOT_IN_XML.sub("\ufffd", words), quote=quote)
 
@@ -283,16 +296,34 @@ def _classes_of(mark: Mark) -> Iterator[str]:
         yield from _classes_of(child)
 
 
-def still(*scenes: Mark, words: str, position: float = 0) -> str:
-    """A self-contained document: the scenes one below the other, on a background.
+ACTS_OF_THE_PICTURE = ("seek", "show", "fail")
+"""Acts whose marks belong to the picture; all other marks with an act are mere buttons."""
 
-    It is dark where the viewer prefers that (`prefers-color-scheme`).
+
+def _without_buttons(mark: Mark) -> tuple[Mark, ...]:
+    return tuple(
+        child._replace(children=_without_buttons(child)) if child.children else child
+        for child in mark.children
+        if child.attributes.get("data-act", "seek") in ACTS_OF_THE_PICTURE
+    )
+
+
+def still(*scenes: Mark, words: str, position: float = 0, title: str = "") -> str:
+    """Return a self-contained SVG document: a title line and the scenes, stacked on a background.
+
+    The document uses dark colours if the reader prefers them (`prefers-color-scheme`).  It lacks
+    the buttons that act on the run, because nothing would answer them.
     """
     width = max(size_of(scene)[0] for scene in scenes)
-    placed, y = list[Mark](), 0.0
+    lines = lines_of(title, width - 24, 13, bold=True)
+    placed, y = list[Mark](), 18.0 * len(lines)
+    placed += [
+        text(f"title {at}", 12, 18 * at + 18, line, size=13, bold=True)
+        for at, line in enumerate(lines)
+    ]
     for at, scene in enumerate(scenes):
         frame = {name: scene.attributes[name] for name in ("width", "height", "viewBox")}
-        placed.append(Mark(str(at), "svg", frame | {"y": rounded(y)}, "", scene.children))
+        placed.append(Mark(str(at), "svg", frame | {"y": rounded(y)}, "", _without_buttons(scene)))
         y += size_of(scene)[1]
     root = picture(width, y, words)
     classes = " ".join(each for mark in placed for each in _classes_of(mark))
@@ -300,5 +331,5 @@ def still(*scenes: Mark, words: str, position: float = 0) -> str:
     page = rect("page", 0.5, 0.5, width - 1, y - 1, rx=8, fill="page", stroke="line")
     attributes = {name: v for name, v in root.attributes.items() if name != "tabindex"}
     attributes["role"] = "img"
-    title = Mark("title", "title", {}, words)
-    return to_svg(Mark("", "svg", attributes, "", (title, style, page, *placed)), position)
+    about = Mark("title", "title", {}, words)
+    return to_svg(Mark("", "svg", attributes, "", (about, style, page, *placed)), position)

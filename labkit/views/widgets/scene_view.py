@@ -1,13 +1,13 @@
-"""The base of views that are drawn as scenes: the picture, the choices, and the clicks.
+"""The base class of views that are drawn as scenes: the picture, its controls, and clicks.
 
-The browser does not know the views: it draws the film that it gets, offers the choices, and reports
-clicks.  `PlayingView` is the base of views of a run.
+The browser is unaware of what a view shows. It plays the film, displays the controls and reports
+clicks. `PlayingView` is the base class of views of a run.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import traitlets
@@ -26,7 +26,7 @@ Message = dict[str, Any]
 
 
 class SceneView(View):
-    """The base of all views.  A view that stands still defines `scene`, and calls `redraw`."""
+    """Base class of all views; one that shows no run defines `scene` and calls `redraw`."""
 
     _esm = MODULE
     _css = STYLE
@@ -34,6 +34,11 @@ class SceneView(View):
     film = traitlets.Dict().tag(sync=True)
     controls: traitlets.List[Message] = traitlets.List(traitlets.Dict()).tag(sync=True)
     notice = traitlets.Unicode("").tag(sync=True)
+    ended = traitlets.Unicode("").tag(sync=True)
+    """Why the picture no longer changes and has no buttons, or ""."""
+
+    question: ClassVar[str] = ""
+    """The title line: the question that the view answers."""
 
     def __init__(self) -> None:
         self._name = str(uuid4())
@@ -41,64 +46,63 @@ class SceneView(View):
         self.on_msg(self.received)
 
     def scene(self) -> Mark:
-        """The picture at the moment at which the view opens."""
         raise NotImplementedError
 
     def legend(self) -> Mark | None:
-        """The legend of the signs."""
         return None
 
     def texts(self) -> list[tuple[str, str]]:
-        """Texts that fold away below the picture: the title and the lines of each."""
+        """Return the collapsible texts below the picture, as (title, text) pairs."""
         return []
 
     def choices(self) -> list[Message]:
-        """The choices, for `browser/controls.js`."""
+        """Return the controls, in the form that `browser/controls.js` expects."""
         return []
 
     def chosen(self, name: str, value: Any) -> None:
-        """Called after a choice; `redraw` follows."""
+        """Apply the reader's choice; the caller then calls `redraw`."""
 
     def choose(self, name: str, value: Any, seq: int) -> None:
-        """Called after a choice; `seq` is that of the last event shown at that time."""
+        """Handle a choice.  `seq`: the last event on display when the reader made the choice."""
         self.chosen(name, value)
         self.redraw()
 
     def pressed(self, act: str, on: str, seq: int) -> None:
-        """Called for a button of the picture; `seq` is that of the last event shown at that
-        time.
+        """Handle a click on a button in the picture.  `seq`: the last event on display at the time
+        of the click.
         """
-        self.notice = f"This picture has no button to {act} {on}."
+        self.notice = f"This view has no button to {act} {on}."
 
     def redraw(self) -> None:
-        """Send the view's present state to the browser."""
         with self.hold_sync():
             self.film, self.controls = self.whole(), self.choices()
 
     def svg(self) -> str:
-        """The picture with its legend, as an SVG document."""
         legend = self.legend()
         scenes = (self.scene(), *([legend] if legend else []))
-        return still(*scenes, words=repr(self))
+        return still(*scenes, words=repr(self), title=self.question)
 
     def whole(self) -> Message:
-        """Everything that the browser needs."""
         film = Film()
         film.add(Beat(0, self.scene()))
-        return self.of_choices(film, 0)
+        return self.choices_message(film, 0)
 
     def film_message(self, film: Film) -> Message:
-        """A message with a film, the legend and the texts."""
+        """Return the part of a message that contains a film, the legend and the texts."""
         legend = self.legend()
         row = film.number(legend) if legend else -1
-        return {"kind": "whole", "legend": row, "texts": self.texts(), **film.whole()}
+        return {
+            **{"kind": "whole", "title": self.question, "texts": self.texts(), "legend": row},
+            **film.whole(),
+        }
 
-    def of_choices(self, film: Film, chosen: int, slider: str = "") -> Message:
-        """A film without a run: its beats are the things to choose from, and it opens at the chosen
-        one.
+    def choices_message(self, film: Film, chosen: int, slider: str = "") -> Message:
+        """Return a message with a film that does not show a run. Each beat is an item that the
+        reader can choose, and the film opens at the item `chosen`.
 
-        The browser has all of them, and reports the one that it shows by `turned_to`. slider: the
-        slider's label; without it there is no slider.
+        The browser receives all items and reports which of them is on display; `on_shown` handles
+        the report.
+        slider: the label of the slider; if empty, the slider is hidden.
         """
         first, last = film.beats[chosen].at, film.beats[-1].at
         nothing: Message = {"knots": [], "signs": [], "skips": [], "number": 0, "live": False}
@@ -106,31 +110,31 @@ class SceneView(View):
         nothing["slider"] = slider
         return {**nothing, **where, **self.film_message(film)}
 
-    def turned_to(self, number: int) -> None:
-        """Called when the browser shows the beat with this `seq`, in a film of `of_choices`."""
+    def on_shown(self, number: int) -> None:
+        """Called when the browser shows the beat with this `seq` in a film of choices."""
 
     def open_at(self, position: float) -> None:
-        """Open there where the view is displayed again.  The page, which is there already, changed
-        its film in the same way, so nothing is sent.
+        """Make the view open at `position` the next time it is displayed.  Nothing is sent, because
+        the page has already changed its own copy of the film.
         """
         self.film["opening"] = position
 
     def received(self, _view: object, message: Message, _buffers: object) -> None:
-        """Handle a message from the browser, which may arrive in any thread, and while a cell
-        runs.
+        """Handle a message from the browser. This can be called in any thread, possibly while a
+        cell is running.
         """
-        self.answer(message)
+        self.handle(message)
 
-    def answer(self, message: Message) -> None:
-        """Do what the message says; an unknown message is refused in the view's notice."""
+    def handle(self, message: Message) -> None:
+        """Process a message; report unknown messages in the view's notice."""
         self.notice = ""
-        with self.saying("This could not be done"):
-            self._answer(message)
+        with self.reporting_errors("The action failed"):
+            self._handle(message)
 
     @contextmanager
-    def saying(self, what: str) -> Iterator[None]:
-        """Say in the notice that an error ends what runs inside.  The error goes on from here to
-        the kernel's log, which readers do not see.
+    def reporting_errors(self, what: str) -> Iterator[None]:
+        """Show exceptions in the notice, prefixed with `what`, because readers do not see the
+        kernel's log. The exceptions are re-raised, so that they also appear in that log.
         """
         try:
             yield
@@ -138,15 +142,15 @@ class SceneView(View):
             self.notice = f"{what}: {type(error).__name__}: {error}"
             raise
 
-    def _answer(self, message: Message) -> None:
+    def _handle(self, message: Message) -> None:
         match message:
             case {"do": "resync"}:
                 self.send(self.whole())
             case {"do": "shown", "seq": number}:
-                self.turned_to(number)
+                self.on_shown(number)
             case {"set": name, "value": value} if name in {each["name"] for each in self.choices()}:
                 self.choose(name, value, message.get("seq", -1))
             case {"do": act, "on": on}:
                 self.pressed(act, on, message.get("seq", -1))
             case _:
-                self.notice = f"This picture does not know the message {message} of its page."
+                self.notice = f"The view received an unknown message from its page: {message}"

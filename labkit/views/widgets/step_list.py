@@ -1,8 +1,8 @@
-"""Steps along a line: their order, and the time or condition between two of them.
+"""Draws an ordered list of steps, with the delay or condition between each step and the next.
 
     Steps([Step("the ledger is closed"), Step("it is deleted", "2 minutes", "the broker's timer")])
 
-A still picture only.
+The picture is not interactive.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,10 @@ STEP_HEIGHT, BETWEEN_HEIGHT = 26, 24
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`before`: the time or condition between the previous step and this one.  `note`: what decides
-    the step, or what it means.
+    """One step.
+
+    before: the delay or condition between the previous step and this one.
+    note: what triggers the step, or what it means.
     """
 
     name: str
@@ -28,8 +30,6 @@ class Step:
 
 
 class Steps(StillPicture):
-    """Shows the steps from top to bottom."""
-
     def __init__(self, steps: Sequence[Step]) -> None:
         self.steps = tuple(steps)
 

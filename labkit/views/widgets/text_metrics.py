@@ -1,7 +1,7 @@
-"""The width of text, so that Python can place it, cut it and break it into lines.
+"""Measures text, so that Python can position it, truncate it and break it into lines.
 
-Widths are those of DejaVu Sans, in hundredths of the font size; the fonts that a page may use
-instead are as wide or narrower.
+The widths are those of the font DejaVu Sans, in hundredths of the font size. The other fonts that a
+page may use are no wider.
 """
 
 from functools import lru_cache
@@ -18,7 +18,6 @@ _OTHER, _BOLD, _MONO = 90, 1.12, 60
 
 @lru_cache(8192)
 def width_of(words: str, size: float = 12, *, bold: bool = False, mono: bool = False) -> float:
-    """The width of a line of text."""
     hundredths = (
         _MONO * len(words) if mono else sum(_WIDTHS.get(letter, _OTHER) for letter in words)
     )
@@ -28,7 +27,7 @@ def width_of(words: str, size: float = 12, *, bold: bool = False, mono: bool = F
 def fitted(
     words: str, room: float, size: float = 12, *, bold: bool = False, mono: bool = False
 ) -> str:
-    """The part of the text that fits, with an ellipsis where it was cut."""
+    """Return the text, truncated with an ellipsis if it does not fit."""
     if width_of(words, size, bold=bold, mono=mono) <= room:
         return words
     while words and width_of(words + "…", size, bold=bold, mono=mono) > room:
@@ -38,7 +37,7 @@ def fitted(
 
 @lru_cache(4096)
 def lines_of(words: str, room: float, size: float = 12, *, bold: bool = False) -> tuple[str, ...]:
-    """The text broken into lines at its spaces; a longer word fills a whole line."""
+    """Break the text into lines at its spaces.  A word that is too long gets a line of its own."""
     lines, line = list[str](), ""
     for word in words.split():
         longer = f"{line} {word}" if line else word

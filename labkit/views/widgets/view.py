@@ -1,4 +1,4 @@
-"""The base of every view: a moving picture in JupyterLab, and a still one elsewhere."""
+"""The base class of every view: interactive in JupyterLab, a still picture elsewhere."""
 
 from abc import ABC, abstractmethod
 from base64 import b64encode
@@ -12,34 +12,38 @@ from labkit.views.widgets.scene import Mark, escaped, still
 class View(anywidget.AnyWidget):
     """A widget that also has a still picture.
 
-    Invariant: `svg` and `repr` depend only on the picture, so that a notebook that is run again
-    gives the same file.
+    Invariant: `svg` and `repr` depend only on the picture, so re-running a notebook does not change
+    its file.
     """
 
     @abstractmethod
     def svg(self) -> str:
-        """The still picture as a self-contained SVG document."""
+        """Return the still picture as a self-contained SVG document."""
 
     @abstractmethod
     def __repr__(self) -> str:
-        """The picture in one line of words."""
+        """Return a one-line text description of the picture."""
+
+    def image(self) -> str:
+        """Return the still picture as an HTML element."""
+        return _image(repr(self), self.svg())["text/html"]
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The moving view, and the still picture for readers without a kernel.
+        """Return the interactive view, and the still picture for readers without a kernel.
 
-        Notebook viewers differ: some show no inline SVG, some only certain image types.  All
-        viewers that were tried show an image with a data URL.
+        The still picture is an image with a data URL, because all viewers that were tried can show
+        one. Some of them do not show inline SVG, and some support only certain image types.
         """
         data, metadata = super()._repr_mimebundle_(**options) or ({"text/plain": repr(self)}, {})
         return data | _image(data["text/plain"], self.svg()), metadata
 
 
 class StillPicture(ABC):
-    """The base of pictures that do not move; they change when they are drawn again."""
+    """Base class of pictures that are not interactive; to update one, draw it again."""
 
     @abstractmethod
     def scene(self) -> Mark:
-        """The picture."""
+        """Return the picture as a scene."""
 
     def svg(self) -> str:
         return still(self.scene(), words=repr(self))

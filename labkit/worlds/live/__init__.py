@@ -1,20 +1,20 @@
-"""The live world: real files, TCP, ZooKeeper and processes behind the ports of the other packages.
+"""The live world: implements the ports of `labkit.system` with real files, TCP and ZooKeeper.
 
-    disk, disk_thread   files behind the `Disk` port, and the thread that waits for their syncs
-    net, peers          frames over TCP behind the `Network` port, and limits on connections
-    open_files          keeps these limits below what the operating system allows
+    disk, disk_thread   the `Disk` port on real files, and a thread for blocking disk calls
+    net, peers          the `Network` port on TCP, and limits on connections and their memory
+    open_files          keeps the number of connections below the open-file limit
     clock               the clocks
-    new_client          a client of a cluster, over all of these
-    trace_stream        a node's events, streamed to every listener
-    tokens, peer_log    authentication of clients, and log lines about their mistakes
+    new_client          builds a BookKeeper client from these modules
+    trace_stream        streams a node's events to every listener
+    tokens, peer_log    client authentication, and rate-limited log messages about peers
     zookeeper/          a ZooKeeper server, and sessions with it
-    processes/          bookies, brokers and a cluster of them as processes
+    processes/          bookies and brokers as processes, and a cluster of them
     config/             BookKeeper's and Pulsar's configuration files
-    admin/              a broker's HTTP side
+    admin/              a broker's HTTP admin API
     host/               the operating system, Python and Java
 
-Everything listens on the loopback address only, unless a bookie's or a broker's configuration names
-another one (`advertisedAddress`).
+All servers listen on the loopback address only, unless the configuration of a bookie or a broker
+sets another address (`advertisedAddress`).
 
-It never decides what the protocol does.  Read `processes/cluster.py` and `net.py` first.
+This package contains no protocol logic.  Read `processes/cluster.py` and `net.py` first.
 """

@@ -4,10 +4,10 @@ import time
 
 
 def trace_clock_us() -> int:
-    """Microseconds on a clock that never goes back, the same for all processes of this machine."""
+    """Return microseconds on a monotonic clock that all processes on this machine share."""
     return time.monotonic_ns() // 1000
 
 
 def wall_clock_ms() -> int:
-    """Milliseconds since 1970, for Pulsar's publish times and BookKeeper's journal names."""
+    """Return Unix time in milliseconds, for Pulsar's publish times and BookKeeper's journal ids."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""Real files behind the `Disk` port."""
+"""The `Disk` port on real files, and the lock on a bookie's directories."""
 
 import errno
 import os
@@ -14,49 +14,48 @@ from labkit.worlds.live.host.private import (
     close_to_others,
 )
 from labkit.worlds.live.host.regular_files import (
-    files_in,
     is_regular,
-    names_in,
+    list_files,
+    list_names,
     open_regular,
-    refuse_other_than_folders,
+    require_directory,
     with_path,
 )
 
 CURRENT = "current"
-"""The folder that holds all files of a journal or ledger directory, as in BookKeeper."""
+"""The subdirectory for all files of a journal or ledger directory, as in BookKeeper."""
 
 
-class FolderInUseError(LabkitError):
-    """Another process has these directories open."""
+class DirectoryInUseError(LabkitError):
+    """Another process is using the directory."""
 
 
-def hold_directory(directory: Path) -> None:
-    """Lock a journal or ledger directory for this process, until it ends in any way.
+def lock_directory(directory: Path) -> None:
+    """Lock a journal or ledger directory until this process exits, and deny other users access to
+    it.
 
-    Other users can no longer read its files.  Raises `FolderInUseError` if another process has it,
-    since two bookies would destroy the files, and `NotPrivateError` when other users can replace
-    them.
+    Raises `DirectoryInUseError` if another process holds the lock, because two bookies would
+    destroy each other's files, and `NotPrivateError` if other users could replace the files.
     """
     current = directory / CURRENT
     _make_durable_folder(current)
     check_others_cannot_replace(directory)
     close_to_others(current)
-    # Never closed on purpose: the lock lasts as long as the descriptor.
+    # Deliberately never closed: the lock is held as long as the descriptor is open.
     fd = open_regular(directory / "lock", os.O_RDWR | os.O_CREAT)
     if not try_lock(fd):
         os.close(fd)
-        raise FolderInUseError(f"{directory} is in use by another bookie process")
+        raise DirectoryInUseError(f"directory {directory} is in use by another bookie process")
 
 
 class OpenFile:
-    """An open file of the operating system, for reading; it is closed at the latest with the last
-    reference to it.
+    """A file that is open for reading; it is closed by `close` or when it is garbage collected.
 
-    Every `OSError` names the file.
+    Every `OSError` raised by a read or a write includes the path of the file.
     """
 
     def __init__(self, path: Path | str, flags: int) -> None:
-        # Set before anything can fail: `close` is called in any case.
+        # Set this before anything can fail, because `__del__` calls `close` in any case.
         self._fd = -1
         self._path = path
         self._fd = open_regular(path, flags)
@@ -77,9 +76,9 @@ class OpenFile:
         return os.fstat(self._fd).st_size
 
     def next_data(self, offset: int) -> int:
-        """The next offset that may hold bytes other than zeros; the size if there is none.
+        """Return the first offset from `offset` on that is not in a hole, or the file's size.
 
-        If the file system has no holes, or does not report them, this is `offset`.
+        On a file system that does not support or report holes, this is `offset` itself.
         """
         try:
             return os.lseek(self._fd, offset, os.SEEK_DATA)
@@ -96,8 +95,6 @@ class OpenFile:
 
 
 class RealFile(OpenFile):
-    """An open file, to read and to write."""
-
     def __init__(self, path: Path | str, flags: int) -> None:
         super().__init__(path, flags | os.O_RDWR)
 
@@ -112,7 +109,6 @@ class RealFile(OpenFile):
             raise with_path(error, self._path) from error
 
     def sync(self) -> None:
-        """Sync the data, and the metadata needed to read it, to the device."""
         try:
             sync_data(self._fd)
         except OSError as error:
@@ -120,10 +116,10 @@ class RealFile(OpenFile):
 
 
 class RealDisk:
-    """One configured directory, made if it is missing; its methods are those of `Disk`.
+    """A `Disk` in one configured directory, which is created if it is missing.
 
-    Raises the operating system's `OSError` with the path, `StorageDamagedException` for a name that
-    is not a regular file's, such as a FIFO's, and `MissingPart` on Windows.
+    Methods raise `OSError`, which includes the path, or `StorageDamagedException` if a path is not
+    a regular file but, for example, a FIFO.  The constructor raises `MissingPart` on Windows.
     """
 
     def __init__(self, root: Path) -> None:
@@ -131,8 +127,8 @@ class RealDisk:
         self.root = root
         _make_durable_folder(root)
         self._file_system = FileSystem(root)
-        # For what a flush does with each of thousands of indexes: a `Path` costs more than the
-        # call for which it is made.
+        # Keep a string, because a flush touches thousands of index files, and building a `Path`
+        # takes longer than the system call that uses it.
         self._prefix = f"{root}/"
 
     def create(self, path: str) -> RealFile:
@@ -143,10 +139,12 @@ class RealDisk:
         return RealFile(name, os.O_CREAT | os.O_TRUNC)
 
     def _make_folders(self, folder: Path) -> None:
-        """The folder, and those that are missing between it and `root`.  Only a new one in `root`,
-        which comes once, is made durable here: a flush syncs those of many new ledgers together.
+        """Create the directory and its missing parents below `root`.
+
+        Only a new directory directly in `root` is synced here, which happens once; for the others,
+        a flush syncs the directories of many new ledgers together.
         """
-        refuse_other_than_folders(folder)
+        require_directory(folder)
         missing = [folder]
         while not (above := missing[-1].parent).is_dir():
             missing.append(above)
@@ -162,10 +160,10 @@ class RealDisk:
         return is_regular(self._prefix + path)
 
     def names(self, folder: str) -> list[str]:
-        return names_in(self.root / folder)
+        return list_names(self.root / folder)
 
     def files(self, folder: str, suffix: str) -> list[str]:
-        return files_in(self.root / folder, suffix)
+        return list_files(self.root / folder, suffix)
 
     def path(self, name: str) -> str:
         return str(self.root / name)
@@ -183,23 +181,23 @@ class RealDisk:
         return self._file_system.sync()
 
     def usage(self) -> float:
-        found = os.statvfs(self.root)
-        return 1 - found.f_bavail / found.f_blocks if found.f_blocks else 1.0
+        stats = os.statvfs(self.root)
+        return 1 - stats.f_bavail / stats.f_blocks if stats.f_blocks else 1.0
 
 
 def disk_space(disks: Iterable[RealDisk]) -> tuple[int, int]:
-    """Total and free bytes of the disks' file systems, each file system counted once."""
+    """Return the total and the free space of the disks in bytes, counting each file system once."""
     by_device = {os.stat(disk.root).st_dev: os.statvfs(disk.root) for disk in disks}
-    total = sum(found.f_blocks * found.f_frsize for found in by_device.values())
-    free = sum(found.f_bavail * found.f_frsize for found in by_device.values())
+    total = sum(stats.f_blocks * stats.f_frsize for stats in by_device.values())
+    free = sum(stats.f_bavail * stats.f_frsize for stats in by_device.values())
     return total, free
 
 
 def _make_durable_folder(folder: Path) -> None:
-    """Create the folder and its missing parents, synced so that they survive a power cut."""
+    """Create the directory and its missing parents, so that they survive a power failure."""
     if folder.is_dir():
         return
-    refuse_other_than_folders(folder)
+    require_directory(folder)
     _make_durable_folder(folder.parent)
     folder.mkdir(FOLDER_MODE, exist_ok=True)
     _sync_folder(folder.parent)

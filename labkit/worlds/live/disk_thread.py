@@ -1,7 +1,7 @@
-"""A thread that does a bookie's disk work, so that its event loop never waits for the disk.
+"""A thread for a bookie's disk work, so that the event loop never waits for the disk.
 
-A pool of one thread would do the same, but would take as long to pass work there and back as a good
-disk takes for a sync.
+A `ThreadPoolExecutor` with one worker would do the same job, but passing a call to it and getting
+the result back takes as long as a sync on a fast disk.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class DiskThread:
-    """Runs calls one after the other, in order.  It does not keep its process alive."""
+    """Runs calls one at a time, in order, in a daemon thread."""
 
     def __init__(self, name: str) -> None:
         self._calls = SimpleQueue[Callable[[], None] | None]()
@@ -24,14 +24,17 @@ class DiskThread:
         self._thread.start()
 
     async def run(self, call: Callable[[], T], /) -> T:
-        """Returns and raises what the call does.  A cancelled call still runs to its end."""
+        """Return the call's result or raise its exception.
+
+        If this coroutine is cancelled, the call still runs to completion.
+        """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         self._calls.put(partial(_do, call, loop, done))
         return await done
 
     def join(self) -> None:
-        """Wait for all calls made so far; the thread takes no more."""
+        """Wait until all queued calls have run, then end the thread."""
         self._calls.put(None)
         self._thread.join()
 
@@ -45,7 +48,7 @@ def _do(call: Callable[[], T], loop: asyncio.AbstractEventLoop, done: "asyncio.F
         finish = partial(done.set_result, call())
     except BaseException as error:  # noqa: BLE001 - raised to the caller, whatever it is
         finish = partial(done.set_exception, error)
-    with suppress(RuntimeError):  # The loop is closed, so no caller waits.
+    with suppress(RuntimeError):  # The loop is closed, so no caller is waiting.
         loop.call_soon_threadsafe(_finish, done, finish)
 
 

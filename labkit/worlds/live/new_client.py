@@ -1,4 +1,4 @@
-"""A client of a cluster, with this machine's TCP, clock and random numbers."""
+"""Creates BookKeeper clients that use this machine's TCP, clock and random numbers."""
 
 import random
 from collections.abc import Sequence
@@ -12,8 +12,7 @@ from labkit.worlds.live.clock import wall_clock_ms
 from labkit.worlds.live.net import TcpNetwork
 
 
-def at_random(bookies: Sequence[str], count: int) -> Sequence[str]:
-    """Random placement: each ensemble has different bookies."""
+def random_bookies(bookies: Sequence[str], count: int) -> Sequence[str]:
     return random.sample(bookies, count)
 
 
@@ -21,10 +20,10 @@ def new_client(
     store: MetadataStore,
     recorder: Recorder,
     *,
-    placement: Placement = at_random,
+    placement: Placement = random_bookies,
     config: ClientConfig | None = None,
 ) -> BookKeeper:
-    """A client of the cluster whose metadata is in `store`; `recorder` takes its events."""
+    """Return a client of the cluster with metadata in `store`; `recorder` receives its events."""
     return BookKeeper(
         store,
         TcpNetwork(),

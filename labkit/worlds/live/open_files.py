@@ -1,7 +1,7 @@
-"""Limits a server's connections to the open files that its process may have.
+"""Keeps the number of a server's connections below the process's open-file limit.
 
-A process without free file descriptors cannot open an index file either, and a bookie takes that
-for a failing disk.
+A process that runs out of file descriptors cannot open index files either, and a bookie would
+treat that as a failing disk.
 """
 
 from dataclasses import replace
@@ -13,16 +13,18 @@ from labkit.worlds.live.peers import PeerLimits
 _FEWEST_CONNECTIONS = 10
 
 
-def within_open_files(limits: PeerLimits, others: int) -> PeerLimits:
-    """The limits, with no more connections than the limit on open files leaves beside `others`.
+def limit_connections(limits: PeerLimits, others: int) -> PeerLimits:
+    """Return the limits, with connections reduced to what the open-file limit allows.
 
-    Raises `BKIncorrectParameterException` when it leaves hardly any.
+    `others` is the number of descriptors needed for everything else.  Raises
+    `BKIncorrectParameterException` if fewer than 10 connections would be left.
     """
     files = open_file_limit()
-    connections = min(limits.most_connections, files - others)
+    connections = min(limits.max_connections, files - others)
     if connections < _FEWEST_CONNECTIONS:
         raise BKIncorrectParameterException(
-            f"the operating system allows this process {files} open files, and it needs {others}"
-            " beside those for its connections; raise the limit (ulimit -n), or lower openFileLimit"
+            f"the operating system allows this process {files} open files, but it needs {others}"
+            " in addition to those for its connections; raise the limit (ulimit -n), or lower"
+            " openFileLimit"
         )
-    return replace(limits, most_connections=connections)
+    return replace(limits, max_connections=connections)

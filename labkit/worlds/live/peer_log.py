@@ -1,7 +1,7 @@
-"""Writes a line for each mistake of a peer into a server's log, which is standard error.
+"""A rate-limited log for the errors of a server's peers, written to standard error.
 
-A peer can make any number of mistakes, so there are at most `LINES` lines in `PERIOD_S`, then one
-with the number of lines left out.
+A peer can cause any number of errors, so at most `LINES` log messages are written per `PERIOD_S`,
+followed by one with the number of suppressed messages.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ _ACCEPTING = (
     "socket.accept() out of system resource",
     "Exception in callback BaseAsyncIOLoop._handle_events",
 )
-"""The beginnings of what asyncio says when it, or tornado, cannot accept a connection."""
+"""How asyncio's messages start when it or tornado cannot accept a connection."""
 
 
 class PeerLog(logging.Handler):
-    """Takes lines, and, as a logging handler, a library's messages."""
+    """Writes the lines that it is given and, as a logging handler, a library's log messages."""
 
     def __init__(
         self,
@@ -34,7 +34,6 @@ class PeerLog(logging.Handler):
         clock_s: Callable[[], float],
         write: Callable[[str], object] = print_error,
     ) -> None:
-        """`name` is the server's name."""
         super().__init__(logging.INFO)
         self._name = name
         self._clock_s = clock_s
@@ -43,44 +42,44 @@ class PeerLog(logging.Handler):
         self._left = self._suppressed = 0
 
     def __call__(self, line: str) -> None:
-        """Write the text as one line, unless there were too many lines."""
+        """Write one line, unless this period's limit is reached."""
         now = self._clock_s()
         if now >= self._period_ends_s:
             suppressed, self._suppressed = self._suppressed, 0
             self._period_ends_s, self._left = now + PERIOD_S, LINES
             if suppressed:
-                self._say(f"{suppressed} more lines of this kind")
+                self._print(f"{suppressed} more messages were suppressed")
         if self._left:
             self._left -= 1
-            self._say(line)
+            self._print(line)
         else:
             self._suppressed += 1
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Called by a logger.  A traceback would be many lines, so only its end is written."""
+        """Write a log record; of a traceback, write only the last frame to keep it to one line."""
         message = record.getMessage()
         if record.exc_info and (error := record.exc_info[1]) is not None:
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            message = f"{error!r} at {place.filename}:{place.lineno}: {message}"
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            message = f"{error!r} at {frame.filename}:{frame.lineno}: {message}"
         self(message)
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[:_LONGEST_LINE])
         self._write(f"labkit: {self._name}: {text}")
 
 
 def report_failed_accepts(log: Callable[[str], None]) -> None:
-    """Let the running loop report a connection that it cannot accept in a line of this log.
+    """Make the running event loop log each connection that it cannot accept as one line.
 
-    asyncio by itself writes a traceback for each attempt: a hundred a second, while no file is
-    left.
+    By default, asyncio writes a traceback for each attempt: a hundred per second while the process
+    is out of file descriptors.
     """
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         has_no_room = isinstance(error, OSError) and error.errno in _NO_ROOM
         if has_no_room and context["message"].startswith(_ACCEPTING):
-            log(f"a connection cannot be accepted: {error}")
+            log(f"cannot accept a connection: {error}")
         else:
             loop.default_exception_handler(context)
 

@@ -1,25 +1,25 @@
-"""Limits on the memory that a process holds for its peers, over all their connections.
+"""Limits on the memory that a process holds for the peers of all its connections.
 
-Two things are held for a peer: the received part of an incomplete frame, and bytes that it has not
-read.  Each connection bounds the second by itself (`is_writable`); the limits over all connections
-are here:
+A process buffers two things for a peer: the received part of an incomplete frame, and the bytes
+that the peer has not read yet.  Each connection limits its own unread bytes (`is_writable`).  This
+module enforces the limits on all connections together:
 
-    memory       while more than `most_memory_mb` is held, no connection is writable, and only the
-                 oldest half frame receives more bytes.  Peers that have been behind for
-                 `PATIENCE_S` are dropped, those behind longest first, until there is room
-    time         a peer that has been behind with a frame for `FRAME_TIMEOUT_S`, or with reading
-                 the last bytes of a closed connection, is dropped
-    connections  one above `most_connections` replaces the oldest one that never sent a frame;
-                 if all have sent one, the new one is dropped
+    memory       While more than `max_memory_mb` is held, no connection is writable, and only the
+                 connection with the oldest incomplete frame may receive.  Peers that have been
+                 behind for `PATIENCE_S` are dropped, longest first, until the total fits.
+    time         A peer is dropped if it does not complete a frame, or does not read the last bytes
+                 of a closed connection, within `FRAME_TIMEOUT_S`.
+    connections  A connection beyond `max_connections` replaces the oldest one that has never sent
+                 a frame.  If all have sent one, the new connection is dropped.
 
-A peer is behind while half a frame of it is held, or it leaves bytes unread.  One that moves
-`PROGRESS_BYTES` between two checks, a second apart, has caught up.
+A peer is behind while it has an incomplete frame or unread bytes.  A peer that transfers at least
+`PROGRESS_BYTES` between two checks, one second apart, no longer counts as slow.
 
-A connection splits frames (`labkit.worlds.live.net`).  It reports what it moves and what it holds,
-and stops receiving, or ends, when it is told to.
+Connections (`labkit.worlds.live.net`) report the bytes that they move and hold; `Peers` tells them
+when to stop receiving and when to close.
 
-In BookKeeper: `serverWriteBufferHighWaterMark` and `readWorkerThreadsThrottlingEnabled` bound what
-a connection and a thread hold back; nothing bounds all connections together.
+In BookKeeper, `serverWriteBufferHighWaterMark` and `readWorkerThreadsThrottlingEnabled` limit what
+is buffered per connection and per thread; nothing limits all connections together.
 """
 
 import asyncio
@@ -32,40 +32,40 @@ from typing import Protocol
 from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.model.settings import check_ranges, setting
 from labkit.system.model.wire import MAX_FRAME_SIZE
-from labkit.worlds.live.host.heap import give_back_freed_memory
+from labkit.worlds.live.host.heap import release_freed_memory
 
 _log = logging.getLogger(__name__)
 
 PATIENCE_S = 2.0
-"""How long a peer may be behind while all peers together hold too much."""
+"""The time after which a peer that is behind is disconnected while the memory limit is exceeded."""
 FRAME_TIMEOUT_S = 30.0
-"""How long a peer may be behind with the rest of a frame."""
+"""How long a peer may take to complete a frame."""
 PROGRESS_BYTES = 64 * 1024
 """A peer that moves this many bytes between two checks is not behind."""
 _RECEIVE_BYTES = 256 * 1024
 _RECEIVE_BYTES_WHEN_FULL = 4 * 1024
-_LOOK_INTERVAL_S = 1.0
-_WORTH_GIVING_BACK = 16 * 1024 * 1024
+_CHECK_INTERVAL_S = 1.0
+_WORTH_RELEASING = 16 * 1024 * 1024
 _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class PeerLimits:
-    """Limits for all peers together.
+    """Limits on all peers of a process.
 
-    most_connections: connections of a server.
-    most_memory_mb: the bytes held for all peers, in MiB; at least 20, room for a few frames.
-    largest_frame: the bytes of the largest frame that is accepted, with its length word; 1024 to
-        5 MiB, which is the largest that labkit's own clients send and accept.
+    max_connections: the maximum number of connections to a server.
+    max_memory_mb: the maximum memory held for all peers, in MiB; at least 20, to fit a few frames.
+    max_frame_bytes: the maximum frame size in bytes, including the length prefix; from 1024 to
+        5 MiB, the largest frame that labkit's own clients send and accept.
 
-    BookKeeper has no limits over all connections, so two of the keys are labkit's own.
+    BookKeeper does not limit all connections together, so two of the keys exist only in labkit.
 
-    Raises `BKIncorrectParameterException` for a value out of its range.
+    Raises `BKIncorrectParameterException` for a value out of range.
     """
 
-    most_connections: int = setting(1000, "labkitMaxConnections", at_least=1)
-    most_memory_mb: int = setting(128, "labkitPeerMemoryMB", at_least=4 * MAX_FRAME_SIZE // _MIB)
-    largest_frame: int = setting(
+    max_connections: int = setting(1000, "labkitMaxConnections", at_least=1)
+    max_memory_mb: int = setting(128, "labkitPeerMemoryMB", at_least=4 * MAX_FRAME_SIZE // _MIB)
+    max_frame_bytes: int = setting(
         MAX_FRAME_SIZE, "nettyMaxFrameSizeBytes", at_least=1024, at_most=MAX_FRAME_SIZE
     )
 
@@ -74,58 +74,53 @@ class PeerLimits:
 
 
 class PeerProgress:
-    """Since when the other end of one connection has been behind: in sending the rest of a frame,
-    and in reading.
-    """
+    """Tracks since when a peer has been late in completing a frame or in reading."""
 
     def __init__(self) -> None:
         self.moved_bytes = 0
-        """Bytes received and written in all."""
+        """Total number of bytes received and written."""
         self._moved_before = 0
-        """That number, without what was unread, at the last check."""
+        """`moved_bytes` minus the unread bytes, at the last check."""
         self._loop = asyncio.get_running_loop()
         self._frame_since = 0.0
-        """If half a frame has come: since when it has waited for the rest."""
+        """Since when the rest of the incomplete frame, if any, has been missing."""
         self._unread_since: float | None = None
-        """None: it has read all bytes."""
+        """Since when the peer has had unread bytes, or None."""
         self._stopped_since: float | None = None
-        """None: its bytes are received."""
+        """Since when receiving has been stopped, or None."""
 
     def begin_frame(self) -> None:
-        """A part of a frame has come; the rest is missing from now on."""
         self._frame_since = self._loop.time()
 
-    def stop_frame(self) -> None:
-        """The rest is not received for now; that time does not count as late."""
+    def stop_receiving(self) -> None:
+        """Stop receiving; the time until `resume_receiving` does not count as being behind."""
         self._stopped_since = self._loop.time()
 
-    def resume_frame(self) -> None:
-        """The rest is received again."""
+    def resume_receiving(self) -> None:
         if self._stopped_since is not None:
             self._frame_since += self._loop.time() - self._stopped_since
             self._stopped_since = None
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the rest of a frame is not received for now."""
         return self._stopped_since is not None
 
-    def leave_unread(self) -> None:
-        """Bytes are unread from now on."""
+    def mark_unread(self) -> None:
         self._unread_since = self._loop.time()
 
-    def read_all(self) -> None:
-        """No byte is unread."""
+    def mark_read(self) -> None:
         self._unread_since = None
 
     @property
     def has_unread(self) -> bool:
-        """Whether bytes are unread."""
         return self._unread_since is not None
 
-    def behind_since(self, now: float, *, half_a_frame: bool, unread_bytes: int) -> float | None:
-        """When it fell behind; None: it did not, or has moved `PROGRESS_BYTES` since the last call.
-        `half_a_frame`: whether the rest of a frame is missing.
+    def behind_since(
+        self, now: float, *, has_incomplete_frame: bool, unread_bytes: int
+    ) -> float | None:
+        """Return the time at which the peer fell behind, or None if it is not behind.
+
+        Restarts its timers if it has moved `PROGRESS_BYTES` since the last call.
         """
         moved = self.moved_bytes - unread_bytes
         if moved - self._moved_before >= PROGRESS_BYTES:
@@ -133,87 +128,81 @@ class PeerProgress:
             if self._unread_since is not None:
                 self._unread_since = now
         self._moved_before = moved
-        since = [self._frame_since] if half_a_frame and not self.is_stopped else []
+        since = [self._frame_since] if has_incomplete_frame and not self.is_stopped else []
         if self._unread_since is not None:
             since.append(self._unread_since)
         return min(since, default=None)
 
-    def is_overdue(self, now: float, *, half_a_frame: bool, is_ending: bool) -> bool:
-        """Whether the rest of a frame is overdue, or reading the last bytes of a connection that
-        was closed.
-        """
-        since = [self._frame_since] if half_a_frame else []
+    def is_overdue(self, now: float, *, has_incomplete_frame: bool, is_ending: bool) -> bool:
+        """Return whether a frame, or a read of a closed connection's last bytes, timed out."""
+        since = [self._frame_since] if has_incomplete_frame else []
         if is_ending and self._unread_since is not None:
             since.append(self._unread_since)
         return any(now - each >= FRAME_TIMEOUT_S for each in since)
 
 
 class Peer(Protocol):
-    """One of many connections, as these limits see it."""
-
     @property
     def progress(self) -> PeerProgress:
-        """What the connection reports of its other end."""
+        """How far behind the other end is."""
 
     @property
-    def has_half_a_frame(self) -> bool:
-        """Whether a part of a frame has arrived, and the rest is missing."""
+    def has_incomplete_frame(self) -> bool:
+        """Whether an incomplete frame is buffered."""
 
     @property
     def unsent_bytes(self) -> int:
-        """What waits for the other end to read."""
+        """The number of sent bytes that the other end has not read yet."""
 
     @property
     def is_ending(self) -> bool:
-        """Whether it was closed; what is unsent may still leave."""
+        """Whether the connection was closed; unsent bytes may still be sent."""
 
-    def receive_or_not(self) -> None:
+    def update_receiving(self) -> None:
         """Called when `progress.is_stopped` has changed."""
 
-    def has_room(self) -> None:
-        """Called when all peers together are below their limit again."""
+    def notify_writable(self) -> None:
+        """Called when the total memory drops below the limit again."""
 
     def drop(self) -> None:
-        """End the connection now, and drop everything held for it."""
+        """Close the connection at once and discard everything held for it."""
 
 
 class Peers:
-    """All connections of a server, or of a client, and the bytes held for them."""
+    """All connections of a server or a client, and the number of bytes held for each."""
 
     def __init__(self, limits: PeerLimits | None = None) -> None:
         self._limits = limits or PeerLimits()
-        self._most_bytes = self._limits.most_memory_mb * _MIB
-        self.largest_body = self._limits.largest_frame - LENGTH_SIZE
-        """The largest body of a frame, in bytes."""
+        self._max_bytes = self._limits.max_memory_mb * _MIB
+        self.max_body_bytes = self._limits.max_frame_bytes - LENGTH_SIZE
+        """The maximum body size of a frame, in bytes."""
         self._received = memoryview(bytearray(_RECEIVE_BYTES))
         self._all: dict[Peer, None] = {}
         self._silent: dict[Peer, None] = {}
-        """Connections that have not sent a whole frame, oldest first."""
+        """Connections that have not sent a complete frame yet, oldest first."""
         self._held: dict[Peer, int] = {}
-        self._held_bytes = self._most_held = 0
-        """Bytes held now, and the most since freed memory was last given back."""
-        self._looking: asyncio.TimerHandle | None = None
+        self._held_bytes = self._peak_held_bytes = 0
+        """Bytes held now, and their maximum since freed memory was last returned to the system."""
+        self._checking: asyncio.TimerHandle | None = None
         self._dropped: Counter[str] = Counter()
-        """The number of connections dropped since the last look, by reason."""
+        """The number of connections dropped since the last check, by reason."""
         self.is_full = False
-        """Whether more bytes are held than allowed."""
+        """Whether the memory limit is exceeded."""
 
-    # Connections come and go
+    # Opening and closing connections
 
     def opened(self, peer: Peer) -> None:
-        """A connection begins."""
+        """Add a new connection; if there are too many, drop one."""
         self._all[peer] = self._silent[peer] = None
-        if len(self._all) > self._limits.most_connections:
-            # A client that sent no frame loses least; active clients keep their connections.
+        if len(self._all) > self._limits.max_connections:
+            # Disconnecting a client that has not sent a frame yet does the least harm.
             others = (other for other in self._silent if other is not peer)
-            self._drop(next(others, peer), "there are too many")
+            self._drop(next(others, peer), "too many connections")
 
-    def received_a_frame(self, peer: Peer) -> None:
-        """Called when a connection has received a complete frame."""
+    def frame_received(self, peer: Peer) -> None:
         self._silent.pop(peer, None)
 
     def closed(self, peer: Peer) -> None:
-        """Called when a connection has ended."""
         self.hold(peer, 0)
         self._all.pop(peer, None)
         self._silent.pop(peer, None)
@@ -221,86 +210,91 @@ class Peers:
     # Bytes held for connections
 
     def receive_buffer(self) -> memoryview:
-        """The buffer for the next receive; one for all, since each is emptied before the next.
+        """Return the receive buffer, which all connections share, because each of them empties it
+        at once.
 
-        Separate buffers would leave holes in the heap, which stay when connections end.
+        Separate buffers would fragment the heap even after their connections are closed.
         """
         return self._received[:_RECEIVE_BYTES_WHEN_FULL] if self.is_full else self._received
 
     def hold(self, peer: Peer, size: int) -> None:
-        """Note that `size` bytes are now held for this peer."""
+        """Record that `size` bytes are now held for this peer."""
         before = self._held.get(peer, 0)
         if size:
             self._held[peer] = size
-            if self._looking is None:
-                self._look_later()
+            if self._checking is None:
+                self._check_later()
         elif before:
             del self._held[peer]
         self._held_bytes += size - before
-        self._most_held = max(self._most_held, self._held_bytes)
-        if self.is_full or self._held_bytes > self._most_bytes:
+        self._peak_held_bytes = max(self._peak_held_bytes, self._held_bytes)
+        if self.is_full or self._held_bytes > self._max_bytes:
             self._balance()
 
     def _balance(self) -> None:
-        was_full, self.is_full = self.is_full, self._held_bytes > self._most_bytes
+        was_full, self.is_full = self.is_full, self._held_bytes > self._max_bytes
         if self.is_full:
-            # One at a time: many half frames could fill the memory, and none would ever be
-            # complete.
-            front = next((peer for peer in self._held if peer.has_half_a_frame), None)
+            # Let one connection receive at a time: otherwise many incomplete frames could fill the
+            # memory, and none would ever be completed.
+            front = next((peer for peer in self._held if peer.has_incomplete_frame), None)
             for peer in self._held:
                 if peer is front:
                     _resume(peer)
-                elif peer.has_half_a_frame and not peer.progress.is_stopped:
-                    peer.progress.stop_frame()
-                    peer.receive_or_not()
+                elif peer.has_incomplete_frame and not peer.progress.is_stopped:
+                    peer.progress.stop_receiving()
+                    peer.update_receiving()
         elif was_full:
-            # A copy: a peer that is allowed to send again may end its connection.
+            # Iterate over a copy, because a callback may close its connection.
             for peer in list(self._all):
                 _resume(peer)
-                peer.has_room()
+                peer.notify_writable()
 
     # Peers that are behind
 
-    def _look_later(self) -> None:
-        self._looking = asyncio.get_running_loop().call_later(_LOOK_INTERVAL_S, self._look)
+    def _check_later(self) -> None:
+        self._checking = asyncio.get_running_loop().call_later(_CHECK_INTERVAL_S, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Drop peers that have been behind for too long."""
         now = asyncio.get_running_loop().time()
         behind: list[tuple[float, Peer]] = []
-        # A copy: dropping a peer removes it from the dictionary.
+        # Iterate over a copy, because dropping a peer removes it from the dictionary.
         for peer in list(self._held):
-            half = peer.has_half_a_frame
+            incomplete = peer.has_incomplete_frame
             unread_bytes = peer.unsent_bytes
-            since = peer.progress.behind_since(now, half_a_frame=half, unread_bytes=unread_bytes)
-            if peer.progress.is_overdue(now, half_a_frame=half, is_ending=peer.is_ending):
-                self._drop(peer, "the rest of a frame did not come")
+            since = peer.progress.behind_since(
+                now, has_incomplete_frame=incomplete, unread_bytes=unread_bytes
+            )
+            if peer.progress.is_overdue(
+                now, has_incomplete_frame=incomplete, is_ending=peer.is_ending
+            ):
+                self._drop(peer, "a frame was not completed or read in time")
             elif since is not None:
                 behind.append((since, peer))
-        too_much = self._held_bytes - self._most_bytes
+        too_much = self._held_bytes - self._max_bytes
         for since, peer in sorted(behind, key=itemgetter(0)):
             if too_much > 0 and now - since >= PATIENCE_S:
                 too_much -= self._held[peer]
-                self._drop(peer, "all connections together hold too much")
-        if self._most_held - self._held_bytes >= _WORTH_GIVING_BACK:
-            self._most_held = self._held_bytes
-            give_back_freed_memory()
+                self._drop(peer, "all connections together use too much memory")
+        if self._peak_held_bytes - self._held_bytes >= _WORTH_RELEASING:
+            self._peak_held_bytes = self._held_bytes
+            release_freed_memory()
         for why, count in self._dropped.items():
-            _log.warning("labkit: connections dropped: %d, as %s", count, why)
+            _log.warning("labkit: connections dropped: %d (%s)", count, why)
         self._dropped.clear()
-        self._looking = None
-        if self._held or self._most_held >= _WORTH_GIVING_BACK:
-            self._look_later()
+        self._checking = None
+        if self._held or self._peak_held_bytes >= _WORTH_RELEASING:
+            self._check_later()
 
     def _drop(self, peer: Peer, why: str) -> None:
-        """End a connection; the log has one line a second, however many there are."""
+        """Close a connection; the next check logs the number of closed connections on one line."""
         self._dropped[why] += 1
         peer.drop()
-        if self._looking is None:
-            self._look_later()
+        if self._checking is None:
+            self._check_later()
 
 
 def _resume(peer: Peer) -> None:
     if peer.progress.is_stopped:
-        peer.progress.resume_frame()
-        peer.receive_or_not()
+        peer.progress.resume_receiving()
+        peer.update_receiving()

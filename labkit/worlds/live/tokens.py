@@ -1,9 +1,10 @@
-"""Tokens that prove a client's role: JSON Web Tokens, checked by PyJWT.
+"""Token authentication: clients prove their role with a JSON Web Token, checked by PyJWT.
 
-A token is valid if it is signed with the broker's key, is already valid (`nbf`), has not expired
-(`exp`), names a role, and is meant for this broker if the broker has an audience.
-`broker/protocol/authorization` decides what the role may do; with `authenticationEnabled` alone it
-may do everything.  Pulsar's `bin/pulsar tokens create` makes tokens, and so does `make_token`.
+A broker accepts a token if it is signed with the broker's key, its validity has started (`nbf`) and
+not expired (`exp`), it contains a role, and, if an audience is configured, it is meant for that
+audience.  `broker/protocol/authorization` decides what the role may do; with only
+`authenticationEnabled`, every role may do everything.  Create tokens with Pulsar's
+`bin/pulsar tokens create` or with `make_token`.
 
 In Pulsar: `broker/authentication/AuthenticationProviderToken.java`.
 """
@@ -21,18 +22,21 @@ from labkit.system.model.proto.pulsar_pb2 import ServerError
 from labkit.system.model.settings import setting
 
 METHOD = "token"
-_ELSEWHERE: Any = dict.fromkeys(
+_CHECKED_HERE: Any = dict.fromkeys(
     ("verify_aud", "verify_iat", "verify_iss", "verify_sub", "verify_jti"), False
 )
-"""Claims that Pulsar ignores; roles and audiences, whose claims have any name, are checked here."""
+"""Checks that PyJWT must skip: Pulsar ignores these claims, or reads roles and audiences from
+claims with configurable names, which are checked here.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenSettings:
-    """How a broker checks tokens: names are those of Pulsar's `broker.conf`.
+    """How a broker checks tokens.  The field names follow Pulsar's `broker.conf`.
 
-    `key` verifies the `algorithms`.  With an `audience_claim` that claim must contain the
-    `audience`. Clocks may differ by `allowed_clock_skew_s`.
+    `key` verifies signatures that use one of the `algorithms`.  If `audience_claim` is set, the
+    claim of that name must contain `audience`.  `allowed_clock_skew_s` is the tolerated difference
+    between the clocks of issuer and broker.
     """
 
     key: bytes | RSAPublicKey | EllipticCurvePublicKey
@@ -44,53 +48,39 @@ class TokenSettings:
 
 
 class TokenAuthentication:
-    """Lets in clients that show a valid token."""
-
     def __init__(self, settings: TokenSettings) -> None:
         self._settings = settings
 
     def __call__(self, method: str, data: bytes) -> Identity:
-        """The role that the token proves.  Raises `BrokerError` with the reason if it is not
-        valid.
-        """
+        """Return the token's role and expiry time. Raises `BrokerError` if it is not valid."""
         if method != METHOD:
-            raise _refused(f"this broker wants a token, not {method or 'a client without one'!r}")
+            raise _refused(f"this broker requires a token, got auth method {method or 'none'!r}")
         settings = self._settings
         try:
             claims = jwt.decode(
                 data,
                 settings.key,
                 list(settings.algorithms),
-                options=_ELSEWHERE,
+                options=_CHECKED_HERE,
                 leeway=settings.allowed_clock_skew_s,
             )
         except (jwt.PyJWTError, RecursionError) as error:
-            raise _refused(f"the token is refused: {error}") from None
-        self._check_audience(claims)
-        expires_at_s = claims.get("exp")
-        return Identity(
-            self._role(claims), None if expires_at_s is None else int(expires_at_s) * 1000
-        )
-
-    def _check_audience(self, claims: dict[str, Any]) -> None:
-        name, audience = self._settings.audience_claim, self._settings.audience
-        if not name:
-            return
+            raise _refused(f"invalid token: {error}") from None
+        name, audience = settings.audience_claim, settings.audience
         found = claims.get(name)
-        if audience not in (found if isinstance(found, list) else [found]):
+        if name and audience not in (found if isinstance(found, list) else [found]):
             raise _refused(f"the token is not meant for {audience}: {name} is {found!r}")
-
-    def _role(self, claims: dict[str, Any]) -> str:
-        name = self._settings.auth_claim
+        name = settings.auth_claim
         found = claims.get(name)
         role = found[0] if isinstance(found, list) and found else found
         if not isinstance(role, str) or not role:
-            raise _refused(f"the token names no role: {name} is {found!r}")
-        return role
+            raise _refused(f"the token does not contain a role: {name} is {found!r}")
+        expires_at_s = claims.get("exp")
+        return Identity(role, None if expires_at_s is None else int(expires_at_s) * 1000)
 
 
 def make_token(secret: bytes, role: str, expires_at_s: int | None = None) -> str:
-    """A token for `role`, valid until `expires_at_s` (seconds since 1970), or for ever."""
+    """Return a token for `role` that expires at `expires_at_s` (Unix time in seconds), or never."""
     claims: dict[str, Any] = {"sub": role}
     if expires_at_s is not None:
         claims["exp"] = expires_at_s

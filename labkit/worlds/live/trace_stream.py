@@ -1,8 +1,8 @@
-"""A node's trace over a loopback connection: rows as lines of JSON, sent to every listener.
+"""Streams a node's trace over loopback connections: event rows as lines of JSON.
 
-While no listener is connected the node's recorder records nothing.  A listener that does not read
-is dropped when too many rows wait for all listeners together; its last line says so, and so does
-the node's log.  A listener above `MOST_LISTENERS` is refused.
+While no listener is connected, the node's recorder records nothing.  If too many rows are queued
+for all listeners together, the slowest listener is dropped; its last line and the node's log say
+so.  Connections beyond `MAX_LISTENERS` are refused.
 """
 
 import asyncio
@@ -10,62 +10,63 @@ import json
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from labkit.system.model.errors import LabkitError
-from labkit.system.trace.events import KINDS
-from labkit.system.trace.recorder import Recorder, Row, Sink
-from labkit.worlds.live.net import LOOPBACK
+from labkit.system.trace.events import DEFAULTS, Event
+from labkit.system.trace.kinds import KINDS
+from labkit.system.trace.recorder import Recorder, Sink
+from labkit.worlds.live.host.ports import LOOPBACK
 
 LINE_LIMIT = 64 * 1024 * 1024
-MOST_ROWS_WAITING = 500_000
-"""Limit for all listeners together: some 100 MB."""
-MOST_LISTENERS = 50
-"""Limit for the connections; each takes one of the files that the process may have open."""
+MAX_WAITING_ROWS = 500_000
+"""Limit on queued rows for all listeners together: about 100 MB."""
+MAX_LISTENERS = 50
+"""Limit on connections, each of which uses a file descriptor of the process."""
 _WAITING_TO_CONNECT = 16
 _ROWS_A_LINE = 1000
-"""Rows in a line: a long replay has more than one line can hold."""
+"""Rows per line; the rows of a long replay do not fit in one line."""
 _UNREAD_BYTES = 64 * 1024
-"""While this many written bytes are unread, further rows wait."""
-_LAST_WORDS = "too many rows waited unread; what comes after them is not sent"
-_REFUSAL = f"{MOST_LISTENERS} listeners are connected to this node, which takes no more"
-_TYPES = tuple(Row.__annotations__.values())
+"""While this many written bytes are unread, further rows are queued."""
+_LAST_WORDS = "too many rows are queued: the listener is too slow; further rows are not sent"
+_REFUSAL = f"this node already has {MAX_LISTENERS} listeners, the maximum"
+_VALUES = tuple(DEFAULTS.values())
+_TYPES = [*map(type, _VALUES)]
+_FIRST_LIST = Event._fields.index("ensemble")
 _log = logging.getLogger(__name__)
 
 
 class TraceStreamError(LabkitError):
-    """The bytes are not a trace: another program, or another version of labkit, listens there."""
+    """The received data is not a trace: another program, or another version of labkit, sent it."""
 
 
 class TraceEndedError(TraceStreamError):
-    """The node sends no more rows: this listener did not read for too long, or there are too many
-    listeners.
-    """
+    """The node stopped sending rows: this listener is too slow, or there are too many."""
 
 
 class TraceServer:
-    """Sends every row of a node to every connection until it ends.
+    """Sends every row that a node records to every connected listener.
 
-    With `from_start`, the rows that the node records before the first listener connects are kept
-    for that listener: a bookie replays its journal before anything can connect to it.
+    With `from_start`, rows recorded before the first listener connects are kept for it, because a
+    bookie replays its journal before anything can connect to it.
     """
 
     def __init__(self, recorder: Recorder, *, from_start: bool = False) -> None:
         self._recorder = recorder
-        self._home = threading.get_ident()
+        self._loop_thread = threading.get_ident()
         self._loop = asyncio.get_running_loop()
         self._listeners: list[_Listener] = []
         self._connections = 0
-        self._from_threads: list[tuple[_Listener, list[Row]]] = []
+        self._from_threads: list[tuple[_Listener, list[Event]]] = []
         self._lock = threading.Lock()
         self._early: _Listener | None = None
-        """A listener without a connection yet: the first one to connect gets its rows."""
+        """A listener without a connection; the first connection gets its rows."""
         if from_start:
-            self._early = self._add(_Listener("the first that connects"))
+            self._early = self._add(_Listener("the first listener"))
 
     async def start(self) -> int:
-        """Listen; returns the port."""
         self._server = await asyncio.start_server(
             self._serve, LOOPBACK, 0, backlog=_WAITING_TO_CONNECT
         )
@@ -73,7 +74,7 @@ class TraceServer:
         return port
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._connections == MOST_LISTENERS:
+        if self._connections == MAX_LISTENERS:
             writer.write(_line(_REFUSAL))
             writer.close()
             return
@@ -82,23 +83,22 @@ class TraceServer:
             await self._send_all(reader, writer)
         finally:
             self._connections -= 1
-            # Not `close`, which waits until the listener has read everything.
+            # Not `close`, which would wait until the listener has read everything.
             writer.transport.abort()
 
     async def _send_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Send every row until the connection ends."""
         name = f"{writer.get_extra_info('peername')}"
         listener = self._early or self._add(_Listener(name))
         self._early = None
         sending = asyncio.create_task(listener.send_to(writer))
         with suppress(ConnectionError):
             while await reader.read(_UNREAD_BYTES):
-                """Drop what the listener sends: only the end of the connection matters."""
+                """Ignore everything that the listener sends; wait for end-of-file."""
         sending.cancel()
         self._remove(listener)
 
     def _add(self, listener: "_Listener") -> "_Listener":
-        listener.stop = self._recorder.listen(lambda rows: self._take(listener, rows))
+        listener.stop = self._recorder.listen(lambda rows: self._pass_on(listener, rows))
         self._listeners.append(listener)
         return listener
 
@@ -107,36 +107,31 @@ class TraceServer:
             self._listeners.remove(listener)
             listener.stop()
 
-    def _take(self, listener: "_Listener", rows: list[Row]) -> None:
-        if threading.get_ident() != self._home:
-            # A flush reports from another thread, and lines of two writers would be mixed.
-            self._take_later(listener, rows)
+    def _pass_on(self, listener: "_Listener", rows: list[Event]) -> None:
+        if threading.get_ident() != self._loop_thread:
+            # A flush reports from another thread; only the loop's thread may write to a connection.
+            with self._lock:
+                is_first = not self._from_threads
+                self._from_threads.append((listener, rows))
+            # Schedule one call for all rows until it runs: each scheduled call writes to the pipe
+            # that wakes the loop, and while that pipe is full, the loop misses signals.
+            if is_first:
+                self._loop.call_soon_threadsafe(self._pass_on_all)
             return
-        listener.take(rows)
-        if listener.waiting and sum(map(len, self._waiting())) > MOST_ROWS_WAITING:
+        listener.send(rows)
+        waiting = sum(len(each.waiting) for each in self._listeners) if listener.waiting else 0
+        if waiting > MAX_WAITING_ROWS:
             self._drop(max(self._listeners, key=lambda each: len(each.waiting)))
 
-    def _take_later(self, listener: "_Listener", rows: list[Row]) -> None:
+    def _pass_on_all(self) -> None:
         with self._lock:
-            is_first = not self._from_threads
-            self._from_threads.append((listener, rows))
-        # One call for all that come until it runs: each call writes to the pipe that wakes the
-        # loop, and while that is full the loop misses signals.
-        if is_first:
-            self._loop.call_soon_threadsafe(self._take_all)
-
-    def _take_all(self) -> None:
-        with self._lock:
-            taken, self._from_threads = self._from_threads, []
-        for listener, rows in taken:
-            self._take(listener, rows)
-
-    def _waiting(self) -> Iterator[deque[Row]]:
-        return (listener.waiting for listener in self._listeners)
+            queued, self._from_threads = self._from_threads, []
+        for listener, rows in queued:
+            self._pass_on(listener, rows)
 
     def _drop(self, slowest: "_Listener") -> None:
         _log.warning(
-            "labkit: %d rows of the trace wait for %s, so it gets no more",
+            "labkit: %d trace rows are queued for %s, so it is dropped",
             len(slowest.waiting),
             slowest.name,
         )
@@ -147,22 +142,24 @@ class TraceServer:
 
 
 class _Listener:
-    """The rows for one connection, written at once while its listener reads."""
+    """The queue of rows for one connection; rows are written at once while the peer keeps up."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.waiting: deque[Row] = deque()
+        self.waiting: deque[Event] = deque()
         self.stop: Callable[[], None] = lambda: None
         self._writer: asyncio.StreamWriter | None = None
         self._is_dropped = False
         self._wake = asyncio.Event()
 
-    def take(self, rows: list[Row]) -> None:
-        """Write the rows before the node goes on, so that they leave before any client sees what
-        they report; behind rows that wait already, if any.
+    def send(self, rows: list[Event]) -> None:
+        """Write the rows, or queue them if the peer is not keeping up.
+
+        Rows are written before the node continues, so that they are sent before any client can
+        observe what they report.
         """
         if self._writer is not None and self._writer.transport.is_closing():
-            return  # The connection has ended, and its server hears of that next.
+            return  # The connection is closed; `TraceServer` is about to remove this listener.
         if self._writer is not None and not self.waiting and _is_read(self._writer):
             self._writer.write(_line(rows))
         elif not self._is_dropped:
@@ -170,13 +167,12 @@ class _Listener:
             self._wake.set()
 
     def drop(self) -> None:
-        """Drop the waiting rows, and end."""
         self._is_dropped = True
         self.waiting.clear()
         self._wake.set()
 
     async def send_to(self, writer: asyncio.StreamWriter) -> None:
-        """Send waiting rows while the other end reads; if it is dropped, say so and end."""
+        """Send queued rows as the peer reads them, until the listener is dropped."""
         writer.write(_line(self._next_rows()))
         self._writer = writer
         with suppress(ConnectionError):
@@ -190,7 +186,7 @@ class _Listener:
             writer.write(_line(_LAST_WORDS))
         writer.close()
 
-    def _next_rows(self) -> list[Row]:
+    def _next_rows(self) -> list[Event]:
         return [self.waiting.popleft() for _ in range(min(len(self.waiting), _ROWS_A_LINE))]
 
 
@@ -198,32 +194,37 @@ def _is_read(writer: asyncio.StreamWriter) -> bool:
     return writer.transport.get_write_buffer_size() < _UNREAD_BYTES
 
 
-def _line(content: list[Row] | str) -> bytes:
-    return json.dumps(content).encode() + b"\n"
+def _line(content: list[Event] | str) -> bytes:
+    values = content if isinstance(content, str) else [*map(_values, content)]
+    return json.dumps(values).encode() + b"\n"
+
+
+def _values(event: Event) -> tuple[Any, ...]:
+    """Return the event's columns without trailing defaults: most kinds use only the first ones."""
+    size = len(event)
+    while event[size - 1] == _VALUES[size - 1]:
+        size -= 1
+    return event[:size]
 
 
 class TraceStream:
-    """The rows of one remote node, passed to a sink as they arrive."""
+    """Receives the rows of one node and passes them to a sink as they arrive."""
 
     def __init__(self, host: str, port: int, sink: Sink) -> None:
         self._host, self._port, self._sink = host, port, sink
         self._following: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Connect and return once the node is recording.
-
-        Raises `OSError`, and `TraceEndedError` if the node has too many listeners.
-        """
+        """Connect, and wait until the node records. Raises `OSError` or `TraceEndedError`."""
         reader, writer = await self.connect()
         self._sink(decode_rows(await self._next_line(reader)))
         self._following = asyncio.create_task(self._follow(reader, writer))
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Raises `OSError`."""
         return await asyncio.open_connection(self._host, self._port, limit=LINE_LIMIT)
 
     async def drain(self) -> None:
-        """Take the last rows of a node that has ended."""
+        """Wait until the remaining rows of a node that has exited have been received."""
         if self._following is not None:
             await self._following
 
@@ -236,7 +237,7 @@ class TraceStream:
         writer.close()
 
     async def _next_line(self, reader: asyncio.StreamReader) -> bytes:
-        """The next whole line; empty when the node is gone."""
+        """Return the next complete line, or b"" once the connection is closed."""
         try:
             line = await reader.readline()
         except ConnectionError:
@@ -244,20 +245,34 @@ class TraceStream:
         return line if line.endswith(b"\n") else b""
 
 
-def decode_rows(line: bytes) -> list[Row]:
-    """The rows of one line; none if it is empty.
+def decode_rows(line: bytes) -> list[Event]:
+    """Decode the rows in one line; an empty line contains none.
 
-    Raises `TraceEndedError` for a node's last line to a listener that it drops or refuses, and
-    `TraceStreamError` for a line that is not a list of rows, or names an unknown kind.
+    Raises `TraceEndedError` for the last line that a node sends to a listener that it drops or
+    refuses, and `TraceStreamError` for a line that is not a list of rows or has an unknown kind.
     """
     try:
         content = json.loads(line or b"[]")
         if content in (_LAST_WORDS, _REFUSAL):
             raise TraceEndedError(content)
-        rows = [Row(*values) for values in content]
+        rows = [_event(values) for values in content]
     except (ValueError, TypeError, RecursionError) as error:
         raise TraceStreamError(f"not a line of trace rows: {error}") from None
-    for row in rows:
-        if tuple(map(type, row)) != _TYPES or row.kind not in KINDS:
-            raise TraceStreamError(f"not a row of a trace: {str(row)[:200]}")
     return rows
+
+
+def _event(values: list[Any]) -> Event:
+    """Decode one row.  Raises `TraceStreamError`, `ValueError` or `TypeError` if it is invalid."""
+    event = Event(*values)
+    if len(values) > _FIRST_LIST:
+        event = event._replace(
+            ensemble=tuple(event.ensemble),
+            bookies=tuple(event.bookies),
+            segments=tuple((first, tuple(ensemble)) for first, ensemble in event.segments),
+            seconds=float(event.seconds),
+        )
+    names = (*event.ensemble, *event.bookies)
+    is_right = [*map(type, event)] == _TYPES and all(type(name) is str for name in names)
+    if not is_right or event.kind not in KINDS:
+        raise TraceStreamError(f"not a trace row: {str(event)[:200]}")
+    return event

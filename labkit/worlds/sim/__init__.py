@@ -1,44 +1,48 @@
-"""The simulated world: the real system under virtual time, where everything that can fail does.
+"""The simulated world: the real system under virtual time, where anything that can fail does fail.
 
     from labkit.worlds.sim.run import run
     trace = run(Scenario(Cluster(3), (Write(entries=20),), (Crash("b1", when=At(5)),), seed=7))
 
-A run is a value.  The same scenario gives the same trace, event by event, in any process, on any
-Python; `trace.at(moment)` goes back in time, `scenario.with_fault(...)` forks it.
+A run is a value. The same scenario produces the same trace, event by event, in any process and on
+any Python version; `trace.at(...)` returns the state of the cluster at any moment, and running
+`scenario.with_fault(...)` repeats the run up to the new fault.
 
-What runs is the real code: `labkit.system.storage`, `bookie`, `client`, `metadata`, `autorecovery`,
-`topic`, `broker` and `node` as they run live.  Only what lies behind their ports is simulated:
+The code that runs is the real code: `labkit.system.storage`, `bookie`, `client`, `metadata`,
+`autorecovery`, `topic`, `broker` and `node`, exactly as it runs live. Only the implementations
+behind its ports are simulated:
 
-    machine/    time, chance, processes, network, disks and ZooKeeper
-    nodes/      bookies, brokers and clients on such machines
+    machine/    time, randomness, processes, network, disks and ZooKeeper
+    nodes/      bookies, brokers and clients on simulated machines
 
 A scenario is one immutable value:
 
-    settings/   the servers and their settings; when something is done
-    workload/   what clients do
-    scenario/   what goes wrong, and everything together
-    variants/   the system with one well-known mistake, by name
+    settings/   the servers and their settings, and the triggers that start steps and faults
+    workload/   what the clients do
+    scenario/   the faults, and the scenario that combines everything
+    variants/   versions of the system with one well-known bug each, by name
 
-And a world runs it:
+A world runs a scenario:
 
     world         starts the nodes, runs the workload, then the epilogue
-    chosen_order  the same world, in which each message arrives when it is chosen
+    chosen_order  a world in which a decision picks the next message to arrive
     epilogue/     repairs all faults and reads everything
-    run, trace    runs a scenario; the run as a value
+    run, trace    runs a scenario and returns the run as a value
+    run_link      describes a run and one of its moments in a link that anyone can open
 
-One rule holds it together: every random choice is a decision with a name, so a failing run is a
-small dictionary, and shrinking the run means removing its entries.  No code iterates over a set,
-as its order differs from process to process; no world reads a clock.
+The whole package follows one rule: every random choice is a named decision. A failing run can
+therefore be described by a small dictionary of decisions, and it is shrunk by removing entries from
+this dictionary. No code iterates over a set, because the order of a set differs between processes,
+and no world reads the system clock.
 
-`explore/` draws scenarios, searches them for mistakes and shrinks what it finds.  `crash_map/` runs
-one machine alone, without network or time, and stops it at every one of its disk operations.
+`explore/` generates scenarios, searches them for bugs and shrinks the failing ones. `crash_map/`
+runs a single machine without network or time and stops it at each of its disk operations.
 
-Four things are not simulated: a crash of the metadata server, a failure of its disk, damaged memory
-and a malicious node.  A run tries one order of events, so many runs without a finding make a
-mistake unlikely, and prove nothing.
+Four things are not simulated: a crash of the metadata server, a failure of its disk, corrupt
+memory, and malicious nodes. A run tries a single order of events, so many successful runs make a
+bug unlikely but do not prove that there is none.
 
-Beyond the standard library this needs only protobuf, which has a pure-Python wheel, so it also runs
-in a browser's Python (Pyodide), with the same traces.
+Apart from the standard library, this package needs only protobuf, which has a pure-Python wheel. It
+therefore also runs in the browser (Pyodide) and produces the same traces there.
 
-Read `machine/loop.py` and `scenario/scenario.py` first.
+Start reading with `machine/loop.py` and `scenario/scenario.py`.
 """

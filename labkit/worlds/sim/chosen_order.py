@@ -1,19 +1,20 @@
-"""The world in which time orders no messages: each arrives when it is chosen.
+"""A world in which decisions rather than time determine the order of messages.
 
-Whenever nothing is left to do, one of the messages under way is chosen (`next 0`, `next 1`, ...),
-the first of any connection.  By the decision `crash b1 5` bookie b1 loses its power when it has got
-five messages, with all that it had not synced, and is back at once.
+Whenever the event loop is idle, one of the messages in flight is delivered: the decisions `next 0`,
+`next 1`, ... choose among the oldest messages of each connection. If the decision `crash b1 5` is
+set, bookie b1 loses power after its fifth message, along with everything it has not synced, and
+restarts immediately.
 
-To keep the choices few:
+To keep the number of choices small:
 
-    a disk's call takes no time: what a node does with a message, it does at once
-    clients are connected to all bookies beforehand
-    a step that waits for an event begins with a message from its client to itself
-    a restarted bookie has finished starting before the next message arrives
-    the epilogue waits until nothing is under way
+    disk calls take no time, so a node handles a message in one go
+    clients are connected to all bookies in advance
+    a step that waits for an event starts with a message from its client to itself
+    a restarted bookie finishes starting before the next message arrives
+    the epilogue waits until no message is in flight
 
-The clock goes on as if each message took as long as usual; what waits for a time (a time-out, a
-flush) happens when it has come.
+Each delivery advances the clock by the usual latency of a message. Timers (time-outs, flushes) fire
+when the clock reaches them.
 """
 
 import asyncio
@@ -31,19 +32,17 @@ from labkit.worlds.sim.settings.triggers import On
 from labkit.worlds.sim.workload.steps import Step
 from labkit.worlds.sim.world import World
 
-_NO_LEDGER = 2**62
+_MISSING_LEDGER = 2**62
 
 
 class ChosenOrderWorld(World):
-    """One run whose messages arrive in a chosen order."""
-
     def __init__(self, scenario: Scenario, loop: SimLoop) -> None:
         super().__init__(scenario, loop)
         self._quiet: asyncio.Future[None] | None = None
         self.received = dict.fromkeys(scenario.cluster.names, 0)
-        """How many chosen messages each bookie got."""
+        """Number of chosen messages that each bookie has received."""
         self.may_crash = list(self.received)
-        """Bookies that got something now, or nothing yet."""
+        """Bookies that have received a message since the last check; initially, all of them."""
         for bookie in self.bookies:
             bookie.take_no_time()
         loop.on_idle = self.deliver_next
@@ -64,17 +63,17 @@ class ChosenOrderWorld(World):
         await self._quiet
 
     async def _connect(self, node: ClientNode) -> None:
-        """Ask each bookie for an entry that does not exist."""
+        """Connect to each bookie by requesting an entry that does not exist."""
         await node.ready()
-        body = encode_read(_NO_LEDGER, 0)
+        body = encode_read(_MISSING_LEDGER, 0)
         for name in self.scenario.cluster.names:
-            answered: asyncio.Future[Answer | BKException] = self.loop.create_future()
-            client = node.client.context.bookies.get(name)
-            client.ask(Opcode.READ, _NO_LEDGER, 0, body, answered.set_result)
-            await answered
+            response: asyncio.Future[Answer | BKException] = self.loop.create_future()
+            client = node.client.context.bookie_client.get(name)
+            client.ask(Opcode.READ, _MISSING_LEDGER, 0, body, response.set_result)
+            await response
 
     def deliver_next(self) -> bool:
-        """Called when nothing is left to do: let a message arrive, or the epilogue begin."""
+        """Deliver a message, or let the epilogue start. Called when the event loop is idle."""
         if self.crash_some() or self.network.transit.deliver_chosen():
             return True
         if self._quiet is None or self._quiet.done():
@@ -83,28 +82,28 @@ class ChosenOrderWorld(World):
         return True
 
     def crash_some(self) -> bool:
-        """Crash the bookies whose turn it is; False when there are none."""
+        """Crash and restart the bookies with a `crash` decision; return whether there are any."""
         if self.network.transit.choose is None:
             return False
         may_crash, self.may_crash = self.may_crash, []
-        lots = [
+        crashes = [
             self.decisions.of(f"crash {name}").take(self.received[name], 0) for name in may_crash
         ]
-        for name, crashes in zip(may_crash, lots, strict=True):
-            if crashes:
-                ways = f"{name}>{METADATA_SERVER}", f"{METADATA_SERVER}>{name}"
-                self.network.transit.at_once.update(dict.fromkeys(ways))
+        for name, does_crash in zip(may_crash, crashes, strict=True):
+            if does_crash:
+                links = f"{name}>{METADATA_SERVER}", f"{METADATA_SERVER}>{name}"
+                self.network.transit.at_once.update(dict.fromkeys(links))
                 self.nodes[name].crash("lost")
                 self.nodes[name].start()
-        return any(lots)
+        return any(crashes)
 
     def choose(self, possible: Sequence[Parcel]) -> int:
         number, count = len(self.choices), len(possible)
         self.choices.append(count)
-        chosen = self.decisions.of("next").take(number, 0.5, lambda lot: float(int(lot * count)))
-        place = min(int(chosen), count - 1)
-        self.arrives(possible[place])
-        return place
+        chosen = self.decisions.of("next").take(number, 0.5, lambda draw: float(int(draw * count)))
+        index = min(int(chosen), count - 1)
+        self.arrives(possible[index])
+        return index
 
     def arrives(self, parcel: Parcel) -> None:
         name = parcel.link.target

@@ -1,4 +1,4 @@
-"""Run a scenario: a plain call, in a notebook too."""
+"""Run a scenario with a plain function call, also inside a notebook."""
 
 import asyncio
 import gc
@@ -21,36 +21,37 @@ from labkit.worlds.sim.world import World
 T = TypeVar("T")
 
 STEP_BUDGET = 5_000_000
-"""The largest number of steps in a run; one with more counts as endless."""
+"""The maximum number of steps in a run; a run that exceeds it is considered endless."""
 _TIME_LIMIT_S = 3600.0
 
 
-def run(scenario: Scenario) -> Trace:
+def run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
     """Run a scenario in the simulated world and return its trace.
 
-    A notebook's cells run inside an event loop, so there the world runs in a separate thread.
-    Raises `SimulationError` when the protocol never comes to rest.
+    In a notebook, where cells run inside an event loop, the world runs in a separate thread. Raises
+    `SimulationError` if the run deadlocks or takes more steps than `step_budget`.
     """
-    return outside_event_loops(partial(_run, scenario))
+    return outside_event_loops(partial(_run, scenario, step_budget))
 
 
 def outside_event_loops(call: Callable[[], T]) -> T:
-    """Make the call where it can run event loops, and return its result.
+    """Call `call` outside any running event loop, so that it can start its own, and return its
+    result.
 
-    An interrupt ends what the call runs in a simulated world, and is raised here.
+    An interrupt stops the simulated world that the call is running and is re-raised here.
     """
     try:
         running = asyncio.get_running_loop()
     except RuntimeError:
         return call()
-    if sys.platform == "emscripten":  # A browser's Python has no threads.
-        return _in_place_of(running, call)
+    if sys.platform == "emscripten":  # Python in a browser has no threads.
+        return _without_running_loop(running, call)
     with OneThreadExecutor() as thread:
         return awaited(thread.submit(call))
 
 
-def _in_place_of(running: asyncio.AbstractEventLoop, call: Callable[[], T]) -> T:
-    # The calls that asyncio documents for writing event loops.
+def _without_running_loop(running: asyncio.AbstractEventLoop, call: Callable[[], T]) -> T:
+    # These are the calls that asyncio documents for implementers of event loops.
     task = asyncio.current_task(running)
     if task is not None:
         asyncio.tasks._leave_task(running, task)
@@ -64,29 +65,26 @@ def _in_place_of(running: asyncio.AbstractEventLoop, call: Callable[[], T]) -> T
 
 
 def run_all(scenarios: Iterable[Scenario]) -> Iterator[Trace]:
-    """What happens in each, one after the other; quicker than as many calls of `run`.  Not for a
-    notebook's cell: use it in a search's own thread or process.
+    """Run the scenarios one after the other and yield their traces. This is faster than calling
+    `run` for each scenario, but it does not work in a notebook cell: call it in a separate thread
+    or process.
     """
     with without_garbage_collection():
         for scenario in scenarios:
             yield _run(scenario)
 
 
-def _run(scenario: Scenario) -> Trace:
+def _run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
+    world_class = ChosenOrderWorld if scenario.in_turn else World
     with without_garbage_collection():
-        trace = _live(scenario)
-        # A world is full of cycles, and all its objects are young: this costs little now.
+        trace = live(world_class(scenario, SimLoop(step_budget, _TIME_LIMIT_S)))
+        # Free the world, which is full of reference cycles but has only young objects.
         gc.collect(0)
     return trace
 
 
-def _live(scenario: Scenario) -> Trace:
-    loop = SimLoop(STEP_BUDGET, _TIME_LIMIT_S)
-    return live((ChosenOrderWorld if scenario.in_turn else World)(scenario, loop))
-
-
 def live(world: World) -> Trace:
-    """Run the scenario in a new world.  Raises `SimulationError`."""
+    """Run the scenario of a new world and return its trace. Raises `SimulationError`."""
     return world.loop.run(_live_and_outlast(world))
 
 
@@ -94,11 +92,10 @@ async def _live_and_outlast(world: World) -> Trace:
     await world.live()
     trace = trace_of(world)
     await world.outlast()
-    return replace(trace, answers=tuple(world.answers.noted))
+    return replace(trace, answers=tuple(world.answers.recorded))
 
 
 def trace_of(world: World) -> Trace:
-    """The trace of a world as it is."""
     log = TraceLog()
     log.add(world.rows)
     log.settle()
@@ -108,10 +105,12 @@ def trace_of(world: World) -> Trace:
         world.scenario,
         tuple(log.events),
         dict(world.decisions.drawn),
+        dict(world.decisions.made_at_us),
+        tuple(world.struck),
         tuple(world.network.transit.parcels),
         tuple(world.choices),
         disk_calls,
-        tuple(world.answers.noted),
+        tuple(world.answers.recorded),
         world.loop.event_count,
         world.loop.now,
         run,

@@ -1,16 +1,19 @@
-"""A run as a value: its events, and everything that it takes to repeat it."""
+"""A run as a value: its events, and everything needed to repeat it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import takewhile
 from math import isnan
+from typing import Any
 
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.answers import Answer
+from labkit.system.trace.cluster_state import ClusterState, fold
 from labkit.system.trace.events import Event, lineage
-from labkit.system.trace.fold import ClusterState, fold
 from labkit.worlds.sim.machine.disk_work import DiskCall
+from labkit.worlds.sim.run_link import Selection, link_to
+from labkit.worlds.sim.scenario.faults import Fault
 from labkit.worlds.sim.scenario.rerun_with_fault import forked
 from labkit.worlds.sim.scenario.scenario import Scenario
 
@@ -19,28 +22,34 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 class Trace:
     """The run of a scenario.
 
-    `decisions` are all that were not harmless, by name; `parcels` all messages: link, number, and
-    when they were sent and due, in microseconds.  `choices` tells, for a scenario that runs
-    `in_turn`, among how many messages each `next` was chosen.  `disk_calls` are those of the
-    bookies' disk workers, bookie by bookie.  `answers` are what the workload's calls returned.
-    `step_count` counts the steps of all nodes, and `ended_at_s` is the virtual time at the end.
-    `again` ran the scenario, and runs its forks.
+    decisions       all decisions whose value is not 0, by name
+    decided_at_us   the virtual time at which each of them was made
+    struck          the faults that struck, each with its virtual time (µs)
+    parcels         all messages: link, number, and the times (µs) at which they were sent and due
+    choices         for a scenario that runs `in_turn`: the number of candidates for each choice
+    disk_calls      the calls of the bookies' disk workers, bookie by bookie
+    answers         the return values of the workload's calls
+    step_count      number of steps that the event loop ran, for all nodes
+    ended_at_s      virtual time at the end of the run
+    rerun           the function that ran the scenario; it also runs its forks
     """
 
     scenario: Scenario
     events: tuple[Event, ...]
     decisions: dict[str, float]
+    decided_at_us: dict[str, int]
+    struck: tuple[tuple[int, Fault], ...]
     parcels: tuple[tuple[str, int, int, int], ...]
     choices: tuple[int, ...]
     disk_calls: tuple[DiskCall, ...]
     answers: tuple[Answer, ...]
     step_count: int
     ended_at_s: float
-    again: Callable[[Scenario], "Trace"] = field(compare=False)
+    rerun: Callable[[Scenario], "Trace"] = field(compare=False)
 
     @property
     def digest(self) -> str:
-        """A digest, equal for two runs with the same events in the same order at the same times."""
+        """A digest; two runs with the same events, order and times have the same."""
         found = blake2b(digest_size=16)
         for event in self.events:
             found.update(repr(event).encode())
@@ -48,17 +57,19 @@ class Trace:
         return found.hexdigest()
 
     def at(self, seq: int | None = None, *, time_ms: float | None = None) -> ClusterState:
-        """The cluster just after that event (-1: before the first), or at that time of the run; by
-        default at its end.
+        """Return the state of the cluster just after event `seq` (-1: before the first), or
+        `time_ms` milliseconds after the start of the run. By default, return the state at its end.
 
-        Raises `BKIncorrectParameterException` for an event that the run does not have, for a time
-        that is not a number, and for both at once.
+        Raises `BKIncorrectParameterException` if the event does not exist, if the time is not a
+        number, or if both are given.
         """
         upto = len(self.events)
         if seq is not None and time_ms is not None:
-            raise BKIncorrectParameterException("name an event or a time of the run, not both")
+            raise BKIncorrectParameterException(
+                "specify either an event (seq) or a time (time_ms), not both"
+            )
         if time_ms is not None and isnan(time_ms):
-            raise BKIncorrectParameterException("the time is not a number (nan)")
+            raise BKIncorrectParameterException("time_ms must be a number, got nan")
         if seq is not None:
             upto = self._number(seq, first=-1) + 1
         elif time_ms is not None:
@@ -67,30 +78,50 @@ class Trace:
         return fold(self.events, upto, self.scenario.cluster.names)
 
     def lineage(self, seq: int) -> list[Event]:
-        """The event and its causes, first cause first.
-
-        Raises `BKIncorrectParameterException` for an event that the run does not have.
-        """
+        """Return the event and all its causes, earliest first."""
         return lineage(self.events, self._number(seq))
 
     def fork(self, seq: int, fault: str, node: str) -> "Trace":
-        """What happens if, just after that event, the node is killed (`kill`), stops (`pause`), or
-        nothing reaches it and nothing leaves it (`cut`).
+        """Run the scenario again, but just after that event kill the node (`kill`), pause it
+        (`pause`), or disconnect it from all others (`cut`).
 
-        Raises `CannotForkError` after the epilogue began, and `BKIncorrectParameterException` for
-        an event that the run does not have, for another fault, and for a node that it cannot
-        strike.
+        Raises `CannotForkError` if the event belongs to the epilogue, and
+        `BKIncorrectParameterException` if the event or the fault does not exist or the fault cannot
+        hit that node.
         """
-        return self.again(forked(self.scenario, self.events, self._number(seq), fault, node))
+        return self.rerun(forked(self.scenario, self.events, self._number(seq), fault, node))
 
     def explicit(self) -> Scenario:
-        """The scenario that gives the same run without a seed: every decision is named in it."""
+        """Return the scenario of the same run without a seed, with every decision listed."""
         return replace(self.scenario, seed=None, decisions=dict(self.decisions))
+
+    def link(
+        self,
+        view: str = "TimelineView",
+        selection: Mapping[str, Any] | None = None,
+        *,
+        fork: "Trace | None" = None,
+        code: str = "",
+        at: int = -1,
+    ) -> str:
+        """Return a link that opens this run in a view, after event `at` (-1: before the first), or
+        "" if a link cannot describe its scenario. `labkit open` and `open_run` open it.
+
+        view, selection: the name of the view, and the fields of a `Selection`.
+        fork: a fork of this run to show next to it.
+        code: the learner's code that ran, if the link should include it as text. Without it, the
+            link runs the scenario with labkit's own code.
+        """
+        other = None if fork is None else fork.scenario
+        chosen, digest = Selection(**(selection or {})), (fork or self).digest
+        return link_to(
+            self.scenario, other, code, digest=digest, view=view, selection=chosen, at=at
+        )
 
     def _number(self, seq: int, first: int = 0) -> int:
         if seq not in range(first, len(self.events)):
             raise BKIncorrectParameterException(
-                f"the run has no event {seq!r}; its events are numbered from 0 to"
+                f"event {seq!r} does not exist; the events of this run are numbered from 0 to"
                 f" {len(self.events) - 1}"
             )
         return seq

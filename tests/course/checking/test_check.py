@@ -1,4 +1,4 @@
-"""A card is all that a learner's code leads to, whatever it does."""
+"""Tests that `check` shows a card, whatever the learner's code does."""
 
 import itertools
 import os
@@ -15,7 +15,7 @@ from labkit.course.checking.card import Card, CardState
 from labkit.course.checking.check import NotPassedError
 from labkit.course.checking.exercise import NoSuchExerciseError, Refused, exercise
 from labkit.course.exercises.entry import lengths_of
-from labkit.course.exercises.repair import missing_places
+from labkit.course.exercises.repair import missing_copies
 from labkit.course.lessons import check, compare, hint, predict
 from labkit.system.storage.journal import padding
 
@@ -55,7 +55,7 @@ def that_catches(offset: int, alignment: int) -> bytes:
 
 @pytest.mark.parametrize("endless", [one_line, that_catches])
 def test_code_without_an_end_is_stopped(endless: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    # By its name, as the package's attribute of that name is the function.
+    # Import the module by its name, because the package attribute of that name is the function.
     monkeypatch.setattr(import_module("labkit.course.checking.check"), "STEPS", 10_000)
     assert "does not come to an end; it was last in" in check("journal.padding", endless).message
 
@@ -122,7 +122,7 @@ def test_a_refusal_that_cannot_be_sent_is_made_again_here() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (5, "The answer must be a function like padding(offset, alignment)."),
+        (5, "The answer must be a function with the parameters (offset, alignment)."),
         (lambda offset: b"", "Your function takes (offset); it must take (offset, alignment)."),
         (
             lambda o, a: None,
@@ -151,6 +151,7 @@ def test_what_is_in_a_list_must_fit_too_and_no_bool_counts(
     assert returned in check(name, answer).message
 
 
+@pytest.mark.slow
 def test_numpys_truth_values_and_numbers_are_as_good_as_pythons() -> None:
     for name, answer in (
         ("last_log_mark.replay", lambda mark, record: np.bool_(record >= mark)),
@@ -160,7 +161,7 @@ def test_numpys_truth_values_and_numbers_are_as_good_as_pythons() -> None:
 
 
 def test_what_a_function_does_to_its_arguments_it_does_to_copies() -> None:
-    @exercise("journal.keeping", hints=("", "", ""), like=missing_places)
+    @exercise("journal.keeping", hints=("", "", ""), like=missing_copies)
     def keeping(learner: Callable[..., list[int]]) -> str:
         ensemble, failures = ["b0", "b1"], {0: ["BKReadException"]}
         learner(ensemble, {"b1"}, failures)
@@ -193,7 +194,9 @@ def test_an_error_of_the_trial_itself_is_not_blamed_on_the_learner() -> None:
 
 @pytest.mark.parametrize("name", ["nothing.here", "journal.nothing"])
 def test_an_unknown_name_says_what_there_is(name: str) -> None:
-    with pytest.raises(NoSuchExerciseError, match=r"no lesson .nothing|has .*journal\.padding"):
+    with pytest.raises(
+        NoSuchExerciseError, match=r"no lesson with .*nothing|are .*journal\.padding"
+    ):
         check(name, None)
 
 

@@ -1,4 +1,4 @@
-"""A wrong value of a lesson's parameter is refused at its cell, and so is a misspelt name."""
+"""Tests that a lesson's parameter cell rejects invalid values and misspelt names."""
 
 import ast
 
@@ -84,7 +84,7 @@ def test_a_misspelt_name_is_refused_with_the_one_that_was_meant() -> None:
     shell = InteractiveShell.instance()
     shell.user_ns["In"] = ["", "ensemble_size = 5", "# Parameters\nensembel_size = 4\n"]
     try:
-        with pytest.raises(ParameterError, match=r"no parameter ensembel_size: .* ensemble_size\?"):
+        with pytest.raises(ParameterError, match=r"ensembel_size; .*mean ensemble_size\?"):
             parameters("05", DEFAULTS["05-ensembles.ipynb"])
     finally:
         InteractiveShell.clear_instance()

@@ -1,4 +1,4 @@
-"""Predictions and hints are saved only while the learner's switch is on."""
+"""Tests that predictions and hints are saved only while the learner's switch is on."""
 
 import json
 from pathlib import Path

@@ -7,14 +7,14 @@ import pytest
 
 from labkit.course import exercises
 from labkit.course.checking.exercise import all_exercises, find
-from labkit.course.grading.blocked_answers import REAL, own_answers, withhold
+from labkit.course.grading.blocked_answers import REAL, block_answers, labkits_answers
 from labkit.system.client import striping
 
 for module in pkgutil.iter_modules(exercises.__path__):
     importlib.import_module(f"{exercises.__name__}.{module.name}")
 
 
-@pytest.mark.parametrize("name", own_answers(all_exercises()))
+@pytest.mark.parametrize("name", labkits_answers(all_exercises()))
 def test_what_is_withheld_is_a_function_of_labkit_that_raises(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -23,7 +23,7 @@ def test_what_is_withheld_is_a_function_of_labkit_that_raises(
     function = reduce(getattr, place.split("."), owner)
     monkeypatch.setattr(function, "__code__", function.__code__)  # so that it comes back
     file = function.__code__.co_filename
-    withhold([name])
+    block_answers([name])
     with pytest.raises(RuntimeError, match="labkit's own answer"):
         function(1, 2, 3)
     assert function.__code__.co_filename == file
@@ -31,7 +31,7 @@ def test_what_is_withheld_is_a_function_of_labkit_that_raises(
 
 def test_the_real_functions_belong_to_exercises_that_there_are() -> None:
     assert {find(name).name for name in REAL} == set(REAL)
-    assert "labkit.system.client.striping:write_set" in own_answers([find("quorums.write_set")])
+    assert "labkit.system.client.striping:write_set" in labkits_answers([find("quorums.write_set")])
 
 
 def test_a_withheld_function_raises_under_another_name_too(
@@ -39,6 +39,6 @@ def test_a_withheld_function_raises_under_another_name_too(
 ) -> None:
     monkeypatch.setattr(striping.write_set, "__code__", striping.write_set.__code__)
     known_before = striping.write_set
-    withhold(["labkit.system.client.striping:write_set"])
+    block_answers(["labkit.system.client.striping:write_set"])
     with pytest.raises(RuntimeError, match="write_set is labkit's own answer"):
         known_before(1, 3, 2)

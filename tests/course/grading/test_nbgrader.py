@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from labkit.course.grading.handout import hand_out, hand_out_to_nbgrader, lesson_sources
+from labkit.course.grading.handout import lesson_sources, write_handout, write_nbgrader_handout
 
 api = pytest.importorskip("nbgrader.api", reason="no nbgrader here: pip install nbgrader")
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
@@ -55,8 +55,8 @@ WRONG = "log_id << 32 | offset"
 def test_validate_fails_on_an_open_or_wrong_notebook_and_passes_with_the_answers(
     tmp_path: Path,
 ) -> None:
-    hand_out(tmp_path, SOURCES, [], [])
-    hand_out_to_nbgrader(tmp_path, SOURCES)
+    write_handout(tmp_path, SOURCES, [], [])
+    write_nbgrader_handout(tmp_path, SOURCES)
     handed = tmp_path / f"{NAME}.ipynb"
     teachers = tmp_path / "source" / NAME / f"{NAME}.ipynb"
     with_answers(handed, teachers, tmp_path / "right.ipynb")
@@ -67,7 +67,7 @@ def test_validate_fails_on_an_open_or_wrong_notebook_and_passes_with_the_answers
 
 
 def test_an_assignment_is_generated_and_graded(tmp_path: Path) -> None:
-    hand_out_to_nbgrader(tmp_path, SOURCES)
+    write_nbgrader_handout(tmp_path, SOURCES)
     said = nbgrader(tmp_path, "generate_assignment", NAME)
     release = tmp_path / "release" / NAME / f"{NAME}.ipynb"
     assert release.is_file(), said

@@ -9,6 +9,7 @@ from labkit.course.grading.records import rows_of
 from labkit.course.grading.report import write
 from labkit.course.grading.submissions import submissions_of
 from tests.course.grading.notebooks import RIGHT, write_notebook
+from tests.course.grading.test_grade import NOW
 
 COMPARED = (
     '{"event": "compared", "name": "size", "predicted": "1", "truth": "2", "is_right": false}'
@@ -34,7 +35,7 @@ def test_a_students_record_is_found_beside_the_notebooks_of_the_folder(tmp_path:
 def test_comparisons_and_hints_become_rows_of_the_class_report(tmp_path: Path) -> None:
     files = handed_in(tmp_path, f"{IGNORED}\n{COMPARED}\n{HINT}\n")
     rows, problems = rows_of("ada", files)
-    write([], rows, tmp_path)
+    write([], rows, tmp_path, NOW)
     written = pq.read_table(tmp_path / "records.parquet").to_pylist()
     assert [(r["student"], r["event"], r["is_right"], r["hint"]) for r in written] == [
         ("ada", "compared", False, None),
@@ -51,7 +52,7 @@ def test_lines_that_labkit_did_not_write_are_left_out_and_counted(tmp_path: Path
     ]
     rows, problems = rows_of("ada", handed_in(tmp_path, "\n".join([*strange, HINT])))
     assert [row["hint"] for row in rows] == [2]
-    assert problems == [f"ada: {len(strange)} lines of {FILE} are left out"]
+    assert problems == [f"ada: ignoring {len(strange)} invalid lines of {FILE}"]
 
 
 def test_a_record_that_is_a_link_or_too_large_is_left_out_and_said(tmp_path: Path) -> None:
@@ -60,12 +61,12 @@ def test_a_record_that_is_a_link_or_too_large_is_left_out_and_said(tmp_path: Pat
     link.symlink_to(large[0])
     rows, problems = rows_of("ada", (link, *large))
     assert (rows, len(problems)) == ([], 2)
-    assert "no regular file" in problems[0]
+    assert "not a regular file" in problems[0]
     assert "larger than 1 MB" in problems[1]
 
 
 def test_text_that_utf_8_cannot_hold_does_not_stop_the_report(tmp_path: Path) -> None:
     half = COMPARED.replace('"1"', '"\\ud800"')
     rows, _problems = rows_of("ada", handed_in(tmp_path, half))
-    write([], rows, tmp_path)
+    write([], rows, tmp_path, NOW)
     assert pq.read_table(tmp_path / "records.parquet").to_pylist()[0]["predicted"] == "?"

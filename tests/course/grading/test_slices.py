@@ -1,10 +1,10 @@
 import ast
 
-from labkit.course.grading.slices import code_cells, needed
+from labkit.course.grading.slices import code_cells, needed_code
 
 
 def run_of(*cells: str) -> str:
-    return "\n".join(ast.unparse(tree) for tree in needed(list(cells)))
+    return "\n".join(ast.unparse(tree) for tree in needed_code(list(cells)))
 
 
 def test_only_what_an_answer_needs_is_run() -> None:

@@ -7,7 +7,7 @@ import pytest
 from labkit.course.checking.exercise import RaisedThereError, Refused
 from labkit.course.grading.frames import READER, Files, RemoteFolder, RemoteFrame, RemoteRows
 from labkit.course.grading.isolation.sandbox import Limits
-from labkit.course.grading.isolation.sandbox_rpc import Border
+from labkit.course.grading.isolation.sandbox_rpc import SubmissionConnection
 from labkit.course.grading.processes import grade
 from labkit.course.grading.results import OPEN, PASSED, REFUSED, Result
 from labkit.course.grading.submissions import submissions_of
@@ -94,23 +94,23 @@ def test_a_job_that_hangs_or_raises_or_is_labkits_leaves_the_others_their_verdic
 
 def test_rows_that_come_back_are_numbers_and_texts_in_columns_of_one_length() -> None:
     assert RemoteRows(["a"], {"a": [1, None, "x"]}).toPandas()["a"].tolist() == [1, None, "x"]
-    with pytest.raises(ValueError, match="numbers and texts"):
+    with pytest.raises(ValueError, match="neither numbers nor strings"):
         RemoteRows(["a"], {"a": [[1]]})
-    with pytest.raises(ValueError, match="length"):
+    with pytest.raises(ValueError, match="different lengths"):
         RemoteRows(["a", "b"], {"a": [1], "b": []})
-    with pytest.raises(Refused, match="The column b must hold numbers or texts"):
+    with pytest.raises(Refused, match="The column b must contain numbers or strings"):
         RemoteRows(["a", "b"], {"a": [1]}).select("b")
 
 
 @pytest.mark.parametrize("path", ["../out", "a/../../out", "/out"])
 def test_a_file_that_comes_back_stays_below_its_folder(path: str) -> None:
-    with pytest.raises(ValueError, match="no file below a folder"):
+    with pytest.raises(ValueError, match="not a file inside the folder"):
         Files({path: b""})
 
 
 def test_a_file_that_holds_something_else_is_read_in_the_other_process_and_refused() -> None:
     nothing = RemoteFrame(b"")
-    with Border(READER, PATIENT, has_sandbox()) as reader:
+    with SubmissionConnection(READER, PATIENT, has_sandbox()) as reader:
         assert not reader.problems
         folder = RemoteFolder(reader.ask)
         folder.store(lambda *_: Files({"a.parquet": b"PAR1 and no more"}), nothing, 0)

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from labkit.course.exercises.break_protocol import BASE
-from labkit.course.grading.values import CannotCrossError, packed, unpacked
+from labkit.course.grading.values import EncodingError, decode_value, encode_value
 from labkit.system.model.entry import Digest, DigestType, Entry
 from labkit.system.storage.garbage import EntryLogMetadata
 
@@ -26,14 +26,14 @@ from labkit.system.storage.garbage import EntryLogMetadata
     ids=lambda value: type(value).__name__,
 )
 def test_a_value_is_the_same_on_the_other_side_of_the_border(value: Any) -> None:
-    crossed = unpacked(packed(value))
+    crossed = decode_value(encode_value(value))
     assert crossed == value
     assert type(crossed) is type(value)
 
 
 def test_a_function_crosses_as_a_number() -> None:
-    assert packed([len], lambda _: 7) == [{"call": 7}]
-    assert unpacked([{"call": 7}], lambda number: number) == [7]
+    assert encode_value([len], lambda _: 7) == [{"call": 7}]
+    assert decode_value([{"call": 7}], lambda number: number) == [7]
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_a_function_crosses_as_a_number() -> None:
     ids=str,
 )
 def test_no_other_form_becomes_a_value(form: Any) -> None:
-    with pytest.raises(CannotCrossError):
-        unpacked(form)
+    with pytest.raises(EncodingError):
+        decode_value(form)
 
 
 def test_an_object_of_a_stranger_does_not_cross() -> None:
     class Strange(Digest):
         pass
 
-    with pytest.raises(CannotCrossError, match="Strange"):
-        packed(Strange.__new__(Strange))
+    with pytest.raises(EncodingError, match="Strange"):
+        encode_value(Strange.__new__(Strange))

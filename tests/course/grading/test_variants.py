@@ -7,7 +7,7 @@ import papermill
 import pytest
 
 from labkit.course.checking.check import ENVIRONMENT, MUST_PASS
-from labkit.course.grading.handout import handed_out, lesson_sources
+from labkit.course.grading.handout import handout_notebook, lesson_sources
 from labkit.course.grading.variants import seed_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 def test_a_lesson_in_a_drawn_variant_runs_whole_and_all_right_answers_pass(
     lesson: str, student: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = handed_out(lesson_sources([lesson])[lesson], seed_of(student), has_answers=True)
+    made = handout_notebook(lesson_sources([lesson])[lesson], seed_of(student), has_answers=True)
     nbformat.write(made, tmp_path / "lesson.ipynb")
     monkeypatch.setenv(ENVIRONMENT, MUST_PASS)
     papermill.execute_notebook(

@@ -1,5 +1,6 @@
-"""The exercises of lesson 14: right answers pass, wrong ones are refused for their reason."""
+"""Tests the exercises of lesson 14: correct answers pass, wrong ones are rejected with a reason."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,7 +23,10 @@ INVARIANT = "break_protocol.invariant"
 
 
 def with_decisions(**decisions: float) -> Scenario:
-    """`base` with these, in which `_` stands for a blank and `__` for the arrow."""
+    """Return the base scenario with these decisions.
+
+    In a name, `_` stands for a space and `__` for the arrow.
+    """
     scenario = BASE
     for name, value in decisions.items():
         scenario = scenario.with_decision(name.replace("__", ">").replace("_", " "), value)
@@ -33,14 +37,14 @@ FOUND = with_decisions(delay_w__b0_1=10, delay_w__b1_1=5, lose_r__b1_1=1)
 
 
 def test_right_answers_pass() -> None:
-    assert "has 3 parts" in check(SCHEDULE, FOUND).message
+    assert "has 3 decisions and faults" in check(SCHEDULE, FOUND).message
     assert check(ANSWER, answer).passed
     assert check(INVARIANT, keeps).passed
 
 
 def test_a_schedule_with_a_part_too_many_learns_which() -> None:
     message = check(SCHEDULE, FOUND.with_decision("delay b2>r 2", 5)).message
-    assert "It is lost without 'delay b2>r 2' too" in message
+    assert "The entry is lost even without 'delay b2>r 2'" in message
     assert "can you do with fewer" not in check(SCHEDULE, FOUND).message
 
 
@@ -58,12 +62,12 @@ def test_a_schedule_with_faults_passes_too() -> None:
         (with_decisions(delay_b0__w_1=10, delay_b1__w_1=10), "recovery found the entry"),
         (
             with_decisions(lose_w__b0_1=1, lose_w__b1_1=1, lose_r__b0_1=1, lose_r__b1_1=1),
-            "did not come to an",
+            "recovery did not finish",
         ),
-        (with_decisions(lose_w__b9_1=1), "nothing that 'lose w>b9 1' could change"),
-        (replace(FOUND, variant=""), "must stay those of `base`"),
-        (replace(FOUND, seed=4), "must stay those of `base`"),
-        (replace(BASE, workload=(Write(ack_quorum=1), Recover())), "must stay those of `base`"),
+        (with_decisions(lose_w__b9_1=1), "The decision 'lose w>b9 1' has no effect"),
+        (replace(FOUND, variant=""), "must be those of `base`"),
+        (replace(FOUND, seed=4), "must be those of `base`"),
+        (replace(BASE, workload=(Write(ack_quorum=1), Recover())), "must be those of `base`"),
         ({"delay w>b0 1": 10}, "must be a Scenario"),
     ],
     ids=[
@@ -83,7 +87,7 @@ def test_a_bookie_may_deny_with_either_answer() -> None:
 
 @pytest.mark.parametrize("name", ["dely_w__b0_1", "lose_w__b0"])
 def test_a_schedule_with_a_misspelt_decision_is_refused_where_it_is_made(name: str) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="not a decision's name"):
+    with pytest.raises(BKIncorrectParameterException, match="not the name of a decision"):
         with_decisions(**{name: 1.0})
 
 
@@ -93,9 +97,9 @@ def test_a_schedule_with_a_misspelt_decision_is_refused_where_it_is_made(name: s
         [
             ("NO_LEDGER", "NO_ENTRY", "NO_ENTRY", "only if it does not have it"),
             ("NO_LEDGER", "NO_ENTRY", "NO_LEDGER", "only if it does not have it"),
-            ("IO_ERROR", "IO_ERROR", "IO_ERROR", "must say so"),
-            ("NO_LEDGER", "IO_ERROR", "IO_ERROR", "must say so"),
-            ("IO_ERROR", "NO_ENTRY", "IO_ERROR", "must say so"),
+            ("IO_ERROR", "IO_ERROR", "IO_ERROR", "must deny it"),
+            ("NO_LEDGER", "IO_ERROR", "IO_ERROR", "must deny it"),
+            ("IO_ERROR", "NO_ENTRY", "IO_ERROR", "must deny it"),
             ("NO_LEDGER", "NO_ENTRY", "EIO", "must be one of"),
         ],
         once=3,
@@ -108,13 +112,13 @@ def test_a_bookie_that_says_the_wrong_thing_is_refused(
     def wrong(met: str) -> str:
         if "damaged" in met:
             return damaged
-        return ledger if met.startswith("nothing") else entry
+        return ledger if met == "no such ledger" else entry
 
     assert reason in check(ANSWER, wrong).message
 
 
 def at_least(count: int) -> Callable[[list[Event]], bool]:
-    """How many acknowledgements confirm an entry."""
+    """Return an invariant: an entry is confirmed only after this many acknowledgements."""
 
     def keeps(events: list[Event]) -> bool:
         acks: dict[int, int] = {}
@@ -129,7 +133,10 @@ def at_least(count: int) -> Callable[[list[Event]], bool]:
 
 
 def durable_on_two(events: list[Event]) -> bool:
-    """It is durable on two bookies in time, though nobody knows."""
+    """Return whether every entry was on two disks when the writer confirmed it.
+
+    This is a wrong answer, because the writer may not have received the acknowledgements.
+    """
     synced: dict[int, set[str]] = {}
     for event in events:
         if event.kind == "journal.synced":
@@ -143,11 +150,11 @@ def durable_on_two(events: list[Event]) -> bool:
     ("invariant", "reason"),
     repeated_cases(
         [
-            (lambda events: True, "must see the mistake"),
+            (lambda events: True, "must detect the bug"),
             (lambda events: False, "must hold in every run"),
-            (at_least(1), "must see the mistake"),
+            (at_least(1), "must detect the bug"),
             (at_least(3), "must hold in every run"),
-            (durable_on_two, "must see the mistake"),
+            (durable_on_two, "must detect the bug"),
             (len, "must return bool"),
         ],
         once=3,
@@ -160,3 +167,14 @@ def test_an_invariant_that_does_not_tell_the_two_apart_is_refused(
     card = check(INVARIANT, invariant)
     assert not card.passed
     assert reason in card.message
+
+
+def test_a_refused_invariant_learns_which_event_made_it_false() -> None:
+    card = check(INVARIANT, at_least(3))
+    assert re.search(
+        r"returns True for the events before event \d+ and False with it:"
+        r" entry \d of ledger 0 is confirmed",
+        str(card.counterexample),
+    )
+    card = check(INVARIANT, lambda events: False)
+    assert "returns False even for an empty list of events" in str(card.counterexample)

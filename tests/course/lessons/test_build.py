@@ -1,4 +1,4 @@
-"""One source makes two notebooks that differ only where it says so."""
+"""Tests that one source produces two notebooks, which differ only where the source says so."""
 
 import os
 from pathlib import Path
@@ -62,6 +62,7 @@ def test_a_block_that_does_not_end_is_refused() -> None:
         parse(SOURCE.replace("    # end\n", ""), "p", "learner")
 
 
+@pytest.mark.slow
 def test_what_a_cell_prints_before_or_after_a_picture_is_one_output() -> None:
     body = 'from IPython.display import Latex\nfor n in "ab":\n    print(n, flush=True)\n'
     notebook = parse(f"# %%\n{body}display(Latex('x'))\nprint('c')\n", "p", "learner")
@@ -70,6 +71,7 @@ def test_what_a_cell_prints_before_or_after_a_picture_is_one_output() -> None:
     assert [output.get("text") for output in outputs] == ["a\nb\n", None, "c\n"]
 
 
+@pytest.mark.slow
 def test_the_way_to_show_charts_reaches_the_kernel_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PLOTLY_RENDERER", raising=False)
     notebook = parse("# %%\nimport os\nos.environ['PLOTLY_RENDERER']\n", "p", "learner")

@@ -1,4 +1,4 @@
-"""The exercises of lesson 15: right answers pass, wrong ones are refused for their reason."""
+"""Tests the exercises of lesson 15: correct answers pass, wrong ones are rejected with a reason."""
 
 from itertools import permutations
 
@@ -18,9 +18,9 @@ from tests.repeat import repeated
 pytestmark = pytest.mark.slow
 
 ORDER, OFFSETS, GARBAGE = (f"build_on_it.{name}" for name in ("take_over", "offsets", "garbage"))
-NOT_ALL = "what is replayed before that"
-NEVER_FENCED = "no name node ever fences"
-TOO_EARLY = "A step comes too early"
+NOT_ALL = "must be recovered before the replay"
+NEVER_FENCED = "will ever fence the old one"
+TOO_EARLY = "depends on a later one: (the list of ledgers has not been read|no new ledger has)"
 
 
 def is_right(order: tuple[str, ...]) -> bool:
@@ -58,8 +58,8 @@ def test_a_wrong_order_of_a_take_over_is_refused_for_its_reason(
         take_over(list(order))
     if reason != TOO_EARLY:
         assert isinstance(refused.value.counterexample, SpaceTimeCounterexample)
-        assert "answered mkdir" in str(refused.value.counterexample)
-        # The log has several ledgers; the lost edit is in the first.
+        assert "acknowledged mkdir" in str(refused.value.counterexample)
+        # The log consists of several ledgers, and the lost edit is in the first one.
         assert "diagram of ledger 0" in repr(refused.value.counterexample.view())
 
 

@@ -1,4 +1,4 @@
-"""The course is a map that is true: times, needs, terms, and never long without something to do."""
+"""Tests the course map and the glossary, and that learners soon have something to do."""
 
 import re
 from pathlib import Path
@@ -33,14 +33,14 @@ def test_a_term_is_used_in_the_lesson_that_says_it() -> None:
     assert len(GLOSSARY) > 30
     for term, number in (*GLOSSARY, *said):
         text = LESSONS[number].read_text(encoding="utf-8").lower()
-        assert term.lower() in text, f"lesson {number} does not say {term!r}"
+        assert term.lower() in text, f"lesson {number} does not use the term {term!r}"
     terms = [term.lower() for term, _ in GLOSSARY]
     assert terms == sorted(terms)
 
 
 @pytest.mark.parametrize("number", LESSONS)
 def test_there_is_always_something_to_do_within_300_words(number: str) -> None:
-    """A cell to run, a prediction, or a question whose answer is folded."""
+    """An activity is a cell to run, a prediction, or a question whose answer is folded."""
     cells = parse(LESSONS[number].read_text(encoding="utf-8"), "p", "learner").cells
     texts = ["<do>" if cell.cell_type == "code" else cell.source for cell in cells]
     done = re.sub(r"<details>.*?</details>|\*\*Predict\.\*\*", "<do>", "\n".join(texts), flags=re.S)

@@ -1,4 +1,4 @@
-"""Lesson 01: each typical wrong answer is refused for its own reason."""
+"""Tests lesson 01: each typical wrong answer is rejected with its own explanation."""
 
 import struct
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def zero_for_nothing_confirmed(entry: Entry, digest: Digest) -> bytes:
         (zero_for_nothing_confirmed, "Bytes 16 to 23 are the last add confirmed"),
         (digest_of_payload_only, "are the digest (of header and payload)"),
         (digest_at_the_end, "are the digest (of header and payload)"),
-        (no_digest, "makes an entry of 32 + 8 + 0 bytes; yours has 32"),
+        (no_digest, "with a payload of 0 bytes has 32 + 8 + 0 bytes; yours has 32"),
     ],
 )
 def test_a_wrongly_packed_entry_is_refused_by_its_first_wrong_field(
@@ -63,14 +63,23 @@ def test_a_wrongly_packed_entry_is_refused_by_its_first_wrong_field(
     assert reason in card.message
 
 
+def test_refusal_names_the_first_different_byte() -> None:
+    def length_off_by_256(entry: Entry, digest: Digest) -> bytes:
+        packed = encode_entry(entry, digest)
+        return packed[:30] + bytes([packed[30] ^ 1]) + packed[31:]
+
+    message = check("entry.pack", length_off_by_256).message
+    assert message.startswith("The first difference is at byte 30. Bytes 24 to 31 are the length")
+
+
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (lambda sizes: sizes, "After payloads of [5, 0] bytes the ledger holds 5; its last"),
-        (lambda sizes: [0, *accumulate(sizes)][:-1], "of [5] bytes the ledger holds 5"),
+        (lambda sizes: sizes, "With payloads of [5, 0] bytes, the ledger's length is 5; its last"),
+        (lambda sizes: [0, *accumulate(sizes)][:-1], "of [5] bytes, the ledger's length is 5"),
         (lambda sizes: list(accumulate(s + 36 for s in sizes)), "its last entry says 41"),
-        (lambda sizes: [sum(sizes)] * len(sizes), "of [5] bytes the ledger holds 5"),
-        (lambda sizes: list(accumulate(sizes))[1:], "asks for 1 of them, yours gives 0"),
+        (lambda sizes: [sum(sizes)] * len(sizes), "of [5] bytes, the ledger's length is 5"),
+        (lambda sizes: list(accumulate(sizes))[1:], "expected 1 lengths for [5], got 0"),
     ],
 )
 def test_a_wrong_length_is_found_by_a_reader_of_the_last_entry(
@@ -102,14 +111,20 @@ def cut_is_fine(data: bytes, digest: Digest) -> bool:
     return len(data) < 32 + digest.size or is_intact(data, digest)
 
 
+def size_not_checked(data: bytes, digest: Digest) -> bool:
+    end = 32 + digest.size
+    return data[32:end] == digest.compute(data[:32], data[end:])
+
+
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
+        (size_not_checked, "truncated to 0 bytes is not intact (DUMMY)"),
         (payload_only, "An unchanged entry is intact (CRC32)"),
         (always_four_bytes, "An unchanged entry is intact (CRC32)"),
-        (always, "Byte 16, in the last add confirmed, was changed on the disk"),
-        (ids_left_out, "Byte 16, in the last add confirmed, was changed on the disk"),
-        (cut_is_fine, "An entry cut to 0 bytes is not intact"),
+        (always, "Byte 16, in the last add confirmed, was changed on disk"),
+        (ids_left_out, "Byte 16, in the last add confirmed, was changed on disk"),
+        (cut_is_fine, "An entry that was truncated to 0 bytes is not intact"),
     ],
 )
 def test_a_check_that_misses_a_change_is_refused_by_the_byte_it_missed(

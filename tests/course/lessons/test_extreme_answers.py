@@ -1,4 +1,4 @@
-"""No value that a learner's function returns makes a trial run out of time or memory."""
+"""Tests that no return value of a learner's function makes a trial run out of time or memory."""
 
 import pkgutil
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from labkit.course.checking.exercise import Exercise, all_exercises, load_lesson
 from labkit.course.checking.forked_check import in_forked_copy
 
 _WALL_S = 30.0
-"""Far more than a trial takes on a busy machine; it ends one that does not stop."""
+"""Much longer than a trial takes on a busy machine; it ends a trial that hangs."""
 _OF_KIND: dict[Any, tuple[Any, ...]] = {
     int: (2**62, -(2**62), 3 * 10**10, 10**6, 10**400),
     float: (1e300, -1e300, 5e-324),
@@ -37,7 +37,7 @@ def _asked() -> list[Exercise]:
 
 
 def _extremes(hint: Any) -> Iterator[Any]:
-    """Values of this type that are as large as they can be; none of a truth value."""
+    """Yield values of this type that are as large as possible; none for booleans."""
     kind, inside = get_origin(hint) or hint, get_args(hint)
     if isinstance(hint, UnionType):
         for each in inside:

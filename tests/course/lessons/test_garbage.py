@@ -1,4 +1,4 @@
-"""Lesson 10: each typical wrong answer is refused for its own reason."""
+"""Tests lesson 10: each typical wrong answer is rejected with its own explanation."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -60,10 +60,18 @@ def no_ids(list_stored: ListStored, ask_existing: AskExisting) -> list[int]:
 @pytest.mark.parametrize(
     ("answer", "reason", "shown"),
     [
-        (asks_first, "created between your two questions must stay", "entry 0 of ledger 7 is gone"),
-        (error_means_nothing_exists, "Not knowing which ledgers exist", "yours drops [5, 6, 7]"),
-        (what_exists, "that the metadata has must stay", "entry 0 of ledger 5 is gone"),
-        (never_any, "must go, or the disk stays full", "yours drops []"),
+        (
+            asks_first,
+            "created between your two queries must be kept",
+            "entry 0 of ledger 7 is lost",
+        ),
+        (
+            error_means_nothing_exists,
+            "Drop no ledgers if the metadata store cannot",
+            "yours drops [5, 6, 7]",
+        ),
+        (what_exists, "that is in the metadata must be kept", "entry 0 of ledger 5 is lost"),
+        (never_any, "must be dropped, or the disk will remain full", "yours drops []"),
     ],
 )
 def test_dropping_the_wrong_ledgers_is_refused(
@@ -94,26 +102,33 @@ def chosen(logs: list[EntryLogMetadata], keep: Callable[[float], bool], sign: in
     return [log.log_id for log in sorted(kept, key=lambda log: sign * log.usage)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (lambda logs, threshold: chosen(logs, lambda u: u < threshold), "goes as a whole"),
-        (lambda logs, threshold: chosen(logs, lambda u: 0 < u <= threshold), "threshold or more"),
+        (
+            lambda logs, threshold: chosen(logs, lambda u: u < threshold),
+            "without live entries needs no compaction",
+        ),
+        (
+            lambda logs, threshold: chosen(logs, lambda u: 0 < u <= threshold),
+            "at or above the threshold",
+        ),
         (lambda logs, threshold: chosen(logs, lambda u: u > threshold), "is worth compacting"),
         (
             lambda logs, threshold: chosen(logs, lambda u: 0 < u < threshold or u == 1),
-            "A full log stays",
+            "A log without garbage must be left alone",
         ),
         (lambda logs, threshold: chosen(logs, lambda u: 0 < u < 0.2), "is worth compacting"),
         (
             lambda logs, threshold: chosen(logs, lambda u: 0 < u < threshold, -1),
-            "emptiest logs come first",
+            "in order of its live share",
         ),
         (
             lambda logs, threshold: 2 * chosen(logs, lambda u: 0 < u < threshold),
-            "each once",
+            "Return each log once",
         ),
-        (lambda logs, threshold: [99], "each of a log that there is"),
+        (lambda logs, threshold: [99], "ids of existing logs"),
     ],
     ids=[
         *("empty ones too", "up to the threshold", "the fullest", "full ones too"),
@@ -130,22 +145,23 @@ def test_a_wrong_choice_of_logs_is_refused(
     assert "<img" in card._repr_html_()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("order", "reason"),
     repeated_cases(
         [
             (
                 (COPY, POINT, FLUSH, REMOVE, SYNC),
-                "The old log may go only when the copies are synced",
+                "The copies must be synced before the old log is deleted",
             ),
-            ((COPY, SYNC, POINT, REMOVE, FLUSH), "only when no index on disk points into it"),
-            ((COPY, SYNC, REMOVE, POINT, FLUSH), "only when no index on disk points into it"),
-            ((COPY, POINT, FLUSH, SYNC, REMOVE), "bytes that a crash can still take away"),
-            ((COPY, SYNC, FLUSH, POINT, REMOVE), "writes only what was changed before it"),
-            ((REMOVE, COPY, SYNC, POINT, FLUSH), "must be copied before the log goes"),
+            ((COPY, SYNC, POINT, REMOVE, FLUSH), "only if no index on disk points to it"),
+            ((COPY, SYNC, REMOVE, POINT, FLUSH), "only if no index on disk points to it"),
+            ((COPY, POINT, FLUSH, SYNC, REMOVE), "bytes that a crash can still destroy"),
+            ((COPY, SYNC, FLUSH, POINT, REMOVE), "must be changed before it is synced"),
+            ((REMOVE, COPY, SYNC, POINT, FLUSH), "must be copied before the old log is deleted"),
             (
                 (SYNC, COPY, POINT, FLUSH, REMOVE),
-                "A sync makes only what was copied before it durable",
+                "must be copied before the copies can be synced",
             ),
         ],
         once=3,
@@ -156,16 +172,16 @@ def test_a_wrong_order_loses_something_in_some_crash(order: Sequence[str], reaso
     assert not card.passed
     assert reason in card.message
     assert isinstance(card.counterexample, CrashCounterexample)
-    assert "gone: entry" in str(card.counterexample)
+    assert "acknowledged but lost: entry" in str(card.counterexample)
 
 
 def test_pointing_to_unwritten_bytes_loses_nothing_and_is_still_refused() -> None:
     card = check(COMPACTION, [COPY, POINT, SYNC, FLUSH, REMOVE])
     assert not card.passed
-    assert card.message.startswith("An entry must be readable at any moment")
+    assert card.message.startswith("Every entry must be readable at all times")
     assert POINT in str(card.counterexample)
 
 
 @pytest.mark.parametrize("answer", [STEPS[:4], "copy", [*STEPS, COPY], 5])
 def test_an_order_that_has_not_each_step_once_is_refused(answer: object) -> None:
-    assert "each of the 5 steps once" in check(COMPACTION, answer).message
+    assert "each of the 5 steps exactly once" in check(COMPACTION, answer).message

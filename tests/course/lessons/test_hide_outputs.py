@@ -1,4 +1,4 @@
-"""In the learner's notebook no output tells what a prediction asks for."""
+"""Tests that no output in the learner's notebook gives away the answer to a prediction."""
 
 import nbformat
 import pytest

@@ -1,4 +1,4 @@
-"""Lesson 02: each typical wrong answer is refused for its own reason."""
+"""Tests lesson 02: each typical wrong answer is rejected with its own explanation."""
 
 import struct
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from tests.repeat import repeated_cases
 
 pytestmark = pytest.mark.slow
 
-ALIGNED = "After the padding the file must go on at a multiple of the alignment."
-SHORT = "Padding is as short as it can be, and none where the file is aligned already."
-STEP_OVER = "Replay must step over the padding to the next record."
+ALIGNED = "After the padding, the file must continue at a multiple of the alignment."
+SHORT = "Padding must be as short as possible, and empty if the offset is already aligned."
+STEP_OVER = "Replay must be able to skip the padding and find the next record."
 
 
 def zeros_only(offset: int, alignment: int) -> bytes:
@@ -81,11 +81,11 @@ def test_padding_that_replay_takes_for_the_end_loses_an_acknowledged_entry() -> 
     found = check("journal.padding", zeros_only).counterexample
     assert isinstance(found, CrashCounterexample)
     assert found.smallest.cell.verdict == "lost"
-    assert str(found.smallest.cell) == "acknowledged and gone: entry 1 of ledger 5"
+    assert str(found.smallest.cell) == "acknowledged but lost: entry 1 of ledger 5"
 
 
 def scan(data: bytes, start: int, *, pad: int = 8, torn: str = "end") -> list[tuple[int, bytes]]:
-    """A reader with one thing wrong."""
+    """Scan a journal; each parameter can introduce one bug."""
     at, found = start, []
     while at + 4 <= len(data):
         (length,) = struct.unpack_from(">i", data, at)
@@ -153,10 +153,10 @@ def zeros_go_on(data: bytes, start: int) -> list[tuple[int, bytes]]:
     ("answer", "reason"),
     repeated_cases(
         [
-            (stops_at_padding, "Every whole record counts"),
-            (forgets_the_eight_bytes, "Every whole record counts"),
-            (takes_the_torn_tail, "Every whole record counts"),
-            (ignores_start, "Replay begins where LastLogMark says, not before it."),
+            (stops_at_padding, "Return every complete record"),
+            (forgets_the_eight_bytes, "Return every complete record"),
+            (takes_the_torn_tail, "Return every complete record"),
+            (ignores_start, "Replay starts at the offset of LastLogMark, not before it."),
             (does_not_look_for_the_end, "Your code raised error: unpack_from requires a buffer"),
             (zeros_go_on, "Your code does not come to an end; it was last in zeros_go_on, line "),
         ],
@@ -169,6 +169,17 @@ def test_a_wrong_reader_is_refused(
     card = check("journal.records", answer)
     assert not card.passed
     assert card.message.startswith(reason)
+
+
+def test_refusal_names_the_first_different_record() -> None:
+    def last_byte_wrong(data: bytes, start: int) -> list[tuple[int, bytes]]:
+        found = records_of(data, start)
+        return [(at, body[:-1] + bytes([body[-1] ^ 1])) for at, body in found[:1]] + found[1:]
+
+    message = check("journal.records", last_byte_wrong).message
+    assert "first difference is in record 0: byte 15 of the body at offset 512 is 0xff" in message
+    message = check("journal.records", lambda data, start: []).message
+    assert "record 0: expected the record at offset 512, got no further record" in message
 
 
 def also_the_marked(ids: list[int], mark: int, max_backups: int) -> list[int]:
@@ -191,7 +202,7 @@ def backups_of_all(ids: list[int], mark: int, max_backups: int) -> list[int]:
     return ids[: max(0, len(ids) - max_backups)]
 
 
-NEEDED = "A journal may only go when LastLogMark is in a later one."
+NEEDED = "A journal can be deleted only if LastLogMark points into a later one."
 
 
 @pytest.mark.parametrize(
@@ -199,9 +210,13 @@ NEEDED = "A journal may only go when LastLogMark is in a later one."
     [
         (also_the_marked, NEEDED),
         (backups_of_all, NEEDED),
-        (minus_zero, "A journal that is neither needed nor kept as a backup must go."),
-        (newest_first, "The oldest journals go first."),
-        (no_backups, "journalMaxBackups journals stay although replay does not need them."),
+        (minus_zero, "A journal that is neither needed nor kept as a backup must be deleted."),
+        (newest_first, "The oldest journals must be deleted first."),
+        (
+            no_backups,
+            "journalMaxBackups journals must be kept as backups although replay does not need"
+            " them.",
+        ),
     ],
 )
 def test_wrong_trimming_is_refused(
@@ -230,9 +245,9 @@ def test_a_body_with_its_length_word_is_refused_by_its_size() -> None:
         return [(at, data[at : at + 4] + body) for at, body in records_of(data, start)]
 
     message = check("journal.records", with_length).message
-    assert "begins behind its length word: at 512 it has 16 bytes; yours has 20" in message
+    assert "starts after the length word, has 16 bytes; yours has 20" in message
 
 
-def test_only_journals_that_are_there_can_go() -> None:
+def test_only_existing_journals_can_be_deleted() -> None:
     message = check("journal.removable", lambda ids, mark, backups: [99]).message
-    assert message == "There is no journal 99: choose from [1, 2, 3]."
+    assert message == "Journal 99 does not exist; the journals are [1, 2, 3]."

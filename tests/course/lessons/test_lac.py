@@ -1,12 +1,14 @@
-"""The exercises of lesson 06: right answers pass, wrong ones are refused for their reason."""
+"""Tests the exercises of lesson 06: correct answers pass, wrong ones are rejected with a reason."""
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from labkit.course.exercises.lac import Tail, advance, readable
+from labkit.course.exercises.lac import Tail, advance, read_delays_ms, readable
 from labkit.course.lessons import check
+from labkit.system.trace.events import Event
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
@@ -41,20 +43,24 @@ def test_right_answers_pass() -> None:
     ("answer", "reason", "shown"),
     repeated_cases(
         [
-            (highest_complete, "must not pass an entry", "with the acknowledgement of b0"),
+            (highest_complete, "must not advance past an entry", "with the acknowledgement of b0"),
             (
                 lambda last, acks, qa: last + sum(count >= qa for count in acks),
-                "must not pass an entry",
+                "must not advance past an entry",
                 "AckQuorumIsReached",
             ),
-            (lambda last, acks, qa: advance(last, acks, 1), "must not pass", "AckQuorumIsReached"),
-            (one_too_many, "must go as far as it can", "The writer waits"),
+            (
+                lambda last, acks, qa: advance(last, acks, 1),
+                "must not advance past",
+                "AckQuorumIsReached",
+            ),
+            (one_too_many, "must advance as far as it can", "The writer is still waiting"),
             (
                 lambda last, acks, qa: last + bool(acks and acks[0] >= qa),
-                "must go as far as it can",
+                "must advance as far as it can",
                 "asked advance(-1, [1, 1], 1).\n  It said 0; right is 1.",
             ),
-            (lambda last, acks, qa: advance(-1, acks, qa), "never goes back", "advance("),
+            (lambda last, acks, qa: advance(-1, acks, qa), "must never decrease", "advance("),
             (lambda last, acks, qa: None, "must return int", "None"),
         ],
         once=3,
@@ -75,12 +81,12 @@ def test_a_wrong_confirmation_is_refused(
     [
         (
             lambda known, newest: max([known, *(entry for entry, _ in newest)]),
-            "must not read beyond",
+            "must not read an unconfirmed entry",
             "NothingBeyondLacIsRead",
         ),
         (
             lambda known, newest: max([known, *(entry - 1 for entry, _ in newest)]),
-            "must not read beyond",
+            "must not read an unconfirmed entry",
             "NothingBeyondLacIsRead",
         ),
         (
@@ -95,7 +101,7 @@ def test_a_wrong_confirmation_is_refused(
         ),
         (
             lambda known, newest: max((lac for _, lac in newest), default=-1),
-            "never goes back",
+            "must never decrease",
             "asked readable(0, [])",
         ),
     ],
@@ -117,9 +123,22 @@ def test_a_loop_without_end_is_stopped_in_the_thread_of_the_simulated_world_too(
     assert "does not come to an end" in asyncio.run(in_a_notebook())
 
 
-def test_a_tail_waits_for_each_entry_and_says_when_one_does_not_come() -> None:
+def test_tail_reads_each_confirmed_entry_and_fails_if_one_is_not_confirmed() -> None:
     write = Write(0, 3, every_ms=5, close=False)
     trace = run(Scenario(Cluster(3), (write, Tail(entries=3))))
     mine = [e for e in trace.events if e.kind == "read.done" and e.node == "r"]
     assert [e.entry for e in mine if e.entry >= 0] == [0, 1]
-    assert any("entry 2 did not come" in e.note for e in trace.events)
+    assert any("entry 2 was not confirmed" in e.explanation for e in trace.events)
+
+
+def test_read_delays_ignore_pushes_by_the_epilogue() -> None:
+    pushes = [
+        (0, "w", "add.pushed"),
+        (77_000, "r", "read.done"),
+        (94_000, "epilogue", "add.pushed"),
+    ]
+    events = tuple(
+        Event(seq, at_us, node, kind, -1, 0, 5) for seq, (at_us, node, kind) in enumerate(pushes)
+    )
+    trace = replace(run(Scenario(Cluster(3), (Write(0, 1),))), events=events)
+    assert read_delays_ms(trace) == {5: 77.0}

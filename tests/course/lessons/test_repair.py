@@ -1,4 +1,4 @@
-"""The exercises of lesson 09: right answers pass, wrong ones are refused for their reason."""
+"""Tests the exercises of lesson 09: correct answers pass, wrong ones are rejected with a reason."""
 
 from collections.abc import Callable
 from itertools import permutations
@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from labkit.course.exercises.repair import missing_places
+from labkit.course.exercises.repair import missing_copies
 from labkit.course.lessons import check
 from labkit.course.runs.broken_runs import RepairCounterexample
 from labkit.course.runs.repair_trial import NAME, REMOVE, STEPS, STORE, TEST
 from labkit.course.runs.timeline import RunCounterexample
-from labkit.system.autorecovery.lost_bookies import when_to_audit
+from labkit.system.autorecovery.audit_rules import when_to_audit
 from labkit.views.widgets.recovery_progress import RecoveryProgress
 from tests.repeat import repeated_cases
 
@@ -20,15 +20,15 @@ pytestmark = pytest.mark.slow
 LOST, FRAGMENTS, ORDER = "repair.lost_bookies", "repair.fragments", "repair.order"
 Function = Callable[..., Any]
 
-COPIES_FIRST = "name a bookie only when it has every copy"
-STAYS_MARKED = "the ledger must stay marked"
-TEST_FIRST = "Only a test may say"
-FOR_EVER = "for ever"
+COPIES_FIRST = "list a bookie only if the bookie has every copy"
+STAYS_MARKED = "the ledger must remain marked"
+TEST_FIRST = "Only a test can show"
+FOR_EVER = "starts over, forever"
 
 
 def test_right_answers_pass() -> None:
     assert check(LOST, when_to_audit).passed
-    assert check(FRAGMENTS, missing_places).passed
+    assert check(FRAGMENTS, missing_copies).passed
     assert check(ORDER, list(STEPS)).passed
 
 
@@ -46,7 +46,7 @@ def test_a_time_that_has_passed_means_now() -> None:
         (
             lambda missing, delay, now: now if missing else None,
             "back within 10 s is not lost",
-            "marked for a restart",
+            "marked because of a restart",
         ),
         (
             lambda missing, delay, now: min(missing.values()) + delay if missing else None,
@@ -68,7 +68,7 @@ def test_a_time_that_has_passed_means_now() -> None:
             lambda missing, delay, now: (
                 now if len(missing) == 2 else when_to_audit(missing, delay, now) if missing else 0.0
             ),
-            "No bookie missing: no audit",
+            "Audit immediately if more than one bookie is missing",
             "right is None",
         ),
     ],
@@ -95,11 +95,11 @@ def test_an_error_when_no_bookie_is_missing_is_the_learners_own() -> None:
                     n for n, bookie in enumerate(ensemble) if bookie not in registered
                 ],
                 "registered is not enough",
-                "b1 does not give entry",
+                "b1 does not return entry",
             ),
             (
                 lambda ensemble, registered, failures: list(failures),
-                "not even asked",
+                "not asked at all",
                 "it was not repaired",
             ),
             (
@@ -109,7 +109,7 @@ def test_an_error_when_no_bookie_is_missing_is_the_learners_own() -> None:
                     if bookie not in registered or "BKNoSuchEntryException" in failures.get(n, ())
                 ],
                 "has a wrong digest",
-                "b1 does not give entry 7",
+                "b1 does not return entry 7",
             ),
             (
                 lambda ensemble, registered, failures: [
@@ -117,21 +117,21 @@ def test_an_error_when_no_bookie_is_missing_is_the_learners_own() -> None:
                     for n, bookie in enumerate(ensemble)
                     if bookie not in registered or set(failures.get(n, ())) - {"BKTimeoutException"}
                 ],
-                "does not answer the other bookies",
+                "registered bookie that does not respond",
                 "it was not repaired",
             ),
             (
                 lambda ensemble, registered, failures: (
                     [*range(len(ensemble))]
                     if len(failures) > 1
-                    else missing_places(ensemble, registered, failures)
+                    else missing_copies(ensemble, registered, failures)
                 ),
-                "and nothing else",
+                "restoring any other copy is unnecessary",
                 "right is",
             ),
             (
                 lambda ensemble, registered, failures: [*range(len(ensemble))],
-                "and nothing else",
+                "restoring any other copy is unnecessary",
                 "right is []",
             ),
         ],
@@ -158,8 +158,8 @@ def test_places_are_numbers_of_the_ensemble() -> None:
     repeated_cases(
         [
             ([NAME, STORE, TEST, REMOVE], COPIES_FIRST, "b3 does not have entry 0"),
-            ([STORE, REMOVE, NAME, TEST], STAYS_MARKED, "b1, which is down"),
-            ([STORE, NAME, REMOVE, TEST], TEST_FIRST, "b1, which is down"),
+            ([STORE, REMOVE, NAME, TEST], STAYS_MARKED, "its metadata lists b1, which has"),
+            ([STORE, NAME, REMOVE, TEST], TEST_FIRST, "its metadata lists b1, which has"),
             ([STORE, TEST, NAME, REMOVE], FOR_EVER, "still marked"),
             ([TEST, STORE, NAME, REMOVE], FOR_EVER, "still marked"),
         ],
@@ -177,7 +177,7 @@ def test_a_wrong_order_is_refused_with_a_run_that_shows_it(
     assert isinstance(card.counterexample, RepairCounterexample)
     view = card.counterexample.view()
     assert isinstance(view, RecoveryProgress)
-    assert view.acts() == ()  # There is no variant "yours" outside the check.
+    assert view.acts().offered == ()  # The variant "yours" exists only during the check.
 
 
 @pytest.mark.long
@@ -201,7 +201,7 @@ def test_a_run_whose_picture_would_not_tell_is_shown_in_the_timeline() -> None:
 
 @pytest.mark.parametrize("answer", [[STORE], [*STEPS, STORE], "store", 7])
 def test_a_wrong_list_of_the_four_steps_is_refused(answer: object) -> None:
-    assert "each of the 4 steps once" in check(ORDER, answer).message
+    assert "each of the 4 steps exactly once" in check(ORDER, answer).message
 
 
 def test_no_answer_leaves_the_exercise_open() -> None:

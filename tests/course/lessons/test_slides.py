@@ -1,4 +1,4 @@
-"""Which cells of a lesson make a talk."""
+"""Tests which cells of a lesson become slides."""
 
 import nbformat
 import pytest
@@ -6,7 +6,7 @@ from nbformat import NotebookNode
 from nbformat.v4.nbbase import new_code_cell, new_markdown_cell, new_output
 
 from labkit.course.lessons.build import VERSIONS
-from labkit.course.lessons.slides import SLIDE_LINES, kinds, lines_of, stage
+from labkit.course.lessons.slides import SLIDE_LINES, assign_slide_types, kinds, lines_of
 from tests.notebooks.test_lessons import LESSONS
 
 PICTURE = [new_output("display_data", data={"text/html": "<img alt=''>"})]
@@ -84,5 +84,5 @@ def test_the_builder_stages_both_versions(name: str) -> None:
     for path in VERSIONS.values():
         written = nbformat.read(path / name, 4)
         before = [dict(cell.metadata) for cell in written.cells]
-        stage(written)
+        assign_slide_types(written)
         assert [dict(cell.metadata) for cell in written.cells] == before

@@ -1,4 +1,4 @@
-"""The exercises of lesson 13: right answers pass, wrong ones are refused for their reason."""
+"""Tests the exercises of lesson 13: correct answers pass, wrong ones are rejected with a reason."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from labkit.course.exercises.streaming import RUNS, STREAMS, Calls
 from labkit.course.lessons import check
 from labkit.course.runs.stream_trial import WrongRows
-from labkit.views.spark.gaps import Place, step
+from labkit.views.spark.gaps import Position, step
 from tests.repeat import repeated_cases
 
 Store = Callable[[DataFrame, int, str], None]
-Step = Callable[[Place | None, Place], tuple[Place, int]]
+Step = Callable[[Position | None, Position], tuple[Position, int]]
 SINK, GAPS = "streaming.sink", "streaming.gaps"
 
 
@@ -101,29 +101,29 @@ def test_a_sink_that_spark_refuses_is_reported_in_one_line(spark: SparkSession) 
     assert "\n" not in card.message
 
 
-def turned_back(last: Place | None, entry: Place) -> tuple[Place, int]:
+def turned_back(last: Position | None, entry: Position) -> tuple[Position, int]:
     answer = step(last, entry)
     return entry, answer[1]
 
 
-def no_rollover(last: Place | None, entry: Place) -> tuple[Place, int]:
+def no_rollover(last: Position | None, entry: Position) -> tuple[Position, int]:
     if last is None or entry <= last:
         return last or entry, 0
     return entry, max(entry[1] - last[1] - 1, 0)
 
 
-def blind_beginnings(last: Place | None, entry: Place) -> tuple[Place, int]:
+def blind_beginnings(last: Position | None, entry: Position) -> tuple[Position, int]:
     if last is None or entry <= last or entry[0] != last[0]:
         return max(last or entry, entry), 0
     return step(last, entry)
 
 
-def from_zero(last: Place | None, entry: Place) -> tuple[Place, int]:
+def from_zero(last: Position | None, entry: Position) -> tuple[Position, int]:
     return step((entry[0], -1) if last is None else last, entry)
 
 
-def entries_alone(last: Place | None, entry: Place) -> tuple[Place, int]:
-    """Goes by entry ids: an earlier ledger's entry is not known to be old."""
+def entries_alone(last: Position | None, entry: Position) -> tuple[Position, int]:
+    """Compare only entry ids, and so mistake an old entry of an earlier ledger for a new one."""
     if last is not None and entry[0] == last[0] and entry <= last:
         return last, 0
     return step(None if last is None else (last[0], last[1]) if entry > last else None, entry)
@@ -146,7 +146,7 @@ def test_a_wrong_state_is_refused_with_the_calls_that_show_it(answer: Step, rule
     assert not card.passed
     assert card.message == STREAMS[rule].rule
     assert isinstance(card.counterexample, Calls)
-    assert "entries are missing, yours counts" in str(card.counterexample)
+    assert "entries are missing; yours counted" in str(card.counterexample)
 
 
 def test_right_state_passes() -> None:

@@ -1,4 +1,4 @@
-"""The exercises of lesson 12: right answers pass, wrong ones are refused for their reason."""
+"""Tests the exercises of lesson 12: correct answers pass, wrong ones are rejected with a reason."""
 
 import re
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def steps_back(
     text: bool = False,
     or_equal: bool = False,
 ) -> Job:
-    """Compare with the row before, in one of many ways."""
+    """Return a job that compares each row with the previous one; the parameters vary how."""
 
     def job(messages: DataFrame) -> DataFrame:
         place = fn.concat_ws(":", *parts) if text else fn.struct(*parts)
@@ -39,7 +39,7 @@ def steps_back(
 
 
 def holes(begin: str = "own", count: str = "entries", stream: tuple[str, ...] = STREAM) -> Job:
-    """Count what is there, in one of many ways."""
+    """Return a job that counts entries to find holes; the parameters vary how it counts."""
 
     def job(messages: DataFrame) -> DataFrame:
         arrived = messages.groupBy(*STREAM, "ledger").agg(
@@ -61,7 +61,7 @@ def holes(begin: str = "own", count: str = "entries", stream: tuple[str, ...] = 
 
 
 def jumps(along: str) -> Job:
-    """Add up the steps between neighbours that are too long."""
+    """Return a job that adds up the entry ids skipped between consecutive rows."""
 
     def job(messages: DataFrame) -> DataFrame:
         ledger = Window.partitionBy(*STREAM, "ledger").orderBy(*along.split())
@@ -84,7 +84,7 @@ def ledgers_too(messages: DataFrame) -> DataFrame:
 
 
 def sent_again(by: tuple[str, ...], copies: str = "ids") -> Job:
-    """Group by these columns and count, in one of many ways."""
+    """Return a job that groups by these columns and counts; `copies` selects what it counts."""
 
     def job(messages: DataFrame) -> DataFrame:
         counts = {
@@ -188,7 +188,7 @@ def test_wrong_holes_are_refused_with_the_rows_that_show_it(answer: Job, rule: i
     assert not card.passed
     assert card.message == HOLES[rule].rule
     assert isinstance(card.counterexample, WrongRows)
-    assert "entries are missing, your job says" in str(card.counterexample)
+    assert "entries are missing, your job counted" in str(card.counterexample)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_each_row_belongs_into_an_answer_once() -> None:
     ):
         card = check(name, lambda messages, found=answer: found(messages).union(found(messages)))
         assert not card.passed
-        assert "must be in the answer once" in card.message
+        assert "only once" in card.message
 
 
 def test_a_job_that_spark_cannot_run_is_reported_in_one_line() -> None:
@@ -234,7 +234,7 @@ def test_a_job_that_spark_cannot_run_is_reported_in_one_line() -> None:
 
 def test_a_job_without_the_columns_learns_which() -> None:
     card = check(ORDER_NAME, lambda messages: messages.select("entry"))
-    assert "needs the columns seq; yours has entry" in card.message
+    assert "must return the columns seq; it returned entry" in card.message
 
 
 def test_a_value_that_is_not_a_table_is_refused() -> None:
@@ -244,4 +244,4 @@ def test_a_value_that_is_not_a_table_is_refused() -> None:
 def test_rows_of_a_counterexample_are_a_table() -> None:
     card = check(ORDER_NAME, steps_back(stream=("topic",)))
     assert "<table" in card._repr_html_()
-    assert "Your job says this is out of order" in repr(card)
+    assert "This is not out of order" in repr(card)

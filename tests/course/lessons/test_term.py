@@ -1,4 +1,4 @@
-"""A term's plan in the page for teachers agrees with the lessons and the workshop."""
+"""Tests that the term plan on the teachers' page agrees with the lessons and the workshop."""
 
 import re
 from itertools import chain
@@ -14,7 +14,10 @@ PLAN = re.compile(
 
 
 def lesson_minutes() -> dict[str, int]:
-    """Of all lessons; the notebooks of the workshop, which build something, are work at home."""
+    """Return the minutes of each lesson.
+
+    The workshop's notebooks are omitted, because they are homework.
+    """
     found = {}
     for source in SOURCES.glob("[0-9][0-9]_*.py"):
         if "build_a_" in source.name:
@@ -27,7 +30,7 @@ def lesson_minutes() -> dict[str, int]:
 
 def step_minutes() -> dict[str, list[int]]:
     course = (DOCS / "course.md").read_text(encoding="utf-8")
-    tracks = re.split(r"## The workshop: build a (\w+)\n", course)[1:]
+    tracks = re.split(r"## Workshop: build a (\w+)\n", course)[1:]
     tables = dict(zip(tracks[::2], tracks[1::2], strict=True))
     row = r"(?m)^\| \d \|.*\| (\d+) \|$"
     return {name: [int(each) for each in re.findall(row, text)] for name, text in tables.items()}

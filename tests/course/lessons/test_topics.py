@@ -1,4 +1,4 @@
-"""The exercises of lesson 11: right answers pass, wrong ones are refused for their reason."""
+"""Tests the exercises of lesson 11: correct answers pass, wrong ones are rejected with a reason."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,6 +35,7 @@ def in_one_partition(compare: Answer) -> Answer:
     return lambda a, b: None if a.partition != b.partition else compare(a, b)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
@@ -43,24 +44,24 @@ def in_one_partition(compare: Answer) -> Answer:
             in_one_partition(
                 lambda a, b: (a.entry_id, a.batch_index) < (b.entry_id, b.batch_index)
             ),
-            "The ledger id decides first",
+            "Compare the ledger ids first",
         ),
         (
             in_one_partition(lambda a, b: (a.ledger_id, a.entry_id) < (b.ledger_id, b.entry_id)),
-            "their batch index decides",
+            "compare their batch indexes",
         ),
         (
             in_one_partition(
                 lambda a, b: (a.ledger_id, a.batch_index) < (b.ledger_id, b.batch_index)
             ),
-            "Within a ledger the entry id decides",
+            "Within a ledger, compare the entry ids",
         ),
         (in_one_partition(lambda a, b: a <= b), "comes before itself"),
         (
             lambda a, b: (
                 (a.ledger_id, a.entry_id, a.batch_index) < (b.ledger_id, b.entry_id, b.batch_index)
             ),
-            "Ids of two partitions do not tell",
+            "Ids of different partitions cannot tell",
         ),
         (
             lambda a, b: a < b if a.partition == b.partition else a.partition < b.partition,
@@ -91,22 +92,22 @@ def in_a_range(position: Any, ranges: Any) -> bool:
     [
         (
             lambda position, index, mark, ranges, left: position <= mark,
-            "what lies in a range is acknowledged",
-            "delivered again",
+            "every entry in a range is acknowledged",
+            "redelivered",
         ),
         (
             lambda position, index, mark, ranges, left: (
                 position <= mark or any(a <= position <= b for a, b in ranges)
             ),
             "open below",
-            "never delivered again",
+            "would never be delivered again",
         ),
         (
             lambda position, index, mark, ranges, left: (
                 position <= mark or any(a < position < b for a, b in ranges)
             ),
-            "its upper end included",
-            "delivered again",
+            "including its upper end",
+            "redelivered",
         ),
         (
             lambda position, index, mark, ranges, left: (
@@ -115,21 +116,21 @@ def in_a_range(position: Any, ranges: Any) -> bool:
                 or (left is not None and not left >> index & 1)
             ),
             "its own entry",
-            "delivered again",
+            "redelivered",
         ),
         (
             lambda position, index, mark, ranges, left: (
                 position[1] <= mark[1] or in_a_range(position, ranges)
             ),
-            "a position is ledger and entry",
-            "never delivered again",
+            "positions consist of ledger and entry",
+            "would never be delivered again",
         ),
         (
             lambda position, index, mark, ranges, left: (
                 position <= mark or in_a_range(position, ranges)
             ),
-            "a 1 for each message that is not",
-            "delivered again",
+            "a 1 for each unacknowledged message",
+            "redelivered",
         ),
         (
             lambda position, index, mark, ranges, left: (
@@ -137,15 +138,15 @@ def in_a_range(position: Any, ranges: Any) -> bool:
                 or in_a_range(position, ranges)
                 or (left is not None and bool(left >> index & 1))
             ),
-            "a 1 for each message that is not",
-            "delivered again",
+            "a 1 for each unacknowledged message",
+            "redelivered",
         ),
         (
             lambda position, index, mark, ranges, left: (
                 position <= mark or in_a_range(position, ranges) or left is not None
             ),
-            "Of this batch a part",
-            "never delivered again",
+            "This batch is partly acknowledged",
+            "would never be delivered again",
         ),
     ],
     ids=[
@@ -236,6 +237,7 @@ def test_a_wrong_retention_is_refused_with_a_chain_that_shows_it(
     assert shown in str(card.counterexample)
 
 
+@pytest.mark.slow
 def test_what_the_learners_code_raises_inside_the_cluster_is_reported() -> None:
     assert "Your code raised ZeroDivisionError" in check(RETENTION, _divides).message
 

@@ -1,4 +1,4 @@
-"""The programs of lesson 15 keep what they answered, and leave nothing behind."""
+"""Tests that the programs of lesson 15 lose no acknowledged data and leave nothing behind."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_name_node_on_standby_answers_nothing() -> None:
     async def mkdir(node: ClientNode) -> None:
         await NameNode(node.client).mkdir("/a")
 
-    with pytest.raises(StandbyError, match="ask the other one"):
+    with pytest.raises(StandbyError, match="use the other one"):
         in_the_world(mkdir)
 
 

@@ -1,4 +1,4 @@
-"""Wrong answers to lessons 05 to 09 and 14, each right in the cases that come to mind first."""
+"""Wrong answers to lessons 05 to 09 and 14, each of which is correct in the most obvious cases."""
 
 from collections.abc import Callable
 from statistics import median_high
@@ -9,8 +9,8 @@ from labkit.course.exercises.ensemble_change import must_send, new_ensemble
 from labkit.course.exercises.lac import advance, readable
 from labkit.course.exercises.quorums import covered, is_lost, write_set
 from labkit.course.exercises.recovery import start
-from labkit.course.exercises.repair import missing_places
-from labkit.system.autorecovery.lost_bookies import when_to_audit
+from labkit.course.exercises.repair import missing_copies
+from labkit.system.autorecovery.audit_rules import when_to_audit
 
 Answer = Callable[..., Any]
 
@@ -215,8 +215,8 @@ FRAGMENTS = {
         lambda name, there, said: name not in there or bool(set(said) - {"BKTimeoutException"})
     ),
     "all": lambda ensemble, registered, failures: [*range(len(ensemble))],
-    "the first": lambda *question: missing_places(*question)[:1],
-    "five places": lambda ensemble, *rest: [n for n in missing_places(ensemble, *rest) if n < 5],
+    "the first": lambda *question: missing_copies(*question)[:1],
+    "five places": lambda ensemble, *rest: [n for n in missing_copies(ensemble, *rest) if n < 5],
     "one error": missing(lambda name, there, said: name not in there or len(said) == 1),
     "by its number": lambda ensemble, registered, failures: [
         at for at in range(len(ensemble)) if f"b{at}" not in registered or at in failures
@@ -228,7 +228,7 @@ FRAGMENTS = {
 
 
 def counting(key: Callable[[Any], Any], least: int = 2, twice: bool = False) -> Answer:
-    """Count acknowledgements, in one of many ways."""
+    """Return an invariant that counts acknowledgements; the parameters vary how it counts."""
 
     def holds(events: list[Any]) -> bool:
         acks: dict[Any, list[str]] = {}
@@ -288,7 +288,7 @@ REFUSES = {
     "one or the other": lambda fenced, recovery: fenced != recovery,
     "neither": lambda fenced, recovery: not fenced and not recovery,
 }
-HERE, EMPTY, DAMAGED = "nothing of that", "the entry is not", "damaged"
+HERE, EMPTY, DAMAGED = "no such ledger", "no such entry", "damaged"
 
 
 def saying(ledger: str, entry: str, damaged: str) -> Answer:

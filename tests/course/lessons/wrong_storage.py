@@ -1,4 +1,4 @@
-"""Wrong answers to lessons 01 to 04 and 10, each right in the cases that come to mind first."""
+"""Wrong answers to lessons 01 to 04 and 10, each of which is correct in the most obvious cases."""
 
 import struct
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Answer = Callable[..., Any]
 
 
 def packed(header: Callable[[Any], bytes]) -> Answer:
-    """Pack with another header; the digest fits it."""
+    """Return an answer that packs an entry with another header and a digest that matches it."""
     return lambda e, digest: header(e) + digest.compute(header(e), e.payload) + e.payload
 
 

@@ -1,10 +1,10 @@
-"""Wrong answers to lessons 11 and 13, each right in the cases that come to mind first."""
+"""Wrong answers to lessons 11 and 13, each of which is correct in the most obvious cases."""
 
 from collections.abc import Callable
 from typing import Any
 
 from labkit.course.exercises.topics import comes_before, is_acknowledged, may_go
-from labkit.views.spark.gaps import Place, step
+from labkit.views.spark.gaps import Position, step
 
 Answer = Callable[..., Any]
 
@@ -99,27 +99,27 @@ RETENTION = {
 }
 
 
-def turned_back(last: Place | None, entry: Place) -> tuple[Place, int]:
+def turned_back(last: Position | None, entry: Position) -> tuple[Position, int]:
     return entry, step(last, entry)[1]
 
 
-def no_rollover(last: Place | None, entry: Place) -> tuple[Place, int]:
+def no_rollover(last: Position | None, entry: Position) -> tuple[Position, int]:
     if last is None or entry <= last:
         return last or entry, 0
     return entry, max(entry[1] - last[1] - 1, 0)
 
 
-def blind_beginnings(last: Place | None, entry: Place) -> tuple[Place, int]:
+def blind_beginnings(last: Position | None, entry: Position) -> tuple[Position, int]:
     is_later = last is not None and entry[0] > last[0]
     return (entry, 0) if is_later else step(last, entry)
 
 
-def one_at_most(last: Place | None, entry: Place) -> tuple[Place, int]:
+def one_at_most(last: Position | None, entry: Position) -> tuple[Position, int]:
     place, missed = step(last, entry)
     return place, min(missed, 1)
 
 
-def one_digit(last: Place | None, entry: Place) -> tuple[Place, int]:
+def one_digit(last: Position | None, entry: Position) -> tuple[Position, int]:
     place, missed = step(last, entry)
     return place, missed % 10
 

@@ -1,4 +1,4 @@
-"""Wrong answers to lesson 15, each right in the cases that come to mind first."""
+"""Wrong answers to lesson 15, each of which is correct in the most obvious cases."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ Answer = Callable[..., Any]
 
 
 def kept(records: Any, keep: Callable[[list[Any]], Any]) -> dict[str, Any]:
-    """For each group what `keep` takes from its offsets, those that are None left out."""
+    """Return the offset that `keep` chooses for each group, without groups where it is None."""
     of: dict[str, list[Any]] = {}
     for group, offset in records:
         of.setdefault(group, []).append(offset)
@@ -39,7 +39,10 @@ OFFSETS: dict[str, Answer] = {
 
 
 def of_each(rule: Callable[[int, int, int, int], bool]) -> Answer:
-    """What `rule` takes for garbage, by ledger, version, and the named version and ledger."""
+    """Return an answer that treats a ledger as garbage if `rule` does.
+
+    The rule receives the ledger id, its version, and the version and ledger id that are in use.
+    """
     return lambda ledgers, named: [
         ledger_id
         for ledger_id, name, version in ledgers

@@ -1,4 +1,4 @@
-"""The learner's code as a guest in the simulated world."""
+"""Tests running the learner's code inside the simulated world."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from labkit.course.runs.cluster_trial import (
     client_with,
     failures,
     found,
-    in_place_of,
     must_hold,
+    replacing,
     run_with,
 )
 from labkit.system.client import striping, writer
@@ -39,7 +39,7 @@ def test_the_guest_takes_the_functions_place_in_the_client_and_gives_it_back() -
         return (0, 1, 2)
 
     guest = Guest(mine)
-    with in_place_of(striping.write_set, guest):
+    with replacing(striping.write_set, guest):
         trace = guest.run(SCENARIO)
     assert (3, 3, 3) in asked
     assert not failures(trace)
@@ -54,17 +54,19 @@ def test_what_the_guest_raises_first_ends_the_run_with_its_own_error() -> None:
         raise KeyError(len(calls))
 
     guest = Guest(mine)
-    with in_place_of(striping.write_set, guest), pytest.raises(KeyError, match="1"):
+    with replacing(striping.write_set, guest), pytest.raises(KeyError, match="1"):
         guest.run(SCENARIO)
     assert len(calls) == 1
 
 
 def test_a_run_in_circles_is_a_refused_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def endless(scenario: Scenario) -> Trace:
-        raise BudgetError("3600 s of virtual time have passed")
+        raise BudgetError("the run reached its limit of 3600 s of virtual time")
 
     monkeypatch.setattr(cluster_trial, "run", endless)
-    with pytest.raises(Refused, match="does not come to an end: 3600 s"):
+    with pytest.raises(
+        Refused, match="does not come to an end: the run reached its limit of 3600 s"
+    ):
         Guest(len).run(SCENARIO)
 
 

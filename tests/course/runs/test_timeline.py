@@ -1,4 +1,6 @@
-"""A simulated run in the timeline: its verdicts, its messages, and faults put at an event."""
+"""Tests simulated runs in the timeline: verdicts, messages, and faults injected at an event."""
+
+import asyncio
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -8,7 +10,9 @@ from labkit.course.checking.card import Card, CardState
 from labkit.course.runs.timeline import RunCounterexample, forked, timeline
 from labkit.course.runs.timeline_messages import messages_of
 from labkit.system.check import broken, check_all
+from labkit.views.widgets.timeline import TimelineView
 from labkit.views.widgets.timeline.steps import OTHER, first_difference, steps_of
+from labkit.worlds.sim.explore.counterexamples import counterexample
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Pause
 from labkit.worlds.sim.scenario.rerun_with_fault import CannotForkError, moment_of
@@ -17,6 +21,7 @@ from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Recover, Write
+from tests.until import until
 
 QUIET = Scenario(workload=(Write(entries=3, every_ms=1.0), Recover(when=On("lac.advanced", nth=2))))
 TOO_EARLY = Scenario(Cluster(3), (Write(entries=2),), variant="ack after one bookie")
@@ -33,7 +38,7 @@ def within_reach(trace: Trace) -> list[int]:
 
 
 def parting(trace: Trace, other: Scenario) -> tuple[int, str]:
-    """How many events are the same, and what happens first in the other run alone."""
+    """Return the number of common events, and the kind of the first event only in `other`."""
     future = run(other)
     steps = steps_of(trace.events, future.events)
     same = first_difference(steps)
@@ -41,12 +46,13 @@ def parting(trace: Trace, other: Scenario) -> tuple[int, str]:
     return same, future.events[alone.of_other - 1].kind
 
 
+@pytest.mark.slow
 def test_a_fault_strikes_just_after_its_event(quiet: Trace) -> None:
     for seq in within_reach(quiet):
         when = moment_of(quiet.scenario, quiet.events, seq)
         same, kind = parting(quiet, QUIET.with_fault(Pause("b0", 5.0, when)))
         assert kind == "node.paused"
-        # Of events that a node reports at once, the fault comes after the last.
+        # If a node reports several events at once, the fault is injected after the last one.
         assert {e.time_us for e in quiet.events[seq:same]} <= {quiet.events[seq].time_us}
         assert {e.node for e in quiet.events[seq:same]} <= {quiet.events[seq].node}
 
@@ -55,10 +61,11 @@ def test_no_fault_strikes_before_the_cluster_is_up_or_after_the_epilogue_began(
     quiet: Trace,
 ) -> None:
     for seq in (0, 14, len(quiet.events) - 1):
-        with pytest.raises(CannotForkError, match="faults strike from"):
+        with pytest.raises(CannotForkError, match="faults can only be added"):
             moment_of(quiet.scenario, quiet.events, seq)
 
 
+@pytest.mark.slow
 def test_the_message_of_an_event_can_be_lost(quiet: Trace) -> None:
     messages = messages_of(quiet)
     kinds = {quiet.events[seq].kind for seq in messages}
@@ -118,15 +125,30 @@ def test_a_click_on_fork_runs_the_real_code_again() -> None:
     for field, value in (("node", "w"), ("disk", "lost"), ("fork", True)):
         view._handle_custom_msg({"set": field, "value": value, "seq": 30}, [])
     first, other = view.shown
-    assert other.title == "With Crash(node='w', disk='lost')"
+    assert other.title == "What if w crashes here?"
     assert first.events[:30] == other.events[:30]
-    assert "its node died" in " ".join(event.note for event in other.events)
+    assert "its node died" in {event.detail for event in other.events}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("act", "title"),
+    [
+        ("kill", "What if b0 crashes here?"),
+        ("pause", "What if b0 pauses here?"),
+        ("cut", "What if b0 is cut off here?"),
+    ],
+)
+def test_the_title_of_a_fork_is_the_question_that_it_answers(act: str, title: str) -> None:
+    view = timeline(QUIET)
+    view._handle_custom_msg({"do": act, "on": "0:b0", "seq": 30}, [])
+    assert view.shown[1].title == title
 
 
 def test_the_notice_says_why_a_fork_is_not_possible() -> None:
     view = timeline(QUIET)
     view._handle_custom_msg({"set": "fork", "value": True, "seq": 1}, [])
-    assert "when the cluster is up" in view.notice
+    assert "after the cluster is up" in view.notice
 
 
 def test_it_opens_where_the_promise_broke() -> None:
@@ -160,3 +182,43 @@ def test_a_card_shows_the_run_that_was_found_under_it() -> None:
     assert words["text/plain"].startswith("✘ break.it: not yet. The rule.\nAck")
     assert picture["text/plain"].startswith("Timeline: ")
     assert picture["text/html"].startswith("<img ")
+
+
+def label_of(view: TimelineView, name: str) -> str:
+    return next((each["label"] for each in view.controls if each["name"] == name), "")
+
+
+async def test_a_curve_shows_when_a_failure_became_inevitable() -> None:
+    view = timeline(counterexample("cookie not checked"))
+    assert label_of(view, "curve") == "When did it become inevitable?"
+    view.choose("curve", None, -1)
+    assert label_of(view, "curve") == "Stop: 0 moments tried"
+    await until(lambda: view.notice)
+    assert label_of(view, "curve") == "When did it become inevitable?"
+    assert [share for _, share in view.film["curve"]] == [0, 0, 0, 0, 1, 1]
+    (flag,) = (sign for sign in view.film["signs"] if sign[1] == "✘")
+    assert flag[2] == view.notice
+    assert "just before, 0 did. In between: ReplacedDisks(node='b1'" in view.notice
+
+
+async def test_stop_ends_the_trial_of_futures_and_keeps_the_curve() -> None:
+    view = timeline(counterexample("cookie not checked"))
+    view.choose("curve", None, -1)
+    await until(lambda: view.curve)
+    view.choose("curve", None, -1)
+    known = view.curve
+    await asyncio.sleep(0.2)
+    assert view.curve is known
+    assert not view.notice
+
+
+def test_a_run_that_breaks_nothing_has_no_such_button(quiet: Trace) -> None:
+    assert not label_of(timeline(quiet), "curve")
+
+
+def test_a_graders_page_has_a_still_picture_of_the_run() -> None:
+    trace = run(TOO_EARLY)
+    (verdict, *_) = broken(check_all(trace))
+    card = Card("step", CardState.REFUSED, "the rule", RunCounterexample(trace, verdict))
+    assert "data:image/svg+xml" in card.still_counterexample()
+    assert verdict.reason.split()[0] in card.still_counterexample()

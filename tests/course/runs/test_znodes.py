@@ -1,4 +1,4 @@
-"""The metadata store of a simulated cluster, looked at in the middle of a run."""
+"""Tests the view of a simulated cluster's metadata store in the middle of a run."""
 
 import pytest
 

@@ -33,7 +33,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "waits for each entry": (
         "                adds.create_task(add(payload))\n",
         "                await add(payload)\n",
-        "had at most 1 under way",
+        "had at most 1 adds in flight",
     ),
     "keeps no window": ("                await room.acquire()\n", "", "At most 4 entries may be"),
     "reports what is only sent": (
@@ -53,18 +53,18 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "names one bookie in all places": (
         "tuple((bookies[first:] + bookies[:first])[:ensemble_size])",
         "(bookies[first],) * ensemble_size",
-        "has as many different bookies",
+        "must have 3 different bookies",
     ),
-    "stores no metadata": (_STORE, "    version = 0\n", "nothing is stored"),
+    "stores no metadata": (_STORE, "    version = 0\n", "stored no metadata"),
     "takes what there is for enough": (
         "    if len(bookies) < ensemble_size:\n",
         "    if not bookies:\n",
-        "an ensemble is E different bookies",
+        "A new ledger needs as many writable bookies",
     ),
     "reads without recovery": (
         "    reader = Reader(cluster, await recover(cluster))\n",
         "    reader = Reader(cluster, metadata)\n",
-        "the writer may go on",
+        "the writer can still add entries",
     ),
     "leaves the last entry out": (
         "range(reader.metadata.last_entry_id + 1)",
@@ -74,6 +74,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_program_is_refused_before_it_becomes_a_process(name: str, tmp_path: Path) -> None:
     old, new, reason = WRONG[name]
@@ -95,7 +96,7 @@ def _try_without_processes(learner: Learner) -> None:
 
 def test_step_7_is_open_until_the_program_is_written(tmp_path: Path) -> None:
     card = check("client", 7, tmp_path / "myclient.py", must_pass=False)
-    assert "It waits for your code" in card.message
+    assert "gives up to three hints" in card.message
 
 
 @pytest.mark.parametrize("name", ["bookie", "client"])
@@ -137,7 +138,7 @@ LIVE: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
                 "    while (entry := None) is not None:",
             ),
         ),
-        "Nothing that was confirmed is lost when a ledger is taken over",
+        "the second one found",
     ),
     "does not store the ensemble": (
         (
@@ -150,7 +151,7 @@ LIVE: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
     ),
     "starts each write set at the first bookie": (
         (("(entry_id + i) % ensemble_size for i", "i for i"),),
-        "cannot read the ledger back",
+        "cannot read the ledger",
     ),
 }
 
@@ -189,7 +190,7 @@ def test_a_program_that_lacks_a_part_ends_with_what_is_wrong(
     assert main([*options, "take", "1"]) == 1
     assert "myclient.py, line 1: expected ':'" in capsys.readouterr().err
     assert main([*options, "write", "--sizes", "3,2"]) == 1
-    assert "three numbers, E,Qw,Qa" in capsys.readouterr().err
+    assert "three numbers E,Qw,Qa" in capsys.readouterr().err
     assert main([*options, "write", "--window", "0"]) == 1
     assert "must be at least 1" in capsys.readouterr().err
 
@@ -203,9 +204,10 @@ def test_a_program_whose_task_ends_python_has_not_succeeded(
 
     monkeypatch.setattr("labkit.course.workshop.client.process.run_command", run_it)
     assert main(["client", "--zookeeper", "127.0.0.1:1", "take", "1"]) == 1
-    assert "a task of myclient.py ended Python with `sys.exit`" in capsys.readouterr().err
+    assert "a task in myclient.py called `sys.exit`" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 async def test_a_program_that_prints_while_it_is_imported_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "myclient.py"
     file.write_text("print('hello', flush=True)\n")
@@ -220,7 +222,7 @@ def test_a_program_whose_input_is_closed_does_not_start(
     options = ["client", "--file", str(SOLUTION), "--zookeeper", "127.0.0.1:1"]
     assert main([*options, "write"]) == 1
     assert capsys.readouterr().err == (
-        "labkit: client: the standard input is closed: write needs lines to write\n"
+        "labkit: client: standard input is closed: pass the lines to write\n"
     )
 
 

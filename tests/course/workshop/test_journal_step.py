@@ -32,22 +32,22 @@ WRONG = {
     "counts the padding's head among its zeros": (
         "zeros = left - 8 if left >= 8 else left - 8 + 512",
         "zeros = left",
-        "A group is its records",
+        "A group consists of its records",
     ),
     "never spills into the next block": (
         "zeros = left - 8 if left >= 8 else left - 8 + 512",
         "zeros = max(0, left - 8)",
-        "A group is its records",
+        "A group consists of its records",
     ),
     "forgets the group where it writes": (
         "        self.group = bytearray()\n        return sealed",
         "        return sealed",
-        "A group is its records",
+        "A group consists of its records",
     ),
     "forgets that the padding takes room": (
         "        self.group_offset += len(self.group)\n",
         "        self.group_offset += len(self.group.rstrip(bytes(1)))\n",
-        "`append` says where the record lies",
+        "`append` returns the offset of the record",
     ),
 }
 

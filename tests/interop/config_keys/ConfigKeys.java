@@ -6,9 +6,10 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 
 /**
- * Prints the configuration keys of the classes that are named on the command line, a key each line:
- * of Pulsar's, which declare them as annotated fields, with their defaults; of BookKeeper's, which
- * name them in constants, without.
+ * Prints the configuration keys of the classes named on the command line, one per line.
+ *
+ * <p>Pulsar's classes declare keys as annotated fields, which are printed with their defaults.
+ * BookKeeper's classes name keys in constants, which are printed without defaults.
  */
 public class ConfigKeys {
     public static void main(String[] names) throws Exception {
@@ -36,7 +37,7 @@ public class ConfigKeys {
                 .anyMatch(it -> it.annotationType().getSimpleName().equals("FieldContext"));
     }
 
-    /** As the value stands in a configuration file. */
+    /** Returns the value as it would be written in a configuration file. */
     private static String text(Object value) {
         if (value instanceof Optional<?> optional) {
             return text(optional.orElse(null));

@@ -1,8 +1,9 @@
-"""The keys of BookKeeper's and Pulsar's own configuration classes, read from their jars.
+"""Read the keys of BookKeeper's and Pulsar's configuration classes from their jars.
 
     python -m tests.interop.config_keys
 
-writes the lists in tests/worlds/live/config/keys again, which hold labkit's tables of keys.
+This command rewrites the lists in tests/worlds/live/config/keys, against which the tests compare
+labkit's tables of keys.
 """
 
 import subprocess
@@ -37,7 +38,7 @@ _NO_KEYS = {
     "standard",
     "system",
 }
-"""What else stands in constants of BookKeeper's classes."""
+"""Other constants of BookKeeper's classes, which are not keys."""
 
 _OF_THE_MACHINE = {
     "managedLedgerCacheSizeMB",
@@ -57,16 +58,16 @@ _OF_THE_MACHINE = {
     "webSocketNumServiceThreads",
     "numOrderedExecutorThreads",
 }
-"""Pulsar's keys whose default depends on the machine."""
+"""Pulsar keys whose default value depends on the machine."""
 
 
 def committed(name: str) -> list[str]:
-    """The lines of a list in tests/worlds/live/config/keys."""
+    """Return the lines of a list in tests/worlds/live/config/keys."""
     return (KEYS / name).read_text(encoding="utf-8").splitlines()
 
 
 def in_the_jars() -> dict[str, list[str]]:
-    """What the lists should be, by their names.  Raises `NotToBeHad`."""
+    """Return the expected contents of each list by its name. Raises `NotToBeHad`."""
     jars = fetch_jars("config-keys", HERE / "pom.xml")
     constants = _run(jars, _BOOKKEEPER_CLASSES)
     names = {line for line in constants if line.replace(".", "").replace("_", "").isalnum()}

@@ -1,4 +1,4 @@
-"""Writes the lists of keys in tests/worlds/live/config/keys again."""
+"""Update the lists of keys in tests/worlds/live/config/keys."""
 
 from tests.interop.config_keys import KEYS, in_the_jars
 

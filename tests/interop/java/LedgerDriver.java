@@ -20,12 +20,12 @@ import org.apache.bookkeeper.net.BookieId;
 import org.apache.bookkeeper.util.AvailabilityOfEntriesOfLedger;
 
 /**
- * Apache BookKeeper's client, told what to do by lines on standard input.
+ * Runs Apache BookKeeper's client, controlled by commands on standard input.
  *
  * <pre>java LedgerDriver METADATA_SERVICE_URI v2|v3 EXPLICIT_LAC_INTERVAL_MS</pre>
  *
- * Each line is a command and its arguments; each answer is one line, "ok RESULT..." or
- * "failed EXCEPTION: MESSAGE". Payloads are in Base64. The password is always "pw".
+ * Each line contains a command and its arguments; each response is a line, "ok RESULT..." or
+ * "failed EXCEPTION: MESSAGE". Payloads are encoded in Base64. The password is always "pw".
  */
 public class LedgerDriver {
     private static final byte[] PASSWORD = "pw".getBytes();
@@ -49,7 +49,7 @@ public class LedgerDriver {
                 System.out.println(driver.answer(line.split(" ", -1)));
             }
         }
-        // Netty's threads need not be waited for.
+        // Exit without waiting for Netty's threads.
         Runtime.getRuntime().halt(0);
     }
 
@@ -102,7 +102,7 @@ public class LedgerDriver {
         }
     }
 
-    /** create E Qw Qa DIGEST: answers the ledger id. */
+    /** create E Qw Qa DIGEST: returns the ledger id. */
     private String create(String[] words) throws Exception {
         LedgerHandle ledger =
                 client.createLedger(
@@ -115,7 +115,7 @@ public class LedgerDriver {
         return Long.toString(ledger.getId());
     }
 
-    /** add LEDGER PAYLOAD...: all in flight at once; answers the last entry's id. */
+    /** add LEDGER PAYLOAD...: adds all payloads at once; returns the last entry id. */
     private String add(String[] words) throws Exception {
         LedgerHandle ledger = open.get(Long.parseLong(words[1]));
         List<CompletableFuture<Long>> adds = new ArrayList<>();
@@ -129,7 +129,7 @@ public class LedgerDriver {
         return Long.toString(last);
     }
 
-    /** open LEDGER DIGEST recovery|norecovery: answers LastAddConfirmed and length. */
+    /** open LEDGER DIGEST recovery|norecovery: returns LastAddConfirmed and length. */
     private String open(String[] words) throws Exception {
         long id = Long.parseLong(words[1]);
         BookKeeper.DigestType digest = BookKeeper.DigestType.valueOf(words[2]);
@@ -141,7 +141,7 @@ public class LedgerDriver {
         return ledger.getLastAddConfirmed() + " " + ledger.getLength();
     }
 
-    /** read LEDGER FIRST LAST: answers the payloads. */
+    /** read LEDGER FIRST LAST: returns the payloads. */
     private String read(String[] words) throws Exception {
         LedgerHandle ledger = open.get(Long.parseLong(words[1]));
         List<String> payloads = new ArrayList<>();
@@ -153,7 +153,7 @@ public class LedgerDriver {
         return String.join(" ", payloads);
     }
 
-    /** createdeferred E Qw Qa: a ledger with deferred sync; answers its id. */
+    /** createdeferred E Qw Qa: creates a ledger with deferred sync; returns its id. */
     private String batchRead(String[] words) throws Exception {
         LedgerHandle ledger = open.get(Long.parseLong(words[1]));
         List<String> payloads = new ArrayList<>();
@@ -183,7 +183,7 @@ public class LedgerDriver {
         return Long.toString(ledger.getId());
     }
 
-    /** await LEDGER ENTRY TIMEOUT_MS: waits for the entry; answers LastAddConfirmed and payload. */
+    /** await LEDGER ENTRY TIMEOUT_MS: waits for the entry; returns LastAddConfirmed and payload. */
     private String await(String[] words) throws Exception {
         LedgerHandle ledger = open.get(Long.parseLong(words[1]));
         long entry = Long.parseLong(words[2]);
@@ -198,7 +198,7 @@ public class LedgerDriver {
         }
     }
 
-    /** entries LEDGER BOOKIE LAST: answers those up to LAST that the bookie says it has. */
+    /** entries LEDGER BOOKIE LAST: returns the ids up to LAST that the bookie reports. */
     private String entries(String[] words) throws Exception {
         long ledger = Long.parseLong(words[1]);
         try (BookKeeperAdmin admin = new BookKeeperAdmin(client)) {
@@ -217,7 +217,7 @@ public class LedgerDriver {
         }
     }
 
-    /** space BOOKIE: answers the bookie's total and free bytes. */
+    /** space BOOKIE: returns the bookie's total and free disk space in bytes. */
     private String space(String[] words) throws Exception {
         var info = client.getBookieInfo().get(BookieId.parse(words[1]));
         return info.getTotalDiskSpace() + " " + info.getFreeDiskSpace();

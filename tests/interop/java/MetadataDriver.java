@@ -12,14 +12,14 @@ import org.apache.bookkeeper.meta.LedgerMetadataSerDe;
 import org.apache.bookkeeper.net.BookieId;
 
 /**
- * Apache BookKeeper's serializer of ledger metadata, told what to do by lines on standard input.
+ * Runs Apache BookKeeper's serializer of ledger metadata, controlled by standard input.
  *
  * <pre>
- * make VERSION OPEN|IN_RECOVERY|CLOSED   answers the bytes of a ledger as described below
- * read BYTES                             answers the bytes as written again, and the text of it
+ * make VERSION OPEN|IN_RECOVERY|CLOSED   returns the bytes of a ledger as described below
+ * read BYTES                             returns the re-encoded bytes and the description
  * </pre>
  *
- * Each answer is one line, "ok BYTES..." or "failed EXCEPTION: MESSAGE"; bytes are in Base64.
+ * Each response is a line, "ok BYTES..." or "failed EXCEPTION: MESSAGE"; bytes are in Base64.
  */
 public class MetadataDriver {
     private static final List<BookieId> FIRST = bookies("192.0.2.1:3181", "192.0.2.2:3181", "b-3");
@@ -46,7 +46,7 @@ public class MetadataDriver {
         return base64(serializer.serialize(metadata)) + " " + metadata;
     }
 
-    /** E=3, Qw=Qa=2, two segments; from version 2 on with all that a ledger can have. */
+    /** Creates metadata with two segments and, from version 2 on, every optional field. */
     private static LedgerMetadata make(int version, String state) {
         LedgerMetadataBuilder builder = LedgerMetadataBuilder.create()
                 .withMetadataFormatVersion(version)

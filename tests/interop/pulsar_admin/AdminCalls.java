@@ -17,10 +17,11 @@ import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.common.util.ObjectMapperFactory;
 
 /**
- * Calls of Apache Pulsar's own admin library against one broker, each run once and in this order.
- * Arguments: the broker's URLs for HTTP and for clients, its cluster's name, and a prefix for tenants
- * and topics. Each call prints its name, "ok" or the exception's class and HTTP status, and the
- * result or the reason, separated by tabs.
+ * Calls a broker with Apache Pulsar's admin library, running every call once, in a fixed order.
+ *
+ * <p>The arguments are the broker's HTTP and service URLs, its cluster's name, and a prefix for
+ * tenants and topics. Each call prints its name, "ok" or the exception's class and HTTP status, and
+ * the result or the reason, separated by tabs.
  */
 public class AdminCalls {
     interface Call {
@@ -58,12 +59,12 @@ public class AdminCalls {
         System.exit(0);
     }
 
-    /** Makes a call that returns something, and prints a line. */
+    /** Makes a call with a return value and prints a line. */
     void ask(String name, Call call) {
         System.out.println(name + "\t" + outcome(call));
     }
 
-    /** Makes a call that returns nothing, and prints a line. */
+    /** Makes a call without a return value and prints a line. */
     void run(String name, Action action) {
         ask(name, () -> {
             action.run();

@@ -1,6 +1,6 @@
-// Apache Pulsar's own client for Go, driven by lines: the name of a scenario, the broker's URLs for
-// clients and for HTTP, a prefix for topics, a token and a certificate's path, or "-" for either.  The
-// answer is "ok", or "failed" and why.
+// Runs scenarios with Apache Pulsar's client for Go. Each input line contains the name of a
+// scenario, the broker's service and HTTP URLs, a prefix for topics, a token and a certificate's
+// path ("-" for none). The program prints "ok", or "failed" and the reason.
 package main
 
 import (

@@ -10,7 +10,7 @@ func transactionsAreRefused(w *world) {
 	options := quiet(w.serviceURL)
 	options.EnableTransaction = true
 	_, err := pulsar.NewClient(options)
-	refused("NotAllowedError", err) // All that this client tells of an answer.
+	refused("NotAllowedError", err) // The client reports no more than this.
 }
 
 func namesAreRefused(w *world) {

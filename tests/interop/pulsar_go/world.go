@@ -17,7 +17,7 @@ import (
 
 const silence = 300 * time.Millisecond
 
-// What a scenario has: a client, topics that nobody else uses, and the broker's HTTP side.
+// The environment of a scenario: a client, topics of its own, and the broker's HTTP API.
 type world struct {
 	client     pulsar.Client
 	serviceURL string
@@ -51,7 +51,7 @@ func (w *world) grow(name string, partitions int) {
 		strconv.Itoa(partitions))
 }
 
-// A request that must be granted, sent on to whichever broker it is for.
+// Sends a request that must succeed, following redirects to the right broker.
 func (w *world) http(method string, path string, body string) {
 	request, err := http.NewRequest(method, w.webURL+path, bytes.NewReader([]byte(body)))
 	must(err)
@@ -78,7 +78,7 @@ func (w *world) consumer(options pulsar.ConsumerOptions) pulsar.Consumer {
 	return consumer
 }
 
-// As "sub", from the topic's first message on.
+// Subscribes as "sub" from the topic's first message on.
 func earliest(options pulsar.ConsumerOptions) pulsar.ConsumerOptions {
 	if options.SubscriptionName == "" {
 		options.SubscriptionName = "sub"
@@ -94,12 +94,12 @@ func (w *world) reader(options pulsar.ReaderOptions) pulsar.Reader {
 	return reader
 }
 
-// So many messages "0", "1", ..., each in an entry of its own.
+// Sends the messages "0", "1", ..., each in an entry of its own.
 func (w *world) send(topic string, count int) []pulsar.MessageID {
 	return sendAll(w.producer(pulsar.ProducerOptions{Topic: topic, DisableBatching: true}), count)
 }
 
-// One batch, in one entry.
+// Sends the messages in one batch, and thus in one entry.
 func (w *world) sendBatch(topic string, count int) []pulsar.MessageID {
 	return sendAll(w.producer(pulsar.ProducerOptions{
 		Topic:                   topic,
@@ -108,7 +108,7 @@ func (w *world) sendBatch(topic string, count int) []pulsar.MessageID {
 	}), count)
 }
 
-// All at once; ids in the order of sending.
+// Sends all messages at once and returns their ids in the order of sending.
 func sendAll(producer pulsar.Producer, count int) []pulsar.MessageID {
 	ids := make([]pulsar.MessageID, count)
 	done := make(chan error, count)
@@ -153,7 +153,7 @@ func receiveAll(consumer pulsar.Consumer, count int) []pulsar.Message {
 	return messages
 }
 
-// What comes until nothing has come for a moment.
+// Receives messages until none has arrived for a moment.
 func rest(consumer pulsar.Consumer) []pulsar.Message {
 	var messages []pulsar.Message
 	for {
@@ -187,7 +187,7 @@ func texts(messages []pulsar.Message) []string {
 	return found
 }
 
-// "from", ..., "to - 1".
+// Returns "from", ..., "to - 1".
 func numbers(from int, to int) []string {
 	var found []string
 	for number := from; number < to; number++ {
@@ -196,7 +196,7 @@ func numbers(from int, to int) []string {
 	return found
 }
 
-// Ledger, entry, index in the batch, partition.
+// Returns the ledger, the entry, the index in the batch and the partition.
 func place(id pulsar.MessageID) [4]int64 {
 	return [4]int64{id.LedgerID(), id.EntryID(), int64(id.BatchIdx()), int64(id.PartitionIdx())}
 }
@@ -205,7 +205,7 @@ func must(err error) {
 	check(err == nil, "%v", err)
 }
 
-// Panics with the lines of the scenario that asked; `answer` tells.
+// Panics with the scenario's line numbers, which `answer` reports.
 func check(holds bool, otherwise string, values ...any) {
 	if holds {
 		return

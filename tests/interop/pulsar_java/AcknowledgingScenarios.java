@@ -10,7 +10,7 @@ import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.Messages;
 import org.apache.pulsar.client.api.SubscriptionType;
 
-/** Acknowledgements, and what comes again without them. */
+/** Acknowledgements, and redelivery of unacknowledged messages. */
 final class AcknowledgingScenarios {
     static void add(Map<String, Driver.Scenario> scenarios) {
         scenarios.put("acknowledged_singly", AcknowledgingScenarios::singly);

@@ -13,7 +13,7 @@ import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.SubscriptionType;
 
-/** What a message may be and carry. */
+/** Contents and properties of messages. */
 final class MessageScenarios {
     static void add(Map<String, Driver.Scenario> scenarios) {
         scenarios.put("compressed_lz4", world -> compressed(world, CompressionType.LZ4));

@@ -12,7 +12,7 @@ import org.apache.pulsar.client.api.ReaderBuilder;
 import org.apache.pulsar.client.api.Schema;
 import org.apache.pulsar.client.api.TableView;
 
-/** Seeks, readers, table views. */
+/** Seeks, readers and table views. */
 final class ReaderScenarios {
     static void add(Map<String, Driver.Scenario> scenarios) {
         scenarios.put("seek_to_message", ReaderScenarios::seekToMessage);

@@ -5,7 +5,7 @@ import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.PulsarClientException;
 
-/** What is not served is refused at once and with a reason. */
+/** Unsupported requests are rejected at once, with a reason. */
 final class RefusalScenarios {
     static void add(Map<String, Driver.Scenario> scenarios) {
         scenarios.put("transactions_are_refused", RefusalScenarios::transactions);
@@ -16,7 +16,7 @@ final class RefusalScenarios {
     }
 
     private static void transactions(World world) throws Exception {
-        World.refused(PulsarClientException.class, "transactions are not served here", () ->
+        World.refused(PulsarClientException.class, "transactions are not supported", () ->
             PulsarClient.builder().serviceUrl(world.serviceUrl).enableTransaction(true).build());
     }
 

@@ -11,7 +11,7 @@ import org.apache.pulsar.common.protocol.schema.PostSchemaPayload;
 import org.apache.pulsar.common.schema.SchemaInfo;
 import org.apache.pulsar.common.schema.SchemaType;
 
-/** Schemas by Pulsar's own library for administrators. */
+/** Schemas, managed with Pulsar's admin library. */
 final class SchemaAdminScenarios {
     static void add(Map<String, Driver.Scenario> scenarios) {
         scenarios.put("schemas_by_version", SchemaAdminScenarios::byVersion);

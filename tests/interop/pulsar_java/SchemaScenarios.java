@@ -15,7 +15,7 @@ import org.apache.pulsar.client.api.schema.SchemaDefinition;
 import org.apache.pulsar.common.schema.KeyValue;
 import org.apache.pulsar.common.schema.KeyValueEncodingType;
 
-/** Every schema that needs no compiler of its own. */
+/** Every kind of schema that needs no compiler of its own. */
 final class SchemaScenarios {
     public static class Person {
         public String name;

@@ -72,7 +72,7 @@ class TopicAdminScenarios {
         MessageIdImpl found =
             (MessageIdImpl) topics.getMessageIdByTimestamp(topic, first.getPublishTime());
         World.same(0L, found.getEntryId());
-        World.refused(PreconditionFailedException.class, "no subscription",
+        World.refused(PreconditionFailedException.class, "does not exist",
             () -> topics.peekMessages(topic, "none", 1));
     }
 
@@ -120,7 +120,7 @@ class TopicAdminScenarios {
         skipsForAConnectedConsumer(world, topics);
     }
 
-    /** The consumer gets what comes after the skipped messages, and nothing of these. */
+    /** Checks that the consumer receives none of the skipped messages and all later ones. */
     private static void skipsForAConnectedConsumer(World world, Topics topics) throws Exception {
         String topic = world.topic("shared");
         try (Consumer<byte[]> consumer = world.consuming(topic).receiverQueueSize(2)

@@ -19,7 +19,7 @@ import org.apache.pulsar.client.api.ProducerBuilder;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 
-/** What a scenario has: a client, topics that nobody else uses, and the broker's HTTP side. */
+/** The environment of a scenario: a client, topics of its own, and the broker's HTTP API. */
 class World implements AutoCloseable {
     static final int SOON_S = 20;
     static final int SILENCE_MS = 300;
@@ -37,12 +37,12 @@ class World implements AutoCloseable {
         this.prefix = prefix;
     }
 
-    /** Pulsar's own library for administrators. */
+    /** Returns a client of Pulsar's admin library. */
     PulsarAdmin admin() throws Exception {
         return keep(PulsarAdmin.builder().serviceHttpUrl(webUrl).build());
     }
 
-    /** Closed after the scenario, last opened first. */
+    /** Closes the resource after the scenario, in reverse order of opening. */
     <T extends AutoCloseable> T keep(T resource) {
         opened.push(resource);
         return resource;
@@ -74,7 +74,7 @@ class World implements AutoCloseable {
         http("PUT", "/admin/v2/persistent/public/default/" + prefix + name + "/unload", "");
     }
 
-    /** A request that must be granted, sent on to whichever broker it is for. */
+    /** Sends a request that must succeed, following redirects to the right broker. */
     String http(String method, String path, String body) throws Exception {
         HttpClient http = HttpClient.newBuilder()
             .version(HttpClient.Version.HTTP_1_1).followRedirects(HttpClient.Redirect.ALWAYS).build();
@@ -95,14 +95,14 @@ class World implements AutoCloseable {
             .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest);
     }
 
-    /** So many messages "0", "1", ..., each stored before the next one is sent. */
+    /** Sends the messages "0", "1", ..., waiting until each one is stored. */
     List<MessageId> send(String topic, int count) throws Exception {
         try (Producer<byte[]> producer = producing(topic).enableBatching(false).create()) {
             return sendAll(producer, 0, count);
         }
     }
 
-    /** All at once; ids in the order of sending. */
+    /** Sends all messages at once and returns their ids in the order of sending. */
     static List<MessageId> sendAll(Producer<byte[]> producer, int from, int to) throws Exception {
         List<CompletableFuture<MessageId>> sends = new ArrayList<>();
         for (int number = from; number < to; number++) {
@@ -116,7 +116,7 @@ class World implements AutoCloseable {
         return ids;
     }
 
-    /** One batch, in one entry. */
+    /** Sends the messages in one batch, and thus in one entry. */
     List<MessageId> sendBatch(String topic, int count) throws Exception {
         try (Producer<byte[]> producer = producing(topic).enableBatching(true)
                 .batchingMaxMessages(count).batchingMaxPublishDelay(10, TimeUnit.SECONDS).create()) {
@@ -138,7 +138,7 @@ class World implements AutoCloseable {
         return messages;
     }
 
-    /** What comes until nothing has come for a moment. */
+    /** Receives messages until none has arrived for a moment. */
     static <T> List<Message<T>> rest(Consumer<T> consumer) throws Exception {
         List<Message<T>> messages = new ArrayList<>();
         for (;;) {
@@ -158,7 +158,7 @@ class World implements AutoCloseable {
         return texts;
     }
 
-    /** "from", ..., "to - 1". */
+    /** Returns "from", ..., "to - 1". */
     static List<String> numbers(int from, int to) {
         List<String> numbers = new ArrayList<>();
         for (int number = from; number < to; number++) {
@@ -185,7 +185,7 @@ class World implements AutoCloseable {
         void run() throws Exception;
     }
 
-    /** The attempt fails with an error of that kind, whose message has the words. */
+    /** Checks that the attempt fails with this exception and a message that contains the words. */
     static void refused(Class<? extends Exception> kind, String words, Attempt attempt)
             throws Exception {
         try {
@@ -202,7 +202,7 @@ class World implements AutoCloseable {
         boolean ask() throws Exception;
     }
 
-    /** Waits until it is so. */
+    /** Waits until the condition is true. */
     static void until(String what, Question question) throws Exception {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(SOON_S);
         while (!question.ask()) {

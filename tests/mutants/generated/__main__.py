@@ -1,12 +1,12 @@
-"""Measure the quick tests with generated mutants, a sample of them in a sitting.
+"""Measure the quick tests with generated mutants, a sample at a time.
 
-    python -m tests.mutants.generated client --count 100       the first 100 that seed 1 draws
-    python -m tests.mutants.generated client --minutes 20      of those, as many as fit
-    python -m tests.mutants.generated client --again           those that survived, once more
-    python -m tests.mutants.generated client --again --wide    with the tests of all packages
-    python -m tests.mutants.generated --show                   what is known of all packages
+    python -m tests.mutants.generated client --count 100       the first 100 mutants of seed 1
+    python -m tests.mutants.generated client --minutes 20      as many of these as time allows
+    python -m tests.mutants.generated client --again           retry those that survived
+    python -m tests.mutants.generated client --again --wide    use the tests of all packages
+    python -m tests.mutants.generated --show                   show the results of all packages
 
-A sitting goes on where the last one stopped; its state is in `tests/artifacts/mutants`.
+A run continues where the previous one stopped; its state is stored in `tests/artifacts/mutants`.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _go_on(sample: Sample, mutants: list[Mutant], options: argparse.Namespace) -> None:
-    """Try those of the mutants that are due, one after the other."""
+    """Try the mutants that are due, one after another."""
     where = folders(sample.package, all_of_them=options.wide)
     reached = recorded(where)
     end = time.monotonic() + 60 * options.minutes

@@ -1,17 +1,17 @@
-"""Mutants that change nothing that the system promises, each with its reason."""
+"""Mutants that do not violate any promise of the system, each with a reason."""
 
 EQUIVALENT: dict[str, str] = {
     "labkit/system/metadata/cookie.py _expand: constant: True -> False": (
         "A check of what cannot be: the disks end with one for each ledger directory."
     ),
-    "labkit/system/metadata/bookie_watch.py _Folder.__init__: constant: False -> True": (
-        "The first `now` reads the folder before it looks whether it exists."
+    "labkit/system/metadata/bookie_watch.py _Children.__init__: constant: False -> True": (
+        "The first `now` reads the children before it tests whether the node exists."
     ),
-    "labkit/system/metadata/bookie_watch.py _Folder.__init__: statement:"
+    "labkit/system/metadata/bookie_watch.py _Children.__init__: statement:"
     " self.exists = False -> (dropped)": (
-        "The first `now` reads the folder before it looks whether it exists."
+        "The first `now` reads the children before it tests whether the node exists."
     ),
-    "labkit/system/metadata/bookie_watch.py _Folder.__init__: constant: 1 -> 2": (
+    "labkit/system/metadata/bookie_watch.py _Children.__init__: constant: 1 -> 2": (
         "The number of changes is only compared with an earlier one: it differs from 0 either way."
     ),
     "labkit/system/metadata/store.py MetadataStore.create: constant: False -> True #1": (
@@ -71,7 +71,7 @@ EQUIVALENT: dict[str, str] = {
     "labkit/system/storage/index/ledger_index.py LedgerIndex.__init__: constant: 0 -> 1": (
         "A page more than there is: it has no location."
     ),
-    "labkit/system/storage/index/ledger_index.py LedgerIndex.put_in_place: constant: 1 -> 2 #1": (
+    "labkit/system/storage/index/ledger_index.py LedgerIndex.after_sync: constant: 1 -> 2 #1": (
         "Any negative page means none: the maximum with the pages that there are is taken."
     ),
     "labkit/system/storage/entry_log.py (module): constant: 1 -> 2 #2": (
@@ -89,11 +89,11 @@ EQUIVALENT: dict[str, str] = {
     "labkit/system/storage/log_reader.py (module): constant: 64 -> 65 #1": (
         "How many zeros are read at once: a little more makes no difference."
     ),
-    "labkit/system/storage/log_reader.py LogReader.entry: boundary:"
+    "labkit/system/storage/log_reader.py EntryLogReader.entry: boundary:"
     " size > read_size -> size >= read_size": (
         "An entry of just that size that ends behind the file is not there, read again or not."
     ),
-    "labkit/system/storage/log_reader.py zeros_at: constant: 3 -> 4": (
+    "labkit/system/storage/log_reader.py zeros_to_skip: constant: 3 -> 4": (
         "A hole of four bytes is then counted byte by byte: those are zeros, too."
     ),
     "labkit/system/storage/entry_log.py OpenLog._write: constant: 1 -> 2": (
@@ -101,9 +101,9 @@ EQUIVALENT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "labkit/system/storage/store.py LedgerStore.write_entries: constant: True -> False",
-            "labkit/system/storage/store.py LedgerStore.write_entries: constant: True -> False #1",
-            "labkit/system/storage/store.py LedgerStore.write_entries: constant: True -> False #2",
+            "labkit/system/storage/store.py LedgerStore.flush_entries: constant: True -> False",
+            "labkit/system/storage/flush_events.py written_entries: constant: True -> False",
+            "labkit/system/storage/flush_events.py written_entries: constant: True -> False #1",
         ),
         "A check of what cannot be: each entry of a run has an id and got a location.",
     ),
@@ -138,7 +138,7 @@ EQUIVALENT: dict[str, str] = {
     **dict.fromkeys(
         (
             "labkit/system/storage/entry_batch.py read_entries: constant: 0 -> 1",
-            "labkit/system/storage/entry_batch.py read_entries: boundary: room > 0 -> room >= 0",
+            "labkit/system/storage/entry_batch.py read_entries: boundary: max_bytes > 0 -> max_bytes >= 0",
         ),
         "No entry fits into one byte or none.",
     ),
@@ -167,13 +167,9 @@ EQUIVALENT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "labkit/system/storage/log_mark.py read_last_mark: statement: file.close() -> (dropped)",
-            "labkit/system/storage/xray.py entry_log_spans: statement: file.close() -> (dropped)",
-            "labkit/system/storage/replay.py sync_again: statement: file.close() -> (dropped)",
-            "labkit/system/storage/entry_log.py scan_entry_log: statement: file.close() -> (dropped)",
-            "labkit/system/storage/entry_log.py read_ledgers_map: statement: file.close() -> (dropped)",
+            "labkit/system/storage/disk.py sync_file: statement: file.close() -> (dropped)",
             "labkit/system/storage/last_log_id.py write_last_id: statement: file.close() -> (dropped)",
-            "labkit/system/storage/journal.py Journal.put: statement: self._file.close() -> (dropped)",
+            "labkit/system/storage/journal.py Journal.write_unsynced: statement: self._file.close() -> (dropped)",
             "labkit/system/storage/entry_log.py EntryLogger._abandon_logs: statement:"
             " log.file.close() -> (dropped)",
             "labkit/system/metadata/cookie.py _read: statement: file.close() -> (dropped)",
@@ -205,12 +201,9 @@ EQUIVALENT: dict[str, str] = {
     "labkit/system/client/quorum.py is_covered: arithmetic: first + i -> first - i": (
         "Of each write set it takes the last place for the first one: all of them are looked at."
     ),
-    "labkit/system/client/reads.py SequenceRead._failed: statement:"
+    "labkit/system/client/reads.py SequenceRead._on_error: statement:"
     " del self._asked[entry_id] -> (dropped)": (
         "The read ends with this error; what it still asked for counts no more."
-    ),
-    "labkit/system/client/reads.py write_sets: constant: 1 -> 2 #1": (
-        "What it gives where no later segment is, `min` makes the entry behind the last one."
     ),
     "labkit/system/client/ensemble_change.py EnsembleChange.start: boundary:"
     " self._loop.time() >= self._retry_at -> self._loop.time() > self._retry_at": (
@@ -226,13 +219,10 @@ EQUIVALENT: dict[str, str] = {
     " await store.create(election, b'') -> (dropped)": (
         "The store makes the missing parents of the vote."
     ),
-    "labkit/system/autorecovery/replicator.py _places: constant: True -> False": (
-        "A check of what cannot be: the bookies are made of the places."
-    ),
-    "labkit/system/autorecovery/underreplication.py (module): constant: 1 -> 2 #1": (
+    "labkit/system/autorecovery/underreplication.py (module): constant: 1 -> 2": (
         "The time of a check that was never made is only compared with itself."
     ),
-    "labkit/system/autorecovery/underreplication.py LedgerUnderreplicationManager.acquire: statement:"
+    "labkit/system/autorecovery/underreplication.py LedgerUnderreplicationManager.lock_any: statement:"
     " self._watched.changed.clear() -> (dropped)": (
         "`wait_until_enabled` has cleared it just before: at most one search is made twice."
     ),
@@ -262,8 +252,8 @@ EQUIVALENT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "labkit/system/topic/producing/deduplication.py Deduplication.judge: constant: 1 -> 2",
-            "labkit/system/topic/producing/deduplication.py Deduplication.judge: constant: 1 -> 2 #1",
+            "labkit/system/topic/producing/deduplication.py Deduplication.check_send: constant: 1 -> 2",
+            "labkit/system/topic/producing/deduplication.py Deduplication.check_send: constant: 1 -> 2 #1",
             "labkit/system/topic/producing/deduplication.py Deduplication._forget_idle: constant: 1 -> 2",
         ),
         "No sequence id is below 0, so any negative mark is below all.",
@@ -286,7 +276,7 @@ EQUIVALENT: dict[str, str] = {
     "labkit/system/topic/producing/publishing.py TopicPublisher._push: loop: break -> continue": (
         "The failure before it empties the queue for good, which ends the loop, too."
     ),
-    "labkit/system/topic/chain/upkeep.py Upkeep.stop: statement: self._next.cancel() -> (dropped)": (
+    "labkit/system/topic/chain/maintenance.py MaintenanceTask.stop: statement: self._next.cancel() -> (dropped)": (
         "The timer that is left wants work of what no longer runs, which begins none."
     ),
 }

@@ -1,7 +1,7 @@
-"""Generated mutants: every place of a module at which one small change gives a wrong rule.
+"""Generate mutants: every small change to a module that would make its code wrong.
 
-A mutant is named by what it changes, not by its line, so its name outlives other changes of the
-file.  Texts are left as they are: annotations, docstrings, and what errors and events say.
+A mutant is named after its change rather than its line number, so its name remains valid when other
+parts of the file change. Annotations, docstrings, error messages and event texts are not mutated.
 """
 
 import ast
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 Change = tuple[str, ast.AST | None]
-"""An operator's name, and the node that takes the place of another; None: `pass` does."""
+"""An operator's name and the replacement for a node, or None to replace the node with `pass`."""
 
 _COMPARISONS: dict[type[ast.cmpop], tuple[tuple[str, type[ast.cmpop]], ...]] = {
     ast.Lt: (("boundary", ast.LtE), ("comparison", ast.Gt)),
@@ -44,14 +44,18 @@ _COMPOUND = (
 
 
 Path = tuple[tuple[str, int], ...]
-"""The way from the module to a node: fields, and places in those that are lists (else -1)."""
+"""The path from the module to a node: field names with an index into the field's list, or -1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A change of one file: in which function ("": outside of all), by which operator, what stood
-    there and what stands there now, the how manieth such change of the function, and on which
-    lines.
+    """A change to one file.
+
+    function: the function that is changed ("": module level).
+    operator: the name of the mutation operator.
+    before, after: the code before and after the change.
+    number: the index among identical changes in the same function.
+    lines: the lines on which a test must run to reach the change.
     """
 
     file: str
@@ -66,13 +70,13 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """What it is called in states and lists."""
+        """The name used in state files and reports."""
         where = f"{self.file} {self.function or '(module)'}"
         again = f" #{self.number}" if self.number else ""
         return f"{where}: {self.operator}: {self.before} -> {self.after}{again}"
 
     def planted(self, source: str) -> ast.Module:
-        """The module with the change; all of its lines stay where they are."""
+        """Return the module with the change applied and all line numbers preserved."""
         tree = ast.parse(source)
         node = copy.deepcopy(self.node)
         ast.copy_location(node, _at(tree, self.path))
@@ -86,7 +90,7 @@ class Mutant:
 
 
 def mutants_of(file: str, source: str) -> Iterator[Mutant]:
-    """All mutants of that file, in the order of its lines."""
+    """Yield all mutants of the file in line order."""
     tree = ast.parse(source)
     seen: Counter[str] = Counter()
     for function, reached, path in _places(tree):
@@ -103,7 +107,7 @@ def mutants_of(file: str, source: str) -> Iterator[Mutant]:
 
 
 def _places(tree: ast.Module) -> Iterator[tuple[str, ast.stmt | ast.expr, Path]]:
-    """Each node that may be changed: its function, the lines that reach it, the way to it."""
+    """Yield each node's function, the statement or expression that reaches it, and its path."""
 
     def walk(
         node: ast.AST, function: str, lines: ast.stmt | ast.expr, path: Path
@@ -122,7 +126,7 @@ def _places(tree: ast.Module) -> Iterator[tuple[str, ast.stmt | ast.expr, Path]]
 
 
 def _head(statement: ast.stmt) -> ast.stmt | ast.expr:
-    """What runs when a statement is reached: not the body of a compound one."""
+    """Return the part of a statement that always runs: only the head of a compound statement."""
     for field in ("test", "iter", "subject"):
         if isinstance(part := getattr(statement, field, None), ast.expr):
             return part
@@ -139,7 +143,7 @@ def _children(node: ast.AST) -> Iterator[tuple[str, int, ast.AST]]:
 
 
 def _is_text(node: ast.AST) -> bool:
-    """Whether a node is there for readers or types alone."""
+    """Return whether a node exists only for readers or type checkers."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
     if isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Assert)):
@@ -200,7 +204,8 @@ def _constant(node: ast.Constant) -> Iterator[Change]:
 
 def _statement(node: ast.Expr | ast.Assign | ast.AugAssign | ast.Delete) -> Iterator[Change]:
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Name, ast.Tuple)):
-        return  # Without it there is a NameError at once, which says nothing about a test.
+        # Removing the assignment would only cause a NameError, which says nothing about the tests.
+        return
     yield "statement", None
 
 
@@ -213,7 +218,7 @@ def _return(node: ast.Return) -> Iterator[Change]:
     if value is None or (isinstance(value, ast.Constant) and value.value is None):
         return
     if isinstance(value, ast.Constant) and isinstance(value.value, (bool, int, float)):
-        return  # `constant` changes it.
+        return  # The `constant` operator covers these.
     yield "return", ast.Return(ast.Constant(None))
 
 
@@ -226,12 +231,12 @@ def _raise(node: ast.Raise) -> Iterator[Change]:
 
 
 def _handler(node: ast.ExceptHandler) -> Iterator[Change]:
-    """Catches nothing."""
+    """Replace the handler with one that catches nothing."""
     yield "exception", ast.ExceptHandler(ast.Tuple([], ast.Load()), node.name, node.body)
 
 
 def _body(node: ast.AST) -> Iterator[Change]:
-    """Two statements that wait, one behind the other, in the other order."""
+    """Swap two consecutive statements that both contain an `await`."""
     for field in ("body", "orelse", "finalbody"):
         statements = getattr(node, field, None)
         if not isinstance(statements, list):
@@ -272,7 +277,7 @@ def _at(tree: ast.AST, path: Path) -> ast.AST:
 
 
 def _text(node: ast.AST) -> str:
-    """The node in one line, the head of a compound statement alone."""
+    """Return the node's code on one line; for a compound statement, only its head."""
     if isinstance(node, ast.ExceptHandler):
         caught = ast.unparse(node.type) if node.type else ""
         return f"except {caught}"

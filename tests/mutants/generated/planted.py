@@ -1,6 +1,6 @@
-"""A plugin of pytest: one module of labkit is compiled from another source than its own.
+"""A pytest plugin that compiles one module of labkit from a different source file.
 
-`LABKIT_MUTANT` in the environment is `MODULE.py=SOURCE.py`.
+The environment variable `LABKIT_MUTANT` is `MODULE.py=SOURCE.py`.
 """
 
 import importlib.machinery

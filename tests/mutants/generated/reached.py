@@ -1,7 +1,7 @@
-"""Which test reaches which line, and how long it takes: recorded once, kept in a file.
+"""Record which test reaches which lines and how long it takes, and keep the result in a file.
 
-The quick tests are recorded by coverage.py, a folder at a time, when they are first needed.  A test
-file is recorded again when it has changed, or a module that its tests reach.
+coverage.py records the quick tests of a directory when they are first needed. A test file is
+recorded again if it has changed, or if a module that its tests reach has changed.
 """
 
 import hashlib
@@ -30,29 +30,30 @@ _FILE = STATES / "reached.json"
 
 @dataclass(slots=True)
 class Reached:
-    """Seconds by test, and tests by file and line, as recorded from these test files."""
+    """The duration of each test, the tests that reach each line, and the files' digests."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
 
     def files(self) -> set[str]:
-        """The test files that were recorded."""
+        """Return the test files that have been recorded."""
         return {test.partition("::")[0] for test in self.seconds}
 
     def tests_of(self, file: str, lines: range) -> list[str]:
-        """The tests that reach one of these lines of the file, in the order of `_by_promise`."""
+        """Return the tests that reach one of these lines of the file, ordered by `_by_promise`."""
         by_line = self.lines.get(file, {}).items()
         reached = {test for line, tests in by_line if line in lines for test in tests}
         return self._by_promise(file, reached)
 
     def tests_of_file(self, file: str) -> list[str]:
-        """The tests that reach any line of the file."""
+        """Return the tests that reach any line of the file."""
         return self.tests_of(file, range(1_000_000))
 
     def _by_promise(self, file: str, tests: set[str]) -> list[str]:
-        """Whole test files: the module's first, then its package's, then the others; the quick ones
-        first, recordings of conversations last.
+        """Sort the tests by file: the module's own tests, then its package's, then all others.
+
+        Within each group, quick test files come first. Golden scripts come last.
         """
         by_file: defaultdict[str, list[str]] = defaultdict(list)
         for test in sorted(tests):
@@ -69,12 +70,12 @@ class Reached:
 
 @cache
 def digest_of(file: str) -> str:
-    """What the file's content is known by."""
+    """Return a digest of the file's contents."""
     return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()[:16]
 
 
 def read() -> Reached:
-    """What was recorded so far."""
+    """Return the recording made so far."""
     if not _FILE.exists():
         return Reached()
     data = json.loads(_FILE.read_text(encoding="utf-8"))
@@ -87,13 +88,13 @@ def read() -> Reached:
 
 
 def folders(package: str, *, all_of_them: bool = False) -> list[str]:
-    """The tests of a package; or those, and all others that generated mutants are tried with."""
+    """Return the test directories of a package, or those used with `--wide`."""
     others = (*(f"tests/system/{each}" for each in PACKAGES), *_BEYOND) if all_of_them else ()
     return list(dict.fromkeys((f"tests/system/{package}", *others)))
 
 
 def recorded(wanted: list[str]) -> Reached:
-    """What the tests of these folders reach."""
+    """Return which lines the tests in these directories reach, recording outdated files again."""
     reached = read()
     for folder in wanted:
         if changed := _changed(reached, folder):
@@ -105,8 +106,8 @@ def recorded(wanted: list[str]) -> Reached:
 
 
 def _changed(reached: Reached, folder: str) -> list[str]:
-    """The test files to record: they have changed, or what they reach has."""
-    paths = (ROOT / folder).glob("test_*.py")
+    """Return the test files to record: those that have changed or that reach changed code."""
+    paths = (ROOT / folder).rglob("test_*.py")
     files = sorted(str(path.relative_to(ROOT)) for path in paths)
     outdated = {file for file in files if reached.digests.get(file) != digest_of(file)}
     for file, by_line in reached.lines.items():
@@ -116,7 +117,7 @@ def _changed(reached: Reached, folder: str) -> list[str]:
 
 
 class _Recording:
-    """A plugin of pytest that records each test apart."""
+    """A pytest plugin that records the coverage of each test separately."""
 
     def __init__(self) -> None:
         self.coverage = Coverage(
@@ -150,9 +151,7 @@ class _Recording:
 
 
 def _merge(reached: Reached, changed: list[str], recording: _Recording) -> None:
-    """Put what was recorded in the place of what was known of these test files.  A test that did
-    not pass says nothing about a mutant.
-    """
+    """Replace the recorded data of these test files, leaving out tests that did not pass."""
     again = set(changed)
     for by_line in reached.lines.values():
         for line, tests in by_line.items():

@@ -1,4 +1,4 @@
-"""A sample of a package's mutants: which are drawn, what became of them, what that says."""
+"""A sample of a package's mutants: how they are drawn, and a summary of their outcomes."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ ALIVE = (Outcome.SURVIVED, Outcome.UNREACHED)
 
 
 def all_of(package: str) -> list[Mutant]:
-    """Every mutant of a package."""
+    """Return every mutant of a package."""
     paths = sorted((ROOT / "labkit" / "system" / package).rglob("*.py"))
     return [
         mutant
@@ -25,9 +25,10 @@ def all_of(package: str) -> list[Mutant]:
 
 
 def drawn(package: str, seed: int) -> list[Mutant]:
-    """The mutants of a package in the order in which that seed draws them.
+    """Return a package's mutants in the order in which this seed draws them.
 
-    It follows from each mutant's name alone, so a change of the code moves no other mutant.
+    The order depends only on the mutants' names, so changes to the code do not reorder other
+    mutants.
     """
 
     def lot(mutant: Mutant) -> bytes:
@@ -37,7 +38,7 @@ def drawn(package: str, seed: int) -> list[Mutant]:
 
 
 class Sample:
-    """The outcomes so far, kept in a file."""
+    """The outcomes so far, stored in a file."""
 
     def __init__(self, package: str, seed: int, folder: Path = STATES) -> None:
         self.package, self.seed = package, seed
@@ -51,7 +52,7 @@ class Sample:
             self.tests[told["mutant"]] = told["test"]
 
     def add(self, trial: Trial) -> None:
-        """Keep an outcome at once, so that a stop loses none."""
+        """Write an outcome to the file at once, so that it is not lost if the run is stopped."""
         name = trial.mutant.name
         self.outcomes[name], self.tests[name] = trial.outcome, trial.test
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,20 +61,20 @@ class Sample:
             file.write(json.dumps(kept) + "\n")
 
     def names(self, *outcomes: Outcome) -> list[str]:
-        """The mutants with these outcomes, in the order in which they were tried."""
+        """Return the mutants with these outcomes, in the order in which they were tried."""
         return [name for name, each in self.outcomes.items() if each in outcomes]
 
     def equivalent(self) -> list[str]:
-        """Those that survived because they change nothing that the system promises."""
+        """Return the survivors that do not violate any promise of the system."""
         return [name for name in self.names(*ALIVE) if name in EQUIVALENT]
 
     def open(self) -> list[str]:
-        """Those that survived, and should not have."""
+        """Return the survivors that the tests should have killed."""
         return [name for name in self.names(*ALIVE) if name not in EQUIVALENT]
 
 
 def interval(successes: int, trials: int) -> tuple[float, float]:
-    """Wilson's 95 % interval for the share of which this sample was drawn, 0 to 1."""
+    """Return Wilson's 95 % confidence interval for the proportion, between 0 and 1."""
     if trials == 0:
         return 0.0, 1.0
     share, z2 = successes / trials, _Z_95**2
@@ -84,7 +85,7 @@ def interval(successes: int, trials: int) -> tuple[float, float]:
 
 
 def line_of(sample: Sample) -> str:
-    """What the sample says, in one line."""
+    """Summarize the sample in one line."""
     tried, equivalent = len(sample.outcomes), len(sample.equivalent())
     endless = len(sample.names(Outcome.ENDLESS))
     unreached = [name for name in sample.open() if sample.outcomes[name] is Outcome.UNREACHED]

@@ -1,4 +1,4 @@
-"""Generated mutants: what is changed, how a process gets the change, and what a sample says."""
+"""Generated mutants: which changes are made, how they are planted, and what a sample reports."""
 
 import ast
 from collections import defaultdict

@@ -1,11 +1,11 @@
-"""Trials: each mutant in a fork of one warm process that has collected all tests.
+"""Try each mutant in a fork of one warm process that has collected all tests.
 
-The fork gives the mutated functions their new code, runs the tests that reach the changed lines,
-and ends with the first that fails.  It has a limit of processor time, for loops without an end, and
-one by the clock, for tests that wait forever: the suite ends those after ten minutes.
+The fork replaces the code of the mutated functions, runs the tests that reach the changed lines,
+and stops at the first failure. A limit on processor time catches infinite loops, and a limit on
+elapsed time catches tests that wait forever, because the suite's own timeout is ten minutes.
 
-What runs when a module is imported cannot be exchanged in a warm process: such a mutant gets a
-fresh one, in which the module is compiled from its changed source (`planted`).
+Code that runs when a module is imported cannot be replaced in a warm process. Such a mutant gets a
+fresh process, in which the module is compiled from the changed source (`planted`).
 """
 
 import ast
@@ -34,22 +34,22 @@ from tests.mutants.generated.reached import ARGUMENTS, ROOT, Reached
 _KILLED, _HELD = 1, 0
 _CACHE = type(functools.cache(len))
 _FRESH_FILES = 20
-"""Test files that a fresh process runs."""
+"""The maximum number of test files that a fresh process runs."""
 
 
 class Outcome(Enum):
-    """What became of a mutant."""
+    """The outcome of trying a mutant."""
 
     KILLED = "killed"
     ENDLESS = "endless"
     SURVIVED = "survived"
     UNREACHED = "unreached"
-    """No test reaches its lines: one that starts Java may."""
+    """No recorded test reaches the mutated lines; a test that starts Java may."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A mutant's outcome, and the test that noticed it ("": none, or more than one)."""
+    """The outcome of a mutant and the test that caught it ("" if none or more than one did)."""
 
     mutant: Mutant
     outcome: Outcome
@@ -59,8 +59,11 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is done for a mutant: tests that took `tests_s` seconds when they were recorded.  A
-    fork may take `factor` times as long, and `processor_s` or `clock_s` seconds more.
+    """Limits on the effort per mutant.
+
+    tests_s: total duration of the tests to run, according to the recording.
+    factor: how many times longer the fork may take.
+    processor_s, clock_s: how many seconds the fork may take in addition.
     """
 
     tests_s: float = 30.0
@@ -70,7 +73,7 @@ class Limits:
 
 
 class Trials:
-    """A plugin of pytest that tries mutants instead of running the collected tests."""
+    """A pytest plugin that tries mutants instead of running the collected tests."""
 
     def __init__(
         self,
@@ -82,7 +85,7 @@ class Trials:
         self._mutants, self._reached = mutants, reached
         self._report, self._limits = report, limits
         self._sound: dict[str, bool] = {}
-        """Whether a test passes alone with healthy code."""
+        """Whether the test passes by itself without a mutant."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -90,7 +93,7 @@ class Trials:
         self._items = {item.nodeid: item for item in session.items}
         self._functions = list(_functions())
         self._caches = list(_caches())
-        # A collection in a fork would copy the memory that it shares with this process.
+        # Garbage collection in a fork would copy the memory that it shares with this process.
         gc.collect()
         gc.freeze()
         for mutant in self._mutants:
@@ -115,7 +118,8 @@ class Trials:
                 tests.remove(test)
                 continue
             if outcome is Outcome.ENDLESS and self._in_a_fork(tests, [])[0] is not Outcome.SURVIVED:
-                # The machine is busy, and healthy code takes as long: nothing has noticed.
+                # The machine is so busy that even the original code exceeds the limit, so no test
+                # caught the mutant.
                 return Outcome.SURVIVED, ""
             return outcome, test
         return Outcome.SURVIVED, ""
@@ -130,7 +134,7 @@ class Trials:
         return chosen
 
     def _is_sound(self, test: str) -> bool:
-        """Whether the test that noticed passes without the mutant: else it says nothing."""
+        """Return whether the test that caught the mutant passes without it, as it should."""
         if test and test not in self._sound:
             self._sound[test] = self._in_a_fork([test], [])[0] is Outcome.SURVIVED
         return self._sound.get(test, True)
@@ -161,7 +165,7 @@ class Trials:
         writes: int,
         processor_s: int,
     ) -> None:
-        """The fork's part; it does not return."""
+        """Run the tests in the forked process; this does not return."""
         status = _KILLED
         try:
             os.setpgid(0, 0)
@@ -171,7 +175,7 @@ class Trials:
             resource.setrlimit(resource.RLIMIT_CPU, (processor_s, processor_s))
             for function, code in codes:
                 function.__code__ = code
-            # What healthy code has computed must not stand in for the mutant.
+            # Discard results cached by the original code, which would hide the mutant.
             for cache in self._caches:
                 cache.cache_clear()
             items = [self._items[test] for test in tests]
@@ -189,7 +193,8 @@ class Trials:
         tests = self._reached.tests_of_file(mutant.file)
         files = list(dict.fromkeys(test.partition("::")[0] for test in tests))[:_FRESH_FILES]
         if not files:
-            # No line of the module runs in a test, as in one of values alone: its package's do.
+            # If no test runs a line of the module (it may only define values), use its package's
+            # tests.
             folder = f"tests/{Path(mutant.file).parts[1]}/"
             files = sorted(file for file in self._reached.files() if file.startswith(folder))
         outcome = self._in_a_fresh_process(mutant.file, mutated, files)
@@ -200,14 +205,15 @@ class Trials:
         return outcome, ""
 
     def _in_a_fresh_process(self, file: str, code: ast.Module, tests: list[str]) -> Outcome:
-        """What these test files say when the file is compiled from that code."""
+        """Return the outcome of these test files when the file is compiled from this code."""
         recorded = self._reached.seconds.items()
         seconds = sum(s for test, s in recorded if test.partition("::")[0] in tests)
         with tempfile.NamedTemporaryFile("w", suffix=".py") as changed:
             changed.write(ast.unparse(code))
             changed.flush()
             command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.generated.planted"]
-            run = subprocess.Popen(  # Ended with all that it starts, so not by `subprocess.run`.
+            # Not `subprocess.run`, because the whole process group must be killed.
+            run = subprocess.Popen(
                 [*command, *ARGUMENTS, "-x", *tests],
                 cwd=ROOT,
                 env={
@@ -231,7 +237,7 @@ class Trials:
 def exchanged(
     functions: Iterable[FunctionType], file: str, source: str, mutated: ast.Module
 ) -> list[tuple[FunctionType, CodeType]] | None:
-    """Which functions get which code; None where that is not enough to make it the mutant."""
+    """Return the functions to change with their new code, or None if that is not enough."""
     path = str(ROOT / file)
     healthy = compile(source, path, "exec", dont_inherit=True)
     changed = compile(mutated, path, "exec", dont_inherit=True)
@@ -255,7 +261,7 @@ def _key(code: CodeType) -> _Key:
 
 
 def _is_same_outside(healthy: CodeType, changed: CodeType) -> bool:
-    """Whether modules or classes differ in their functions alone."""
+    """Return whether two modules or classes are identical apart from their functions' code."""
     if healthy.co_code != changed.co_code:
         return False
     for one, other in zip(healthy.co_consts, changed.co_consts, strict=False):
@@ -268,7 +274,7 @@ def _is_same_outside(healthy: CodeType, changed: CodeType) -> bool:
 
 
 def _pairs(healthy: CodeType, changed: CodeType) -> Iterator[tuple[_Key, CodeType]]:
-    """The outermost functions that differ."""
+    """Yield the outermost functions that differ."""
     inner = [code for code in healthy.co_consts if isinstance(code, CodeType)]
     others = [code for code in changed.co_consts if isinstance(code, CodeType)]
     for one, other in zip(inner, others, strict=True):
@@ -279,12 +285,12 @@ def _pairs(healthy: CodeType, changed: CodeType) -> Iterator[tuple[_Key, CodeTyp
 
 
 def _is_function(code: CodeType) -> bool:
-    """A class's code has no fast locals."""
+    """Return whether the code is a function's; a class's code has no fast locals."""
     return bool(code.co_flags & inspect.CO_OPTIMIZED)
 
 
 def _functions() -> Iterator[FunctionType]:
-    """All functions of labkit in this process."""
+    """Yield all labkit functions in this process."""
     inside = str(ROOT / "labkit")
     for each in gc.get_objects():
         if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(inside):
@@ -292,14 +298,14 @@ def _functions() -> Iterator[FunctionType]:
 
 
 def _caches() -> Iterator[Any]:
-    """All functions of labkit in this process that remember their results."""
+    """Yield all labkit functions in this process that cache their results."""
     for each in gc.get_objects():
         if isinstance(each, _CACHE) and str(each.__module__).startswith("labkit."):
             yield each
 
 
 def _awaited(child: int, seconds: float) -> int | None:
-    """The status of a child process; None: it took too long, and it is ended with its children."""
+    """Wait for a child process and return its status, or kill its process group and return None."""
     end = time.monotonic() + seconds
     pause_s = 0.002
     while time.monotonic() < end:

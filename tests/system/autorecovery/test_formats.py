@@ -1,4 +1,4 @@
-"""Nodes that BookKeeper reads, byte for byte."""
+"""Test that the contents of znodes match BookKeeper's formats byte for byte."""
 
 from collections.abc import Callable
 
@@ -6,11 +6,8 @@ import pytest
 
 from labkit.system.autorecovery import formats
 from labkit.system.autorecovery.formats import UnderreplicatedLedger
-from labkit.system.autorecovery.nodes import AutoRecoveryNodes
-from labkit.system.metadata.place import MetadataPlace
 from labkit.system.model.errors import BKMetadataSerializationException
-
-NODES = AutoRecoveryNodes(MetadataPlace("any"))
+from tests.system.autorecovery.world import PATHS
 
 TIME_MS = 1_700_000_000_000
 
@@ -70,9 +67,9 @@ def test_another_layout_is_known_for_what_it_is() -> None:
 
 def test_paths_have_the_ids_hexadecimal_groups_high_first() -> None:
     base = "/ledgers/underreplication"
-    assert NODES.mark(7) == f"{base}/ledgers/0000/0000/0000/0007/urL0000000007"
-    assert NODES.mark(0x1234_5678_9ABC) == (
+    assert PATHS.mark(7) == f"{base}/ledgers/0000/0000/0000/0007/urL0000000007"
+    assert PATHS.mark(0x1234_5678_9ABC) == (
         f"{base}/ledgers/0000/1234/5678/9abc/urL{0x1234_5678_9ABC:010d}"
     )
-    assert NODES.mark(2**63 - 1) == f"{base}/ledgers/7fff/ffff/ffff/ffff/urL{2**63 - 1}"
-    assert NODES.lock(7) == f"{base}/locks/urL0000000007"
+    assert PATHS.mark(2**63 - 1) == f"{base}/ledgers/7fff/ffff/ffff/ffff/urL{2**63 - 1}"
+    assert PATHS.lock(7) == f"{base}/locks/urL0000000007"

@@ -1,4 +1,4 @@
-"""When an entry of a fragment counts as copied, by bookies that answer when the test says."""
+"""Test when an entry of a fragment counts as copied, with bookies that respond only on command."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -6,11 +6,10 @@ from collections.abc import Coroutine
 import pytest
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.autorecovery.fragment_copy import EntryUnreadableException, copy_fragment
-from labkit.system.autorecovery.fragments import Fragment, Underreplicated
+from labkit.system.autorecovery.fragment_copy import copy_fragment
+from labkit.system.autorecovery.fragments import Fragment, UnderreplicatedFragment
 from labkit.system.autorecovery.ledger_view import LedgerView
-from labkit.system.model.errors import BKException
-from labkit.system.model.wire import BatchReadRequest, Code
+from labkit.system.model.wire import BatchReadRequest
 from tests.system.client.scripted_bookies import LEDGER, Script
 from tests.until import until
 
@@ -18,7 +17,7 @@ ENTRIES = range(3)
 
 
 def script_of(entries: range = ENTRIES, *sources: int, write_quorum: int = 3) -> Script:
-    """Three bookies and two spares; the sources have the entries and answer."""
+    """Create three bookies and two spares; the sources store the entries and answer reads."""
     script = Script(3, write_quorum, 2, spares=2)
     for source in sources or (0,):
         script.bookies[source].serves = True
@@ -30,12 +29,12 @@ def script_of(entries: range = ENTRIES, *sources: int, write_quorum: int = 3) ->
 def copy_of(
     script: Script, *places: int, entries: range = ENTRIES, window: int = 100
 ) -> Coroutine[None, None, None]:
-    """From b1 and the other places to b4 and b5."""
+    """Copy the entries to b4 and b5, as replacements for the copies at these ensemble indices."""
     quorum = script.metadata.write_quorum
     fragment = Fragment(0, entries[-1], ("b1", "b2", "b3"), quorum, closed=True)
     return copy_fragment(
         LedgerView(LEDGER, script.metadata, entries[-1]),
-        Underreplicated(fragment, places),
+        UnderreplicatedFragment(fragment, places),
         dict(zip(places, ("b4", "b5"), strict=False)),
         script.client.context,
         AutoRecoveryConfig(rereplication_entry_batch_size=window),
@@ -43,7 +42,7 @@ def copy_of(
 
 
 def batches(script: Script, bookie: int) -> list[tuple[int, int]]:
-    """First entry and number of entries of each batch read that this bookie got."""
+    """Return the first entry and the maximum count of each batch read that this bookie received."""
     asked = script.bookies[bookie].asked
     return [
         (each.first_entry_id, each.max_count)
@@ -60,7 +59,7 @@ async def test_entry_is_copied_when_each_of_its_targets_has_it(first: int, secon
     script.bookies[first].ack(*ENTRIES)
     assert len(script.recorded("entry.copied")) == len(ENTRIES)
     script.bookies[second].ack(*ENTRIES[:-1])
-    # Turns of the loop in which a copy that is done would end.
+    # Run the event loop a few times, so that the copy would finish if it did not wait.
     for _ in range(5):
         await asyncio.sleep(0)
     assert not running.done()
@@ -73,7 +72,7 @@ async def test_entries_are_read_in_batches_and_the_next_ones_while_some_are_stor
     script = script_of(entries)
     running = asyncio.create_task(copy_of(script, 1, 2, entries=entries, window=4))
     await until(lambda: script.bookies[3].adds == [*range(4)])
-    # One batch waits to be stored, and one is read.
+    # One batch is waiting to be stored, and the next one is being read.
     await until(lambda: batches(script, 0) == [(0, 4), (4, 4), (8, 4)])
     assert script.bookies[3].adds == [*range(4)]
 
@@ -95,35 +94,3 @@ async def test_an_entry_that_the_first_source_lacks_comes_from_another() -> None
     script.bookies[3].serves = True
     await copy_of(script, 2, entries=range(5))
     assert [*script.bookies[3].entries] == [0, 1, 2, 3, 4]
-
-
-async def test_entries_of_a_striped_ledger_are_read_one_by_one() -> None:
-    script = script_of(range(6), 0, 1, write_quorum=2)
-    script.bookies[3].serves = True
-    await copy_of(script, 2, entries=range(6))
-    assert sorted(script.bookies[3].entries) == [1, 2, 4, 5]
-    assert batches(script, 0) == batches(script, 1) == []
-
-
-async def test_an_entry_that_no_source_has_is_named() -> None:
-    script = script_of(ENTRIES, 0, 1)
-    script.bookies[2].serves = script.bookies[3].serves = True
-    for source in (0, 1):
-        script.bookies[source].unreadable.append(2)
-    with pytest.raises(EntryUnreadableException) as unreadable:
-        await copy_of(script, 2)
-    assert unreadable.value.entry_id == 2
-
-
-async def test_nothing_more_is_sent_once_a_target_has_failed() -> None:
-    entries = range(10)
-    script = script_of(entries)
-    running = asyncio.create_task(copy_of(script, 1, 2, entries=entries, window=4))
-    await until(lambda: script.bookies[4].adds == [*range(4)])
-    script.bookies[3].refuse(0, Code.IO_ERROR)
-    with pytest.raises(BKException):
-        await running
-    script.bookies[4].ack(*range(4))
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert all(script.bookies[at].adds == [*range(4)] for at in (3, 4))

@@ -1,4 +1,4 @@
-"""One fragment's repair, step by step, with bookies that answer when and what the test says."""
+"""Tests for the steps of a fragment's repair, with bookies that respond only on command."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -9,7 +9,7 @@ import pytest
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.fragment_copy import EntryUnreadableException, copy_fragment
-from labkit.system.autorecovery.fragments import Fragment, Underreplicated
+from labkit.system.autorecovery.fragments import Fragment, UnderreplicatedFragment
 from labkit.system.autorecovery.ledger_view import LedgerView, missing_copies
 from labkit.system.autorecovery.replicator import (
     LedgerFragmentReplicator,
@@ -31,7 +31,7 @@ CLOSED = Fragment(0, 4, ("b1", "b2", "b3"), 3, closed=True)
 
 
 class Repair:
-    """Ledger 7 of five entries, on b1 and b3, and none of them on b2; b4 and b5 are spare."""
+    """Ledger 7 with five entries on b1 and b3 that b2 has lost; b4 and b5 are spare bookies."""
 
     def __init__(self, spares: int = 2, *, striped: bool = False, **config: Any) -> None:
         self.script = Script(3, 3, 2, spares=spares)
@@ -39,25 +39,31 @@ class Repair:
         for entry_id in range(5):
             self.script.put(entry_id, entry_id - 1, 0, 2)
         self.config = AutoRecoveryConfig(**config)
-        # Of a striped ledger entries are read one by one, of any other in batches.
+        # Entries of a striped ledger are read one by one; those of other ledgers in batches.
         metadata = (
             replace(self.script.metadata, write_quorum=2) if striped else self.script.metadata
         )
         self.ledger = LedgerView(LEDGER, metadata, 4)
         self.replicator = LedgerFragmentReplicator(self.script.client.context, self.config)
 
-    def short(self, *places: int, fragment: Fragment = CLOSED) -> Underreplicated:
-        return Underreplicated(fragment, places)
+    def short(self, *places: int, fragment: Fragment = CLOSED) -> UnderreplicatedFragment:
+        return UnderreplicatedFragment(fragment, places)
 
     async def replicate(self, *places: int) -> None:
         await self.replicator.replicate(self.ledger, self.short(*places))
 
-    def copy(self, short: Underreplicated, targets: dict[int, str]) -> Coroutine[None, None, None]:
+    def copy(
+        self, short: UnderreplicatedFragment, targets: dict[int, str]
+    ) -> Coroutine[None, None, None]:
         context = self.script.client.context
         return copy_fragment(self.ledger, short, targets, context, self.config)
 
     def recorded(self, *kinds: str) -> list[tuple[str, int, str, str]]:
-        return [(r.kind, r.entry, r.peer, r.note) for r in self.script.rows if r.kind in kinds]
+        return [
+            (row.kind, row.entry, row.peer, row.error or ",".join(row.ensemble or row.bookies))
+            for row in self.script.rows
+            if row.kind in kinds
+        ]
 
     def entries(self, place: int) -> list[int]:
         return sorted(self.script.bookies[place].entries)
@@ -67,7 +73,7 @@ class Repair:
             await self.script.store.delete(f"/ledgers/available/{name}")
 
 
-# What a repair does
+# Steps of a repair
 
 
 async def test_repair_copies_then_changes_the_metadata_and_records_each_step() -> None:
@@ -91,7 +97,7 @@ async def test_bookie_that_is_there_gets_its_own_copies_again_if_there_is_no_oth
     await repair.replicate(1)
     assert repair.entries(1) == [0, 1, 2, 3, 4]
     assert await repair.script.segments() == [(0, "b1 b2 b3")]
-    # The metadata name it already.
+    # The metadata already names b2.
     assert repair.recorded("ensemble.set", "fragment.replicated") == [
         ("fragment.replicated", 0, "", "b2")
     ]
@@ -107,7 +113,7 @@ async def test_bookie_that_is_there_is_replaced_if_there_is_another() -> None:
 async def test_places_of_bookies_that_are_gone_are_filled_first_and_the_rest_is_named() -> None:
     repair = Repair(spares=1)
     await repair.unregister("b1", "b2")
-    with pytest.raises(BKNotEnoughBookiesException, match="the copies of b2 need"):
+    with pytest.raises(BKNotEnoughBookiesException, match="to replace the copies of b2"):
         await repair.replicate(0, 1)
     assert await repair.script.segments() == [(0, "b4 b2 b3")]
     assert repair.recorded("fragment.replicated") == [("fragment.replicated", 0, "", "b4")]
@@ -116,7 +122,7 @@ async def test_places_of_bookies_that_are_gone_are_filled_first_and_the_rest_is_
 async def test_new_bookies_are_published_even_if_copies_that_go_back_fail_afterwards() -> None:
     repair = Repair(spares=1)
     await repair.unregister("b1")
-    # b2 lost its copies and takes none.
+    # b2 has lost its copies and does not answer reads.
     repair.script.bookies[1].serves = False
     replicating = asyncio.ensure_future(repair.replicate(0, 1))
     await until(lambda: repair.script.bookies[1].adds == [0, 1, 2, 3, 4])
@@ -157,7 +163,7 @@ async def test_repair_whose_bookie_was_replaced_by_another_client_says_nothing_o
 async def test_bookie_that_another_client_has_put_there_is_not_put_there_twice() -> None:
     repair = Repair()
     await repair.replicator.publish(LEDGER, repair.short(1), {1: "b4"})
-    with pytest.raises(BKMetadataVersionException, match="by another client"):
+    with pytest.raises(BKMetadataVersionException, match="another client changed"):
         await repair.replicator.publish(LEDGER, repair.short(2), {2: "b4"})
 
 
@@ -169,7 +175,7 @@ async def test_move_gives_the_copies_of_these_places_away() -> None:
     assert repair.recorded("fragment.replicated") == [("fragment.replicated", 0, "", "b5")]
 
 
-# What can be read
+# Reading the copies
 
 
 async def test_entry_is_readable_if_any_bookie_of_its_write_set_has_it() -> None:
@@ -188,7 +194,7 @@ async def test_each_source_is_asked_in_turn_the_good_ones_first() -> None:
     del repair.script.bookies[0].entries[2]
     short = repair.short(1, 0)
     await repair.copy(short, {1: "b4"})
-    # b3 has all its copies: nobody else is asked.
+    # b3 has all of its copies, so no other bookie is read.
     assert (repair.script.bookies[0].reads, repair.script.bookies[1].reads) == ([], [])
     assert repair.script.bookies[2].reads == [0, 1, 2, 3, 4]
 
@@ -234,7 +240,7 @@ async def test_all_copies_are_waited_for_however_far_apart_they_come() -> None:
     assert sorted(await asking) == [0, 2]
 
 
-# How copies are stored
+# Storing the copies
 
 
 async def test_copy_carries_the_newest_confirmed_entry_that_is_known() -> None:
@@ -275,13 +281,6 @@ async def test_only_the_entries_that_a_target_should_have_are_copied() -> None:
     await repair.copy(repair.short(1, fragment=striped), {1: "b4"})
     assert repair.entries(3) == [1, 3, 4]
     assert repair.script.bookies[4].asked == []
-
-
-async def test_copy_of_nothing_is_done_at_once() -> None:
-    repair = Repair()
-    empty = Fragment(0, -1, ("b1", "b2", "b3"), 3, closed=True)
-    await asyncio.wait_for(repair.copy(repair.short(1, fragment=empty), {1: "b4"}), 5)
-    assert repair.script.bookies[3].asked == []
 
 
 async def test_answer_that_comes_after_the_end_changes_nothing() -> None:

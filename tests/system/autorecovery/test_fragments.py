@@ -1,4 +1,4 @@
-"""Which entries of a fragment show that a bookie has its copies."""
+"""Test which entries of a fragment are read to check whether a bookie has its copies."""
 
 import pytest
 
@@ -18,10 +18,11 @@ def first_of_each_part(part: int) -> int:
     [
         (0, [100, 199]),
         (1, [100, 199]),
-        (2, [100, 199]),
-        (4, [100, 125, 150, 199]),
-        (10, [*range(100, 190, 10), 199]),
-        (99, [*range(100, 198), 199]),
+        (2, [100, 150, 199]),
+        (4, [100, 125, 150, 175, 199]),
+        (10, [*range(100, 200, 10), 199]),
+        (75, sorted({*range(100, 200)} - {*range(103, 200, 4)} | {199})),
+        (99, list(range(100, 200))),
         (100, list(range(100, 200))),
     ],
 )
@@ -32,13 +33,20 @@ def test_one_entry_of_each_of_as_many_equal_parts_is_tested(
 
 
 @pytest.mark.parametrize(
-    ("percentage", "tested"),
-    [(9, [100, 109]), (28, [100, 109]), (30, [100, 103, 109]), (50, [100, 102, 104, 106, 109])],
+    ("last", "percentage", "tested"),
+    [
+        # The percentage is rounded down; the first and last entry are among the tested ones.
+        (109, 9, [100, 109]),
+        (109, 28, [100, 105, 109]),
+        (109, 30, [100, 103, 106, 109]),
+        (109, 50, [100, 102, 104, 106, 108, 109]),
+        (100, 0, [100]),
+        (99, 100, []),
+    ],
 )
-def test_few_entries_have_few_parts(percentage: int, tested: list[int]) -> None:
-    """As many as the percentage allows, rounded down: the first and the last one are among them."""
-    ten = Fragment(100, 109, ("b1", "b2", "b3"), 3, closed=True)
-    assert entries_to_test(ten, 0, percentage, first_of_each_part) == tested
+def test_few_entries_have_few_parts(last: int, percentage: int, tested: list[int]) -> None:
+    few = Fragment(100, last, ("b1", "b2", "b3"), 3, closed=True)
+    assert entries_to_test(few, 0, percentage, first_of_each_part) == tested
 
 
 def test_entry_of_each_part_is_drawn_from_all_of_that_part() -> None:
@@ -49,13 +57,28 @@ def test_entry_of_each_part_is_drawn_from_all_of_that_part() -> None:
         return part - 1
 
     assert entries_to_test(HUNDRED, 0, 4, last_of_each_part) == [100, 124, 149, 174, 199]
-    assert sizes == [25, 25, 25]
+    assert sizes == [25, 25, 25, 25]
 
 
-def test_a_bookie_is_asked_for_no_entry_that_it_should_not_have() -> None:
-    stored = [entry_id for entry_id in range(10) if entry_id % 3 != 2]
-    assert entries_to_test(STRIPED, 1, 100, first_of_each_part) == stored
+@pytest.mark.parametrize("percentage", [1, 4, 30, 75, 99])
+def test_every_entry_may_be_tested(percentage: int) -> None:
+    tested: set[int] = set()
+    for at in range(100):
+        nth_of_each_part = [min(at, part - 1) for part in range(101)].__getitem__
+        tested.update(entries_to_test(HUNDRED, 0, percentage, nth_of_each_part))
+    assert tested == {*range(100, 200)}
 
 
-def test_a_bookie_that_should_have_nothing_is_asked_for_nothing() -> None:
-    assert entries_to_test(Fragment(5, 4, ("b1",), 1, closed=True), 0, 100, lambda n: n - 1) == []
+@pytest.mark.parametrize(
+    ("index", "percentage", "tested"),
+    [
+        (0, 100, [0, 2, 3, 5, 6, 8, 9]),
+        (1, 100, [0, 1, 3, 4, 6, 7, 9]),
+        (1, 0, [0, 9]),
+        (2, 0, [1, 8]),
+    ],
+)
+def test_a_bookie_is_asked_for_no_entry_that_it_should_not_have(
+    index: int, percentage: int, tested: list[int]
+) -> None:
+    assert entries_to_test(STRIPED, index, percentage, first_of_each_part) == tested

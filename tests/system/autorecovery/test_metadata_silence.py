@@ -1,7 +1,7 @@
-"""When a list of bookies can be believed: on a store that the test plays, in virtual time."""
+"""Test when a list of bookies can be trusted, using a scripted metadata store in virtual time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -9,11 +9,11 @@ import pytest
 from labkit.system.autorecovery.metadata_silence import MetadataSilence, SettledBookies
 from labkit.system.metadata.bookie_watch import BookieWatch, RegisteredBookies
 from labkit.system.metadata.store import MetadataStore
-from labkit.worlds.sim.machine.loop import SimLoop
+from tests.virtual_time import in_virtual_time
 
 
 class Store:
-    """It is there, and falls silent when the test says so."""
+    """A metadata store that stops responding when the test calls `falls_silent`."""
 
     def __init__(self, session_timeout_s: float) -> None:
         self.session_timeout_s = session_timeout_s
@@ -24,7 +24,7 @@ class Store:
 
 
 class Watch:
-    """A list that takes `lasts_s` to read; notes when it was read."""
+    """A registration watch whose reads take `lasts_s`; records the time of each read."""
 
     def __init__(self, lasts_s: float = 0.0) -> None:
         self.lasts_s = lasts_s
@@ -44,15 +44,9 @@ async def until_s(time_s: float) -> None:
     await asyncio.sleep(time_s - now_s())
 
 
-def run(rule: Callable[[], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await asyncio.sleep(5)
-        await rule()
-
-    SimLoop(time_limit_s=1000).run(main())
-
-
-def begun(session_timeout_s: float = 4.0) -> tuple[Store, MetadataSilence]:
+async def begun(session_timeout_s: float = 4.0) -> tuple[Store, MetadataSilence]:
+    """Begin a session at 5 s."""
+    await until_s(5)
     store = Store(session_timeout_s)
     return store, MetadataSilence(cast(MetadataStore, store))
 
@@ -64,106 +58,90 @@ def settled(silence: MetadataSilence, watch: Watch) -> SettledBookies:
 @pytest.mark.parametrize(
     ("session_timeout_s", "grace_s"), [(0.5, 10), (4, 10), (5, 10), (5.5, 11), (30, 60)]
 )
-def test_bookies_have_two_session_times_to_register_again_and_ten_seconds_at_least(
+@in_virtual_time
+async def test_bookies_have_two_session_times_to_register_again_and_ten_seconds_at_least(
     session_timeout_s: float, grace_s: float
 ) -> None:
-    async def rule() -> None:
-        store, silence = begun(session_timeout_s)
-        assert silence.grace_s == grace_s
+    store, silence = await begun(session_timeout_s)
+    assert silence.grace_s == grace_s
+    store.falls_silent()
+    assert silence.settled_at == 5 + grace_s
+
+
+@in_virtual_time
+async def test_new_session_is_settled_from_its_beginning() -> None:
+    _, silence = await begun()
+    await until_s(9)
+    assert silence.is_settled
+    assert silence.began_at == silence.responding_since == silence.settled_at == 5
+    assert silence.count == 0
+    await silence.until_settled()
+    assert now_s() == 9
+
+
+@in_virtual_time
+async def test_each_silence_begins_the_grace_period_again_and_answers_count_from_there() -> None:
+    store, silence = await begun()
+    for time_s in (20, 27):
+        await until_s(time_s)
         store.falls_silent()
-        assert silence.settled_at == 5 + grace_s
-
-    run(rule)
-
-
-def test_new_session_is_settled_from_its_beginning() -> None:
-    async def rule() -> None:
-        _, silence = begun()
-        await until_s(9)
-        assert silence.is_settled
-        assert silence.began_at == silence.answers_since == silence.settled_at == 5
-        assert silence.count == 0
-        await silence.until_settled()
-        assert now_s() == 9
-
-    run(rule)
-
-
-def test_each_silence_begins_the_grace_period_again_and_answers_count_from_there() -> None:
-    async def rule() -> None:
-        store, silence = begun()
-        for time_s in (20, 27):
-            await until_s(time_s)
-            store.falls_silent()
-            assert not silence.is_settled
-            assert silence.answers_since == time_s
-        assert (silence.count, silence.began_at) == (2, 5)
-        await until_s(36.999)
         assert not silence.is_settled
-        await until_s(37)
-        assert silence.is_settled
-
-    run(rule)
-
-
-def test_grace_period_may_begin_again_without_a_silence() -> None:
-    async def rule() -> None:
-        _, silence = begun()
-        await until_s(20)
-        silence.begin_grace_period()
-        assert silence.settled_at == 30
-        assert (silence.count, silence.answers_since) == (0, 5)
-
-    run(rule)
+        assert silence.responding_since == time_s
+    assert (silence.count, silence.began_at) == (2, 5)
+    await until_s(36.999)
+    assert not silence.is_settled
+    await until_s(37)
+    assert silence.is_settled
 
 
-def test_wait_for_the_end_of_the_grace_period_is_one_for_the_last_one() -> None:
-    async def rule() -> None:
-        store, silence = begun()
-        store.falls_silent()
-        waiting = asyncio.ensure_future(silence.until_settled())
-        await until_s(12)
-        store.falls_silent()
-        await waiting
-        assert now_s() == 22
-
-    run(rule)
+@in_virtual_time
+async def test_grace_period_may_begin_again_without_a_silence() -> None:
+    _, silence = await begun()
+    await until_s(20)
+    silence.begin_grace_period()
+    assert silence.settled_at == 30
+    assert (silence.count, silence.responding_since) == (0, 5)
 
 
-def test_grace_period_is_waited_for_to_its_end() -> None:
-    async def rule() -> None:
-        store, silence = begun()
-        store.falls_silent()
-        await until_s(14.5)
-        await silence.until_settled()
-        assert now_s() == 15
-
-    run(rule)
-
-
-def test_list_is_read_when_the_grace_period_is_over() -> None:
-    async def rule() -> None:
-        store, silence = begun()
-        watch = Watch()
-        bookies = settled(silence, watch)
-        store.falls_silent()
-        assert (await bookies.now()).writable == ("b1",)
-        assert watch.times == [15]
-        assert bookies.silence_count == 1
-
-    run(rule)
+@in_virtual_time
+async def test_wait_for_the_end_of_the_grace_period_is_one_for_the_last_one() -> None:
+    store, silence = await begun()
+    store.falls_silent()
+    waiting = asyncio.ensure_future(silence.until_settled())
+    await until_s(12)
+    store.falls_silent()
+    await waiting
+    assert now_s() == 22
 
 
-def test_list_that_was_read_over_a_silence_is_read_again() -> None:
-    async def rule() -> None:
-        store, silence = begun()
-        watch = Watch(lasts_s=3)
-        bookies = settled(silence, watch)
-        asking = asyncio.ensure_future(bookies.now())
-        await until_s(6)
-        store.falls_silent()
-        assert (await asking).writable == ("b2",)
-        assert watch.times == [5, 16]
-        assert now_s() == 19
+@in_virtual_time
+async def test_grace_period_is_waited_for_to_its_end() -> None:
+    store, silence = await begun()
+    store.falls_silent()
+    await until_s(14.5)
+    await silence.until_settled()
+    assert now_s() == 15
 
-    run(rule)
+
+@in_virtual_time
+async def test_list_is_read_when_the_grace_period_is_over() -> None:
+    store, silence = await begun()
+    watch = Watch()
+    bookies = settled(silence, watch)
+    store.falls_silent()
+    assert (await bookies.now()).writable == ("b1",)
+    assert watch.times == [15]
+    assert bookies.silence_count == 1
+
+
+@in_virtual_time
+async def test_list_that_was_read_over_a_silence_is_read_again() -> None:
+    store, silence = await begun()
+    watch = Watch(lasts_s=3)
+    bookies = settled(silence, watch)
+    asking = asyncio.ensure_future(bookies.now())
+    await until_s(6)
+    store.falls_silent()
+    assert (await asking).writable == ("b2",)
+    assert watch.times == [5, 16]
+    assert now_s() == 19

@@ -1,4 +1,4 @@
-"""When a check of the auditor's table is due."""
+"""Test when the auditor's periodic checks are due."""
 
 from math import inf
 
@@ -12,7 +12,7 @@ WALL_CLOCK_MS = 1_000_000
 
 
 async def begun(interval_s: int, last_ms: int | None) -> PeriodicCheck:
-    """A check just after its auditor was elected."""
+    """Return a check as it is immediately after its auditor was elected."""
 
     async def last() -> int:
         assert last_ms is not None
@@ -49,11 +49,11 @@ async def test_a_check_without_an_interval_is_never_due() -> None:
 async def test_a_check_without_a_stored_time_is_made_once_by_each_auditor() -> None:
     check = await begun(0, None)
     assert check.due_at == NOW_S
-    check.done(NOW_S + 1)
+    check.reschedule(NOW_S + 1)
     assert check.due_at == inf
 
 
 async def test_the_interval_counts_from_the_end_of_a_check() -> None:
     check = await begun(100, NEVER_MS)
-    check.done(NOW_S + 7)
+    check.reschedule(NOW_S + 7)
     assert check.due_at == NOW_S + 107

@@ -1,4 +1,4 @@
-"""Marks and locks on the simulated metadata store."""
+"""Tests for underreplication marks and locks on the simulated metadata store."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -7,18 +7,14 @@ from contextlib import suppress
 import pytest
 
 from labkit.system.autorecovery.formats import UnderreplicatedLedger
-from labkit.system.autorecovery.nodes import AutoRecoveryNodes
 from labkit.system.autorecovery.underreplication import (
     NEVER_MS,
     CompatibilityException,
     LedgerUnderreplicationManager,
     UnavailableException,
 )
-from labkit.system.metadata.place import MetadataPlace
 from labkit.system.metadata.store import NoNodeError
-from tests.system.autorecovery.world import World, run
-
-NODES = AutoRecoveryNodes(MetadataPlace("any"))
+from tests.system.autorecovery.world import PATHS, World, simulated
 
 
 async def two_managers(
@@ -30,7 +26,7 @@ async def two_managers(
 
 
 async def is_waiting(waiting: Awaitable[object]) -> bool:
-    """Whether it is not done after a while (it is shielded, so it may go on)."""
+    """Return whether `waiting` is still not done after five seconds; do not cancel it."""
     with suppress(TimeoutError):
         async with asyncio.timeout(5):
             await asyncio.shield(waiting)
@@ -38,344 +34,265 @@ async def is_waiting(waiting: Awaitable[object]) -> bool:
     return True
 
 
-def test_prepare_makes_the_nodes_once() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        await one.mark(7, ["b1"])
-        await other.prepare()
-        assert await world.store.children(NODES.root) == ["LAYOUT", "ledgers", "locks"]
-        assert await other.ledgers() == [7]
-
-    run(rule)
+@simulated
+async def test_prepare_makes_the_nodes_once(world: World) -> None:
+    one, other = await two_managers(world)
+    await one.mark(7, ["b1"])
+    await other.prepare()
+    assert await world.store.children(PATHS.root) == ["LAYOUT", "ledgers", "locks"]
+    assert await other.ledgers() == [7]
 
 
-def test_foreign_layout_is_refused() -> None:
-    async def rule(world: World) -> None:
-        await world.store.create(f"{NODES.root}/LAYOUT", b'type: "NEWER"\nversion: 3\n')
-        with pytest.raises(CompatibilityException, match="NEWER"):
-            await world.manager.prepare()
-
-    run(rule)
+@simulated
+async def test_foreign_layout_is_refused(world: World) -> None:
+    await world.store.create(f"{PATHS.root}/LAYOUT", b'type: "NEWER"\nversion: 3\n')
+    with pytest.raises(CompatibilityException, match="NEWER"):
+        await world.manager.prepare()
 
 
-def test_marking_again_adds_bookies_and_says_whether_that_is_news() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        assert await one.mark(7, ["b1"])
-        assert not await other.mark(7, ["b1"])
-        assert (await world.store.get(NODES.mark(7)))[1] == 0
-        await asyncio.sleep(10)
-        now_ms = world.wall_clock_ms()
-        assert await other.mark(7, ["b1", "b2"])
-        assert await one.find(7) == UnderreplicatedLedger(("b1", "b2"), now_ms)
-        assert await one.find(8) is None
-
-    run(rule)
+@simulated
+async def test_marking_again_adds_bookies_and_says_whether_that_is_news(world: World) -> None:
+    one, other = await two_managers(world)
+    assert await one.mark(7, ["b1"])
+    assert not await other.mark(7, ["b1"])
+    assert (await world.store.get(PATHS.mark(7)))[1] == 0
+    await asyncio.sleep(10)
+    now_ms = world.wall_clock_ms()
+    assert await other.mark(7, ["b1", "b2"])
+    assert await one.find(7) == UnderreplicatedLedger(("b1", "b2"), now_ms)
+    assert await one.find(8) is None
 
 
-def test_mark_of_many_bookies_fits_into_its_node_and_changes_with_each_loss() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        names = [f"{'b' * 200}{number}" for number in range(6000)]
-        assert await one.mark(7, names[:5000])
-        before = await world.store.get(NODES.mark(7))
-        assert len(before[0]) < 300_000
-        assert await other.mark(7, names)
-        assert (await world.store.get(NODES.mark(7)))[1] > before[1]
-
-    run(rule)
-
-
-def test_marks_of_several_at_the_same_moment_are_all_kept() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        names = [f"b{number}" for number in range(8)]
-        await asyncio.gather(
-            *((one, other)[number % 2].mark(7, [name]) for number, name in enumerate(names))
-        )
-        mark = await one.find(7)
-        assert mark is not None
-        assert sorted(mark.replicas) == names
-
-    run(rule)
+@simulated
+async def test_mark_of_many_bookies_fits_into_its_node_and_changes_with_each_loss(
+    world: World,
+) -> None:
+    one, other = await two_managers(world)
+    names = [f"{'b' * 200}{number}" for number in range(6000)]
+    assert await one.mark(7, names[:5000])
+    before = await world.store.get(PATHS.mark(7))
+    assert len(before[0]) < 300_000
+    assert await other.mark(7, names)
+    assert (await world.store.get(PATHS.mark(7)))[1] > before[1]
 
 
-def test_one_ledger_has_one_holder() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        await one.mark(7, ["b1"])
-        assert await one.acquire() == 7
-        waiting = asyncio.ensure_future(other.acquire())
-        assert await is_waiting(waiting)
-        assert (await world.store.get(NODES.lock(7)))[0] == b'bookieId: "host"\n'
-        await one.release(7)
-        assert await waiting == 7
-
-    run(rule)
+@simulated
+async def test_marks_of_several_at_the_same_moment_are_all_kept(world: World) -> None:
+    one, other = await two_managers(world)
+    names = [f"b{number}" for number in range(8)]
+    await asyncio.gather(
+        *((one, other)[number % 2].mark(7, [name]) for number, name in enumerate(names))
+    )
+    mark = await one.find(7)
+    assert mark is not None
+    assert sorted(mark.bookies) == names
 
 
-def test_of_two_workers_that_want_a_ledger_at_the_same_moment_one_gets_it() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        waiting = [asyncio.ensure_future(manager.acquire()) for manager in (one, other)]
-        assert await is_waiting(waiting[0])
-        await world.manager.mark(7, ["b1"])
-        done, pending = await asyncio.wait(waiting, timeout=20)
-        assert len(done) == len(pending) == 1
-        await world.manager.mark(8, ["b1"])
-        assert await pending.pop() == 8
-
-    run(rule)
+@simulated
+async def test_one_ledger_has_one_holder(world: World) -> None:
+    one, other = await two_managers(world)
+    await one.mark(7, ["b1"])
+    assert await one.lock_any() == 7
+    waiting = asyncio.ensure_future(other.lock_any())
+    assert await is_waiting(waiting)
+    assert (await world.store.get(PATHS.lock(7)))[0] == b'bookieId: "host"\n'
+    await one.release(7)
+    assert await waiting == 7
 
 
-def test_holders_end_frees_the_ledger() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        await one.mark(7, ["b1"])
-        assert await one.acquire() == 7
-        world.metadata.crash("m1")
-        assert await other.acquire() == 7
-
-    run(rule)
-
-
-def test_replicated_ledger_leaves_no_node_behind() -> None:
-    async def rule(world: World) -> None:
-        one, _ = await two_managers(world)
-        await one.mark(7, ["b1"])
-        await one.acquire()
-        assert await one.mark_replicated(7)
-        assert await one.ledgers() == []
-        assert await world.store.children(f"{NODES.root}/ledgers") == []
-        assert await world.store.children(f"{NODES.root}/locks") == []
-
-    run(rule)
+@simulated
+async def test_of_two_workers_that_want_a_ledger_at_the_same_moment_one_gets_it(
+    world: World,
+) -> None:
+    one, other = await two_managers(world)
+    waiting = [asyncio.ensure_future(manager.lock_any()) for manager in (one, other)]
+    assert await is_waiting(waiting[0])
+    await world.manager.mark(7, ["b1"])
+    done, pending = await asyncio.wait(waiting, timeout=20)
+    assert len(done) == len(pending) == 1
+    await world.manager.mark(8, ["b1"])
+    assert await pending.pop() == 8
 
 
-def test_folders_of_other_marks_stay() -> None:
-    async def rule(world: World) -> None:
-        one, _ = await two_managers(world)
-        await one.mark(0x1_0007, ["b1"])
-        await one.mark(0x1_0008, ["b1"])
-        first = await one.acquire()
-        assert await one.mark_replicated(first)
-        assert await one.ledgers() == [0x1_0007 + 0x1_0008 - first]
-
-    run(rule)
-
-
-def test_ledger_that_was_marked_again_stays_marked() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        await one.mark(7, ["b1"])
-        await one.acquire()
-        await other.mark(7, ["b2"])
-        assert not await one.mark_replicated(7)
-        assert await one.ledgers() == [7]
-        assert await other.acquire() == 7
-
-    run(rule)
+@simulated
+async def test_replicated_ledger_leaves_no_node_behind(world: World) -> None:
+    one, _ = await two_managers(world)
+    await one.mark(7, ["b1"])
+    await one.lock_any()
+    assert await one.unmark_and_release(7)
+    assert await one.ledgers() == []
+    assert await world.store.children(f"{PATHS.root}/ledgers") == []
+    assert await world.store.children(f"{PATHS.root}/locks") == []
 
 
-def test_acquire_asks_nothing_while_nothing_changes() -> None:
-    async def rule(world: World) -> None:
-        one, _ = await two_managers(world)
-        waiting = asyncio.ensure_future(one.acquire())
-        await asyncio.sleep(5)
-        await one.mark(7, ["b1"])
-        assert await waiting == 7
-        waiting = asyncio.ensure_future(one.acquire())
-        asked = world.metadata.asked()
-        await asyncio.sleep(5)
-        asked.clear()
-        await asyncio.sleep(300)
-        assert set(asked) == {"ping"}
-        await world.manager.mark(8, ["b1"])
-        assert await waiting == 8
-
-    run(rule)
+@simulated
+async def test_folders_of_other_marks_stay(world: World) -> None:
+    one, _ = await two_managers(world)
+    await one.mark(0x1_0007, ["b1"])
+    await one.mark(0x1_0008, ["b1"])
+    first = await one.lock_any()
+    assert await one.unmark_and_release(first)
+    assert await one.ledgers() == [0x1_0007 + 0x1_0008 - first]
 
 
-def test_ledger_whose_mark_went_during_its_repair_is_released() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        await one.mark(7, ["b1"])
-        assert await one.acquire() == 7
-        await world.store.delete(NODES.mark(7))
-        assert await one.mark_replicated(7)
-        assert await world.store.children(NODES.locks) == []
-        await one.mark(7, ["b2"])
-        assert await other.acquire() == 7
-
-    run(rule)
+@pytest.mark.promise("A mark is removed only if the ledger was not marked again")
+@simulated
+async def test_ledger_that_was_marked_again_stays_marked(world: World) -> None:
+    one, other = await two_managers(world)
+    await one.mark(7, ["b1"])
+    await one.lock_any()
+    await other.mark(7, ["b2"])
+    assert not await one.unmark_and_release(7)
+    assert await one.ledgers() == [7]
+    assert await other.lock_any() == 7
 
 
-def test_no_worker_gets_a_ledger_while_autorecovery_is_disabled() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
+@simulated
+async def test_acquire_asks_nothing_while_nothing_changes(world: World) -> None:
+    one, _ = await two_managers(world)
+    waiting = asyncio.ensure_future(one.lock_any())
+    await asyncio.sleep(5)
+    await one.mark(7, ["b1"])
+    assert await waiting == 7
+    waiting = asyncio.ensure_future(one.lock_any())
+    asked = world.metadata.asked()
+    await asyncio.sleep(5)
+    asked.clear()
+    await asyncio.sleep(300)
+    assert set(asked) == {"ping"}
+    await world.manager.mark(8, ["b1"])
+    assert await waiting == 8
+
+
+@simulated
+async def test_ledger_whose_mark_went_during_its_repair_is_released(world: World) -> None:
+    one, other = await two_managers(world)
+    await one.mark(7, ["b1"])
+    assert await one.lock_any() == 7
+    await world.store.delete(PATHS.mark(7))
+    assert await one.unmark_and_release(7)
+    assert await world.store.children(PATHS.locks) == []
+    await one.mark(7, ["b2"])
+    assert await other.lock_any() == 7
+
+
+@simulated
+async def test_no_worker_gets_a_ledger_while_autorecovery_is_disabled(world: World) -> None:
+    one, other = await two_managers(world)
+    await other.disable()
+    with pytest.raises(UnavailableException, match="already disabled"):
         await other.disable()
-        with pytest.raises(UnavailableException, match="disabled already"):
-            await other.disable()
-        await one.mark(7, ["b1"])
-        waiting = asyncio.ensure_future(one.acquire())
-        assert await is_waiting(waiting)
-        assert not await one.is_enabled()
+    await one.mark(7, ["b1"])
+    waiting = asyncio.ensure_future(one.lock_any())
+    assert await is_waiting(waiting)
+    assert not await one.is_enabled()
+    await other.enable()
+    assert await waiting == 7
+    with pytest.raises(UnavailableException, match="already enabled"):
         await other.enable()
-        assert await waiting == 7
-        with pytest.raises(UnavailableException, match="enabled already"):
-            await other.enable()
-
-    run(rule)
 
 
-def test_delay_of_the_metadata_store_holds() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        with pytest.raises(UnavailableException, match="no auditor"):
-            await one.lost_bookie_recovery_delay_s()
-        await one.init_lost_bookie_recovery_delay(60)
-        await other.init_lost_bookie_recovery_delay(5)
-        assert await other.lost_bookie_recovery_delay_s() == 60
-        await other.set_lost_bookie_recovery_delay(5)
-        assert await one.lost_bookie_recovery_delay_s() == 5
-        assert await world.store.get(f"{NODES.root}/lostBookieRecoveryDelay") == (b"5", 1)
-
-    run(rule)
+@simulated
+async def test_delay_of_the_metadata_store_holds(world: World) -> None:
+    one, other = await two_managers(world)
+    with pytest.raises(UnavailableException, match="no auditor"):
+        await one.lost_bookie_recovery_delay_s()
+    await one.init_lost_bookie_recovery_delay(60)
+    await other.init_lost_bookie_recovery_delay(5)
+    assert await other.lost_bookie_recovery_delay_s() == 60
+    await other.set_lost_bookie_recovery_delay(5)
+    assert await one.lost_bookie_recovery_delay_s() == 5
+    assert await world.store.get(f"{PATHS.root}/lostBookieRecoveryDelay") == (b"5", 1)
 
 
-def test_times_of_checks_are_kept() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        assert (
-            await one.checked_ms(one.nodes.ledgers_checked)
-            == await one.checked_ms(one.nodes.replicas_checked)
-            == NEVER_MS
-        )
-        await one.set_checked(one.nodes.ledgers_checked)
-        then = world.wall_clock_ms()
-        await asyncio.sleep(9)
-        await other.set_checked(other.nodes.replicas_checked)
-        assert abs(await other.checked_ms(other.nodes.ledgers_checked) - then) < 1000
-        assert abs(await one.checked_ms(one.nodes.replicas_checked) - then - 9000) < 1000
-        await other.set_checked(other.nodes.ledgers_checked)
-        assert await one.checked_ms(one.nodes.ledgers_checked) > then
+@simulated
+async def test_mark_that_vanished_before_the_lock_is_passed_over(world: World) -> None:
+    one, _ = await two_managers(world)
+    await one.mark(7, ["b1"])
+    create = one.store.create
 
-    run(rule)
+    async def create_late(path: str, data: bytes, **options: bool) -> str:
+        if path == PATHS.lock(7):
+            with suppress(NoNodeError):
+                await world.store.delete(PATHS.mark(7))
+        return await create(path, data, **options)
 
-
-def test_mark_that_vanished_before_the_lock_is_passed_over() -> None:
-    async def rule(world: World) -> None:
-        one, _ = await two_managers(world)
-        await one.mark(7, ["b1"])
-        create = one.store.create
-
-        async def create_late(path: str, data: bytes, **options: bool) -> str:
-            if path == NODES.lock(7):
-                with suppress(NoNodeError):
-                    await world.store.delete(NODES.mark(7))
-            return await create(path, data, **options)
-
-        one.store.create = create_late  # type: ignore[method-assign]
-        waiting = asyncio.ensure_future(one.acquire())
-        assert await is_waiting(waiting)
-        assert await world.store.children(f"{NODES.root}/locks") == []
-        waiting.cancel()
-
-    run(rule)
+    one.store.create = create_late  # type: ignore[method-assign]
+    waiting = asyncio.ensure_future(one.lock_any())
+    assert await is_waiting(waiting)
+    assert await world.store.children(f"{PATHS.root}/locks") == []
+    waiting.cancel()
 
 
-def test_ledger_that_was_locked_by_its_id_loses_its_mark_whatever_that_says() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        assert await one.lock(7)
-        assert not await other.lock(7)
-        await other.mark(7, ["b1"])
-        await other.mark(7, ["b2"])
-        assert await one.mark_replicated(7)
-        assert await other.ledgers() == []
-        assert await other.lock(7)
-
-    run(rule)
-
-
-def test_release_of_what_is_not_held_frees_nobodys_lock() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        assert await one.lock(7)
-        await other.release(7)
-        assert not await other.lock(7)
-        for _ in range(2):
-            await one.release(7)
-        assert await other.lock(7)
-
-    run(rule)
+@simulated
+async def test_ledger_that_was_locked_by_its_id_cannot_be_unmarked(world: World) -> None:
+    """Its mark was not read under the lock, so another client may have written it since."""
+    one, other = await two_managers(world)
+    assert await one.lock(7)
+    assert not await other.lock(7)
+    await other.mark(7, ["b1"])
+    with pytest.raises(AssertionError, match="was not read under the lock"):
+        await one.unmark_and_release(7)
+    assert await other.ledgers() == [7]
+    await one.release(7)
+    assert await other.lock(7)
 
 
-def test_lock_that_is_gone_already_is_released_without_an_error() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        assert await one.lock(7)
-        await world.store.delete(NODES.lock(7))
+@simulated
+async def test_release_of_what_is_not_held_frees_nobodys_lock(world: World) -> None:
+    one, other = await two_managers(world)
+    assert await one.lock(7)
+    await other.release(7)
+    assert not await other.lock(7)
+    for _ in range(2):
         await one.release(7)
-        assert await other.lock(7)
-
-    run(rule)
+    assert await other.lock(7)
 
 
-def test_mark_of_a_ledger_that_is_short_for_another_reason_names_no_bookie() -> None:
-    async def rule(world: World) -> None:
-        one, _ = await two_managers(world)
-        now_ms = world.wall_clock_ms()
-        assert await one.mark(7, [])
-        mark = await one.find(7)
-        assert mark is not None
-        assert mark.replicas == ()
-        assert abs(mark.ctime_ms - now_ms) < 1000
-        assert not await one.mark(7, [])
-
-    run(rule)
-
-
-def test_nodes_other_than_marks_are_passed_over() -> None:
-    async def rule(world: World) -> None:
-        one, _ = await two_managers(world)
-        await one.mark(7, ["b1"])
-        folder = NODES.mark(7).rpartition("/")[0]
-        for name in ("other", "urL", "urL12x", "xurL0000000009"):
-            await world.store.create(f"{folder}/{name}", b"")
-        assert await one.ledgers() == [7]
-        assert await one.acquire() == 7
-        waiting = asyncio.ensure_future(one.acquire())
-        assert await is_waiting(waiting)
-        waiting.cancel()
-
-    run(rule)
+@simulated
+async def test_mark_of_a_ledger_that_is_short_for_another_reason_names_no_bookie(
+    world: World,
+) -> None:
+    one, _ = await two_managers(world)
+    now_ms = world.wall_clock_ms()
+    assert await one.mark(7, [])
+    mark = await one.find(7)
+    assert mark is not None
+    assert mark.bookies == ()
+    assert abs(mark.ctime_ms - now_ms) < 1000
+    assert not await one.mark(7, [])
 
 
-def test_marks_of_all_ids_are_listed_in_their_order() -> None:
-    async def rule(world: World) -> None:
-        one, _ = await two_managers(world)
-        ids = [2**63 - 1, 0, 0x1_0000, 7, 0x1_0000_0000]
-        for ledger_id in ids:
-            await one.mark(ledger_id, ["b1"])
-        assert await one.ledgers() == sorted(ids)
+@simulated
+async def test_nodes_other_than_marks_are_passed_over(world: World) -> None:
+    one, _ = await two_managers(world)
+    await one.mark(7, ["b1"])
+    folder = PATHS.mark(7).rpartition("/")[0]
+    for name in ("other", "urL", "urL12x", "xurL0000000009"):
+        await world.store.create(f"{folder}/{name}", b"")
+    assert await one.ledgers() == [7]
+    assert await one.lock_any() == 7
+    waiting = asyncio.ensure_future(one.lock_any())
+    assert await is_waiting(waiting)
+    waiting.cancel()
 
-    run(rule)
+
+@simulated
+async def test_marks_of_all_ids_are_listed_in_their_order(world: World) -> None:
+    one, _ = await two_managers(world)
+    ids = [2**63 - 1, 0, 0x1_0000, 7, 0x1_0000_0000]
+    for ledger_id in ids:
+        await one.mark(ledger_id, ["b1"])
+    assert await one.ledgers() == sorted(ids)
 
 
-def test_placement_check_has_its_own_time() -> None:
-    async def rule(world: World) -> None:
-        one, other = await two_managers(world)
-        assert await one.checked_ms(one.nodes.placement_checked) == NEVER_MS
-        await one.set_checked(one.nodes.placement_checked)
-        assert (
-            abs(await other.checked_ms(other.nodes.placement_checked) - world.wall_clock_ms())
-            < 1000
-        )
-        assert (
-            await other.checked_ms(other.nodes.ledgers_checked)
-            == await other.checked_ms(other.nodes.replicas_checked)
-            == NEVER_MS
-        )
-
-    run(rule)
+@simulated
+async def test_times_of_checks_are_kept_apart(world: World) -> None:
+    one, other = await two_managers(world)
+    for path in (PATHS.ledgers_checked, PATHS.replicas_checked, PATHS.placement_checked):
+        assert await one.last_check_ms(path) == NEVER_MS
+        for _ in range(2):
+            await asyncio.sleep(9)
+            then_ms = world.wall_clock_ms()
+            await one.record_check(path)
+            assert abs(await other.last_check_ms(path) - then_ms) < 1000

@@ -1,4 +1,4 @@
-"""What is asked again after a change, and what is remembered until then."""
+"""Test which nodes are read again after a change, and which values stay cached."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Store(MemoryStore):
-    """Counts questions; node /a may change while the answer is on its way."""
+    """Counts reads, and can change node /a while a response is in flight."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ def store() -> Store:
 
 
 async def turn() -> None:
-    """Watches go off in the next turn."""
+    """Let pending watches fire, which takes a few iterations of the event loop."""
     for _ in range(3):
         await asyncio.sleep(0)
 
@@ -126,7 +126,7 @@ async def test_question_that_fails_is_asked_again(store: Store) -> None:
     nodes, ask = WatchedNodes(store), store.children
 
     async def fails(*_: object) -> list[str]:
-        raise MetadataUnavailableError("it does not answer")
+        raise MetadataUnavailableError("the metadata store is not responding")
 
     store.children = fails  # type: ignore[assignment, method-assign]
     with pytest.raises(MetadataUnavailableError):

@@ -1,11 +1,10 @@
-"""A small world for autorecovery, in virtual time: a simulated ZooKeeper, and bookies that are a
-dictionary each behind the real client and the real frames.
+"""A small simulated world for autorecovery in virtual time: a simulated ZooKeeper, and in-memory
+bookies behind the real client and the real wire protocol.
 
-    def test_rule() -> None:
-        async def rule(world: World) -> None:
-            world.start_autorecovery("a")
-            ...
-        run(rule)
+    @simulated
+    async def test_rule(world: World) -> None:
+        await world.start_autorecovery("a")
+        ...
 """
 
 import asyncio
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import AutoRecovery, Rules
+from labkit.system.autorecovery.paths import AutoRecoveryPaths
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
@@ -21,6 +21,7 @@ from labkit.system.client.placement.placement import in_name_order
 from labkit.system.client.striping import write_set
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.cluster import init_cluster
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
 from labkit.system.model.availability import availability_of, encode_availability
 from labkit.system.model.entry import NO_ENTRY_ID, decode_entry, make_digest
@@ -38,23 +39,26 @@ from labkit.system.model.wire import (
     encode_answer,
 )
 from labkit.system.model.wire_v3 import decode_request, encode_response, is_version_3
-from labkit.system.trace.recorder import Recorder, Row
+from labkit.system.trace.events import Event
+from labkit.system.trace.recorder import Recorder
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.metadata import SimMetadataStore
 from tests.batch_answers import batch_answer
 from tests.processor_time import processor_time
 from tests.ready_connection import ReadyConnection
+from tests.virtual_time import in_world
 from tests.worlds.sim.metadata_world import MetadataWorld
 
 TIME_LIMIT_S = 7200
 LATENCY_S = 0.001
+PATHS = AutoRecoveryPaths(MetadataLocation("any"))
 SLOW = AutoRecoveryConfig(replication_rate_by_bytes=100, rereplication_entry_batch_size=5)
-"""Copying is slow enough for something to happen meanwhile."""
+"""Copies so slowly that other events can happen during a repair."""
 
 
 @dataclass
 class MemoryBookie:
-    """Stores entries in memory; what is added is durable at once."""
+    """Stores entries in memory; an added entry is durable immediately."""
 
     name: str
     entries: dict[tuple[int, int], bytes] = field(default_factory=dict)
@@ -74,7 +78,9 @@ class MemoryBookie:
             del self.entries[ledger_id, entry_id]
 
     def list_entries(self, body: bytes) -> list[bytes]:
-        """The one request of version 3 that is known here."""
+        """Answer a request for the list of a ledger's entries, the only version 3 request supported
+        here.
+        """
         request = decode_request(body)
         if not self.gives_lists:
             return [encode_response(request.header, pb.EBADREQ)]
@@ -129,7 +135,7 @@ class MemoryBookie:
 
 
 class _Pipe(ReadyConnection):
-    """The client's end of a connection with a bookie."""
+    """The client's end of a connection to a bookie."""
 
     def __init__(self, bookie: MemoryBookie, on_bodies: OnBodies, on_close: OnClose) -> None:
         self._bookie = bookie
@@ -161,11 +167,11 @@ class _Pipe(ReadyConnection):
 
 
 class World:
-    """Bookies b1, b2, ..., a client, and as many instances of autorecovery as are started."""
+    """Bookies b1, b2, ..., a client, and the autorecovery instances that the test starts."""
 
     def __init__(self, metadata: MetadataWorld, bookie_count: int) -> None:
         self.metadata = metadata
-        self.rows: list[Row] = []
+        self.rows: list[Event] = []
         names = [f"b{number}" for number in range(1, bookie_count + 1)]
         self.bookies = {name: MemoryBookie(name) for name in names}
         self.instances: dict[str, asyncio.Task[None]] = {}
@@ -175,7 +181,6 @@ class World:
     async def connect(
         self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> Connection:
-        """The network port."""
         await asyncio.sleep(LATENCY_S)
         if not self.bookies[host].is_up:
             raise ConnectionRefusedError(111, "Connection refused")
@@ -215,7 +220,7 @@ class World:
         await register_bookie(bookie.session, name, [endpoint], read_only=read_only)
 
     async def stop_bookie(self, name: str) -> None:
-        """It is gone, and its session with it."""
+        """Stop the bookie and end its session."""
         bookie = self.bookies[name]
         assert bookie.session is not None
         bookie.is_up = False
@@ -224,10 +229,10 @@ class World:
     # Autorecovery
 
     async def start_autorecovery(self, *nodes: str, own_bookie: str = "") -> None:
-        """Start instances, each in a separate process; return when all of them have voted."""
+        """Start instances, each in a separate process, and return after all of them have voted."""
         for node in nodes:
             store = await self.metadata.session(node)
-            client = self.new_client(node, store, self.config.client)
+            client = self.new_client(node, store, self.config.client_config)
             daemon = AutoRecovery(
                 node, client, self.config, lambda n: 0, self.rules, own_bookie=own_bookie
             )
@@ -237,7 +242,9 @@ class World:
     # Ledgers
 
     async def open_ledger_that_loses_a_bookie(self) -> LedgerWriter:
-        """Of one entry, on b1 to b3; the instance `a` runs, and b2 is gone from now on."""
+        """Write one entry to b1, b2 and b3, start instance `a`, then stop b2; return the open
+        writer.
+        """
         writer = await self.client.create_ledger(3, 3, 2)
         await writer.add(payload(0))
         await self.start_autorecovery("a")
@@ -248,7 +255,7 @@ class World:
         writer = await self.client.create_ledger(*sizes)
         for number in range(entry_count):
             await writer.add(payload(number))
-        await asyncio.sleep(10 * LATENCY_S)  # the last of Qw acknowledgements
+        await asyncio.sleep(10 * LATENCY_S)  # wait for the last acknowledgement
         await writer.close()
         return writer.ledger_id
 
@@ -256,7 +263,7 @@ class World:
         return await self.client.ledger_metadata(ledger_id)
 
     async def missing(self, ledger_id: int) -> list[tuple[int, str]]:
-        """The copies that the metadata promises and that their bookies do not have."""
+        """Return the copies that the metadata promises but that the named bookies do not have."""
         metadata = await self.ledger(ledger_id)
         digest = make_digest(metadata.digest_type, metadata.password)
         missing = []
@@ -273,7 +280,7 @@ class World:
         return missing
 
     async def until_replicated(self, timeout_s: float = 600) -> None:
-        """Return when no ledger names a bookie that is gone, and none is marked."""
+        """Wait until no ledger names a stopped bookie and no ledger is marked."""
         async with asyncio.timeout(timeout_s):
             while not await self._all_is_well():  # noqa: ASYNC110 - virtual time
                 await asyncio.sleep(0.1)
@@ -286,9 +293,9 @@ class World:
                     return False
         return not await self.manager.ledgers()
 
-    # What happened
+    # Recorded events
 
-    def events(self, *kinds: str, ledger_id: int | None = None) -> list[Row]:
+    def events(self, *kinds: str, ledger_id: int | None = None) -> list[Event]:
         of_ledger = (row for row in self.rows if ledger_id in (None, row.ledger))
         return [row for row in of_ledger if row.kind in kinds]
 
@@ -297,7 +304,7 @@ class World:
 
 
 async def lose(world: World, name: str) -> None:
-    """The bookie is gone for good, and everything is repaired."""
+    """Stop the bookie for good, and wait until all ledgers are repaired."""
     await world.stop_bookie(name)
     await world.until_replicated()
 
@@ -307,7 +314,7 @@ def payload(entry_id: int) -> bytes:
 
 
 def run(rule: Callable[[World], Awaitable[None]], bookie_count: int = 5) -> None:
-    """Run a test's body in a new world."""
+    """Run the body of a test in a new world."""
     loop = SimLoop(time_limit_s=TIME_LIMIT_S)
 
     async def main() -> None:
@@ -317,3 +324,7 @@ def run(rule: Callable[[World], Awaitable[None]], bookie_count: int = 5) -> None
 
     with processor_time():
         loop.run(main())
+
+
+simulated = in_world(run)
+"""Decorates a coroutine with a parameter `world`: makes it a test that runs in a new world."""

@@ -1,4 +1,4 @@
-"""A bookie in this process, whose disk works at once or waits for the test."""
+"""Fixtures that run a bookie in this process."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.system.bookie.in_process import Node, running
 
 @pytest.fixture
 async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    """A bookie whose disk works as soon as it is asked to."""
+    """Yield a bookie whose disk operations complete immediately."""
     async with running(tmp_path) as (node, _):
         node.journal.release(10_000)
         node.flush.release(10_000)
@@ -19,6 +19,6 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 
 @pytest.fixture
 async def held(tmp_path: Path) -> AsyncIterator[Node]:
-    """A bookie whose disk waits for the test."""
+    """Yield a bookie whose disk operations wait until the test releases them."""
     async with running(tmp_path) as (node, _):
         yield node

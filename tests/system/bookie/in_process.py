@@ -1,4 +1,4 @@
-"""A bookie in this process, over real files, whose disk work waits for the test."""
+"""Run a bookie in this process on real files, with disk operations that the test releases."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -9,7 +9,8 @@ from typing import TypeVar
 from labkit.system.bookie.node import Bookie
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.store import LedgerStore
-from labkit.system.trace.recorder import Recorder, Row
+from labkit.system.trace.events import Event
+from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.disk import RealDisk
 
 T = TypeVar("T")
@@ -18,7 +19,7 @@ NEVER_MS = 3_600_000
 
 
 class HeldDisk:
-    """Runs disk work one call at a time, each when the test lets it."""
+    """Queues disk operations and runs one each time the test calls `release`."""
 
     def __init__(self) -> None:
         self.held: list[Callable[[], object]] = []
@@ -35,7 +36,7 @@ class HeldDisk:
 
 
 class FakeConnection:
-    """Keeps what is sent, one item for each write."""
+    """Records the frames sent to it, one list for each write."""
 
     def __init__(self) -> None:
         self.writes: list[list[bytes]] = []
@@ -63,21 +64,21 @@ class FakeConnection:
         self.when_writable_calls.append(on_writable)
 
     def take(self) -> None:
-        """The client takes all that it was sent."""
+        """Make the connection writable again, as if the client had received everything."""
         self.is_writable = True
         for on_writable in self.when_writable_calls:
             on_writable()
 
     def drop(self) -> None:
-        """The client is gone."""
+        """Close the connection, as if the client had disconnected."""
         for on_close in self.when_closed_calls:
             on_close()
 
 
 class Node:
-    """A bookie over the folder, with journal disks and an entry-log disk that are held.
+    """A bookie whose journal disks and entry-log disk wait until the test releases them.
 
-    `journal` is the first of its `journals`.
+    `journal` is the first entry of `journals`.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Node:
     ) -> None:
         self.journals = [HeldDisk() for _ in range(journal_count)]
         self.journal, self.flush = self.journals[0], HeldDisk()
-        self.rows: list[Row] = []
+        self.rows: list[Event] = []
         recorder = Recorder("bookie-1", lambda: 0)
         recorder.listen(self.rows.extend)
         names = ["journal", *(f"journal-{place}" for place in range(1, journal_count))]
@@ -105,7 +106,9 @@ class Node:
         self.bookie.read_only = lack_of_space is not None
 
     def connect(self) -> tuple[FakeConnection, Callable[..., None]]:
-        """A connection, and what hands frames to the bookie, all in one receive."""
+        """Return a new connection and a function that delivers frames to the bookie in
+        one receive.
+        """
         connection = FakeConnection()
         on_bodies = self.bookie.accept(connection)
         return connection, lambda *frames: on_bodies([frame[4:] for frame in frames])

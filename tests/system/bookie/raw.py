@@ -1,4 +1,4 @@
-"""A client that writes bytes to a bookie's socket and reads bytes back: no codec in between."""
+"""A client that exchanges raw bytes with a bookie over a socket, without using labkit's codec."""
 
 import asyncio
 import struct
@@ -15,40 +15,38 @@ FENCE, RECOVERY_ADD = 1, 2
 
 
 def entry(ledger_id: int, entry_id: int, payload: bytes = b"hello") -> bytes:
-    """An entry as a bookie stores it; a bookie does not look at the digest."""
+    """Return an entry as a bookie stores it, with a dummy digest that the bookie does not check."""
     return struct.pack(">qqqq4s", ledger_id, entry_id, -1, len(payload), b"crc!") + payload
 
 
 def add(
     ledger_id: int, entry_id: int, payload: bytes = b"hello", flags: int = 0, key: bytes = KEY
 ) -> bytes:
-    """An add request's frame."""
+    """Return the frame of an add request."""
     return frame(struct.pack(">BBH", 2, 1, flags) + key + entry(ledger_id, entry_id, payload))
 
 
 def read(ledger_id: int, entry_id: int, flags: int = 0, key: bytes = b"") -> bytes:
-    """A read request's frame."""
+    """Return the frame of a read request."""
     return frame(struct.pack(">BBHqq", 2, 2, flags, ledger_id, entry_id) + key)
 
 
 def answer(opcode: int, code: int, ledger_id: int, entry_id: int, data: bytes = b"") -> bytes:
-    """The frame of an answer."""
+    """Return the frame of a response."""
     return frame(struct.pack(">BBHiqq", 2, opcode, 0, code, ledger_id, entry_id) + data)
 
 
 def added(ledger_id: int, entry_id: int, code: int = OK) -> bytes:
-    """The frame that answers an add."""
+    """Return the frame of a response to an add."""
     return answer(1, code, ledger_id, entry_id)
 
 
 def frame(body: bytes) -> bytes:
-    """A body behind its length."""
+    """Return the body prefixed with its length."""
     return struct.pack(">I", len(body)) + body
 
 
 class RawClient:
-    """A connection to a bookie."""
-
     def __init__(self, port: int) -> None:
         self._port = port
 
@@ -60,23 +58,23 @@ class RawClient:
         self._writer.close()
 
     async def send(self, data: bytes) -> None:
-        """Write, and wait until the bytes have left this process."""
+        """Write the data and wait until the write buffer has been drained."""
         self._writer.write(data)
         await self._writer.drain()
 
     async def receive(self) -> bytes:
-        """The next frame."""
+        """Return the next frame."""
         async with asyncio.timeout(DEADLINE_S):
             head = await self._reader.readexactly(4)
             return head + await self._reader.readexactly(int.from_bytes(head, "big"))
 
     async def ask(self, data: bytes) -> bytes:
-        """Write, and return the next frame."""
+        """Send a request and return the next frame."""
         await self.send(data)
         return await self.receive()
 
     async def is_closed(self) -> bool:
-        """Whether the bookie ends the connection and says nothing more."""
+        """Wait for the bookie to close the connection; return false if it sends anything first."""
         async with asyncio.timeout(DEADLINE_S):
             try:
                 return await self._reader.read() == b""

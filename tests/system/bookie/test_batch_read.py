@@ -1,13 +1,13 @@
-"""How many entries a batch read gives."""
+"""Test how many entries a batch read returns."""
 
 import pytest
 
-from labkit.system.bookie.batch_read import MOST_ENTRIES, read_batch
+from labkit.system.bookie.batch_read import MAX_ENTRIES, read_batch
 from labkit.system.model.batch_read import encode_size, room_for, room_taken
 from labkit.system.model.errors import NoEntryException
 from labkit.system.model.wire import BatchReadRequest
 from labkit.system.storage.store import LedgerStore
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import Event
 from labkit.worlds.sim.machine.disk import SimDisk
 from tests.system.storage.support import KEY, entry, store_over
 
@@ -22,7 +22,7 @@ def stored(entry_id: int) -> bytes:
 
 @pytest.fixture(params=["in memory", "in the entry log"])
 def store(request: pytest.FixtureRequest) -> LedgerStore:
-    """Entries 0 to 8 of one ledger."""
+    """Return a store with entries 0 to 8 of one ledger."""
     store = store_over(SimDisk(), SimDisk())
     for entry_id in range(COUNT):
         store.add_entry(LEDGER, entry_id, stored(entry_id), KEY)
@@ -36,7 +36,7 @@ def asked(first: int = 0, most: int = 0, size: int = 10_000) -> BatchReadRequest
 
 
 def count(store: LedgerStore, request: BatchReadRequest) -> int:
-    """How many entries the batch has, after a look at what they are."""
+    """Run the batch read, check the returned entries and return their number."""
     pieces, found = read_batch(store.read_entry, store, request)
     first = request.first_entry_id
     expected = map(stored, range(first, first + found))
@@ -45,7 +45,7 @@ def count(store: LedgerStore, request: BatchReadRequest) -> int:
 
 
 def size_of(entries: int) -> int:
-    """Bytes of an answer that this number of entries fills."""
+    """Return the response size limit into which exactly this many entries fit."""
     return entries * room_taken(stored(0)) + 10_000 - room_for(asked())
 
 
@@ -71,18 +71,18 @@ def test_a_batch_ends_at_the_number_asked_for_and_in_front_of_what_is_missing(
 
 
 def test_a_batch_has_a_limited_number_of_entries(store: LedgerStore) -> None:
-    for entry_id in range(COUNT, MOST_ENTRIES + COUNT):
+    for entry_id in range(COUNT, MAX_ENTRIES + COUNT):
         store.add_entry(LEDGER, entry_id, stored(entry_id), KEY)
-    assert count(store, asked(size=1_000_000)) == MOST_ENTRIES
+    assert count(store, asked(size=1_000_000)) == MAX_ENTRIES
 
 
 def test_each_entry_that_a_batch_gives_is_reported_with_its_place(store: LedgerStore) -> None:
-    rows: list[Row] = []
+    rows: list[Event] = []
     in_memory = store.is_in_memory(LEDGER, 1)
     store.recorder.listen(rows.extend)
     assert count(store, asked(most=3)) == 3
-    place = "in the memtable" if in_memory else "in the entry log"
-    # The first one is reported by the bookie's own read.
-    assert [(row.kind, row.entry, row.note) for row in rows] == [
+    place = "memtable" if in_memory else "entry log"
+    # The bookie itself reports the read of the first entry.
+    assert [(row.kind, row.entry, row.detail) for row in rows] == [
         ("read.served", entry_id, place) for entry_id in (1, 2)
     ]

@@ -1,4 +1,4 @@
-"""When a bookie makes a checkpoint: with a store that the test plays, in virtual time."""
+"""Test when a bookie makes a checkpoint, with a fake store in virtual time."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,26 +12,26 @@ INTERVAL_MS = 100
 
 
 class PlayedStore:
-    """Notes when it was flushed."""
+    """A fake store that records when it was flushed."""
 
     def __init__(self) -> None:
-        self.has_changes = self.needs_checkpoint = self.lacks_space = False
+        self.mark_can_advance = self.needs_checkpoint = self.start_lacked_space = False
         self.fills_while_flushed = False
         self.flushed_at: list[float] = []
 
     def begin_checkpoint(self) -> None:
-        self.has_changes = self.needs_checkpoint = False
+        self.mark_can_advance = self.needs_checkpoint = False
 
     def flush(self, _: None) -> None:
         self.flushed_at.append(round(asyncio.get_running_loop().time(), 6))
 
     def end_checkpoint(self) -> None:
-        """What was flushed is in the index, and what came meanwhile may be flushed."""
+        """Finish the flush; if entries were added during it, the store needs another checkpoint."""
         self.needs_checkpoint, self.fills_while_flushed = self.fills_while_flushed, False
 
 
 def flushes(*changes: tuple[float, str], until_s: float = 1.0) -> list[float]:
-    """When the store is flushed if it says these things of itself at these times."""
+    """Return the times at which the store is flushed if its flags are set at the given times."""
 
     async def run_blocking(call: Callable[[], Any]) -> Any:
         return call()
@@ -61,11 +61,11 @@ def test_nothing_new_is_not_flushed() -> None:
 
 
 def test_what_is_new_is_flushed_once_when_the_interval_has_passed() -> None:
-    assert flushes((0.25, "has_changes"), (0.61, "has_changes")) == [0.3, 0.7]
+    assert flushes((0.25, "mark_can_advance"), (0.61, "mark_can_advance")) == [0.3, 0.7]
 
 
 def test_a_full_memtable_is_flushed_at_once_and_the_interval_begins_again() -> None:
-    assert flushes((0.25, "needs_checkpoint"), (0.26, "has_changes")) == [0.25, 0.35]
+    assert flushes((0.25, "needs_checkpoint"), (0.26, "mark_can_advance")) == [0.25, 0.35]
 
 
 def test_a_memtable_that_fills_while_the_last_one_is_flushed_is_flushed_at_once() -> None:

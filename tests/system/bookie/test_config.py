@@ -1,4 +1,4 @@
-"""The settings of a bookie: which values are allowed, and which ones count when none is given."""
+"""Tests for the allowed values and the defaults of a bookie's settings."""
 
 from dataclasses import asdict
 from typing import Any

@@ -1,4 +1,4 @@
-"""Adds that are acknowledged before the sync, and the force that syncs them."""
+"""Tests for adds that are acknowledged before they are synced, and for force requests."""
 
 import asyncio
 import errno

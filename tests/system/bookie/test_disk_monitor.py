@@ -9,7 +9,8 @@ from labkit.system.bookie.disk_monitor import DiskConfig, DiskMonitor, Space, fu
 from labkit.system.model.errors import BKIncorrectParameterException, NoWritableLedgerDirException
 from labkit.system.storage.entry_log import log_ids, log_name
 from labkit.system.storage.store import LedgerStore
-from labkit.system.trace.recorder import Recorder, Row
+from labkit.system.trace.events import Event
+from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.disk import RealDisk
 from tests.system.bookie.raw import KEY, entry
 from tests.system.storage.support import SMALL
@@ -22,11 +23,11 @@ NO_SPACE = OSError(errno.ENOSPC, "No space left on device", "/l1/current/0.log")
 
 
 class Watched:
-    """A store over two ledger directories that are as full as the test says."""
+    """A store with two ledger directories whose disk usage the test sets."""
 
     def __init__(self, folder: Path, config: DiskConfig = CONFIG) -> None:
         self.usages = [0.1, 0.1]
-        self.rows: list[Row] = []
+        self.rows: list[Event] = []
         self.told: list[bool] = []
         self.spaces: list[Space] = []
         recorder = Recorder("bookie-1", lambda: 0)
@@ -56,16 +57,6 @@ def test_after_all_were_full_more_must_be_free_before_writes_are_taken_again() -
     assert full_directories([0.7, 0.95], True, CONFIG) == {1}
 
 
-def test_new_logs_keep_away_from_a_full_directory(tmp_path: Path) -> None:
-    watched = Watched(tmp_path)
-    watched.see([0.95, 0.1])
-    watched.store.add_entry(5, 0, entry(5, 0), KEY)
-    watched.store.commit()
-    watched.store.checkpoint()
-    assert [log_ids(disk) for disk in watched.ledger_disks] == [[], [0, 1]]
-    assert watched.told == []
-
-
 def test_a_bookie_of_which_every_directory_is_full_is_read_only_until_one_has_room(
     tmp_path: Path,
 ) -> None:
@@ -83,7 +74,7 @@ def test_a_bookie_that_is_read_only_says_which_directory_is_how_full_and_what_di
     watched.see([0.95, 0.97])
     watched.see([0.1, 0.1])
     watched.monitor.on_checkpoint(NO_SPACE)
-    notes = [row.note for row in watched.rows if row.kind == "bookie.read_only"]
+    notes = [row.explanation for row in watched.rows if row.kind == "bookie.read_only"]
     assert notes == [
         "/l1 is 95% full, /l2 is 97% full",
         "/l1 is 10% full, /l2 is 10% full, [Errno 28] No space left on device: '/l1/current/0.log'",
@@ -97,12 +88,16 @@ def test_a_bookie_that_is_forced_to_be_read_only_stays_so_whatever_its_disks_do(
     watched.see([0.1, 0.1], [0.95, 0.95], [0.1, 0.1])
     watched.monitor.on_checkpoint(None)
     assert watched.told == [True]
-    assert [row.note for row in watched.rows if row.kind == "bookie.read_only"] == [
+    assert [row.explanation for row in watched.rows if row.kind == "bookie.read_only"] == [
         "forceReadOnlyBookie is set"
     ]
     assert watched.spaces == [Space.FULL, Space.ENOUGH]
 
 
+@pytest.mark.promise(
+    "A full directory receives no new files; if all are full, the bookie is read-only until "
+    "there is space"
+)
 def test_a_log_on_a_directory_that_became_full_is_left_for_one_with_room(tmp_path: Path) -> None:
     watched = Watched(tmp_path)
 
@@ -154,7 +149,8 @@ async def test_a_bookie_that_may_not_be_read_only_stops(tmp_path: Path) -> None:
         await running
     watched.usages = [0.95, 0.95]
     with pytest.raises(
-        NoWritableLedgerDirException, match=r"/l1 is 95% full, /l2 is 95% full, .*; make room, or"
+        NoWritableLedgerDirException,
+        match=r"/l1 is 95% full, /l2 is 95% full, .*; free disk space, or",
     ):
         watched.monitor.check()
 

@@ -1,4 +1,4 @@
-"""What a bookie answers when its disk fails or is full."""
+"""Tests for a bookie's responses when its disk fails or is full."""
 
 import asyncio
 import errno
@@ -10,7 +10,7 @@ from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.config import StorageConfig
 from labkit.worlds.live.disk import RealFile
 from tests.system.bookie.in_process import bodies, running
-from tests.system.bookie.raw import IO_ERROR, add, added, answer, entry
+from tests.system.bookie.raw import add, added, answer, entry
 from tests.system.bookie.raw import read as read_request
 from tests.until import until
 
@@ -23,7 +23,7 @@ async def test_failed_journal_ends_the_bookie_and_answers_nothing(
 
     async with running(tmp_path) as (node, task):
         connection, send = node.connect()
-        monkeypatch.setattr(node.store.journals[0], "write", fail)
+        monkeypatch.setattr(node.store.journals[0], "write_and_sync", fail)
         send(add(1, 0))
         await until(lambda: node.journal.held)
         send(add(1, 1))
@@ -34,6 +34,7 @@ async def test_failed_journal_ends_the_bookie_and_answers_nothing(
         assert connection.writes == []
 
 
+@pytest.mark.promise("A failed sync is never simply repeated")
 async def test_failed_sync_is_not_repeated_and_what_was_acked_before_it_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,7 +115,8 @@ async def test_checkpoint_without_space_is_tried_again_and_adds_are_refused_mean
             await until(lambda: len(connection.writes) == 2)
             node.flush.release(2)
             await until(lambda: len(node.flush.held) == 3)
-            # Who was held back as the memtable was full again is refused now, and can read.
+            # The client that was paused because the memtable was full is resumed. Its adds are
+            # refused, but its reads succeed.
             assert connection.calls == ["pause", "resume"]
             assert node.told_of_space == [False]
             send(add(1, 2), read_request(1, 0), read_request(1, 1))
@@ -127,16 +129,3 @@ async def test_checkpoint_without_space_is_tried_again_and_adds_are_refused_mean
         assert not node.bookie.read_only
         send(read_request(1, 0), read_request(1, 1))
         assert connection.writes[3] == bodies(*found)
-
-
-async def test_disk_that_cannot_be_read_is_an_io_error_and_not_no_entry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> bytes:
-        raise OSError(errno.EIO, "Input/output error")
-
-    async with running(tmp_path) as (node, _):
-        connection, send = node.connect()
-        monkeypatch.setattr(node.store, "read_entry", fail)
-        send(read_request(1, 0))
-        assert connection.writes == [bodies(answer(2, IO_ERROR, 1, 0))]

@@ -1,4 +1,4 @@
-"""When logs are compacted, how fast, and what a lack of space does to it."""
+"""Test when and how fast entry logs are compacted, and the effect of low disk space."""
 
 import asyncio
 import errno
@@ -25,7 +25,7 @@ from labkit.system.model.errors import (
 )
 from labkit.system.storage.entry_log import log_name
 from labkit.system.storage.garbage import Copied
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import Event
 from labkit.worlds.sim.machine.loop import SimLoop
 from tests.system.bookie.raw import KEY, entry
 from tests.system.storage.support import SMALL, open_store
@@ -42,14 +42,14 @@ GONE, KEPT = 6, 5
 
 @dataclass
 class Collecting:
-    """A garbage collection over a store of which half of each log lives."""
+    """Garbage collection of a store in which half of the data in each log is still needed."""
 
     folder: Path
     config: GarbageConfig
     existing: list[int] | None = field(default_factory=lambda: [KEPT])
     overreplicated: list[int] = field(default_factory=list)
     looked_at: list[list[int]] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.store = open_store(self.folder, replace(SMALL, log_size_limit=2048))
@@ -66,14 +66,14 @@ class Collecting:
 
     async def ask(self) -> list[int]:
         if self.existing is None:
-            raise MetadataError("no answer")
+            raise MetadataError("the metadata store is not responding")
         return self.existing
 
     async def drop_overreplicated(
         self, ledger_ids: Sequence[int], drop: Callable[[int], None]
     ) -> None:
         if self.existing is None:
-            raise MetadataError("no answer")
+            raise MetadataError("the metadata store is not responding")
         self.looked_at.append(list(ledger_ids))
         for ledger_id in self.overreplicated:
             drop(ledger_id)
@@ -82,7 +82,7 @@ class Collecting:
         return call()
 
     def notes(self, kind: str) -> list[str]:
-        return [row.note for row in self.rows if row.kind == kind]
+        return [row.explanation for row in self.rows if row.kind == kind]
 
     def compacted(self) -> int:
         return len(self.notes("log.compacted"))
@@ -93,6 +93,7 @@ class Collecting:
             assert self.store.read_entry(KEPT, entry_id) == stored
 
 
+@pytest.mark.promise("Compaction respects its threshold, interval, rate and space")
 @pytest.mark.parametrize(
     ("minor_age_s", "major_age_s", "due"),
     [
@@ -200,6 +201,13 @@ async def test_a_compaction_goes_on_only_as_long_as_there_is_space(
     collecting.check()
 
 
+async def test_a_minor_compaction_leaves_logs_of_which_half_is_live(tmp_path: Path) -> None:
+    collecting = Collecting(tmp_path, CONFIG)
+    await collecting.garbage.collect()
+    await collecting.garbage.compact(Compaction.MINOR)
+    assert collecting.compacted() == 0
+
+
 async def test_directories_that_become_full_start_a_forced_compaction_without_a_wait(
     tmp_path: Path,
 ) -> None:
@@ -209,7 +217,7 @@ async def test_directories_that_become_full_start_a_forced_compaction_without_a_
     running = asyncio.create_task(collecting.garbage.run())
     collecting.garbage.on_space(Space.FULL)
     await until(lambda: collecting.compacted() == 4)
-    # Once: that it is still full, or only almost, is not news.
+    # Directories that stay full, or are still almost full, do not start another collection.
     collecting.garbage.on_space(Space.ALMOST_FULL)
     for _ in range(10):
         await asyncio.sleep(0)
@@ -226,7 +234,9 @@ async def test_while_the_metadata_store_does_not_answer_nothing_is_dropped(tmp_p
     )
     running = asyncio.create_task(collecting.garbage.run())
     collecting.garbage.on_space(Space.FULL)
-    await until(lambda: collecting.notes("garbage.kept") == ["no answer"])
+    await until(
+        lambda: collecting.notes("garbage.kept") == ["the metadata store is not responding"]
+    )
     running.cancel()
     assert collecting.store.ledger_ids() == [KEPT, GONE]
 
@@ -267,6 +277,10 @@ async def test_a_collected_ledger_is_forgotten_by_a_collection_seven_days_later(
     collecting.store.add_entry(GONE, 4, entry(GONE, 4), KEY)
 
 
+@pytest.mark.promise(
+    "Over-replicated ledgers are dropped at their interval; their fence, key and new entries "
+    "are kept"
+)
 async def test_ledgers_that_others_have_instead_are_looked_for_in_their_interval(
     tmp_path: Path,
 ) -> None:
@@ -275,7 +289,7 @@ async def test_ledgers_that_others_have_instead_are_looked_for_in_their_interval
     running = asyncio.create_task(collecting.garbage.run())
     await until(lambda: len(collecting.looked_at) == 3)
     running.cancel()
-    # At the first look both have got entries since the start.
+    # On the first run, both ledgers have received entries since the start.
     assert collecting.looked_at[:2] == [[], [KEPT, GONE]]
     assert collecting.notes("ledger.dropped") == [""]
     assert len(collecting.notes("garbage.collected")) > 3
@@ -312,7 +326,7 @@ async def test_without_an_answer_of_the_metadata_store_no_ledger_is_dropped(
     tmp_path: Path,
 ) -> None:
     collecting = Collecting(tmp_path, CONFIG, None, [GONE])
-    with pytest.raises(MetadataError, match="no answer"):
+    with pytest.raises(MetadataError, match="is not responding"):
         await collecting.garbage.drop_overreplicated()
     assert collecting.store.read_entry(GONE, 0) == entry(GONE, 0, bytes(1000))
 
@@ -330,15 +344,16 @@ def test_a_compaction_more_often_than_garbage_is_collected_is_refused(kind: str)
         GarbageConfig(gc_wait_time_ms=2000, **setting)
 
 
-def test_a_wait_of_less_than_nothing_is_refused() -> None:
-    with pytest.raises(BKIncorrectParameterException, match="gc_overreplicated_ledger_wait_time"):
-        GarbageConfig(gc_overreplicated_ledger_wait_time_ms=-1)
-
-
-@pytest.mark.parametrize("name", ["compaction_rate_by_entries", "compaction_rate_by_bytes"])
-def test_a_rate_of_nothing_is_refused(name: str) -> None:
-    setting: dict[str, Any] = {name: 0}
-    with pytest.raises(BKIncorrectParameterException, match=f"{name} is 0"):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("gc_overreplicated_ledger_wait_time_ms", -1),
+        *(("compaction_rate_by_entries", 0), ("compaction_rate_by_bytes", 0)),
+    ],
+)
+def test_a_value_below_its_range_is_refused(name: str, value: int) -> None:
+    setting: dict[str, Any] = {name: value}
+    with pytest.raises(BKIncorrectParameterException, match=f"{name} is {value}"):
         GarbageConfig(**setting)
 
 

@@ -1,4 +1,4 @@
-"""When a bookie answers: one in this process, over real files, with a disk that waits for us."""
+"""Test when a bookie in this process responds, on real files with a disk that the test controls."""
 
 import asyncio
 from dataclasses import replace
@@ -9,97 +9,94 @@ import pytest
 
 from labkit.system.bookie.commit import group_is_full
 from labkit.system.storage.config import StorageConfig
-from labkit.system.trace.bookie_fold import fold_bookie
+from labkit.system.trace.cluster_state import fold_bookie
 from labkit.system.trace.log import TraceLog
-from tests.system.bookie.in_process import NEVER_MS, bodies, running
+from tests.system.bookie.in_process import NEVER_MS, Node, bodies, running
 from tests.system.bookie.raw import FENCE, FENCED, KEY, RECOVERY_ADD, add, added, answer, entry
 from tests.system.bookie.raw import read as read_request
 from tests.until import until
 
 
-async def test_no_add_is_answered_before_the_journal_is_synced(tmp_path: Path) -> None:
-    async with running(tmp_path) as (node, _):
-        connection, send = node.connect()
-        send(add(1, 0))
-        await until(lambda: node.journal.held)
-        assert connection.writes == []
-        node.journal.release()
-        await until(lambda: connection.writes)
-        assert connection.writes == [bodies(added(1, 0))]
-        assert node.store.journals[0].synced.offset > 512
+@pytest.mark.promise("No add is acknowledged before its sync, even across a journal roll")
+async def test_no_add_is_answered_before_the_journal_is_synced(held: Node) -> None:
+    connection, send = held.connect()
+    send(add(1, 0))
+    await until(lambda: held.journal.held)
+    assert connection.writes == []
+    held.journal.release()
+    await until(lambda: connection.writes)
+    assert connection.writes == [bodies(added(1, 0))]
+    assert held.store.journals[0].synced.offset > 512
 
 
-async def test_entry_can_be_read_before_it_is_durable(tmp_path: Path) -> None:
-    async with running(tmp_path) as (node, _):
-        connection, send = node.connect()
-        send(add(1, 0))
-        send(read_request(1, 0))
-        assert connection.writes == [bodies(answer(2, 0, 1, 0, entry(1, 0)))]
+async def test_entry_can_be_read_before_it_is_durable(held: Node) -> None:
+    connection, send = held.connect()
+    send(add(1, 0))
+    send(read_request(1, 0))
+    assert connection.writes == [bodies(answer(2, 0, 1, 0, entry(1, 0)))]
 
 
-async def test_adds_that_come_during_a_sync_share_the_next_one(tmp_path: Path) -> None:
-    async with running(tmp_path) as (node, _):
-        connection, send = node.connect()
-        send(add(1, 0))
-        await until(lambda: len(node.journal.held) == 1)
-        for entry_id in range(1, 50):
-            send(add(1, entry_id))
-        node.journal.release(2)
-        await until(lambda: len(connection.writes) == 2)
-        assert len(node.journal.held) == 2
-        assert connection.writes[0] == bodies(added(1, 0))
-        assert connection.writes[1] == bodies(*(added(1, entry_id) for entry_id in range(1, 50)))
-        synced = [row for row in node.rows if row.kind == "journal.synced"]
-        assert [row.size for row in synced] == [1] + [49] * 49
+async def test_adds_that_come_during_a_sync_share_the_next_one(held: Node) -> None:
+    connection, send = held.connect()
+    send(add(1, 0))
+    await until(lambda: len(held.journal.held) == 1)
+    for entry_id in range(1, 50):
+        send(add(1, entry_id))
+    held.journal.release(2)
+    await until(lambda: len(connection.writes) == 2)
+    assert len(held.journal.held) == 2
+    assert connection.writes[0] == bodies(added(1, 0))
+    assert connection.writes[1] == bodies(*(added(1, entry_id) for entry_id in range(1, 50)))
+    synced = [row for row in held.rows if row.kind == "journal.synced"]
+    assert [row.size for row in synced] == [1] + [49] * 49
 
 
-async def test_every_client_of_a_group_gets_its_own_answers_in_one_write(tmp_path: Path) -> None:
-    async with running(tmp_path) as (node, _):
-        (one, send_one), (other, send_other) = node.connect(), node.connect()
-        send_one(add(1, 0), add(1, 1))
-        send_other(add(2, 0))
-        node.journal.release()
-        await until(lambda: one.writes and other.writes)
-        assert one.writes == [bodies(added(1, 0), added(1, 1))]
-        assert other.writes == [bodies(added(2, 0))]
+async def test_every_client_of_a_group_gets_its_own_answers_in_one_write(held: Node) -> None:
+    (one, send_one), (other, send_other) = held.connect(), held.connect()
+    send_one(add(1, 0), add(1, 1))
+    send_other(add(2, 0))
+    held.journal.release()
+    await until(lambda: one.writes and other.writes)
+    assert one.writes == [bodies(added(1, 0), added(1, 1))]
+    assert other.writes == [bodies(added(2, 0))]
 
 
-async def test_fencing_read_waits_for_the_sync_even_if_it_finds_nothing(tmp_path: Path) -> None:
-    async with running(tmp_path) as (node, _):
-        connection, send = node.connect()
-        send(read_request(1, -1, FENCE, KEY))
-        await until(lambda: node.journal.held)
-        assert connection.writes == []
-        node.journal.release()
-        await until(lambda: connection.writes)
-        assert connection.writes == [bodies(answer(2, 2, 1, -1))]
+@pytest.mark.promise(
+    "No response to a fencing request, not even an error, is sent before the fence is durable"
+)
+async def test_fencing_read_waits_for_the_sync_even_if_it_finds_nothing(held: Node) -> None:
+    connection, send = held.connect()
+    send(read_request(1, -1, FENCE, KEY))
+    await until(lambda: held.journal.held)
+    assert connection.writes == []
+    held.journal.release()
+    await until(lambda: connection.writes)
+    assert connection.writes == [bodies(answer(2, 2, 1, -1))]
 
 
-async def test_add_after_a_fence_of_the_same_receive_is_refused(tmp_path: Path) -> None:
-    async with running(tmp_path) as (node, _):
-        connection, send = node.connect()
-        send(add(1, 0), read_request(1, 0, FENCE, KEY), add(1, 1), add(1, 1, flags=RECOVERY_ADD))
-        node.journal.release()
-        await until(lambda: len(connection.writes) == 2)
-        refused, durable = connection.writes
-        assert refused == bodies(added(1, 1, FENCED))
-        found = answer(2, 0, 1, 0, entry(1, 0))
-        assert sorted(durable) == sorted(bodies(added(1, 0), added(1, 1), found))
+async def test_add_after_a_fence_of_the_same_receive_is_refused(held: Node) -> None:
+    connection, send = held.connect()
+    send(add(1, 0), read_request(1, 0, FENCE, KEY), add(1, 1), add(1, 1, flags=RECOVERY_ADD))
+    held.journal.release()
+    await until(lambda: len(connection.writes) == 2)
+    refused, durable = connection.writes
+    assert refused == bodies(added(1, 1, FENCED))
+    found = answer(2, 0, 1, 0, entry(1, 0))
+    assert sorted(durable) == sorted(bodies(added(1, 0), added(1, 1), found))
 
 
-async def test_fencing_read_is_not_reported_as_an_add(tmp_path: Path) -> None:
-    async with running(tmp_path) as (node, _):
-        connection, send = node.connect()
-        node.rows.clear()
-        send(read_request(1, 5, FENCE, KEY))
-        node.journal.release()
-        await until(lambda: connection.writes)
-        assert node.kinds() == [
-            ("journal.key_appended", -1),
-            ("journal.fence_appended", -1),
-            ("ledger.fenced", -1),
-            ("journal.synced", -1),
-        ]
+async def test_fencing_read_is_not_reported_as_an_add(held: Node) -> None:
+    connection, send = held.connect()
+    held.rows.clear()
+    send(read_request(1, 5, FENCE, KEY))
+    held.journal.release()
+    await until(lambda: connection.writes)
+    assert held.kinds() == [
+        ("journal.key_appended", -1),
+        ("journal.fence_appended", -1),
+        ("ledger.fenced", -1),
+        ("journal.synced", -1),
+    ]
 
 
 async def test_full_memtable_is_flushed_beside_adds_and_reads(tmp_path: Path) -> None:
@@ -120,6 +117,7 @@ async def test_full_memtable_is_flushed_beside_adds_and_reads(tmp_path: Path) ->
         assert connection.writes[3] == connection.writes[2]
 
 
+@pytest.mark.promise("LastLogMark advances periodically")
 async def test_checkpoint_is_made_when_the_flush_interval_has_passed(tmp_path: Path) -> None:
     async with running(tmp_path, flush_interval_ms=1) as (node, _):
         connection, send = node.connect()
@@ -143,7 +141,8 @@ async def test_a_group_that_waits_for_company_is_written_when_it_is_full(tmp_pat
         connection, send = node.connect()
         send(add(5, 0), add(5, 1))
         await asyncio.sleep(0)
-        # The ledger's key record and two adds: three records, and more than three are wanted.
+        # These are three records (the ledger key and two adds), which do not exceed the threshold
+        # of three.
         assert not node.journal.held
         send(add(5, 2))
         node.journal.release()
@@ -166,6 +165,9 @@ async def test_each_group_waits_for_its_own_company(tmp_path: Path) -> None:
         assert connection.writes[1] == bodies(*(added(5, entry_id) for entry_id in range(4, 8)))
 
 
+@pytest.mark.promise(
+    "Journal groups are written after a time, a number of bytes, or a number of entries"
+)
 async def test_a_group_that_waits_for_company_is_written_when_its_time_is_up(
     tmp_path: Path,
 ) -> None:
@@ -212,16 +214,15 @@ async def test_a_client_is_held_back_while_the_memtable_is_full_and_the_last_one
         await until(lambda: connection.calls == ["pause", "resume"])
 
 
-async def test_a_read_only_bookie_takes_only_adds_of_high_priority(tmp_path: Path) -> None:
-    async with running(tmp_path) as (node, _):
-        node.bookie.read_only = True
-        connection, send = node.connect()
-        send(add(5, 0))
-        assert connection.writes == [bodies(added(5, 0, code=105))]
-        send(add(5, 0, flags=RECOVERY_ADD | 4))
-        node.journal.release()
-        await until(lambda: len(connection.writes) == 2)
-        assert connection.writes[1] == bodies(added(5, 0))
+async def test_a_read_only_bookie_takes_only_adds_of_high_priority(held: Node) -> None:
+    held.bookie.read_only = True
+    connection, send = held.connect()
+    send(add(5, 0))
+    assert connection.writes == [bodies(added(5, 0, code=105))]
+    send(add(5, 0, flags=RECOVERY_ADD | 4))
+    held.journal.release()
+    await until(lambda: len(connection.writes) == 2)
+    assert connection.writes[1] == bodies(added(5, 0))
 
 
 async def test_a_fence_and_the_adds_of_its_group_are_synced_in_the_trace_together(
@@ -235,7 +236,7 @@ async def test_a_fence_and_the_adds_of_its_group_are_synced_in_the_trace_togethe
         log = TraceLog()
         log.add(node.rows)
         log.settle()
-    state = fold_bookie(log.events)
+    state = fold_bookie(log.events, log.events[0].node)
     kinds = [(record.kind, record.state, record.group) for record in state.journals["1.txn"]]
     assert kinds == [(kind, "synced", 0) for kind in ("key", "entry", "entry", "fence")]
     synced = [event for event in log.events if event.kind == "journal.synced"]
@@ -244,21 +245,18 @@ async def test_a_fence_and_the_adds_of_its_group_are_synced_in_the_trace_togethe
     assert log.events[caused.cause].kind == "journal.fence_appended"
 
 
-async def test_each_add_of_a_group_is_reported_at_its_own_place_in_the_journal(
-    tmp_path: Path,
-) -> None:
-    async with running(tmp_path) as (node, _):
-        connection, send = node.connect()
-        node.journal.release()
-        sizes = [0, 3, 50]
-        send(*(add(5, entry_id, bytes(size)) for entry_id, size in enumerate(sizes)), add(6, 0))
-        await until(lambda: connection.writes)
-        for kind in ("journal.appended", "journal.synced"):
-            rows = [row for row in node.rows if row.kind == kind]
-            assert [(row.ledger, row.entry) for row in rows] == [(5, 0), (5, 1), (5, 2), (6, 0)]
-            assert {row.file for row in rows} == {"1.txn"}
-            offsets = [row.offset for row in rows]
-            lengths = [4 + len(entry(5, 0, bytes(size))) for size in sizes]
-            assert offsets[0] > 0
-            steps = [after - before for before, after in pairwise(offsets)]
-            assert steps == lengths
+async def test_each_add_of_a_group_is_reported_at_its_own_place_in_the_journal(held: Node) -> None:
+    connection, send = held.connect()
+    held.journal.release()
+    sizes = [0, 3, 50]
+    send(*(add(5, entry_id, bytes(size)) for entry_id, size in enumerate(sizes)), add(6, 0))
+    await until(lambda: connection.writes)
+    for kind in ("journal.appended", "journal.synced"):
+        rows = [row for row in held.rows if row.kind == kind]
+        assert [(row.ledger, row.entry) for row in rows] == [(5, 0), (5, 1), (5, 2), (6, 0)]
+        assert {row.file for row in rows} == {"1.txn"}
+        offsets = [row.offset for row in rows]
+        lengths = [4 + len(entry(5, 0, bytes(size))) for size in sizes]
+        assert offsets[0] > 0
+        steps = [after - before for before, after in pairwise(offsets)]
+        assert steps == lengths

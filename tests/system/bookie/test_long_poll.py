@@ -1,4 +1,4 @@
-"""Readers that wait on the bookie for the next entry."""
+"""Tests for long polls, which wait on the bookie for the next entry."""
 
 from functools import partial
 
@@ -121,7 +121,7 @@ async def test_a_long_poll_ends_with_its_connection(node: Node) -> None:
 async def test_of_too_many_waits_the_oldest_of_the_client_with_most_is_answered(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("labkit.system.bookie.long_poll.MOST_WAITS", 10)
+    monkeypatch.setattr("labkit.system.bookie.long_poll.MAX_POLLS", 10)
     greedy, modest = V3(node), V3(node)
     await answered(greedy, greedy.add(1, 0))
     first = modest.poll(1, -1)

@@ -1,4 +1,4 @@
-"""A poll: it asks at intervals until it has something to do, on any event loop."""
+"""Tests for polls, which check a condition at intervals until it holds, on any event loop."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ def test_a_poll_acts_once_when_it_finds_its_condition_true() -> None:
             await acted.wait()
         return list(map(int, answers))
 
-    # It asked three times, and not again after it had acted.
+    # The poll checked its condition three times and stopped after it had acted.
     assert asyncio.run(main()) == [1]
 
 

@@ -1,7 +1,6 @@
-"""What a bookie answers in protocol version 2, and when: in this process, over real files."""
+"""Test what a bookie in this process responds in protocol version 2, and when."""
 
 import errno
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from labkit.system.model.batch_read import encode_batch_read
 from labkit.system.model.proto.bookkeeper_protocol_pb2 import AuthMessage
 from labkit.system.model.wire import BatchReadRequest, Code
 from tests.batch_answers import batch_answer
-from tests.system.bookie.in_process import Node, bodies, running
+from tests.system.bookie.in_process import Node, bodies
 from tests.system.bookie.raw import (
     BAD_REQUEST,
     FENCE,
@@ -34,71 +33,64 @@ from tests.until import until
 OTHER_KEY = bytes(20)
 
 
-# Adds of several ledgers in one receive
+# Adds for several ledgers in one receive
 
 
 async def test_adds_of_all_ledgers_of_a_receive_are_stored_and_answered_in_their_order(
-    tmp_path: Path,
+    held: Node,
 ) -> None:
-    async with running(tmp_path) as (node, _):
-        connection, send = node.connect()
-        ids = [(1, 0), (2, 0), (1, 1), (3, 7), (2, 1)]
-        send(*(add(*each) for each in ids))
-        node.journal.release()
-        await until(lambda: connection.writes)
-        assert connection.writes == [bodies(*(added(*each) for each in ids))]
-        assert [node.store.entry_ids(ledger_id) for ledger_id in (1, 2, 3)] == [[0, 1], [0, 1], [7]]
-        reported = [(row.ledger, row.entry) for row in node.rows if row.kind == "journal.synced"]
-        assert reported == ids
+    connection, send = held.connect()
+    ids = [(1, 0), (2, 0), (1, 1), (3, 7), (2, 1)]
+    send(*(add(*each) for each in ids))
+    held.journal.release()
+    await until(lambda: connection.writes)
+    assert connection.writes == [bodies(*(added(*each) for each in ids))]
+    assert [held.store.entry_ids(ledger_id) for ledger_id in (1, 2, 3)] == [[0, 1], [0, 1], [7]]
+    reported = [(row.ledger, row.entry) for row in held.rows if row.kind == "journal.synced"]
+    assert reported == ids
 
 
-async def test_a_fenced_ledger_refuses_its_own_adds_of_a_receive_and_no_others(
-    tmp_path: Path,
-) -> None:
-    async with running(tmp_path) as (node, _):
-        connection, send = node.connect()
-        node.store.fence(2, KEY)
-        send(add(1, 0), add(2, 0), add(3, 0), add(2, 1), add(1, 1))
-        assert connection.writes == [bodies(*(answer(1, FENCED, 2, entry) for entry in (0, 1)))]
-        node.journal.release()
-        await until(lambda: len(connection.writes) == 2)
-        assert connection.writes[1] == bodies(added(1, 0), added(1, 1), added(3, 0))
-        assert node.store.entry_ids(2) == []
+async def test_a_fenced_ledger_refuses_its_own_adds_of_a_receive_and_no_others(held: Node) -> None:
+    connection, send = held.connect()
+    held.store.fence(2, KEY)
+    send(add(1, 0), add(2, 0), add(3, 0), add(2, 1), add(1, 1))
+    assert connection.writes == [bodies(*(answer(1, FENCED, 2, entry) for entry in (0, 1)))]
+    held.journal.release()
+    await until(lambda: len(connection.writes) == 2)
+    assert connection.writes[1] == bodies(added(1, 0), added(1, 1), added(3, 0))
+    assert held.store.entry_ids(2) == []
 
 
-async def test_recovery_adds_of_a_receive_reach_a_fenced_ledger(tmp_path: Path) -> None:
-    async with running(tmp_path) as (node, _):
-        connection, send = node.connect()
-        node.store.fence(2, KEY)
-        send(add(2, 0), add(2, 1, flags=RECOVERY_ADD), add(1, 0))
-        assert connection.writes == [bodies(answer(1, FENCED, 2, 0))]
-        node.journal.release()
-        await until(lambda: len(connection.writes) == 2)
-        assert node.store.entry_ids(2) == [1]
-        assert node.store.entry_ids(1) == [0]
+async def test_recovery_adds_of_a_receive_reach_a_fenced_ledger(held: Node) -> None:
+    connection, send = held.connect()
+    held.store.fence(2, KEY)
+    send(add(2, 0), add(2, 1, flags=RECOVERY_ADD), add(1, 0))
+    assert connection.writes == [bodies(answer(1, FENCED, 2, 0))]
+    held.journal.release()
+    await until(lambda: len(connection.writes) == 2)
+    assert held.store.entry_ids(2) == [1]
+    assert held.store.entry_ids(1) == [0]
 
 
-async def test_another_key_is_refused_for_its_ledger_alone(tmp_path: Path) -> None:
-    async with running(tmp_path) as (node, _):
-        connection, send = node.connect()
-        node.store.fence(2, OTHER_KEY)
-        send(add(1, 0), add(2, 0))
-        assert connection.writes == [bodies(answer(1, Code.UNAUTHORIZED, 2, 0))]
-        node.journal.release()
-        await until(lambda: len(connection.writes) == 2)
-        assert connection.writes[1] == bodies(added(1, 0))
+async def test_another_key_is_refused_for_its_ledger_alone(held: Node) -> None:
+    connection, send = held.connect()
+    held.store.fence(2, OTHER_KEY)
+    send(add(1, 0), add(2, 0))
+    assert connection.writes == [bodies(answer(1, Code.UNAUTHORIZED, 2, 0))]
+    held.journal.release()
+    await until(lambda: len(connection.writes) == 2)
+    assert connection.writes[1] == bodies(added(1, 0))
 
 
-async def test_a_ledgers_key_is_in_the_journal_before_its_first_entry(tmp_path: Path) -> None:
-    async with running(tmp_path) as (node, _):
-        _, send = node.connect()
-        send(add(1, 0), add(2, 0), add(1, 1))
-        kinds = [(row.kind, row.ledger) for row in node.rows if row.kind.startswith("journal.")]
-        assert kinds[:2] == [("journal.key_appended", 1), ("journal.key_appended", 2)]
-        appended = [row.offset for row in node.rows if row.kind == "journal.appended"]
-        assert appended == sorted(appended)
-        keys = [row.offset for row in node.rows if row.kind == "journal.key_appended"]
-        assert max(keys) < min(appended)
+async def test_a_ledgers_key_is_in_the_journal_before_its_first_entry(held: Node) -> None:
+    _, send = held.connect()
+    send(add(1, 0), add(2, 0), add(1, 1))
+    kinds = [(row.kind, row.ledger) for row in held.rows if row.kind.startswith("journal.")]
+    assert kinds[:2] == [("journal.key_appended", 1), ("journal.key_appended", 2)]
+    appended = [row.offset for row in held.rows if row.kind == "journal.appended"]
+    assert appended == sorted(appended)
+    keys = [row.offset for row in held.rows if row.kind == "journal.key_appended"]
+    assert max(keys) < min(appended)
 
 
 async def test_a_read_only_bookie_refuses_each_add_of_a_receive_in_its_order(node: Node) -> None:
@@ -207,6 +199,13 @@ async def test_a_fence_with_another_key_is_refused_at_once(held: Node, key: byte
     held.journal.release()
     await until(lambda: connection.writes)
     assert connection.writes == [bodies(added(1, 1))]
+
+
+async def test_a_fence_of_an_unknown_ledger_needs_a_whole_key(node: Node) -> None:
+    connection, ask = node.connect()
+    ask(read(9, 0, FENCE, KEY[:19]))
+    assert connection.writes == [bodies(answer(2, UNAUTHORIZED, 9, 0))]
+    assert node.store.ledger_ids() == []
 
 
 async def test_a_batch_read_takes_as_much_of_a_turn_as_reads_of_its_entries(node: Node) -> None:

@@ -1,4 +1,4 @@
-"""What a bookie answers in protocol version 3, and when."""
+"""Test what a bookie responds in protocol version 3, and when."""
 
 import errno
 from pathlib import Path
@@ -22,9 +22,10 @@ from tests.until import until
 OTHER_KEY = bytes(20)
 
 
-# Which version
+# Version detection
 
 
+@pytest.mark.promise("Both protocol versions share a port and see the same ledger")
 async def test_the_first_frame_decides_which_version_a_connection_speaks(node: Node) -> None:
     v3 = V3(node)
     old, send = node.connect()
@@ -203,7 +204,8 @@ async def test_no_answer_to_a_fencing_read_leaves_before_the_fence_is_synced(hel
     await until(lambda: len(held.journal.held) == 2)
     assert not any(txn_id in client.answers for txn_id in asked)
     held.journal.release()
-    # Those that came while the first was written wait for the next sync.
+    # The second and third fence arrived while the first was being written, so they need another
+    # sync.
     held.journal.release()
     assert await answered(client, *asked) == [pb.EOK, pb.ENOENTRY, pb.ENOENTRY]
     found = client.found(asked[0])
@@ -221,7 +223,7 @@ async def test_a_fence_survives_a_restart(tmp_path: Path) -> None:
         assert client.status(client.add(404, 0)) == pb.EFENCED
 
 
-# The explicit LAC
+# Explicit LAC
 
 
 async def test_an_explicit_lac_is_answered_once_it_is_synced_and_survives_a_restart(
@@ -274,7 +276,7 @@ async def test_a_fence_without_entries_has_no_lac(node: Node) -> None:
     assert client.status(client.read_lac(1)) == pb.ENOENTRY
 
 
-# About the bookie
+# Requests for information
 
 
 async def test_the_list_of_entries_has_those_in_memory_and_those_on_disk(node: Node) -> None:

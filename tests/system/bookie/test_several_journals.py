@@ -1,4 +1,6 @@
-"""A bookie with several journals: each ledger has one, and its answers wait for that one alone."""
+"""Tests for a bookie with several journals, in which a response waits only for its ledger's
+journal.
+"""
 
 from pathlib import Path
 

@@ -1,17 +1,16 @@
-"""Clients that ask for much, or take nothing: what a bookie keeps for them, and who waits."""
+"""Tests for clients that send many requests or read no responses: how much a bookie buffers for
+them, and who has to wait.
+"""
 
 import asyncio
 from collections.abc import Sequence
 
-from labkit.system.bookie.batch_read import MOST_ENTRIES
-from labkit.system.bookie.channel import MOST_OWED, REQUEST_COST
+from labkit.system.bookie.channel import MAX_OWED, REQUEST_COST
 from labkit.system.bookie.turns import TURN_COST
-from labkit.system.model.batch_read import encode_batch_read, find_batch_entries
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
-from labkit.system.model.wire import ANSWER, MAX_FRAME_SIZE, BatchReadRequest
 from labkit.system.model.wire_v3 import encode_request
 from tests.system.bookie.in_process import FakeConnection, Node, bodies
-from tests.system.bookie.raw import FENCE, KEY, NO_ENTRY, add, added, answer, entry, frame, read
+from tests.system.bookie.raw import FENCE, KEY, NO_ENTRY, add, added, answer, entry, read
 from tests.system.bookie.v3 import V3, answered
 from tests.system.bookie.v3 import entry as entry_v3
 from tests.until import until
@@ -23,7 +22,9 @@ A_TURN_AND_AN_ANSWER = TURN_COST + len(LARGE_ANSWER)
 
 
 class FullConnection(FakeConnection):
-    """Not writable from the first answer on, until its client takes all that it was sent."""
+    """A connection that is not writable from the first response until its client reads
+    everything.
+    """
 
     def send(self, bodies: Sequence[bytes]) -> None:
         super().send(bodies)
@@ -137,7 +138,7 @@ async def test_waiting_clients_share_a_turn_a_quarter_at_a_time(node: Node) -> N
         ask_too(*[read(1, 7)] * (3 * share))
     assert [connection.writes for connection, _ in clients] == [[], []]
     await asyncio.sleep(0)
-    # A second share each is left in this turn, and no third.
+    # This turn has room for a second share of each client, but not for a third.
     assert [[len(write) for write in one.writes] for one, _ in clients] == [[share, share]] * 2
     await some_turns()
     assert [len(answers(one)) for one, _ in clients] == [3 * share] * 2
@@ -177,7 +178,7 @@ async def test_few_fencing_reads_are_done_while_the_journal_is_slow(held: Node) 
     ask(*[read(1, 0, FENCE, KEY)] * COUNT)
     await some_turns()
     fences = held.kinds().count(("ledger.fenced", -1))
-    assert 1 <= fences <= 1 + MOST_OWED // len(LARGE)
+    assert 1 <= fences <= 1 + MAX_OWED // len(LARGE)
     held.journal.release(10 * COUNT)
     await until(lambda: len(answers(reader)) == COUNT)
     assert set(answers(reader)) == set(bodies(LARGE_ANSWER))
@@ -188,19 +189,9 @@ async def test_few_explicit_lacs_are_kept_while_the_journal_is_slow(held: Node) 
     tells = [client.write_lac(1, number) for number in range(1000)]
     await some_turns()
     appended = held.kinds().count(("journal.lac_appended", -1))
-    assert 1 <= appended <= MOST_OWED // REQUEST_COST
+    assert 1 <= appended <= MAX_OWED // REQUEST_COST
     held.journal.release(1000)
     assert len(await answered(client, *tells)) == 1000
-
-
-async def test_a_batch_read_has_a_bounded_number_of_entries(node: Node) -> None:
-    client, ask = node.connect()
-    ask(*[add(1, number, b"") for number in range(MOST_ENTRIES + 100)])
-    await until(lambda: client.writes)
-    client.writes.clear()
-    ask(frame(encode_batch_read(BatchReadRequest(1, 0, 1, 0, MAX_FRAME_SIZE))))
-    [found] = answers(client)
-    assert len(find_batch_entries(found[ANSWER.size :])) == MOST_ENTRIES
 
 
 async def test_adds_of_version_3_share_a_turn_by_their_size(node: Node) -> None:
@@ -218,7 +209,7 @@ async def test_requests_whose_answers_come_later_take_their_part_of_a_turn(node:
     await some_turns()
     wanted = pb.GetListOfEntriesOfLedgerRequest(ledgerId=1)
     lists = polls = TURN_COST // REQUEST_COST // 2
-    at_once = MOST_OWED // (64 * 1024)
+    at_once = MAX_OWED // (64 * 1024)
     for _ in range(lists // at_once):
         client = V3(node)
         for _ in range(at_once):

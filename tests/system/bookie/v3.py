@@ -1,7 +1,6 @@
-"""Requests and answers of protocol version 3, for a bookie in this process."""
+"""Requests and responses of protocol version 3 for a bookie in this process."""
 
 import struct
-from collections.abc import Callable
 from typing import Any
 
 from google.protobuf.message import Message
@@ -13,28 +12,29 @@ from tests.system.bookie.raw import KEY
 from tests.until import until
 
 CONFIRMED_BEFORE = -2
-"""As `confirmed` of an entry: the one before it, as a writer that waits for each tells."""
+"""Makes `entry` set LAC to the preceding entry, as a writer does that waits for each add."""
 
 
 def entry(ledger_id: int, entry_id: int, confirmed: int = CONFIRMED_BEFORE) -> bytes:
-    """An entry as a bookie stores it; a bookie does not look at the digest."""
+    """Return an entry as a bookie stores it, with a dummy digest that the bookie does not check."""
     confirmed = entry_id - 1 if confirmed == CONFIRMED_BEFORE else confirmed
     return struct.pack(">qqqq4s", ledger_id, entry_id, confirmed, 5, b"crc!") + b"hello"
 
 
 def lac_body(ledger_id: int, lac: int) -> bytes:
-    """An explicit LAC with some digest."""
+    """Return the body of an explicit LAC with a dummy digest."""
     return struct.pack(">qq4s", ledger_id, lac, b"crc!")
 
 
 class V3:
-    """A connection to the node that speaks version 3.
+    """A protocol version 3 connection to the node.
 
-    Each method sends a request and returns its number.
+    Each request method sends a request and returns its transaction id.
     """
 
     def __init__(self, node: Node) -> None:
-        self.connection, self._send = _connect(node)
+        self.connection = FakeConnection()
+        self._on_bodies = node.bookie.accept(self.connection)
         self._txn_id = 0
 
     def add(
@@ -65,7 +65,7 @@ class V3:
         return self.read(ledger_id, entry_id, masterKey=key, flag=flag)
 
     def poll(self, ledger_id: int, previous_lac: int, timeout_ms: int = 3_600_000) -> int:
-        """A long poll that wants the next entry."""
+        """Send a long poll that asks for the next entry."""
         flag = pb.ReadRequest.ENTRY_PIGGYBACK
         return self.read(ledger_id, -1, previousLAC=previous_lac, timeOut=timeout_ms, flag=flag)
 
@@ -82,45 +82,39 @@ class V3:
 
     def ask(self, operation: pb.OperationType, part: Message, priority: int = 0) -> int:
         self._txn_id += 1
-        self._send(encode_request(operation, self._txn_id, part, priority))
+        self.send(encode_request(operation, self._txn_id, part, priority))
         return self._txn_id
 
     def send(self, *bodies: bytes) -> None:
-        self._send(*bodies)
+        self._on_bodies(bodies)
 
     @property
     def answers(self) -> dict[int, pb.Response]:
-        """All answers so far, by the number of their request."""
+        """All responses so far, by transaction id."""
         bodies = [body for write in self.connection.writes for body in write]
         responses = [decode_response(body) for body in bodies]
         by_number = {response.header.txnId: response for response in responses}
-        assert len(by_number) == len(responses), "a request was answered twice"
+        assert len(by_number) == len(responses), "a request received two responses"
         return by_number
 
     def answer(self, txn_id: int) -> pb.Response:
-        """The answer to a request that does not wait."""
+        """Return the response to a request that is answered immediately."""
         return self.answers[txn_id]
 
     def status(self, txn_id: int) -> pb.StatusCode | None:
-        """How a request went; None without an answer."""
+        """Return the status of the response, or None if there is no response yet."""
         response = self.answers.get(txn_id)
         return None if response is None else response.status
 
     def found(self, txn_id: int) -> pb.ReadResponse:
-        """What a read that went well gave."""
+        """Return the response to a successful read."""
         response = self.answers[txn_id]
         assert (response.status, response.readResponse.status) == (pb.EOK, pb.EOK)
         return response.readResponse
 
 
 async def answered(client: V3, *txn_ids: int) -> list[pb.StatusCode]:
-    """How these requests went, once all are answered."""
+    """Wait for the responses to these requests and return their status codes."""
     await until(lambda: client.answers.keys() >= set(txn_ids))
     answers = client.answers
     return [answers[txn_id].status for txn_id in txn_ids]
-
-
-def _connect(node: Node) -> tuple[FakeConnection, Callable[..., None]]:
-    connection = FakeConnection()
-    on_bodies = node.bookie.accept(connection)
-    return connection, lambda *bodies: on_bodies(bodies)

@@ -1,4 +1,4 @@
-"""Requests to a broker's HTTP side, as an administrator's tools make them."""
+"""Send HTTP requests to a broker, as an administrator's tools do."""
 
 import json
 import time
@@ -18,7 +18,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 class _NoJson:
-    """Says that a request has no body."""
+    """Marker for a request without a body."""
 
 
 NOTHING = _NoJson()
@@ -33,7 +33,7 @@ def ask(
     broker: str = "broker-1",
     data: bytes = b"",
 ) -> Answer:
-    """Status and answer, wherever the broker sends the request to."""
+    """Send a request, following redirects, and return the status and the decoded response."""
     url = f"{brokers.web_url_of(broker)}{path}"
     if body is not NOTHING:
         data = json.dumps(body).encode()
@@ -56,45 +56,45 @@ def _once(method: str, url: str, data: bytes) -> tuple[int, Any, str]:
 
 
 def done(brokers: LocalCluster, method: str, path: str, body: Any = NOTHING) -> Any:
-    """The answer to a request that is granted."""
+    """Send a request that must succeed and return the response."""
     status, answer = ask(brokers, method, path, body)
     assert status in (HTTPStatus.OK, HTTPStatus.NO_CONTENT), answer
     return answer
 
 
 def message_at(brokers: LocalCluster, path: str) -> tuple[dict[str, str], bytes]:
-    """The headers and the body of a message's answer."""
+    """Return the headers and the body of a response that contains a message."""
     with urlopen(f"{brokers.web_url_of('broker-1')}{path}", timeout=20) as answer:
         return dict(answer.headers.items()), answer.read()
 
 
 def backlog_of(brokers: LocalCluster, topic: str, subscription: str = "sub") -> int:
-    """How many messages the subscription has not acknowledged."""
+    """Return the number of messages that the subscription has not acknowledged."""
     stats = done(brokers, "GET", topic_path(topic, "/stats"))
     backlog: int = stats["subscriptions"][subscription]["msgBacklog"]
     return backlog
 
 
 def make_namespace(brokers: LocalCluster, namespace: str) -> None:
-    """Create a namespace of the tenant `public`."""
+    """Create a namespace in the tenant `public`."""
     done(brokers, "PUT", f"/admin/v2/namespaces/{namespace}")
 
 
 def topic_path(topic: str, what: str = "") -> str:
-    """Of a topic in the default namespace."""
+    """Return the admin path of a topic in the default namespace."""
     return f"/admin/v2/persistent/public/default/{topic}{what}"
 
 
 def unload(brokers: LocalCluster, topic: str) -> None:
-    """Have the topic closed: the next client has it opened again, with a new ledger."""
+    """Close the topic; the next client that uses it reopens it with a new ledger."""
     done(brokers, "PUT", topic_path(topic, "/unload"))
 
 
 def wait_until_acknowledged(
     brokers: LocalCluster, topic: str, last: pulsar.MessageId, subscription: str = "sub"
 ) -> None:
-    """Return when the broker has the acknowledgement of all up to the message: a client sends its
-    acknowledgements a little later.
+    """Wait until the broker has processed the acknowledgement of all messages up to `last`, because
+    a client sends its acknowledgements with a delay.
     """
     wanted = f"{last.ledger_id()}:{last.entry_id()}"
     deadline = time.monotonic() + DEADLINE_S

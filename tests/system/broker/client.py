@@ -1,4 +1,4 @@
-"""Pulsar's own client, as tests use it."""
+"""Helpers for tests that use Pulsar's official client."""
 
 import urllib.request
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ Sent = tuple[pulsar.MessageId, bytes]
 
 
 def connect(service_url: str, **options: Any) -> pulsar.Client:
-    """A client that reports errors alone."""
+    """Connect a client that logs only errors."""
     quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
     return pulsar.Client(service_url, logger=quiet, **options)
 
 
 def send_all(producer: pulsar.Producer, payloads: Sequence[bytes], **options: Any) -> list[Sent]:
-    """Send without waiting for each, and return ids and payloads in the order of the receipts.
+    """Send all payloads without waiting, and return ids and payloads in the order of the receipts.
 
-    Raises `AssertionError` when one is not stored.
+    Raises `AssertionError` if a message is not stored.
     """
     acknowledged: list[tuple[pulsar.Result, pulsar.MessageId, bytes]] = []
     for payload in payloads:
@@ -37,7 +37,7 @@ def send_all(producer: pulsar.Producer, payloads: Sequence[bytes], **options: An
 
 
 def send_batch(client: pulsar.Client, topic: str, payloads: Sequence[bytes]) -> None:
-    """Send all in one entry."""
+    """Send all payloads as a single batch entry."""
     producer = client.create_producer(
         topic,
         batching_enabled=True,
@@ -50,7 +50,7 @@ def send_batch(client: pulsar.Client, topic: str, payloads: Sequence[bytes]) -> 
 
 
 def receive_all(client: pulsar.Client, topic: str, count: int) -> list[Sent]:
-    """`count` messages from the topic's first one on, in the order in which they come."""
+    """Return the first `count` messages of the topic in the order in which they are received."""
     consumer = client.subscribe(
         topic, "all-of-it", initial_position=pulsar.InitialPosition.Earliest
     )
@@ -64,17 +64,17 @@ def receive_all(client: pulsar.Client, topic: str, count: int) -> list[Sent]:
 
 
 def receive(consumer: pulsar.Consumer, count: int) -> list[pulsar.Message]:
-    """`count` messages.  Raises `pulsar.Timeout`."""
+    """Receive and return `count` messages. Raises `pulsar.Timeout`."""
     return [consumer.receive(20_000) for _ in range(count)]
 
 
 def received_payloads(consumer: pulsar.Consumer, count: int) -> list[bytes]:
-    """What `count` messages hold."""
+    """Receive `count` messages and return their payloads."""
     return [message.data() for message in receive(consumer, count)]
 
 
 def rest(consumer: pulsar.Consumer, wait_ms: int = 300) -> list[bytes]:
-    """What comes within a moment of silence: what should not come would have been on its way."""
+    """Return the payloads received until no message has arrived for `wait_ms`."""
     payloads = []
     while True:
         try:
@@ -84,7 +84,7 @@ def rest(consumer: pulsar.Consumer, wait_ms: int = 300) -> list[bytes]:
 
 
 def make_partitions(cluster: LocalCluster, topic: str, count: int) -> None:
-    """Make a partitioned topic of `public/default`, through Pulsar's admin path."""
+    """Create a partitioned topic in `public/default` through Pulsar's admin API."""
     base = cluster.web_url_of(cluster.broker_names[0])
     url = f"{base}/admin/v2/persistent/public/default/{topic}/partitions"
     request = urllib.request.Request(

@@ -1,4 +1,6 @@
-"""A broker on a store in memory and ledgers that the test fills, and clients as bare frames."""
+"""A broker with an in-memory metadata store, ledgers that the test controls, and clients that
+exchange raw frames with it.
+"""
 
 import asyncio
 import json
@@ -14,15 +16,8 @@ from labkit.system.broker.tenants import new_policies
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import LabkitError
-from labkit.system.model.proto.pulsar_pb2 import (
-    BaseCommand,
-    CommandCloseProducer,
-    CommandConnect,
-    CommandLookupTopic,
-    CommandProducer,
-    CommandSend,
-)
-from labkit.system.topic.append_queue import PendingEntry, by_appender
+from labkit.system.model.proto.pulsar_pb2 import BaseCommand
+from labkit.system.topic.append_queue import PendingEntry, group_by_appender
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import OutgoingMessage, encode_message
 from labkit.system.topic.ownership import BrokerAddress
@@ -31,10 +26,17 @@ from tests.system.client.memory_store import MemoryStore
 from tests.until import until
 
 TOPIC = "persistent://public/default/topic"
+FIELDS = {field.number: field.name for field in BaseCommand.DESCRIPTOR.fields}
+"""The name of the field that holds a command of each type."""
+
+
+def frame(kind: "BaseCommand.Type", data: bytes = b"", **fields: Any) -> bytes:
+    """Return a command with these fields, and the message that follows it."""
+    return encode_frame(BaseCommand(type=kind, **{FIELDS[kind]: fields}), data)
 
 
 def message(sequence_id: int = 0) -> bytes:
-    """A message as a client sends it behind the command."""
+    """Return a message as a client sends it after the SEND command."""
     return encode_message(OutgoingMessage(b"x", "", 0, (), sequence_id), "producer", 1)
 
 
@@ -50,7 +52,7 @@ class _Session(MemoryStore):
 
 
 class HeldLedger(ManagedLedger):
-    """Stores an entry when the test says so."""
+    """A ledger that stores an entry when the test calls `store`."""
 
     async def open(self) -> None:
         self.entries: list[bytes] = []
@@ -72,18 +74,18 @@ class HeldLedger(ManagedLedger):
         self.pending += entries
 
     def store(self, count: int) -> None:
-        """The oldest `count` are stored."""
+        """Complete the oldest `count` pending entries."""
         stored, self.pending = self.pending[:count], self.pending[count:]
         first = len(self.entries) - len(stored) - len(self.pending)
         for entry_id, entry in enumerate(stored, first):
             entry.entry_id = entry_id
-        for appender, entries in by_appender(stored):
+        for appender, entries in group_by_appender(stored):
             appender.entries_stored(7, entries)
 
     def fail(self, error: LabkitError) -> None:
-        """None of those that are left is."""
+        """Fail all pending entries."""
         failed, self.pending = self.pending, []
-        for appender, entries in by_appender(failed):
+        for appender, entries in group_by_appender(failed):
             appender.entries_failed(entries, error)
 
     def when_ended(self, action: Callable[[LabkitError], None]) -> None:
@@ -98,19 +100,19 @@ class _HeldTopic(BrokerTopic):
 
 
 class HeldBroker(Broker):
-    """A broker whose ledgers are held."""
+    """A broker whose ledgers store entries only when the test allows it."""
 
     topic_class = _HeldTopic
 
     def lose_session(self) -> None:
-        """The metadata store has ended the broker's session, and it has a new one."""
+        """End the broker's session with the metadata store; the broker gets a new one."""
         assert isinstance(self.store, _Session)
         self.store.tree.end_session(1)
         for action in self.store.actions:
             action()
 
     def ledger(self) -> HeldLedger:
-        """That of the one topic."""
+        """Return the ledger of the only topic."""
         [topic] = self.topics
         assert isinstance(topic.ledger, HeldLedger)
         return topic.ledger
@@ -119,7 +121,7 @@ class HeldBroker(Broker):
 def held_broker(
     config: BrokerConfig | None = None, authenticate: Authenticate | None = None
 ) -> HeldBroker:
-    """A broker without a network."""
+    """Create a broker without a network."""
     store: Any = _Session()
     network: Any = None
     client = BookKeeper(
@@ -130,7 +132,7 @@ def held_broker(
 
 
 class FrameClient:
-    """The client's end of a connection, and the wire between."""
+    """The client's end of a simulated connection, together with the connection itself."""
 
     def __init__(self, broker: Broker) -> None:
         self.paused = False
@@ -141,7 +143,7 @@ class FrameClient:
         self._on_bodies = broker.accept(self)
         self._requests = iter(range(1, 1_000_000))
 
-    # The wire, as the broker sees it
+    # Called by the broker on its end of the connection
 
     def send(self, bodies: Sequence[bytes]) -> None:
         self.answers += [decode_frame(body)[0] for body in bodies]
@@ -164,64 +166,61 @@ class FrameClient:
     def when_closed(self, on_close: Callable[[], None]) -> None:
         self._on_close.append(on_close)
 
-    # What the client does
+    # Called by the test on the client's end
 
     def give(self, *bodies: bytes) -> None:
-        """Frames that arrive in one receive."""
+        """Deliver frames to the broker in one receive."""
         self._on_bodies(bodies)
 
     def say(self, kind: "BaseCommand.Type", **fields: Any) -> None:
-        """A command without a message."""
-        self.give(encode_frame(BaseCommand(type=kind, **fields)))
+        """Send a command without a message."""
+        self.give(frame(kind, **fields))
+
+    def ask(self, kind: "BaseCommand.Type", **fields: Any) -> int:
+        """Send a request and return its request id."""
+        request_id = next(self._requests)
+        self.say(kind, request_id=request_id, **fields)
+        return request_id
 
     async def answer(self, kind: "BaseCommand.Type") -> Any:
-        """The next command of that kind; what came before it is forgotten."""
+        """Wait for a command of this kind and return it; drop the commands before it."""
         await until(lambda: any(command.type == kind for command in self.answers), 5)
         while (command := self.answers.pop(0)).type != kind:
             pass
         return body_of(command)
 
     async def connect(self) -> "FrameClient":
-        connect = CommandConnect(client_version="test", protocol_version=20)
-        self.say(BaseCommand.CONNECT, connect=connect)
+        self.say(BaseCommand.CONNECT, client_version="test", protocol_version=20)
         await self.answer(BaseCommand.CONNECTED)
         return self
 
     async def produce(self, name: str = "", producer_id: int = 1, **fields: Any) -> Any:
-        """Look the topic up and register a producer; its PRODUCER_SUCCESS."""
-        lookup = CommandLookupTopic(topic=TOPIC, request_id=next(self._requests))
-        self.say(BaseCommand.LOOKUP, lookupTopic=lookup)
+        """Look up the topic and register a producer; return the PRODUCER_SUCCESS command."""
+        self.ask(BaseCommand.LOOKUP, topic=TOPIC)
         await self.answer(BaseCommand.LOOKUP_RESPONSE)
         self.register(name, producer_id, **fields)
         return await self.answer(BaseCommand.PRODUCER_SUCCESS)
 
     def register(self, name: str = "", producer_id: int = 1, **fields: Any) -> None:
-        producer = CommandProducer(
-            topic=TOPIC, producer_id=producer_id, request_id=next(self._requests), **fields
-        )
         if name:
-            producer.producer_name = name
-        self.say(BaseCommand.PRODUCER, producer=producer)
+            fields["producer_name"] = name
+        self.ask(BaseCommand.PRODUCER, topic=TOPIC, producer_id=producer_id, **fields)
 
     def send_messages(self, sequence_ids: Iterable[int]) -> None:
-        """All in one receive."""
+        """Send messages with these sequence ids, which the broker receives together."""
         self.give(*map(sending, sequence_ids))
 
+    async def send_pending(self, broker: HeldBroker, count: int) -> HeldLedger:
+        """Send `count` messages, and return the ledger in which they are pending."""
+        self.send_messages(range(count))
+        await until(lambda: len(broker.ledger().pending) == count)
+        return broker.ledger()
+
     def close_producer(self) -> None:
-        close = CommandCloseProducer(producer_id=1, request_id=next(self._requests))
-        self.say(BaseCommand.CLOSE_PRODUCER, close_producer=close)
-
-
-async def turns() -> None:
-    """Let everything happen that can without anybody's doing."""
-    for _ in range(50):
-        await asyncio.sleep(0)
+        self.ask(BaseCommand.CLOSE_PRODUCER, producer_id=1)
 
 
 def sending(sequence_id: int, data: bytes | None = None) -> bytes:
-    """A frame with a message."""
-    send = CommandSend(producer_id=1, sequence_id=sequence_id)
-    return encode_frame(
-        BaseCommand(type=BaseCommand.SEND, send=send),
-        message(sequence_id) if data is None else data,
-    )
+    """Return a frame with a SEND command and a message."""
+    data = message(sequence_id) if data is None else data
+    return frame(BaseCommand.SEND, data, producer_id=1, sequence_id=sequence_id)

@@ -1,8 +1,10 @@
-"""A managed ledger in memory, and connections that keep what they are sent: for dispatchers alone.
+"""An in-memory managed ledger and connections that record what they are sent, for testing
+dispatchers in isolation.
 
-Cursors and the order of positions are the real ones.
+Cursors and the order of positions are the real implementations.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -10,7 +12,18 @@ from typing import cast
 from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
 from labkit.system.broker.dispatch.hashes import hash_of_key
-from labkit.system.broker.dispatch.key_shared import AutoSplitRanges, StickyRanges
+from labkit.system.broker.dispatch.key_shared import (
+    AutoSplitRanges,
+    KeySharedSelector,
+    StickyRanges,
+)
+from labkit.system.broker.dispatch.multiple import MultipleConsumersDispatcher
+from labkit.system.broker.dispatch.shared import SharedSelector
+from labkit.system.broker.dispatch.single_active import (
+    ExclusiveSelector,
+    FailoverSelector,
+    SingleActiveDispatcher,
+)
 from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.frames import position_of
 from labkit.system.model.errors import BKReadException
@@ -32,34 +45,80 @@ from labkit.system.trace.recorder import Recorder
 def surroundings(
     now_ms: Callable[[], int] = lambda: 0, *, pause_ms: int = 0, recorder: Recorder | None = None
 ) -> DispatchContext:
-    """A topic's, whose clock stands still; failed reads are tried again after `pause_ms`."""
+    """Return a topic's dispatch context; failed reads are retried after `pause_ms`."""
     recorder = recorder or Recorder("broker", lambda: 0)
     return DispatchContext("topic", now_ms, recorder, pause_ms, 4 * pause_ms)
 
 
 def message(key: str = "", sequence_id: int = 0) -> bytes:
-    """An entry that is one message."""
+    """Return an entry that contains a single message."""
     return encode_message(OutgoingMessage(b"x", key, 0, (), sequence_id), "producer", 1)
 
 
 def batch(count: int, key: str = "") -> bytes:
-    """An entry of `count` messages."""
+    """Return an entry that contains a batch of `count` messages."""
     messages = [OutgoingMessage(b"x", key, 0, (), number) for number in range(count)]
     return encode_batch(messages[0], [encode_in_batch(m) for m in messages], "producer", 1)
 
 
+async def settle() -> None:
+    """Run the event loop until no task can make progress without the test."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+class Dispatchers:
+    """Creates dispatchers, which the fixture `dispatchers` stops at the end of the test."""
+
+    def __init__(self) -> None:
+        self._made: list[SingleActiveDispatcher | MultipleConsumersDispatcher] = []
+
+    def single(
+        self,
+        ledger: "MemoryLedger",
+        cursor: ManagedCursor | None = None,
+        selector: ExclusiveSelector | FailoverSelector | None = None,
+        context: DispatchContext | None = None,
+    ) -> SingleActiveDispatcher:
+        made = SingleActiveDispatcher(
+            ledger,
+            cursor or ledger.cursor(),
+            selector or ExclusiveSelector(),
+            context or surroundings(),
+        )
+        self._made.append(made)
+        return made
+
+    def multiple(
+        self,
+        ledger: "MemoryLedger",
+        selector: SharedSelector | KeySharedSelector | None = None,
+        cursor: ManagedCursor | None = None,
+        now_ms: Callable[[], int] = lambda: 0,
+    ) -> MultipleConsumersDispatcher:
+        made = MultipleConsumersDispatcher(
+            ledger, cursor or ledger.cursor(), selector or SharedSelector(), surroundings(now_ms)
+        )
+        self._made.append(made)
+        return made
+
+    def stop(self) -> None:
+        for dispatcher in self._made:
+            dispatcher.stop()
+
+
 def key_of(choice: AutoSplitRanges | StickyRanges, owner: object) -> str:
-    """A key that belongs to the consumer."""
+    """Return a key that is assigned to the consumer."""
     return next(
         key for key in map(str, range(1000)) if choice.owner_of(hash_of_key(key.encode())) is owner
     )
 
 
 class MemoryLedger(ManagedLedger):
-    """A managed ledger in memory, as far as a dispatcher needs one."""
+    """An in-memory managed ledger with the methods that a dispatcher needs."""
 
     def __init__(self, *ledgers: Sequence[bytes]) -> None:
-        """Ids begin with 10; the last ledger is open."""
+        """Create one ledger per argument with ids from 10 on; the last ledger is open."""
         self._ledgers = {10 + at: list(entries) for at, entries in enumerate(ledgers)}
         links = [LedgerInfo(i, len(e), 1, 1) for i, e in self._ledgers.items()]
         links[-1] = LedgerInfo(links[-1].ledger_id)
@@ -95,14 +154,8 @@ class MemoryLedger(ManagedLedger):
             position = self.chain.first_from((position[0], position[1] + 1))
         return found
 
-    def next_position(self, position: Position) -> Position:
-        return self.chain.next_position(position)
-
-    def previous_position(self, position: Position) -> Position:
-        return self.chain.previous_position(position)
-
     def cursor(self, mark_delete: Position = (10, -1)) -> ManagedCursor:
-        """One that begins behind the position."""
+        """Return a new cursor with this mark-delete position."""
         return ManagedCursor(
             "sub", CursorState(mark_delete), self.chain, None, 1000, lambda error: None
         )
@@ -110,7 +163,7 @@ class MemoryLedger(ManagedLedger):
 
 @dataclass
 class Client:
-    """The other end of a consumer's connection."""
+    """The client's end of a consumer's connection."""
 
     commands: list[BaseCommand] = field(default_factory=list)
     consumers: dict[int, object] = field(default_factory=dict)
@@ -122,7 +175,7 @@ class Client:
         self.commands.append(sent)
 
     def probe(self) -> None:
-        """It is there."""
+        """Do nothing, because this client is always alive."""
 
     @property
     def received(self) -> list[CommandMessage]:
@@ -146,7 +199,7 @@ class Client:
         ranges: Sequence[tuple[int, int]] = (),
         partition: int = -1,
     ) -> Consumer:
-        """A consumer that this client has, with permits given."""
+        """Return a consumer of this client that already has permits."""
         consumer = Consumer(
             cast(ClientConnection, self),
             1,

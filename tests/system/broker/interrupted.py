@@ -1,4 +1,4 @@
-"""A broker in the simulated world, and one that dies before each change of the metadata in turn."""
+"""Run a broker in the simulated world and crash it before each metadata change in turn."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ Operation = Callable[[Broker], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BrokerStory(Story):
-    """A story whose teller gets the node, on which it can run a broker."""
+    """A story that receives the node, so that it can run a broker on it."""
 
     tell: Callable[[Any], Awaitable[None]]
 
@@ -42,7 +42,7 @@ class BrokerStory(Story):
 
 
 class Producer:
-    """A client's producer, as far as its topic cares."""
+    """A stand-in for a client's producer, with the attributes that a topic uses."""
 
     name = "p"
     producer_id = 0
@@ -52,10 +52,10 @@ class Producer:
         self.traffic = Traffic()
 
     def disconnect(self) -> None:
-        """It has nobody to tell."""
+        """Do nothing, because there is no client to notify."""
 
     def probe(self) -> None:
-        """It is there."""
+        """Do nothing, because this producer is always alive."""
 
 
 async def broker_on(node: ClientNode) -> Broker:
@@ -66,7 +66,7 @@ async def broker_on(node: ClientNode) -> Broker:
 
 
 async def fill(broker: Broker, topic: str) -> None:
-    """Entries, a subscription whose cursor has a ledger, and one whose cursor has none."""
+    """Store entries, and create two subscriptions, one with a cursor ledger and one without."""
     await broker.find(topic, authoritative=True)
     opened = await broker.topic(topic)
     for name in SUBSCRIPTIONS:
@@ -78,7 +78,7 @@ async def fill(broker: Broker, topic: str) -> None:
 
 
 async def check_whole(broker: Broker, topic: str) -> None:
-    """No entry and no subscription is gone, and the topic takes clients."""
+    """Check that no entry or subscription is missing and that the topic can be opened."""
     await broker.find(topic, authoritative=True)
     opened = await broker.topic(topic)
     assert [each.name for each in opened.subscriptions.all] == SUBSCRIPTIONS
@@ -92,13 +92,13 @@ async def check_gone(client: BookKeeper, *topics: str) -> None:
         assert not await client.store.exists(managed_ledger_path(topic))
         assert not await client.store.exists(partitions_path(topic))
     left = [await client.ledger_metadata(each) for each in await client.list_ledgers()]
-    # Who dies while it closes a cursor may leave the cursor's ledger: that is lost space.
+    # A broker that dies while it closes a cursor may leave the cursor's ledger, which wastes space.
     assert [each for each in left if "pulsar/cursor" not in dict(each.custom_metadata)] == []
 
 
 def interrupted(begin: Operation, operation: Operation, check: Operation) -> None:
-    """Run the operation on a broker that dies before its first change, before its second, and so on
-    until it comes to its end.  Another broker then runs `check`, each time.
+    """Repeat the operation on a broker that dies before its first change, then before its second,
+    and so on, until the operation completes. Each time, run `check` on another broker.
     """
     number = 1
     while not _ends_before(number, begin, operation, check):
@@ -107,7 +107,7 @@ def interrupted(begin: Operation, operation: Operation, check: Operation) -> Non
 
 
 def _ends_before(number: int, begin: Operation, operation: Operation, check: Operation) -> bool:
-    """Whether the operation comes to its end without this change."""
+    """Return whether the operation completes before it has made that many changes."""
     ended = []
 
     async def first(node: ClientNode) -> None:
@@ -121,13 +121,13 @@ def _ends_before(number: int, begin: Operation, operation: Operation, check: Ope
     async def second(node: ClientNode) -> None:
         await check(await broker_on(node))
 
-    # The first one's session is over by then.
+    # The first broker's session has expired by then.
     simulate(BrokerStory(first), BrokerStory(second, "q", At(10_000)))
     return bool(ended)
 
 
 def _die_before_change(node: ClientNode, number: int) -> None:
-    """Kill the node before that change of the metadata, counted from now on."""
+    """Kill the node just before its `number`-th metadata change from now on."""
     store, changes = node.client.store, count(1)
 
     def counted(change: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -143,5 +143,5 @@ def _die_before_change(node: ClientNode, number: int) -> None:
 
 
 async def _die(node: ClientNode) -> None:
-    node.crash(why="the test kills it")
-    await asyncio.sleep(1)  # From which nothing of a dead node returns.
+    node.crash(reason="the test kills it")
+    await asyncio.sleep(1)  # The await never returns, because the node is dead.

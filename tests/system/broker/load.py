@@ -1,4 +1,4 @@
-"""Messages sent one after the other for a while, and what the client learned of each."""
+"""Send messages continuously, and check the receipts against the messages that were stored."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ _PAUSE_S = 0.005
 
 
 class Load:
-    """A producer of numbered messages; several at once would need a topic each."""
+    """Produces numbered messages to a topic of its own."""
 
     def __init__(self, client: pulsar.Client, topic: str, **options: object) -> None:
         self._client = client
@@ -39,7 +39,9 @@ class Load:
         )
 
     def run(self) -> None:
-        """Send until `stopped`, and return when each message is stored or has failed."""
+        """Send messages until `stopped` is set; return after each one has been stored or has
+        failed.
+        """
         while not self.stopped.wait(_PAUSE_S):
             for _ in range(_BATCH):
                 self._send(f"message {len(self.payloads)}".encode())
@@ -47,12 +49,12 @@ class Load:
 
     @property
     def ledger_id(self) -> int:
-        """Of the newest message that has its receipt."""
+        """The ledger id of the most recently acknowledged message."""
         return next(reversed(self.acknowledged.values())).ledger_id()
 
     def check(self) -> None:
-        """All messages are stored, once each and those of a key in their order, under the ids of
-        their receipts; the ids of a partition grow.
+        """Check that every message is stored exactly once, in order within its key and under the id
+        of its receipt, and that the ids within each partition increase.
         """
         received = receive_all(self._client, self._topic, len(self.payloads))
         self._client.close()
@@ -60,7 +62,7 @@ class Load:
         assert _by_key(payload for _, payload in received) == _by_key(self.payloads)
         for message_id, payload in received:
             told = self.acknowledged[payload]
-            # A message that is found to be stored already is acknowledged without its id.
+            # If the broker finds that a message is already stored, its receipt contains no id.
             assert told.ledger_id() < 0 or told == message_id
         of_partitions: defaultdict[int, list[pulsar.MessageId]] = defaultdict(list)
         for message_id, _ in received:
@@ -69,15 +71,15 @@ class Load:
             assert all(first < second for first, second in pairwise(ids))
 
     async def has_begun(self) -> None:
-        """Return when a message of each key has its receipt.
+        """Wait until a message of each key has been acknowledged.
 
-        Pulsar's C++ client gives sequence ids a second time when it connects again before its first
-        receipt; with deduplication the broker takes the later messages for repetitions.
+        Pulsar's C++ client reuses sequence ids if it reconnects before its first receipt; with
+        deduplication, the broker would then treat the later messages as duplicates.
         """
         await until(lambda: len(_by_key(list(self.acknowledged))) == _KEY_COUNT, 60)
 
     async def goes_on(self) -> None:
-        """Return when messages sent from now on have their receipts."""
+        """Wait until messages sent from now on have been acknowledged."""
         sent = len(self.payloads)
         await until(lambda: len(self.acknowledged) > sent + _BATCH, 60)
 
@@ -97,7 +99,7 @@ class Load:
 
 
 def _key(payload: bytes) -> str:
-    """One of a few, that messages take in turn."""
+    """Return the message's key; consecutive messages use a few keys in turn."""
     return str(int(payload.split()[1]) % _KEY_COUNT)
 
 
@@ -110,7 +112,7 @@ def _by_key(payloads: Iterable[bytes]) -> dict[str, list[bytes]]:
 
 @asynccontextmanager
 async def working(cluster: LocalCluster, topic: str) -> AsyncIterator[Load]:
-    """A producer at work; its receipts are judged at the end."""
+    """Run a producer in the background, and check its receipts at the end."""
     load = Load(connect(cluster.service_url), topic)
     sending = asyncio.create_task(asyncio.to_thread(load.run))
     try:

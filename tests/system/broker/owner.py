@@ -1,4 +1,4 @@
-"""Which broker of a cluster serves a topic."""
+"""Find the broker that serves a topic."""
 
 from contextlib import suppress
 
@@ -10,7 +10,7 @@ from labkit.worlds.live.processes.cluster import LocalCluster
 
 
 async def owner_of(cluster: LocalCluster, bookkeeper: BookKeeper, topic: str) -> str:
-    """Its name; empty if nobody serves the topic."""
+    """Return the name of the broker that serves the topic, or "" if there is none."""
     with suppress(NoNodeError):
         data, _ = await bookkeeper.store.get(bundle_of(full_name(topic)).path)
         owner, _ = decode_owner(data)

@@ -1,4 +1,4 @@
-"""Pulsar's protocol spoken by hand, for what the official client has no words for."""
+"""A client that sends raw Pulsar commands, including ones that the official client cannot send."""
 
 import asyncio
 import struct
@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
-from labkit.system.broker.protocol.frames import body_of, decode_frame, encode_frame
+from labkit.system.broker.protocol.frames import body_of, decode_frame
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandSubscribe
 from labkit.system.topic.names import full_name
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.broker.admin import done
+from tests.system.broker.held import frame
 
 _LENGTH = struct.Struct(">I")
 _TIMEOUT_S = 20.0
-_FIELDS = {field.number: field.name for field in BaseCommand.DESCRIPTOR.fields}
 
 
 class RawClient:
@@ -26,31 +26,30 @@ class RawClient:
         self._request_id = 0
 
     def tell(self, kind: BaseCommand.Type, **fields: Any) -> None:
-        """Send a command."""
-        body = encode_frame(BaseCommand(type=kind, **{_FIELDS[kind]: fields}))
+        body = frame(kind, **fields)
         self._writer.write(_LENGTH.pack(len(body)) + body)
 
     def ask(self, kind: BaseCommand.Type, **fields: Any) -> int:
-        """Send a request; its id."""
+        """Send a request and return its request id."""
         self._request_id += 1
         self.tell(kind, request_id=self._request_id, **fields)
         return self._request_id
 
     async def next(self) -> tuple[BaseCommand.Type, Any]:
-        """The next command's type and fields."""
+        """Receive the next command and return its type and fields."""
         async with asyncio.timeout(_TIMEOUT_S):
             (size,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
             command, _ = decode_frame(await self._reader.readexactly(size))
         return command.type, body_of(command)
 
     async def expect(self, kind: BaseCommand.Type) -> Any:
-        """The next command's fields, which is of this type."""
+        """Receive the next command, check that it has this type and return its fields."""
         found, fields = await self.next()
         assert found == kind, fields
         return fields
 
     async def is_silent(self) -> bool:
-        """Whether the broker has nothing to say: it answers what is asked last before all else."""
+        """Return whether the broker sends nothing before its response to a PING."""
         self.tell(BaseCommand.PING)
         found, _ = await self.next()
         return found == BaseCommand.PONG
@@ -58,7 +57,7 @@ class RawClient:
     async def subscribe(
         self, topic: str, consumer_id: int = 1, kind: int = CommandSubscribe.Exclusive, **more: Any
     ) -> None:
-        """Subscribe as `sub` from the first message on, and wait for the answer."""
+        """Subscribe as `sub` from the first message on, and wait for the response."""
         self.ask(
             BaseCommand.SUBSCRIBE,
             topic=full_name(topic),
@@ -80,13 +79,13 @@ class RawClient:
         return client
 
     def close(self) -> None:
-        """Be gone, without a word."""
+        """Close the connection without sending a command first."""
         self._writer.close()
 
 
 @asynccontextmanager
 async def raw_client(brokers: LocalCluster, topic: str) -> AsyncIterator[RawClient]:
-    """Connected to the broker that serves the topic."""
+    """Connect to the broker that serves the topic."""
     path = f"/lookup/v2/topic/persistent/{full_name(topic).removeprefix('persistent://')}"
     found = await asyncio.to_thread(done, brokers, "GET", path)
     client = await RawClient.connect(found["brokerUrl"])

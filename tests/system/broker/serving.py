@@ -1,4 +1,4 @@
-"""A broker in the test's own event loop, with separate settings; the bookies are processes."""
+"""Run a broker in the test's own event loop with its own settings; the bookies are processes."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,7 +9,8 @@ from labkit.system.broker.config import BrokerConfig
 from labkit.system.broker.protocol.authentication import Authenticate
 from labkit.system.model.net import Connection, OnBodies
 from labkit.system.topic.ownership import BrokerAddress
-from labkit.worlds.live.net import LOOPBACK, listen, port_of
+from labkit.worlds.live.host.ports import LOOPBACK
+from labkit.worlds.live.net import listen, port_of
 from labkit.worlds.live.processes.cluster import LocalCluster
 
 
@@ -17,7 +18,7 @@ from labkit.worlds.live.processes.cluster import LocalCluster
 async def serving(
     cluster: LocalCluster, config: BrokerConfig, authenticate: Authenticate | None = None
 ) -> AsyncIterator[Broker]:
-    """A broker beside the cluster's own; `address.service_url` is where it is."""
+    """Run a broker next to the cluster's own; its URL is `address.service_url`."""
     brokers: list[Broker] = []
 
     def accept(connection: Connection) -> OnBodies:

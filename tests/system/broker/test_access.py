@@ -1,4 +1,4 @@
-"""Who may produce to a topic, frame by frame."""
+"""Tests for producer access modes, frame by frame."""
 
 from typing import Any
 
@@ -30,14 +30,14 @@ async def connected(broker: HeldBroker) -> FrameClient:
 
 
 async def producing(broker: HeldBroker, mode: int, name: str = "first") -> FrameClient:
-    """A client whose producer has been let in."""
+    """Return a client whose producer has been admitted."""
     client = await connected(broker)
     await client.produce(name, producer_access_mode=mode)
     return client
 
 
 async def asks(broker: HeldBroker, mode: int, name: str, **fields: Any) -> FrameClient:
-    """A client that has asked for a producer."""
+    """Return a client that has requested a producer but has not received the response yet."""
     client = await connected(broker)
     client.register(name, producer_access_mode=mode, **fields)
     return client

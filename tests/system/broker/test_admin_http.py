@@ -1,33 +1,23 @@
-"""The broker's HTTP side: Pulsar's admin paths and the lookup of clients that speak HTTP."""
+"""Tests for the broker's HTTP server: Pulsar's admin paths, and the lookup for HTTP clients."""
 
 import asyncio
 from http import HTTPStatus
 from typing import Any
-from urllib.request import urlopen
 
 import pulsar
 import pytest
-from tornado.httpclient import AsyncHTTPClient
-from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
 
-from labkit.system.broker.config import BrokerConfig
-from labkit.system.broker.errors import BrokerError
-from labkit.system.broker.protocol.authentication import Identity
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandSubscribe, ServerError
-from labkit.system.topic.ownership import bundle_of
-from labkit.worlds.live.admin.http import admin_application
-from labkit.worlds.live.net import LOOPBACK
 from labkit.worlds.live.processes.cluster import LocalCluster
-from tests.system.broker.admin import NOTHING, ask, done, make_namespace, topic_path
-from tests.system.broker.client import connect, receive_all, received_payloads, send_all
+from tests.system.broker.admin import NOTHING, ask, done, topic_path
+from tests.system.broker.client import receive_all, send_all
 from tests.system.broker.raw import raw_client
-from tests.system.broker.serving import serving
 
 PAYLOADS = [f"message {number}".encode() for number in range(20)]
 PARTITIONS = "/partitions"
 
 
+@pytest.mark.promise("Partitioned topics are created, grown and deleted over HTTP")
 def test_a_partitioned_topic_is_made_grown_and_deleted(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
@@ -48,23 +38,6 @@ def test_a_partitioned_topic_is_made_grown_and_deleted(
     assert ask(brokers, "GET", path)[0] == HTTPStatus.NOT_FOUND
     topics = done(brokers, "GET", "/admin/v2/persistent/public/default")
     assert [name for name in topics if f"/{topic}-" in name] == []
-
-
-def test_a_subscription_gets_what_is_sent_to_a_new_partition_before_its_consumer_finds_it(
-    client: pulsar.Client, brokers: LocalCluster, topic: str
-) -> None:
-    done(brokers, "PUT", topic_path(topic, PARTITIONS), 1)
-    consumer = client.subscribe(topic, "sub", properties={"a": "b"})
-    done(brokers, "POST", topic_path(topic, PARTITIONS), 3)
-    late = connect(brokers.service_url)
-    for number in (1, 2):
-        send_all(late.create_producer(f"{topic}-partition-{number}"), PAYLOADS)
-        stats = done(brokers, "GET", topic_path(f"{topic}-partition-{number}", "/internalStats"))
-        assert stats["cursors"]["sub"]["numberOfEntriesSinceFirstNotAckedMessage"] == 20
-    consumer.close()
-    consumer = late.subscribe(topic, "sub")
-    assert sorted(received_payloads(consumer, 40)) == sorted(PAYLOADS * 2)
-    late.close()
 
 
 def test_a_partitioned_topic_does_not_grow_over_a_separate_topic(
@@ -91,7 +64,7 @@ async def test_partitions_of_a_deleted_topic_do_not_come_back_with_their_clients
     deletion = topic_path(topic, f"{PARTITIONS}?force=true")
     await asyncio.to_thread(done, brokers, "DELETE", deletion)
     async with raw_client(brokers, partition) as returning:
-        # As a client does that has lost its consumer: it does not ask for partitions again.
+        # A client that has lost its consumer subscribes again without asking for partitions first.
         name = f"persistent://public/default/{partition}"
         kind = CommandSubscribe.Shared
         returning.ask(
@@ -100,22 +73,6 @@ async def test_partitions_of_a_deleted_topic_do_not_come_back_with_their_clients
         assert (await returning.expect(BaseCommand.ERROR)).error == ServerError.TopicNotFound
     listed = await asyncio.to_thread(done, brokers, "GET", "/admin/v2/persistent/public/default")
     assert [name for name in listed if f"/{topic}-" in name] == []
-
-
-@pytest.mark.asyncio(loop_scope="session")
-async def test_a_partitioned_topic_with_one_partition_in_use_is_not_deleted_at_all(
-    client: pulsar.Client, brokers: LocalCluster, topic: str
-) -> None:
-    await asyncio.to_thread(done, brokers, "PUT", topic_path(topic, PARTITIONS), 4)
-    for number in range(4):
-        producer = await asyncio.to_thread(client.create_producer, f"{topic}-partition-{number}")
-        await asyncio.to_thread(send_all, producer, PAYLOADS)
-        if number != 2:
-            producer.close()
-    status, answer = await asyncio.to_thread(ask, brokers, "DELETE", topic_path(topic, PARTITIONS))
-    assert (status, "in use" in answer["reason"]) == (HTTPStatus.PRECONDITION_FAILED, True)
-    received = await asyncio.to_thread(receive_all, client, topic, 80)
-    assert sorted(data for _, data in received) == sorted(PAYLOADS * 4)
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -131,7 +88,7 @@ async def test_a_plain_topic_is_not_made_over_partitions_and_never_takes_their_s
     await do("PUT", topic_path(topic, PARTITIONS), 2)
     await do("POST", schema, body)
     assert (await do("PUT", topic_path(topic)))[0] == HTTPStatus.CONFLICT
-    # A client that asks for no partitions can still open a topic of that name.
+    # A client that does not ask for partitions can still open a topic with that name.
     async with raw_client(brokers, topic) as client:
         await client.subscribe(topic)
     assert (await do("DELETE", topic_path(topic) + "?force=true"))[0] == HTTPStatus.NO_CONTENT
@@ -140,15 +97,16 @@ async def test_a_plain_topic_is_not_made_over_partitions_and_never_takes_their_s
     assert (await do("GET", schema))[0] == HTTPStatus.NOT_FOUND
 
 
+@pytest.mark.promise("Impossible requests are rejected with a reason")
 @pytest.mark.parametrize(
     ("method", "body", "status", "reason"),
     [
         ("PUT", 2, HTTPStatus.CONFLICT, "exists"),
-        ("POST", 2, HTTPStatus.CONFLICT, "only get more"),
-        ("POST", 1, HTTPStatus.CONFLICT, "only get more"),
-        ("PUT", 0, HTTPStatus.NOT_ACCEPTABLE, "1 or more"),
-        ("PUT", 1_000_000_000, HTTPStatus.NOT_ACCEPTABLE, "at most 10000"),
-        ("POST", 1_000_000_000, HTTPStatus.NOT_ACCEPTABLE, "at most 10000"),
+        ("POST", 2, HTTPStatus.CONFLICT, "only be increased"),
+        ("POST", 1, HTTPStatus.CONFLICT, "only be increased"),
+        ("PUT", 0, HTTPStatus.NOT_ACCEPTABLE, "between 1 and"),
+        ("PUT", 1_000_000_000, HTTPStatus.NOT_ACCEPTABLE, "between 1 and 10000"),
+        ("POST", 1_000_000_000, HTTPStatus.NOT_ACCEPTABLE, "between 1 and 10000"),
         ("PUT", "two", HTTPStatus.BAD_REQUEST, "number of partitions"),
         ("PUT", NOTHING, HTTPStatus.BAD_REQUEST, "number of partitions"),
     ],
@@ -162,27 +120,7 @@ def test_what_cannot_be_is_refused_with_a_reason(
     assert (refused[0], reason in refused[1]["reason"]) == (status, True), refused
 
 
-def test_a_topic_is_made_listed_and_deleted(
-    client: pulsar.Client, brokers: LocalCluster, topic: str
-) -> None:
-    name = f"persistent://public/default/{topic}"
-    done(brokers, "PUT", topic_path(topic))
-    assert ask(brokers, "PUT", topic_path(topic))[0] == HTTPStatus.CONFLICT
-    assert name in done(brokers, "GET", "/admin/v2/namespaces/public/default/topics")
-    producer = client.create_producer(topic)
-    send_all(producer, PAYLOADS)
-    status, answer = ask(brokers, "DELETE", topic_path(topic))
-    assert (status, "in use" in answer["reason"]) == (HTTPStatus.PRECONDITION_FAILED, True)
-    producer.close()
-    client.subscribe(topic, "sub").close()
-    done(brokers, "DELETE", topic_path(topic))
-    assert name not in done(brokers, "GET", "/admin/v2/namespaces/public/default/topics")
-    assert ask(brokers, "DELETE", topic_path(topic))[0] == HTTPStatus.NOT_FOUND
-    again = client.create_producer(topic)
-    again.send(b"again")
-    assert [payload for _, payload in receive_all(client, topic, 1)] == [b"again"]
-
-
+@pytest.mark.promise("The ledgers of a deleted topic are deleted")
 @pytest.mark.asyncio(loop_scope="session")
 async def test_a_deleted_topics_ledgers_are_gone(
     client: pulsar.Client, brokers: LocalCluster, topic: str
@@ -203,6 +141,9 @@ async def test_a_deleted_topics_ledgers_are_gone(
     assert not set(mine) & set(await bookkeeper.list_ledgers())
 
 
+@pytest.mark.promise(
+    "Every broker answers or redirects a request, and clients can look up topics over HTTP"
+)
 def test_any_broker_answers_for_a_topic_by_sending_to_its_owner(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
@@ -212,117 +153,3 @@ def test_any_broker_answers_for_a_topic_by_sending_to_its_owner(
         for broker in brokers.broker_names
     ]
     assert answers == [HTTPStatus.OK, HTTPStatus.OK]
-
-
-def test_a_client_may_look_topics_up_over_http(
-    client: pulsar.Client, brokers: LocalCluster, topic: str
-) -> None:
-    done(brokers, "PUT", topic_path(topic, PARTITIONS), 2)
-    over_http = connect(brokers.web_url_of("broker-1"))
-    consumer = over_http.subscribe(topic, "sub", initial_position=pulsar.InitialPosition.Earliest)
-    send_all(over_http.create_producer(topic), PAYLOADS)
-    assert sorted(received_payloads(consumer, 20)) == sorted(PAYLOADS)
-    over_http.close()
-
-
-def test_a_bundle_is_unloaded_and_its_topics_go_on(
-    client: pulsar.Client, brokers: LocalCluster, topic: str
-) -> None:
-    producer = client.create_producer(topic)
-    before = producer.send(b"before")
-    bundle = bundle_of(f"persistent://public/default/{topic}").path.rsplit("/", 1)[1]
-    path = f"/admin/v2/namespaces/public/default/{bundle}/unload"
-    statuses = sorted(ask(brokers, "PUT", path, broker=name)[0] for name in brokers.broker_names)
-    assert statuses[0] == HTTPStatus.NO_CONTENT
-    after = producer.send(b"after")
-    assert after.ledger_id() > before.ledger_id()
-
-
-@pytest.mark.parametrize(
-    ("what", "body"),
-    [
-        ("retention", {"retentionTimeInMinutes": 5, "retentionSizeInMB": -1}),
-        ("deduplication", True),
-    ],
-)
-def test_a_namespaces_policies_are_kept_and_removed(
-    brokers: LocalCluster, topic: str, what: str, body: Any
-) -> None:
-    make_namespace(brokers, f"public/{topic}")
-    path = f"/admin/v2/namespaces/public/{topic}/{what}"
-    assert ask(brokers, "GET", path) == (HTTPStatus.NO_CONTENT, None)
-    done(brokers, "POST", path, body)
-    assert done(brokers, "GET", path) == body
-    assert ask(brokers, "POST", path, {"no": "such"})[0] == HTTPStatus.BAD_REQUEST
-    done(brokers, "DELETE", path)
-    assert ask(brokers, "GET", path) == (HTTPStatus.NO_CONTENT, None)
-
-
-def test_deduplication_of_a_namespace_counts_for_its_topics(
-    client: pulsar.Client, brokers: LocalCluster, topic: str
-) -> None:
-    make_namespace(brokers, f"public/{topic}")
-    done(brokers, "POST", f"/admin/v2/namespaces/public/{topic}/deduplication", True)
-    name = f"persistent://public/{topic}/t"
-    for _ in range(2):
-        producer = client.create_producer(name, "the-producer", initial_sequence_id=-1)
-        producer.send(b"once", sequence_id=7)
-        producer.close()
-    assert [payload for _, payload in receive_all(client, name, 1)] == [b"once"]
-    path = f"/admin/v2/persistent/public/{topic}/t/internalStats"
-    assert done(brokers, "GET", path)["numberOfEntries"] == 1
-
-
-def test_brokers_are_listed_and_well(brokers: LocalCluster) -> None:
-    assert len(done(brokers, "GET", "/admin/v2/brokers/standalone")) == 2
-    url = f"{brokers.web_url_of('broker-1')}/admin/v2/brokers/health"
-    with urlopen(url, timeout=20) as answer:
-        assert answer.read() == b"ok"
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("GET", "/admin/v2/nowhere", HTTPStatus.NOT_IMPLEMENTED),
-        ("POST", "/admin/v2/brokers/health", HTTPStatus.NOT_IMPLEMENTED),
-        ("GET", topic_path("not-there", "/internalStats"), HTTPStatus.NOT_FOUND),
-        ("PUT", topic_path("x-partition-1", PARTITIONS), HTTPStatus.BAD_REQUEST),
-    ],
-)
-def test_what_is_not_there_is_refused_in_json(
-    brokers: LocalCluster, method: str, path: str, status: HTTPStatus
-) -> None:
-    answer = ask(brokers, method, path)
-    assert answer[0] == status
-    assert answer[1]["reason"]
-
-
-def test_a_body_that_is_not_json_is_refused(brokers: LocalCluster, topic: str) -> None:
-    answer = ask(brokers, "PUT", topic_path(topic, PARTITIONS), data=b"{")
-    assert (answer[0], answer[1]["reason"]) == (HTTPStatus.BAD_REQUEST, "the body is not JSON")
-
-
-@pytest.mark.asyncio(loop_scope="session")
-async def test_requests_without_the_right_token_are_refused(brokers: LocalCluster) -> None:
-    def check(method: str, data: bytes) -> Identity:
-        if (method, data) != ("token", b"right"):
-            raise BrokerError(ServerError.AuthenticationError, "say the right token")
-        return Identity("somebody")
-
-    async with serving(brokers, BrokerConfig(), check) as broker:
-        server = HTTPServer(admin_application(broker, lambda line: None))
-        [socket] = bind_sockets(0, LOOPBACK)
-        server.add_sockets([socket])
-        url = f"http://{LOOPBACK}:{socket.getsockname()[1]}/admin/v2/brokers/health"
-        client = AsyncHTTPClient()
-        statuses = [
-            (await client.fetch(url, raise_error=False, headers=headers)).code
-            for headers in (
-                {},
-                {"Authorization": "Bearer wrong"},
-                {"Authorization": "right"},
-                {"Authorization": "Bearer right"},
-            )
-        ]
-        server.stop()
-    assert statuses == [401, 401, 401, 200]

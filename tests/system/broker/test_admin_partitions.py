@@ -1,4 +1,4 @@
-"""Admin paths of a partitioned topic: what is done with it is done with each of its partitions."""
+"""Test that admin requests for a partitioned topic are applied to each of its partitions."""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -15,7 +15,7 @@ from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.protocol.authentication import Identity
 from labkit.system.model.proto.pulsar_pb2 import ServerError
 from labkit.worlds.live.admin.http import admin_application
-from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.broker.admin import JSON, NOTHING, ask, done, topic_path
 from tests.system.broker.client import send_all
@@ -28,7 +28,7 @@ COUNT = 4
 
 @pytest.fixture
 def partitioned(client: pulsar.Client, brokers: LocalCluster, topic: str) -> str:
-    """A topic whose partitions are spread over both brokers, with three messages in each."""
+    """Create a topic whose partitions are spread over both brokers, with three messages in each."""
     done(brokers, "PUT", topic_path(topic, "/partitions"), COUNT)
     done(brokers, "PUT", topic_path(topic, SUB), "earliest")
     for partition in range(COUNT):
@@ -43,7 +43,7 @@ def stats_of(brokers: LocalCluster, topic: str) -> Any:
 
 
 def backlogs(brokers: LocalCluster, topic: str) -> list[int]:
-    """Of `sub` in each partition."""
+    """Return the backlog of `sub` in each partition."""
     parts = stats_of(brokers, topic)["partitions"]
     return [parts[name]["subscriptions"]["sub"]["msgBacklog"] for name in sorted(parts)]
 
@@ -61,6 +61,9 @@ def test_statistics_are_those_of_all_partitions(brokers: LocalCluster, partition
     assert ask(brokers, "GET", topic_path(partitioned, "/stats"))[0] == HTTPStatus.NOT_FOUND
 
 
+@pytest.mark.promise(
+    "A request about a partitioned topic reaches every partition, whichever broker owns it"
+)
 def test_subscription_is_created_listed_and_deleted_on_all_partitions(
     brokers: LocalCluster, partitioned: str
 ) -> None:
@@ -72,7 +75,7 @@ def test_subscription_is_created_listed_and_deleted_on_all_partitions(
     assert done(brokers, "GET", names) == ["one", "sub"]
     properties = topic_path(partitioned, "/subscription/one/properties")
     assert done(brokers, "GET", properties) == {"a": "b"}
-    # The partition that has it already does not keep the others from getting it.
+    # A partition that already has the subscription does not prevent its creation on the others.
     done(brokers, "PUT", topic_path(partitioned, "/subscription/one"), "earliest")
     done(brokers, "DELETE", one)
     done(brokers, "DELETE", topic_path(partitioned, "/subscription/one"))
@@ -99,7 +102,7 @@ def test_cursors_of_all_partitions_are_moved(brokers: LocalCluster, partitioned:
     assert ask(brokers, "POST", path)[0] == HTTPStatus.CONFLICT
     done(brokers, "POST", topic_path(partitioned, f"{SUB}/resetcursor/1"))
     assert backlogs(brokers, partitioned) == [3] * COUNT
-    # One partition with nothing to expire does not matter to the others.
+    # A partition with nothing to expire does not affect the others.
     done(brokers, "POST", topic_path(f"{partitioned}-partition-0", f"{SUB}/skip_all"))
     for what in (f"{SUB}/expireMessages/3600", "/all_subscription/expireMessages/3600"):
         done(brokers, "POST", topic_path(partitioned, what))
@@ -122,7 +125,7 @@ async def test_requests_about_partitions_carry_the_clients_token(
 ) -> None:
     def check(method: str, data: bytes) -> Identity:
         if (method, data) != ("token", b"right"):
-            raise BrokerError(ServerError.AuthenticationError, "say the right token")
+            raise BrokerError(ServerError.AuthenticationError, "wrong token")
         return Identity("somebody")
 
     async with serving(bookies, BrokerConfig(), check) as broker:

@@ -1,15 +1,13 @@
-"""The admin paths for a topic's statistics, and the figures in them."""
-
-from http import HTTPStatus
+"""Tests for the admin paths for a topic's statistics, and for the reported values."""
 
 import pulsar
 import pytest
 
-from labkit.system.broker.operations.topic_stats import add_up, size_after
+from labkit.system.broker.operations.topic_stats import size_after, sum_partition_stats
 from labkit.system.broker.traffic import Traffic
 from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.worlds.live.processes.cluster import LocalCluster
-from tests.system.broker.admin import ask, done, topic_path, unload, wait_until_acknowledged
+from tests.system.broker.admin import done, topic_path, unload, wait_until_acknowledged
 from tests.system.broker.client import receive, send_all, send_batch
 
 PAYLOADS = [f"message {number}".encode() for number in range(20)]
@@ -26,7 +24,7 @@ def test_statistics_show_traffic_backlogs_producers_and_consumers(
     consumer.acknowledge_cumulative(messages[9])
     wait_until_acknowledged(brokers, topic, sent[9][0])
     stats = done(brokers, "GET", topic_path(topic, "/stats?getEarliestTimeInBacklog=true"))
-    # The batch is one entry of 20 messages.
+    # The batch is one entry with 20 messages.
     assert (stats["msgInCounter"], stats["msgOutCounter"]) == (40, 40)
     assert stats["storageSize"] == stats["bytesInCounter"] == stats["bytesOutCounter"]
     assert [each["producerName"] for each in stats["publishers"]] == ["p"]
@@ -58,6 +56,7 @@ def test_what_was_sent_to_consumers_that_have_left_is_counted(
     assert (stats["msgOutCounter"], stats["subscriptions"]["sub"]["consumers"]) == (40, [])
 
 
+@pytest.mark.promise("Statistics include the open ledger and consumers that have left")
 def test_internal_statistics_count_the_open_ledger(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
@@ -101,11 +100,6 @@ def test_internal_statistics_show_ledgers_and_cursors(
     assert cursor["numberOfEntriesSinceFirstNotAckedMessage"] == 38
 
 
-@pytest.mark.parametrize("what", ["/stats", "/internalStats", "/partitioned-stats"])
-def test_missing_topic_has_no_statistics(brokers: LocalCluster, topic: str, what: str) -> None:
-    assert ask(brokers, "GET", topic_path(topic, what))[0] == HTTPStatus.NOT_FOUND
-
-
 def test_rates_are_those_of_the_last_period() -> None:
     traffic = Traffic()
     traffic.add(10, 1000)
@@ -139,7 +133,7 @@ def test_statistics_of_partitions_are_added_up_by_name() -> None:
             },
         }
 
-    total = add_up([part(-1, 1.0), part(70, 3.0), part(50, 0.0)])
+    total = sum_partition_stats([part(-1, 1.0), part(70, 3.0), part(50, 0.0)])
     assert (total["msgRateIn"], total["averageMsgSize"], total["msgInCounter"]) == (4.0, 10.0, 9)
     assert total["earliestMsgPublishTimeInBacklogs"] == 50
     assert [(each["producerId"], each["msgRateIn"]) for each in total["publishers"]] == [(4, 4.0)]

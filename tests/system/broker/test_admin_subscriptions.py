@@ -1,4 +1,4 @@
-"""The admin paths for a topic's subscriptions: create, skip, reset, expire, delete."""
+"""Tests for the admin paths that create, skip, reset, expire and delete subscriptions."""
 
 import time
 from http import HTTPStatus
@@ -18,7 +18,9 @@ EARLIEST = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}
 
 @pytest.fixture
 def sent(client: pulsar.Client, brokers: LocalCluster, topic: str) -> list[pulsar.MessageId]:
-    """The ids of ten messages, an entry each, of which `sub` has acknowledged none."""
+    """Send ten messages, each in its own entry, and create `sub`, which acknowledges none
+    of them.
+    """
     producer = client.create_producer(topic, batching_enabled=False)
     ids = [message_id for message_id, _ in send_all(producer, PAYLOADS)]
     producer.close()
@@ -36,7 +38,7 @@ def id_json(message_id: pulsar.MessageId, **more: Any) -> dict[str, Any]:
 
 
 def first_of(brokers: LocalCluster, topic: str, subscription: str = "sub") -> bytes:
-    """The first message that is not acknowledged."""
+    """Return the first message that the subscription has not acknowledged."""
     return message_at(brokers, topic_path(topic, f"/subscription/{subscription}/position/1"))[1]
 
 
@@ -60,15 +62,6 @@ def test_subscription_is_created_at_a_position(
     assert ask(brokers, "PUT", path, body)[0] == HTTPStatus.CONFLICT
     unload(brokers, topic)
     assert backlog_of(brokers, topic, "another") == backlog
-
-
-def test_subscription_created_at_a_message_delivers_it_first_and_keeps_its_properties(
-    client: pulsar.Client, brokers: LocalCluster, topic: str, sent: list[pulsar.MessageId]
-) -> None:
-    path = topic_path(topic, "/subscription/another")
-    done(brokers, "PUT", path, id_json(sent[7], properties={"why": "test"}))
-    assert done(brokers, "GET", f"{path}/properties") == {"why": "test"}
-    assert received_payloads(client.subscribe(topic, "another"), 3) == PAYLOADS[7:]
 
 
 @pytest.mark.parametrize(
@@ -102,23 +95,10 @@ def test_subscription_that_cannot_be_is_refused(
     assert ask(brokers, "GET", topic_path(topic, "/subscriptions"))[0] == HTTPStatus.NOT_FOUND
 
 
-def test_subscriptions_are_listed_and_deleted(
-    client: pulsar.Client, brokers: LocalCluster, topic: str
-) -> None:
-    consumer = client.subscribe(topic, "sub")
-    path = topic_path(topic, SUB)
-    status, answer = ask(brokers, "DELETE", path)
-    assert (status, "has other consumers" in answer["reason"]) == (
-        HTTPStatus.PRECONDITION_FAILED,
-        True,
-    )
-    consumer.close()
-    assert done(brokers, "GET", topic_path(topic, "/subscriptions")) == ["sub"]
-    done(brokers, "DELETE", path)
-    assert done(brokers, "GET", topic_path(topic, "/subscriptions")) == []
-    assert ask(brokers, "DELETE", path)[0] == HTTPStatus.NOT_FOUND
-
-
+@pytest.mark.promise(
+    "Skipped and expired messages stay acknowledged; a reset cursor starts at the given "
+    "message, even inside a batch"
+)
 def test_skipped_messages_count_as_acknowledged_and_stay_so(
     client: pulsar.Client, brokers: LocalCluster, topic: str, sent: list[pulsar.MessageId]
 ) -> None:
@@ -127,7 +107,7 @@ def test_skipped_messages_count_as_acknowledged_and_stay_so(
     consumer.acknowledge(messages[1])
     consumer.close()
     done(brokers, "POST", topic_path(topic, f"{SUB}/skip/3"))
-    # The acknowledged one does not count.
+    # The message that is already acknowledged is not counted as skipped.
     assert (first_of(brokers, topic), backlog_of(brokers, topic)) == (PAYLOADS[4], 6)
     done(brokers, "POST", topic_path(topic, f"{SUB}/skip/0"))
     unload(brokers, topic)
@@ -148,7 +128,7 @@ def test_consumer_gets_nothing_of_the_skipped_messages_and_everything_after_them
     received = received_payloads(consumer, 1)
     done(brokers, "POST", topic_path(topic, f"{SUB}/skip_all"))
     received += rest(consumer)
-    # The client had asked for the message after the one that it received.
+    # The client had already requested the message after the one that it received.
     assert received == PAYLOADS[: len(received)]
     assert len(received) <= 3
     assert backlog_of(brokers, topic) == 0
@@ -192,22 +172,6 @@ def test_cursor_is_reset_to_a_message_within_a_batch(
     consumer = client.subscribe(topic, "sub", batch_index_ack_enabled=True)
     wanted = [*PAYLOADS[expected:], b"after"]
     assert received_payloads(consumer, len(wanted)) == wanted
-
-
-def test_cursor_is_reset_to_a_time_and_connected_consumers_start_there(
-    client: pulsar.Client, brokers: LocalCluster, topic: str, sent: list[pulsar.MessageId]
-) -> None:
-    done(brokers, "POST", topic_path(topic, f"{SUB}/skip_all"))
-    done(brokers, "POST", topic_path(topic, f"{SUB}/resetcursor/1"))
-    consumer = client.subscribe(topic, "sub")
-    messages = [consumer.receive(20_000) for _ in sent]
-    done(brokers, "POST", topic_path(topic, f"{SUB}/resetcursor/1"))
-    assert received_payloads(consumer, 10) == PAYLOADS
-    later = messages[-1].publish_timestamp() + 3_600_000
-    done(brokers, "POST", topic_path(topic, f"{SUB}/resetcursor/{later}"))
-    assert backlog_of(brokers, topic) == 0
-    status, _ = ask(brokers, "POST", topic_path(topic, f"{SUB}/resetcursor/yesterday"))
-    assert status == HTTPStatus.BAD_REQUEST
 
 
 def test_messages_of_an_age_expire_for_one_subscription_or_for_all(
@@ -256,7 +220,9 @@ def test_missing_subscription_and_missing_topic_are_not_found(
     method = "GET" if what == "/properties" else "POST"
     path = topic_path(topic, f"/subscription/none{what}")
     status, answer = ask(brokers, method, path)
-    assert (status, "no topic" in answer["reason"]) == (HTTPStatus.NOT_FOUND, True)
+    assert status == HTTPStatus.NOT_FOUND
+    assert answer["reason"].startswith("topic ")
     done(brokers, "PUT", topic_path(topic))
     status, answer = ask(brokers, method, path)
-    assert (status, "no subscription" in answer["reason"]) == (HTTPStatus.NOT_FOUND, True)
+    assert status == HTTPStatus.NOT_FOUND
+    assert answer["reason"].startswith("subscription 'none'")

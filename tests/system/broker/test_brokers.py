@@ -1,4 +1,6 @@
-"""Several brokers over one ZooKeeper: which serves a topic, and how a topic moves."""
+"""Tests for several brokers that share a ZooKeeper: which one serves a topic, and how
+topics move.
+"""
 
 import asyncio
 import json
@@ -12,11 +14,10 @@ import pytest
 import pytest_asyncio
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.metadata.store import NoNodeError
 from labkit.system.model.ledger import LedgerState
 from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.names import full_name, managed_ledger_path
-from labkit.system.topic.ownership import BROKERS, bundle_of
+from labkit.system.topic.ownership import BROKERS
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.broker.client import connect, receive_all, send_all
 from tests.system.broker.load import Load, working
@@ -34,7 +35,7 @@ async def bookkeeper(brokers: LocalCluster) -> BookKeeper:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def load(brokers: LocalCluster, topic: str) -> AsyncIterator[Load]:
-    """A producer at work, whose messages all come back, once each, in their order."""
+    """Run a producer whose messages must all be stored exactly once and in order."""
     async with working(brokers, topic) as load:
         yield load
     for name in brokers.broker_names:
@@ -42,6 +43,9 @@ async def load(brokers: LocalCluster, topic: str) -> AsyncIterator[Load]:
             await brokers.restart(name)
 
 
+@pytest.mark.promise(
+    "Every broker redirects clients to the owner of a topic, and topics are spread over brokers"
+)
 async def test_any_broker_leads_to_the_one_that_serves_a_topic(
     brokers: LocalCluster, bookkeeper: BookKeeper
 ) -> None:
@@ -64,6 +68,10 @@ async def test_any_broker_leads_to_the_one_that_serves_a_topic(
     assert set(owners) == set(brokers.broker_names)
 
 
+@pytest.mark.promise(
+    "When a topic is unloaded or its broker shuts down, it moves without lost or duplicate "
+    "messages, with or without deduplication"
+)
 async def test_unloaded_topic_goes_on_without_loss_or_double(
     brokers: LocalCluster, bookkeeper: BookKeeper, topic: str, load: Load
 ) -> None:
@@ -91,6 +99,7 @@ async def test_broker_that_is_shut_down_hands_its_topics_over_without_loss_or_do
     assert load.ledger_id > first
 
 
+@pytest.mark.promise("The ledger ids of a topic increase, whichever processes restart")
 async def test_ledger_ids_of_a_topic_grow_while_all_brokers_restart(
     brokers: LocalCluster, client: pulsar.Client, topic: str
 ) -> None:
@@ -105,19 +114,6 @@ async def test_ledger_ids_of_a_topic_grow_while_all_brokers_restart(
     assert len(ledgers) == 3
     assert ledgers == sorted(ledgers)
     assert await asyncio.to_thread(receive_all, client, topic, 300) == sent
-
-
-async def test_bundle_of_a_broker_that_is_shut_down_has_no_owner(
-    brokers: LocalCluster, bookkeeper: BookKeeper, client: pulsar.Client, topic: str
-) -> None:
-    await asyncio.to_thread(lambda: client.create_producer(topic).send(b"x"))
-    owner = await owner_of(brokers, bookkeeper, topic)
-    [other] = [name for name in brokers.broker_names if name != owner]
-    await brokers.shut_down(other)
-    await brokers.shut_down(owner)
-    with pytest.raises(NoNodeError):
-        await bookkeeper.store.get(bundle_of(full_name(topic)).path)
-    await asyncio.gather(*map(brokers.restart, brokers.broker_names))
 
 
 def _path(topic: str) -> str:
@@ -143,6 +139,6 @@ async def test_a_broker_on_ipv6_announces_urls_with_brackets(topic: str) -> None
         url = f"{cluster.web_url_of('broker-1')}/lookup/v2/topic/persistent/public/default/{topic}"
         with await asyncio.to_thread(urllib.request.urlopen, url, timeout=20) as answer:
             found = json.loads(answer.read())
-    # Pulsar's client for Python and C++ takes no IPv6 address, so this asks over HTTP.
+    # Pulsar's Python and C++ clients do not support IPv6 addresses, so look the topic up over HTTP.
     assert found["brokerUrl"] == cluster.service_url
     assert urlsplit(found["httpUrl"]).hostname == "::1"

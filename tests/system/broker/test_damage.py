@@ -1,4 +1,6 @@
-"""An entry that was damaged before it was stored: the client passes over it, the broker tells."""
+"""Test that a client skips an entry that was damaged before it was stored, and the broker reports
+it.
+"""
 
 import asyncio
 
@@ -6,7 +8,7 @@ import pytest
 from pulsar import InitialPosition
 
 from labkit.system.broker.config import BrokerConfig
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import Event
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.broker.client import connect, received_payloads, rest
 from tests.system.broker.in_memory import message
@@ -15,6 +17,7 @@ from tests.system.broker.serving import serving
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.promise("A damaged entry is reported")
 async def test_a_damaged_entry_is_passed_over_and_reported(
     bookies: LocalCluster, topic: str
 ) -> None:
@@ -26,7 +29,7 @@ async def test_a_damaged_entry_is_passed_over_and_reported(
         client.close()
 
     async with serving(bookies, BrokerConfig()) as broker:
-        told: list[Row] = []
+        told: list[Event] = []
         broker.client.recorder.listen(told.extend)
         await broker.find(topic, authoritative=True)
         ledger = (await broker.topic(topic)).ledger
@@ -36,4 +39,4 @@ async def test_a_damaged_entry_is_passed_over_and_reported(
         await asyncio.to_thread(consume, broker.address.service_url)
     found = [row for row in told if row.kind == "entry.discarded"]
     assert [(row.ledger, row.entry) for row in found] == [damaged]
-    assert "ChecksumMismatch" in found[0].note
+    assert "ChecksumMismatch" in found[0].explanation

@@ -1,4 +1,4 @@
-"""Old messages expire, and a namespace's changed policies apply to its open topics."""
+"""Tests for message expiry, and for policy changes that apply to topics that are already open."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine

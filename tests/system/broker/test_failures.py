@@ -1,5 +1,5 @@
-"""Brokers and bookies die while Pulsar's own client produces: with deduplication nothing that has
-a receipt gets lost, nothing is stored twice, and the order stays.
+"""Kill brokers and bookies while Pulsar's own client produces with deduplication, and check that no
+acknowledged message is lost, no message is stored twice, and the order is kept.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ async def whole() -> AsyncIterator[LocalCluster]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def cluster(whole: LocalCluster) -> AsyncIterator[LocalCluster]:
-    """Four bookies and two brokers; whatever a test does to them, the next finds them up."""
+    """Yield four bookies and two brokers, and restart those that the test has stopped."""
     yield whole
     for name in (*whole.bookie_names, *whole.broker_names):
         with suppress(NodeStateError):
@@ -47,6 +47,10 @@ async def load(cluster: LocalCluster, topic: str) -> AsyncIterator[Load]:
         yield load
 
 
+@pytest.mark.promise(
+    "If brokers are killed while producers with deduplication send, no acknowledged message "
+    "is lost or stored twice, and each key keeps its order"
+)
 async def test_owner_killed_in_mid_production(
     cluster: LocalCluster, topic: str, load: Load
 ) -> None:
@@ -71,6 +75,10 @@ async def test_owner_of_a_partition_killed_in_mid_production(
         await cluster.restart(owner)
 
 
+@pytest.mark.promise(
+    "If bookies are killed while producers send, one at a time or all together, no "
+    "acknowledged message is lost or stored twice"
+)
 async def test_bookies_killed_in_mid_production(cluster: LocalCluster, load: Load) -> None:
     for bookie in ("bookie-1", "bookie-2", "bookie-3"):
         await cluster.kill(bookie)
@@ -84,6 +92,7 @@ async def test_all_bookies_killed_in_mid_production(cluster: LocalCluster, load:
     await load.goes_on()
 
 
+@pytest.mark.promise("If two brokers believe that they own a topic, one of them is fenced")
 async def test_of_two_brokers_that_believe_they_own_a_topic_one_is_fenced(
     cluster: LocalCluster, topic: str, load: Load
 ) -> None:
@@ -106,7 +115,7 @@ async def nobody_owns(cluster: LocalCluster, bookkeeper: BookKeeper, topic: str)
 
 
 def make_serve(service_url: str, topic: str) -> None:
-    """Make that broker serve the topic, which nobody owns."""
+    """Make that broker serve the topic, which must not have an owner."""
     client = connect(service_url)
     client.create_producer(topic, "another")
     client.close()

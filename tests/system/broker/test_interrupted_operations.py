@@ -1,6 +1,6 @@
-"""Operations of several steps, whose broker dies before each change of the metadata in turn.
+"""Tests for multi-step operations whose broker dies before each metadata change in turn.
 
-Another broker then finds the topic as it was before, or can finish what was begun.
+Another broker then finds the topic unchanged, or can complete the operation.
 """
 
 from contextlib import suppress
@@ -33,14 +33,14 @@ PARTITIONS = [partition_name(WHOLE, each) for each in range(2)]
 
 
 async def delete_partitions(broker: Broker, *, force: bool = False) -> None:
-    """As the HTTP side does it, if one broker has all partitions."""
+    """Delete the partitions in the way the HTTP server does if one broker owns all of them."""
     deletion = await PartitionedDeletion.begin(broker, WHOLE)
     try:
         for partition in await deletion.left():
             await broker.find(partition, authoritative=True)
             await deletion.close(partition, force=force)
     except BrokerError:
-        await deletion.give_up()
+        await deletion.cancel()
         raise
     await deletion.finish()
 
@@ -55,6 +55,10 @@ async def begin_partitioned(broker: Broker) -> None:
         await fill(broker, partition)
 
 
+@pytest.mark.promise(
+    "If a broker dies while it deletes or grows a topic, the topic is unchanged or the next "
+    "request finishes the work"
+)
 def test_interrupted_deletion_leaves_the_topic_whole_or_is_finished_by_the_next_one() -> None:
     async def check(broker: Broker) -> None:
         await broker.find(PLAIN, authoritative=True)
@@ -92,7 +96,7 @@ def test_topic_that_is_opened_after_an_interrupted_deletion_is_whole_or_empty() 
 
 def test_interrupted_deletion_of_a_partitioned_topic_is_finished_by_the_next_one() -> None:
     async def check(broker: Broker) -> None:
-        with suppress(BrokerError):  # There is none any more.
+        with suppress(BrokerError):  # The topic has already been deleted.
             await delete_partitions(broker)
         await check_gone(broker.client, WHOLE, *PARTITIONS)
 
@@ -115,7 +119,7 @@ def test_partition_of_a_topic_that_is_being_deleted_is_not_opened() -> None:
 
 
 async def refused(broker: Broker) -> None:
-    """The last partition is in use."""
+    """Try to delete a topic whose last partition is in use."""
     (await broker.topic(PARTITIONS[-1])).producers["p"] = Producer()
     with pytest.raises(BrokerError, match="in use by the producers p"):
         await delete_partitions(broker)
@@ -125,9 +129,9 @@ def test_refused_deletion_of_a_partitioned_topic_changes_nothing_and_can_be_repe
     async def check(broker: Broker) -> None:
         record, _ = await read_partitioned_topic(broker.store, WHOLE)
         if record.is_being_deleted:
-            # Interrupted: the next request decides.
+            # The deletion was interrupted, so the next request can cancel it.
             deletion = await PartitionedDeletion.begin(broker, WHOLE)
-            await deletion.give_up()
+            await deletion.cancel()
         for partition in PARTITIONS:
             await check_whole(broker, partition)
         await delete_partitions(broker, force=True)

@@ -1,4 +1,4 @@
-"""Which entry a client means by an id, a time, or the end."""
+"""Test which entry a message id, a timestamp or the end of the topic refers to."""
 
 import pytest
 
@@ -38,6 +38,9 @@ def test_a_position_is_that_of_the_next_entry_there_is(meant: Position, found: P
     assert first_from(ledger, meant) == found
 
 
+@pytest.mark.promise(
+    "A seek to a time finds the first message published at that time or later, across many ledgers"
+)
 @pytest.mark.parametrize("time_ms", range(1, 12))
 async def test_a_time_is_that_of_the_first_entry_published_then_or_later(time_ms: int) -> None:
     times = [[2, 2, 3], [5], [], [7, 8, 8, 10]]
@@ -70,19 +73,17 @@ async def test_no_time_is_found_where_nothing_is_stored() -> None:
     assert await first_published_from(MemoryLedger([]), 5) == (10, 0)
 
 
-async def test_the_last_message_of_a_batch_has_its_last_index() -> None:
-    last = await last_message_id(MemoryLedger([message(), batch(7)], []), 3)
-    assert (position_of(last), last.batch_index, last.partition) == ((10, 1), 6, 3)
-
-
-async def test_a_single_last_message_has_no_index() -> None:
-    last = await last_message_id(MemoryLedger([batch(7), message()]), -1)
-    assert (position_of(last), last.batch_index, last.partition) == ((10, 1), -1, -1)
-
-
-async def test_the_only_message_of_a_batch_has_index_0() -> None:
-    assert (await last_message_id(MemoryLedger([batch(1)]), -1)).batch_index == 0
-
-
-async def test_a_topic_without_messages_has_no_last_one() -> None:
-    assert position_of(await last_message_id(MemoryLedger([]), -1)) == (-1, -1)
+@pytest.mark.parametrize(
+    ("ledgers", "position", "batch_index"),
+    [
+        ([[message(), batch(7)], []], (10, 1), 6),
+        ([[batch(7), message()]], (10, 1), -1),
+        ([[batch(1)]], (10, 0), 0),
+        ([[]], (-1, -1), -1),
+    ],
+)
+async def test_the_last_message_has_an_index_in_a_batch_alone(
+    ledgers: list[list[bytes]], position: Position, batch_index: int
+) -> None:
+    last = await last_message_id(MemoryLedger(*ledgers), 3)
+    assert (position_of(last), last.batch_index, last.partition) == (position, batch_index, 3)

@@ -1,58 +1,64 @@
-"""Producing with Pulsar's own client: what it sends is what lies in the ledgers, and comes back."""
+"""Tests for producing with Pulsar's own client: messages are stored as sent and can be
+read again.
+"""
 
-import random
+import asyncio
+from collections.abc import Iterator
 from dataclasses import astuple
+from typing import Any
 
 import pulsar
 import pytest
+from pulsar import ProducerAccessMode
 
+from labkit.system.broker.access import EPOCH_PROPERTY
+from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.topic.chain.chain_store import read_chain
+from labkit.system.topic.chain.formats import decode_properties
 from labkit.system.topic.messages import decode_messages
 from labkit.system.topic.names import full_name, managed_ledger_path
 from labkit.worlds.live.processes.cluster import LocalCluster
-from tests.system.broker.client import make_partitions, receive_all, send_all
+from tests.system.broker.admin import unload
+from tests.system.broker.client import connect, receive_all, send_all
+from tests.system.broker.owner import owner_of
 
 PAYLOADS = [f"message {number}".encode() for number in range(1000)]
+BATCHES: dict[str, Any] = {
+    "batching_enabled": True,
+    "batching_max_messages": 100,
+    "batching_max_publish_delay_ms": 10_000,
+}
 
 
+@pytest.mark.core
+@pytest.mark.promise(
+    "Messages are delivered with the ids of their receipts: single, batched, compressed, "
+    "chunked, keyed, partitioned"
+)
+@pytest.mark.parametrize(
+    "options", [{}, BATCHES, {**BATCHES, "compression_type": pulsar.CompressionType.LZ4}]
+)
 def test_messages_come_back_with_the_ids_of_their_receipts(
-    client: pulsar.Client, topic: str
+    client: pulsar.Client, topic: str, options: dict[str, Any]
 ) -> None:
-    producer = client.create_producer(topic)
-    sent = [(producer.send(payload), payload) for payload in PAYLOADS[:50]]
-    assert receive_all(client, topic, 50) == sent
-
-
-def test_batched_messages_come_back_with_the_ids_of_their_receipts(
-    client: pulsar.Client, topic: str
-) -> None:
-    producer = client.create_producer(
-        topic,
-        batching_enabled=True,
-        batching_max_messages=100,
-        batching_max_publish_delay_ms=10_000,
-    )
-    sent = send_all(producer, PAYLOADS)
-    assert [message_id.batch_index() for message_id, _ in sent] == list(range(100)) * 10
+    sent = send_all(client.create_producer(topic, **options), PAYLOADS)
+    if options:
+        assert [message_id.batch_index() for message_id, _ in sent] == list(range(100)) * 10
     assert receive_all(client, topic, 1000) == sent
 
 
+@pytest.mark.promise("An entry contains exactly what the client sent after its command")
 @pytest.mark.asyncio(loop_scope="session")
 async def test_an_entry_holds_what_the_client_sent(
     brokers: LocalCluster, client: pulsar.Client, topic: str
 ) -> None:
-    producer = client.create_producer(
-        topic,
-        "the-producer",
-        batching_enabled=True,
-        batching_max_messages=100,
-        batching_max_publish_delay_ms=10_000,
-    )
+    producer = client.create_producer(topic, "the-producer", **BATCHES)
     sent = send_all(producer, PAYLOADS, properties={"colour": "blue"}, partition_key="key")
     bookkeeper = await brokers.connect()
     chain, _ = await read_chain(bookkeeper, managed_ledger_path(full_name(topic)))
     reader = await bookkeeper.open_ledger_no_recovery(chain[0].ledger_id)
-    while reader.last_add_confirmed < 9:  # A broker tells its newest entry after a while.
+    # The broker publishes the last confirmed entry with a delay.
+    while reader.last_add_confirmed < 9:
         await reader.read_explicit_last_add_confirmed()
     entries = await reader.read_entries(0, 9)
     messages = [
@@ -68,32 +74,6 @@ async def test_an_entry_holds_what_the_client_sent(
     }
     ids = [(at.ledger_id(), at.entry_id(), at.partition(), at.batch_index()) for at, _ in sent]
     assert [astuple(message.message_id)[:4] for message in messages] == ids
-
-
-@pytest.mark.parametrize("compression", ["LZ4", "ZLib", "ZSTD", "SNAPPY"])
-@pytest.mark.parametrize("batching_enabled", [True, False])
-def test_compressed_messages_come_back(
-    client: pulsar.Client, topic: str, compression: str, batching_enabled: bool
-) -> None:
-    producer = client.create_producer(
-        topic,
-        compression_type=pulsar.CompressionType.__members__[compression],
-        batching_enabled=batching_enabled,
-    )
-    sent = send_all(producer, [payload * 50 for payload in PAYLOADS[:100]])
-    assert receive_all(client, topic, 100) == sent
-
-
-def test_a_message_larger_than_an_entry_comes_back_from_its_chunks(
-    client: pulsar.Client, topic: str
-) -> None:
-    payload = random.Random(1).randbytes(12 * 1024 * 1024)
-    producer = client.create_producer(topic, chunking_enabled=True)
-    message_id = producer.send(payload)
-    [(received_id, received)] = receive_all(client, topic, 1)
-    assert received == payload
-    assert str(received_id) == str(message_id)
-    assert message_id.entry_id() == 2
 
 
 def test_a_message_that_is_too_large_is_refused(client: pulsar.Client, topic: str) -> None:
@@ -116,40 +96,15 @@ def test_a_message_for_other_clusters_fails_and_all_others_are_stored_once(
             payload, lambda result, _: results.append(result), replication_clusters=clusters
         )
     producer.flush()
-    failed = pulsar.Result.ChecksumError  # The only one that is not followed by another attempt.
+    # This is the only error after which the client does not retry.
+    failed = pulsar.Result.ChecksumError
     assert results == [failed if number == 10 else pulsar.Result.Ok for number in range(20)]
     other.send(b"x")
     stored = [payload for _, payload in receive_all(client, topic, 19)]
     assert stored == PAYLOADS[:10] + PAYLOADS[11:20]
 
 
-def test_a_key_stays_in_its_partition_and_order(
-    brokers: LocalCluster, client: pulsar.Client, topic: str
-) -> None:
-    make_partitions(brokers, topic, 3)
-    producer = client.create_producer(topic, batching_enabled=True, batching_max_messages=10)
-    sent = {
-        key: send_all(
-            producer, [f"{key} {number}".encode() for number in range(50)], partition_key=key
-        )
-        for key in ("red", "green", "blue", "yellow")
-    }
-    received = receive_all(client, topic, 200)
-    for key, of_key in sent.items():
-        assert [each for each in received if each[1].startswith(key.encode())] == of_key
-        assert len({message_id.partition() for message_id, _ in of_key}) == 1
-
-
-def test_messages_without_a_key_go_to_all_partitions(
-    brokers: LocalCluster, client: pulsar.Client, topic: str
-) -> None:
-    make_partitions(brokers, topic, 3)
-    producer = client.create_producer(topic)
-    sent = [(producer.send(payload), payload) for payload in PAYLOADS[:30]]
-    assert sorted({message_id.partition() for message_id, _ in sent}) == [0, 1, 2]
-    assert sorted(map(str, receive_all(client, topic, 30))) == sorted(map(str, sent))
-
-
+@pytest.mark.promise("A producer name belongs to one producer while its client is connected")
 def test_the_name_of_a_producer_is_its_own_while_it_is_connected(
     client: pulsar.Client, topic: str
 ) -> None:
@@ -160,24 +115,72 @@ def test_the_name_of_a_producer_is_its_own_while_it_is_connected(
     client.create_producer(topic, "mine").send(b"again")
 
 
-def test_producers_without_a_name_get_a_unique_one(client: pulsar.Client, topic: str) -> None:
-    names = {client.create_producer(topic).producer_name() for _ in range(3)}
-    assert len(names) == 3
-
-
+@pytest.mark.promise("Unsupported and oversized requests are rejected by name")
 @pytest.mark.parametrize("name", ["a/b", "persistent://only/two", "non-persistent://a/b/c"])
 def test_an_invalid_name_is_refused(client: pulsar.Client, name: str) -> None:
     with pytest.raises(pulsar.PulsarException):
         client.create_producer(name)
 
 
-def test_messages_before_a_producer_was_closed_have_their_receipts(
-    client: pulsar.Client, topic: str
+# Exclusive producers
+
+EXCLUSIVE = ProducerAccessMode.Exclusive
+FENCING = ProducerAccessMode.ExclusiveWithFencing
+
+
+@pytest.fixture
+def other(brokers: LocalCluster) -> Iterator[pulsar.Client]:
+    """Connect a second client with its own connection."""
+    client = connect(brokers.service_url)
+    yield client
+    client.close()
+
+
+async def epoch_of(bookkeeper: BookKeeper, topic: str) -> int:
+    """Return the topic epoch from the metadata store."""
+    data, _ = await bookkeeper.store.get(managed_ledger_path(full_name(topic)))
+    return int(decode_properties(data)[EPOCH_PROPERTY])
+
+
+@pytest.mark.promise("A producer can have a topic to itself, wait for it, or take it from others")
+def test_an_exclusive_producer_has_the_topic_for_itself_until_it_leaves(
+    client: pulsar.Client, other: pulsar.Client, topic: str
 ) -> None:
-    producer = client.create_producer(topic)
-    results: list[pulsar.Result] = []
-    for payload in PAYLOADS:
-        producer.send_async(payload, lambda result, _: results.append(result))
-    producer.flush()
-    producer.close()
-    assert results == [pulsar.Result.Ok] * 1000
+    first = client.create_producer(topic, access_mode=EXCLUSIVE)
+    with pytest.raises(pulsar.ProducerFenced):
+        other.create_producer(topic, access_mode=EXCLUSIVE)
+    with pytest.raises(pulsar.ProducerBusy):
+        other.create_producer(topic)
+    sent = [(first.send(b"first"), b"first")]
+    first.close()
+    sent.append((other.create_producer(topic, access_mode=EXCLUSIVE).send(b"second"), b"second"))
+    assert receive_all(client, topic, 2) == sent
+
+
+@pytest.mark.promise(
+    "Exclusive access survives a move of the topic until another producer takes over"
+)
+@pytest.mark.asyncio(loop_scope="session")
+async def test_exclusive_access_survives_a_move_and_only_others_raise_the_epoch(
+    brokers: LocalCluster, client: pulsar.Client, other: pulsar.Client, topic: str
+) -> None:
+    bookkeeper = await brokers.connect()
+    first = await asyncio.to_thread(client.create_producer, topic, access_mode=EXCLUSIVE)
+    for move in ("unload", "kill"):
+        if move == "unload":
+            await asyncio.to_thread(unload, brokers, topic)
+        else:
+            owner = await owner_of(brokers, bookkeeper, topic)
+            await brokers.kill(owner)
+            await brokers.restart(owner)
+        await asyncio.to_thread(first.send, b"still alone")
+        assert await epoch_of(bookkeeper, topic) == 0
+    last = await asyncio.to_thread(other.create_producer, topic, access_mode=FENCING)
+    await asyncio.to_thread(last.send, b"now I am")
+    assert await epoch_of(bookkeeper, topic) == 1
+    await asyncio.to_thread(unload, brokers, topic)
+    await asyncio.to_thread(last.send, b"and stay so")
+    with pytest.raises((pulsar.ProducerFenced, pulsar.AlreadyClosed)):
+        await asyncio.to_thread(first.send, b"too late")
+    payloads = [payload for _, payload in await asyncio.to_thread(receive_all, other, topic, 4)]
+    assert payloads == [b"still alone"] * 2 + [b"now I am", b"and stay so"]

@@ -1,4 +1,4 @@
-"""Who may come in, how, and what for: tokens, TLS and grants, with Pulsar's own client."""
+"""Tests for authentication, TLS and authorization with Pulsar's own client."""
 
 import asyncio
 import json
@@ -24,7 +24,9 @@ SECRET = b"a secret that is long enough for it"
 
 @pytest.fixture
 def keys(tmp_path: Path) -> dict[str, object]:
-    """Pulsar's keys for a broker with a secret for tokens, and a self-made certificate."""
+    """Return a broker's settings for token authentication and TLS with a self-signed
+    certificate.
+    """
     (tmp_path / "secret").write_bytes(SECRET)
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
@@ -39,6 +41,10 @@ def keys(tmp_path: Path) -> dict[str, object]:
     }
 
 
+@pytest.mark.promise(
+    "Only clients with a valid token may connect, even over TLS; other clients only receive "
+    "the reason"
+)
 @pytest.mark.java
 async def test_only_clients_with_a_token_come_in_and_tls_is_open_to_them(
     keys: dict[str, object],
@@ -92,7 +98,7 @@ async def test_client_whose_token_expires_shows_its_next_one_and_others_are_refu
         ) as client:
             producer = client.create_producer("topic")
             deadline = time.monotonic() + DEADLINE_S
-            while len(made) < 3:  # At least one more than for the two that begin a connection.
+            while len(made) < 3:  # At least one more token than the two that are used to connect.
                 producer.send(b"while tokens come and go")
                 assert time.monotonic() < deadline
 
@@ -110,7 +116,7 @@ async def test_client_whose_token_expires_shows_its_next_one_and_others_are_refu
 
 
 def ask_as(role: str, url: str, method: str = "GET", body: object = None) -> tuple[int, Any]:
-    """Status and answer of the HTTP side."""
+    """Send an HTTP request as this role and return the status and the response."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {make_token(SECRET, role)}"}
     try:
@@ -122,6 +128,7 @@ def ask_as(role: str, url: str, method: str = "GET", body: object = None) -> tup
             return error.code, json.loads(error.read())
 
 
+@pytest.mark.promise("With authorization, a role may only do what it was granted")
 @pytest.mark.java
 async def test_role_does_what_it_was_granted_and_a_superuser_everything(
     keys: dict[str, object],

@@ -1,4 +1,4 @@
-"""What a broker's configuration and a namespace's policies change, as Pulsar's own client sees."""
+"""Test how a broker's configuration and a namespace's policies affect Pulsar's own client."""
 
 import asyncio
 import json
@@ -15,6 +15,9 @@ from tests.system.broker.serving import serving
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.promise(
+    "A missing topic is created or reported as missing, depending on the configuration"
+)
 async def test_topic_that_is_wanted_is_made_with_partitions(
     bookies: LocalCluster, topic: str
 ) -> None:
@@ -47,20 +50,9 @@ async def test_topic_that_must_not_be_made_is_not_found(bookies: LocalCluster, t
         await asyncio.to_thread(want, broker.address.service_url, topic)
 
 
-async def test_partition_that_a_topic_has_not_is_not_found(
-    bookies: LocalCluster, topic: str
-) -> None:
-    def want(url: str) -> None:
-        client = connect(url)
-        client.create_producer(topic)
-        with pytest.raises(pulsar.TopicNotFound):
-            client.create_producer(f"{topic}-partition-2")
-        client.close()
-
-    async with serving(bookies, BrokerConfig(default_num_partitions=2)) as broker:
-        await asyncio.to_thread(want, broker.address.service_url)
-
-
+@pytest.mark.promise(
+    "A namespace policy controls whether a message that is sent again is stored once"
+)
 @pytest.mark.parametrize("enabled", [True, False])
 async def test_namespace_says_whether_a_message_sent_again_is_stored_once(
     brokers: LocalCluster, enabled: bool

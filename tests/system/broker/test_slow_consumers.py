@@ -1,4 +1,6 @@
-"""A consumer whose client does not read what it is sent, over TCP."""
+"""Test that a consumer whose client does not read does not block others, over real TCP
+connections.
+"""
 
 import asyncio
 
@@ -19,15 +21,18 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 MIB = 1024 * 1024
 COUNT = 40
 LARGE = bytes(MIB)
-"""All of them are several times what the sockets of both sides hold."""
+"""`COUNT` messages of this size exceed the socket buffers of both sides several times."""
 
 
 def waiting_bytes(broker: Broker) -> int:
-    """What the broker keeps for the clients that do not read."""
+    """Return the number of bytes that the broker buffers for clients."""
     wires = [connection.wire for connection in broker.connections]
     return sum(wire.unsent_bytes for wire in wires if isinstance(wire, FrameConnection))
 
 
+@pytest.mark.promise(
+    "A consumer whose client does not read does not block the others and takes little memory"
+)
 async def test_little_is_kept_for_a_client_that_does_not_read_and_the_others_go_on(
     bookies: LocalCluster, topic: str
 ) -> None:
@@ -46,7 +51,7 @@ async def test_little_is_kept_for_a_client_that_does_not_read_and_the_others_go_
 
     async with serving(bookies, BrokerConfig()) as broker:
         url = broker.address.service_url
-        await broker.find(topic, authoritative=True)  # It is the one that serves the topic.
+        await broker.find(topic, authoritative=True)  # Make this broker the owner of the topic.
         await asyncio.to_thread(produce, url)
         await until(lambda: not broker.connections)
         silent = await RawClient.connect(url)
@@ -55,7 +60,7 @@ async def test_little_is_kept_for_a_client_that_does_not_read_and_the_others_go_
         [connection] = broker.connections
         await until(lambda: not connection.is_writable)
         assert await asyncio.to_thread(consume, url) == COUNT * MIB
-        # 4 MiB leave in a turn, and one message may be on top of that.
+        # The broker sends 4 MiB per turn, plus at most one message.
         assert 0 < waiting_bytes(broker) < 6 * MIB
         entry_ids = [
             (await silent.expect(BaseCommand.MESSAGE)).message_id.entryId for _ in range(COUNT)

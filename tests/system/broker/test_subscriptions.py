@@ -1,5 +1,5 @@
-"""A topic's subscriptions while several clients change them: what is true before a wait may not be
-true after it.
+"""Tests for a topic's subscriptions while several clients change them concurrently: a condition
+that was checked before an await may no longer hold after it.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ from labkit.system.model.proto.pulsar_pb2 import (
     ServerError,
 )
 from labkit.system.topic.cursors.cursor import ManagedCursor
-from tests.system.broker.in_memory import Client, MemoryLedger, message, surroundings
+from tests.system.broker.in_memory import Client, MemoryLedger, message, settle, surroundings
 
 
 class SubscribedLedger(MemoryLedger):
-    """Cursors are created and deleted when `gate` is set."""
+    """A ledger whose cursors are created and deleted only when `gate` is set."""
 
     def __init__(self) -> None:
         super().__init__([message() for _ in range(4)])
@@ -47,7 +47,7 @@ class SubscribedLedger(MemoryLedger):
         return None
 
     def when_confirmed(self, action: Callable[[], None]) -> None:
-        """Nothing is stored in these tests."""
+        """Do nothing, because these tests store no entries."""
 
     async def open_cursor(self, name: str, *_: Any, **__: Any) -> ManagedCursor:
         await self.gate.wait()
@@ -59,7 +59,7 @@ class SubscribedLedger(MemoryLedger):
 
 
 class Topic:
-    """A topic, as far as consumers need it."""
+    """A topic with the attributes that consumers use."""
 
     name = "persistent://public/default/topic"
 
@@ -81,11 +81,6 @@ class Topic:
         return subscription
 
 
-async def turns() -> None:
-    for _ in range(50):
-        await asyncio.sleep(0)
-
-
 @pytest.fixture
 async def topic() -> Topic:
     return Topic()
@@ -99,7 +94,7 @@ async def test_a_subscription_that_two_requests_delete_is_deleted_once(topic: To
         for _ in range(2)
     ]
     again = asyncio.create_task(topic.subscribed(Client()))
-    await turns()
+    await settle()
     topic.ledger.gate.set()
     await asyncio.gather(*requests)
     assert topic.subscriptions.all == [await again]
@@ -123,9 +118,9 @@ async def test_a_late_request_to_delete_leaves_the_next_subscription_of_that_nam
 async def test_no_subscription_is_created_on_a_topic_that_is_being_closed(topic: Topic) -> None:
     topic.ledger.gate.clear()
     first = asyncio.create_task(topic.subscriptions.create("first"))
-    await turns()
+    await settle()
     closing = asyncio.create_task(topic.subscriptions.close())
-    await turns()
+    await settle()
     second = asyncio.create_task(topic.subscriptions.create("second"))
     topic.ledger.gate.set()
     await asyncio.gather(first, closing)
@@ -134,11 +129,11 @@ async def test_no_subscription_is_created_on_a_topic_that_is_being_closed(topic:
     assert list(topic.ledger.cursors) == ["first"]
 
 
-# A client's commands
+# Commands of a client
 
 
 class Wired(Client):
-    """A client whose commands reach the broker's handlers."""
+    """A client whose commands are passed to the broker's handlers."""
 
     def __init__(self, topic: Topic) -> None:
         super().__init__()
@@ -149,33 +144,33 @@ class Wired(Client):
         self._close_actions: list[Callable[[], None]] = []
         Consumers(cast(BrokerService, self), cast(ClientConnection, self))
 
-    # What `Consumers` needs of a connection and of a broker
+    # The parts of a connection and of a broker that `Consumers` uses
 
     def serve(self, handlers: Handlers) -> None:
         self.handlers = handlers
 
     def when_writable(self, action: Callable[[], None]) -> None:
-        """It always reads."""
+        """Do nothing, because this client always reads."""
 
     def when_closed(self, action: Callable[[], None]) -> None:
         self._close_actions.append(action)
 
-    async def check_may(self, *_: object, **__: object) -> None:
-        """It may do everything."""
+    async def check_permission(self, *_: object, **__: object) -> None:
+        """Allow everything."""
 
-    def refusal(self, error: BrokerError) -> tuple[ServerError, str]:
+    def error_response(self, error: BrokerError) -> tuple[ServerError, str]:
         return code_of(error), str(error)
 
     async def topic(self, _: str) -> Topic:
         return self.topic_served
 
     async def check_exists(self, _: str) -> None:
-        """It does."""
+        """Accept every topic as existing."""
 
     async def check_consumer(self, *_: object, **__: object) -> None:
-        """Its schema fits."""
+        """Accept every schema."""
 
-    # What the client does
+    # The client's commands
 
     def say(self, command: BaseCommand) -> "asyncio.Task[None] | None":
         work = self.handlers[command.type](command, b"")
@@ -196,7 +191,7 @@ class Wired(Client):
         await subscribing
         flow = CommandFlow(consumer_id=1, messagePermits=10)
         self.say(BaseCommand(type=BaseCommand.FLOW, flow=flow))
-        await turns()
+        await settle()
 
     def seek(self) -> "asyncio.Task[None]":
         request = CommandSeek(consumer_id=1, request_id=2, message_id=message_id_data((10, 0)))
@@ -215,7 +210,7 @@ class Wired(Client):
 
 
 async def held_seek(topic: Topic, client: Wired, *, durable: bool) -> "asyncio.Task[None]":
-    """A seek that waits until the test sets the event of `flush`."""
+    """Start a seek that waits until the test sets the ledger's `gate`."""
     await client.subscribe(durable=durable)
     cursor = topic.ledger.by_name["sub"]
 
@@ -225,7 +220,7 @@ async def held_seek(topic: Topic, client: Wired, *, durable: bool) -> "asyncio.T
     cursor.flush = flush  # type: ignore[method-assign]
     topic.ledger.gate.clear()
     seeking = client.seek()
-    await turns()
+    await settle()
     assert client.kinds[-1] == BaseCommand.CLOSE_CONSUMER
     return seeking
 
@@ -243,7 +238,7 @@ async def test_a_reader_whose_client_leaves_during_its_seek_is_forgotten(
         client.say(BaseCommand(type=BaseCommand.CLOSE_CONSUMER, close_consumer=close))
     topic.ledger.gate.set()
     await seeking
-    await turns()
+    await settle()
     assert topic.subscriptions.all == []
 
 
@@ -277,9 +272,9 @@ async def test_a_consumer_that_subscribes_while_another_of_its_id_is_deleted_sta
     topic.ledger.gate.clear()
     request = CommandUnsubscribe(consumer_id=1, request_id=5)
     deleting = client.say(BaseCommand(type=BaseCommand.UNSUBSCRIBE, unsubscribe=request))
-    await turns()
+    await settle()
     again = asyncio.create_task(client.subscribe())
-    await turns()
+    await settle()
     topic.ledger.gate.set()
     assert deleting is not None
     await asyncio.gather(deleting, again)

@@ -1,4 +1,4 @@
-"""The same for what callers are answered, and for marks."""
+"""Test cases for the checks of results returned to callers and of underreplication marks."""
 
 from labkit.system.check.promises.callers import (
     AddsAreAnsweredWhenConfirmed,
@@ -19,16 +19,18 @@ from tests.system.check.story import B0, B1, B2, LEDGER, Story, W, content
 
 
 class Answered(Story):
-    """A story in which callers get answers, each after the events before it."""
+    """A story that also records what calls returned to their callers."""
 
     def add_is(self, entry: int, given: int) -> "Answered":
-        """The add of the payload of `given` returned that entry id."""
+        """Let the add of the payload of entry `given` return entry id `entry`."""
         answer = Content(entry, -1, content(given))
         self.answers.append(AddAnswered(len(self.rows), W, LEDGER, answer))
         return self
 
     def returns(self, *entries: int, given: tuple[int, ...] = ()) -> "Answered":
-        """A read of entries 0 and 1 returned these, with the payloads of `given`."""
+        """Let a read of entries 0 and 1 return `entries`, with the payloads of the
+        entries `given`.
+        """
         contents = (
             Content(entry, -1, content(other))
             for entry, other in zip(entries, given or entries, strict=True)
@@ -38,7 +40,7 @@ class Answered(Story):
         return self
 
     def outlasts(self, *, has_ended: bool) -> "Answered":
-        """The writer's step is under way at the end of the run."""
+        """Let the writer's step still be in progress at the end of the run."""
         at = len(self.rows)
         self.answers.append(StepOutlastedRun(at, W, "write", 30.0, has_ended))
         return self
@@ -55,7 +57,7 @@ def two_entries() -> Answered:
 
 
 def early() -> Answered:
-    """Entry 0 has one copy when the add is answered."""
+    """Let the add of entry 0 return when only one bookie has acknowledged it."""
     story = Answered()
     story.push(0).ack(0, B0)
     story.add_is(0, 0).ack(0, B1).confirm(0)
@@ -65,21 +67,21 @@ def early() -> Answered:
 def closed(
     length: int, sizes: tuple[int, ...] = (3, 4), *, denied_by: str = "", read_from: str = ""
 ) -> Story:
-    """A ledger of two entries is closed with that length; its last entry is denied or read before
-    by the bookies named.
+    """Close a ledger of two entries with this length. Its last entry was reported as missing by
+    bookie `denied_by`, or was read from bookie `read_from` before the close.
     """
     story = Story()
     if denied_by:
         story.deny(1, denied_by, node=W)
     if read_from:
-        story.tell(W, "read.done", 1, peer=read_from, note=content(1))
+        story.tell(W, "read.done", 1, peer=read_from, checksum=content(1))
     for entry, size in enumerate(sizes):
-        story.tell(W, "add.pushed", entry, size=size, note=content(entry))
+        story.tell(W, "add.pushed", entry, size=size, checksum=content(entry))
     return story.close(1, size=length)
 
 
 def lost(*, auditors: tuple[str, ...] = (B0,)) -> Story:
-    """b2 is taken for lost, and the ledger is read in the end."""
+    """Elect the auditors, then declare b2 lost."""
     story = written().wait(2000)
     for auditor in auditors:
         story.tell(auditor, "auditor.elected", ledger=-1)
@@ -95,99 +97,86 @@ CALLER_CASES = [
         AddsAreAnsweredWhenConfirmed,
         two_entries().add_is(0, 0).add_is(1, 1),
         early(),
-        ("add.acked", 0),
-        ("lac.advanced",),
-        (W, "entry 0", "only at event"),
         two_entries(),
+        (W, "entry 0", "only at event"),
+        led=("lac.advanced",),
+        at=("add.acked", 0),
     ),
     Case(
         AddsAreAnsweredWhenConfirmed,
         two_entries().add_is(1, 1),
         two_entries().add_is(1, 0),
-        ("lac.advanced", 1),
-        ("add.pushed",),
-        (W, "entry 1", "another payload"),
         two_entries(),
+        (W, "entry 1", "different payload"),
+        led=("add.pushed",),
     ),
     Case(
         ReadsReturnWhatWasWritten,
         two_entries().returns(0, 1),
         two_entries().returns(1, 0),
-        ("lac.advanced", 1),
-        (),
-        ("reader", "0 to 1", "this order: 1, 0"),
         two_entries(),
+        ("reader", "0 to 1", "this order: 1, 0"),
     ),
     Case(
         ReadsReturnWhatWasWritten,
         two_entries().returns(0, 1),
         two_entries().returns(0, 1, given=(1, 1)),
-        ("lac.advanced", 1),
-        ("add.pushed",),
-        ("reader", "entry 0", "another payload"),
         two_entries(),
+        ("reader", "entry 0", "payload other than"),
+        led=("add.pushed",),
     ),
     Case(
         ClosedLengthIsRight,
         closed(7),
         closed(4),
-        ("ledger.closed", 1),
-        ("add.pushed",),
-        (W, "length 4", "7 bytes"),
         closed(7, (7,)),
+        (W, "length 4", "7 bytes"),
+        led=("add.pushed",),
     ),
     Case(
         ClosedLengthIsRight,
         closed(7),
         closed(9),
-        ("ledger.closed", 1),
-        ("add.pushed",),
-        (W, "length 9", "7 bytes"),
         closed(9, denied_by=B0),
+        (W, "length 9", "7 bytes"),
+        led=("add.pushed",),
     ),
     Case(
         ClosedLengthIsRight,
         closed(7, denied_by=B0, read_from=B1),
         closed(0, denied_by=B0, read_from=B1),
-        ("ledger.closed", 1),
-        ("add.pushed",),
-        (W, "length 0", "7 bytes"),
         closed(0, denied_by=B0),
+        (W, "length 0", "7 bytes"),
+        led=("add.pushed",),
     ),
     Case(
         StepsEnd,
         two_entries().outlasts(has_ended=True),
         two_entries().outlasts(has_ended=False),
-        ("lac.advanced", 1),
-        (),
-        (W, "write", "30 s"),
         two_entries(),
+        (W, "write", "30 s"),
     ),
     Case(
         LostBookiesLedgersAreMarked,
-        read_in_the_end(lost().tell(B0, "ledger.underreplicated", note=B2)),
+        read_in_the_end(lost().tell(B0, "ledger.underreplicated", bookies=(B2,))),
         read_in_the_end(lost()),
-        ("bookie.lost", -1),
-        (),
-        (B0, B2, f"ledger {LEDGER}"),
         read_in_the_end(lost().tell(B0, "session.lost")),
+        (B0, B2, f"ledger {LEDGER}"),
+        at=("bookie.lost", -1),
     ),
     Case(
         LostBookiesLedgersAreMarked,
-        read_in_the_end(lost().tell(B0, "ledger.underreplicated", note=B2).lost(B2)),
-        read_in_the_end(lost().tell(B0, "ledger.underreplicated", note=B1)),
-        ("bookie.lost", -1),
-        (),
-        (B0, B2, f"ledger {LEDGER}"),
+        read_in_the_end(lost().tell(B0, "ledger.underreplicated", bookies=(B2,)).lost(B2)),
+        read_in_the_end(lost().tell(B0, "ledger.underreplicated", bookies=(B1,))),
         read_in_the_end(lost(auditors=(B1, B0))),
+        (B0, B2, f"ledger {LEDGER}"),
+        at=("bookie.lost", -1),
     ),
     Case(
         MarkedLedgersAreRepaired,
         two_entries().finds_marks(),
         two_entries().finds_marks(LEDGER),
-        ("lac.advanced", 1),
-        (),
-        (f"ledger {LEDGER}", "30 s"),
         Answered().finds_marks(LEDGER).tell(B2, "disk.bad"),
+        (f"ledger {LEDGER}", "30 s"),
     ),
 ]

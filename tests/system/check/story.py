@@ -1,13 +1,12 @@
-"""A run written down by hand: each call reports the events of one step, a millisecond apart."""
+"""A hand-written run: each call appends the events of one step, one millisecond apart."""
 
 from zlib import crc32
 
 from labkit.system.check import EPILOGUE, Verdict, check_all
 from labkit.system.check.promise import Check
 from labkit.system.trace.answers import Answer
-from labkit.system.trace.events import Event
+from labkit.system.trace.events import Event, reported
 from labkit.system.trace.log import TraceLog
-from labkit.system.trace.recorder import Row
 
 W, R = "writer", "recoverer"
 B0, B1, B2, B3 = "b0", "b1", "b2", "b3"
@@ -16,39 +15,45 @@ DENIED = "BKNoSuchEntryException"
 
 
 def content(entry: int) -> str:
-    """The checksum of what the writer stores as this entry."""
+    """Return the checksum of the payload that the writer stores as this entry."""
     return f"{crc32(b'%d' % entry):08x}"
 
 
 class Story:
-    """Ledger 7, created by `writer` on b0, b1, b2: E = 3, Qw = 3, Qa = 2 by default."""
+    """Ledger 7, created by `writer` on b0, b1 and b2, with E = 3, Qw = 3 and Qa = 2 by default."""
 
     def __init__(
-        self, sizes: str = "E=3 Qw=3 Qa=2", ensemble: str = "b0,b1,b2", *, whole: bool = True
+        self,
+        sizes: tuple[int, int, int] = (3, 3, 2),
+        ensemble: tuple[str, ...] = ("b0", "b1", "b2"),
+        *,
+        deferred_sync: bool = False,
+        whole: bool = True,
     ) -> None:
-        """`whole`: the trace holds the ledger's creation."""
-        self.rows: list[Row] = []
+        """`sizes` are E, Qw and Qa; with `whole`, the trace includes the creation of the ledger."""
+        self.rows: list[Event] = []
         self.answers: list[Answer] = []
         self.waited_us = 0
-        self.ensemble = ensemble.split(",")
+        self.ensemble = ensemble
         if whole:
-            self.tell(W, "ledger.created", note=sizes)
-            self.tell(W, "ensemble.set", 0, note=ensemble)
+            quorums = dict(zip(("ensemble_size", "write_quorum", "ack_quorum"), sizes, strict=True))
+            self.tell(W, "ledger.created", **quorums, deferred_sync=deferred_sync)
+            self.tell(W, "ensemble.set", 0, ensemble=ensemble)
 
     def tell(self, node: str, kind: str, entry: int = -1, **fields: object) -> "Story":
-        """One event."""
+        """Append one event."""
         number = fields.pop("ledger", -1 if kind.startswith("node.") else LEDGER)
         time_us = 1000 * (len(self.rows) + 1) + self.waited_us
-        self.rows.append(Row(time_us, node, kind, number, entry, **fields))  # type: ignore[arg-type]
+        self.rows.append(reported(time_us, node, kind, number, entry, **fields))  # type: ignore[arg-type]
         return self
 
     def wait(self, ms: int) -> "Story":
-        """Nothing happens for that time."""
+        """Let this time pass without any events."""
         self.waited_us += 1000 * ms
         return self
 
     def push(self, entry: int, node: str = W) -> "Story":
-        return self.tell(node, "add.pushed", entry, note=content(entry))
+        return self.tell(node, "add.pushed", entry, checksum=content(entry))
 
     def send(self, entry: int, *bookies: str, node: str = W) -> "Story":
         for bookie in bookies:
@@ -75,13 +80,15 @@ class Story:
         return self.tell(node, "lac.advanced", entry)
 
     def store(self, entry: int, *bookies: str, node: str = W) -> "Story":
-        """Pushed to the whole ensemble; durable on and acknowledged by these (default: all)."""
-        on = bookies or tuple(self.ensemble)
+        """Push the entry to the whole ensemble; only `bookies` (default: all) store and acknowledge
+        it.
+        """
+        on = bookies or self.ensemble
         self.push(entry, node).send(entry, *self.ensemble, node=node)
         return self.put(entry, *on).sync(entry, *on).ack(entry, *on, node=node)
 
     def add(self, *entries: int) -> "Story":
-        """Each stored everywhere and confirmed."""
+        """Store each entry on the whole ensemble and confirm it."""
         for entry in entries:
             self.store(entry).confirm(entry)
         return self
@@ -90,8 +97,8 @@ class Story:
         return self.tell(node, "ledger.closed", last, size=0 if last < 0 else size)
 
     def fence(self, *bookies: str, node: str = R, lac: int = -1) -> "Story":
-        """Each bookie fences, syncs and answers."""
-        self.tell(node, "recovery.started", note=f"0:{','.join(self.ensemble)}")
+        """Let each bookie fence the ledger, sync the fence and respond."""
+        self.tell(node, "recovery.started", segments=((0, self.ensemble),))
         for bookie in bookies:
             self.tell(node, "fence.sent", peer=bookie)
             self.tell(bookie, "ledger.fenced").tell(bookie, "journal.fence_appended")
@@ -100,31 +107,31 @@ class Story:
         return self.tell(node, "recovery.covered", lac)
 
     def end(self, last: int, node: str = R) -> "Story":
-        """Recovery ends and closes the ledger."""
+        """End the recovery and close the ledger."""
         return self.tell(node, "recovery.ended", last).close(last, node)
 
-    def read(self, entry: int, *bookies: str, node: str = "reader", note: str = "") -> "Story":
+    def read(self, entry: int, *bookies: str, node: str = "reader", checksum: str = "") -> "Story":
         for bookie in bookies:
             self.tell(node, "read.sent", entry, peer=bookie)
-            self.tell(node, "read.done", entry, peer=bookie, note=note or content(entry))
+            self.tell(node, "read.done", entry, peer=bookie, checksum=checksum or content(entry))
         return self
 
     def deny(self, entry: int, *bookies: str, node: str = "reader", why: str = DENIED) -> "Story":
         for bookie in bookies:
             self.tell(node, "read.sent", entry, peer=bookie)
-            self.tell(node, "read.failed", entry, peer=bookie, note=why)
+            self.tell(node, "read.failed", entry, peer=bookie, error=why)
         return self
 
     def lost(self, bookie: str) -> "Story":
-        """b0 takes the bookie for lost."""
+        """Let b0 declare the bookie lost."""
         return self.tell(B0, "bookie.lost", ledger=-1, peer=bookie)
 
     def ended(self) -> "Story":
-        """All faults are over: the trace is one of a simulated run."""
+        """Start the epilogue of a simulated run, in which no more faults happen."""
         return self.tell(EPILOGUE, "epilogue.started", ledger=-1)
 
     def epilogue(self, *entries: int) -> "Story":
-        """Everything is read from everywhere."""
+        """Read these entries from every bookie of the ensemble."""
         for entry in entries:
             self.read(entry, *self.ensemble, node=EPILOGUE)
         return self
@@ -141,5 +148,5 @@ class Story:
         return verdict
 
     def last(self, kind: str) -> int:
-        """The number of the last event of this kind."""
+        """Return the number of the last event of this kind."""
         return max(event.seq for event in self.events if event.kind == kind)

@@ -1,4 +1,4 @@
-"""Simulated runs, bad weather and repairs included, keep every promise."""
+"""Test that simulated runs keep every promise, even with faults and repairs."""
 
 import pytest
 
@@ -71,7 +71,7 @@ def test_a_client_with_two_roles_breaks_no_promise(recoverer: str, reader: str) 
 
 
 def test_a_reader_that_recovers_the_ledger_of_a_slow_bookie_breaks_no_promise() -> None:
-    """Its recovery gets an entry that is not confirmed while it reads."""
+    """The reader's recovery reads an entry that is not confirmed while the reader reads."""
     write = Write(entries=1, ensemble=2, write_quorum=2)
     scenario = Scenario(Cluster(2), (write, Recover(), Read())).with_decision("delay b1>w 0", 10.0)
     assert broken(check_all(run(scenario))) == []
@@ -86,7 +86,7 @@ def test_bad_weather_breaks_no_promise(first: int) -> None:
 
 
 def repair(rules: Rules) -> dict[str, Verdict]:
-    """Verdicts on the repair of two ledgers, after one of their bookies is lost."""
+    """Return the verdicts on the repair of two ledgers that shared a lost bookie."""
     log = TraceLog()
 
     async def body(world: World) -> None:

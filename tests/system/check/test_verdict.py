@@ -1,4 +1,4 @@
-"""A verdict as a reader sees it."""
+"""Test how a verdict is presented to a reader."""
 
 from labkit.system.check import Outcome, broken, check_all, explain
 from labkit.system.check.promises.durability import AcknowledgedIsDurable
@@ -22,7 +22,7 @@ def test_a_broken_promise_reads_as_promise_reason_and_sequence() -> None:
     assert head == f"✘ AcknowledgedIsDurable: invalid. {AcknowledgedIsDurable.promise}"
     assert reason == (
         f"At {verdict.seq + 1}.000 ms, event {verdict.seq}: recoverer recovered ledger 7"
-        " at entry 0, and entry 1 had been confirmed to writer."
+        " at entry 0, although entry 1 had been confirmed to writer."
     )
     assert sequence == verdict.sequence.splitlines()
     marked = [line for line in sequence if line.startswith("→")]
@@ -50,7 +50,7 @@ def test_a_card_escapes_html_in_names() -> None:
 def test_a_card_of_an_open_question_says_what_is_missing() -> None:
     verdict = Story(whole=False).confirm(3).verdict(LacAdvancesInOrder)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert "The trace does not hold the creation of ledger 7." in verdict._repr_html_()
+    assert "The trace does not include the creation of ledger 7." in verdict._repr_html_()
     assert "<pre" not in verdict._repr_html_()
 
 
@@ -59,11 +59,13 @@ def test_explaining_twice_changes_nothing() -> None:
     assert explain(verdict, LOST.events) == verdict
 
 
-# The two defects that the public specification found in BookKeeper 4.13 and before
+# The two bugs that the public specification found in BookKeeper 4.13 and earlier
 
 
 def test_recovery_reads_that_do_not_fence_are_refused() -> None:
-    """BookKeeper #2614: b2 was not fenced, said no, and took the writer's add afterwards."""
+    """BookKeeper #2614: b2 was not fenced, reported the entry as missing, then accepted the
+    writer's add.
+    """
     run = Story().push(0).send(0, B0, B1, B2).put(0, B1).sync(0, B1).fence(B0, B1)
     run.deny(0, B0, B2, node=R).end(-1)
     run.put(0, B2).sync(0, B2).ack(0, B1, B2).confirm(0)
@@ -77,8 +79,10 @@ def test_recovery_reads_that_do_not_fence_are_refused() -> None:
 
 
 def test_a_recovery_that_goes_back_behind_the_last_fragment_is_refused() -> None:
-    """The last segment's bookies knew of no entry, so recovery began at 0, and changed there."""
-    run = written().tell(W, "ensemble.set", 2, note="b0,b1,b3").fence(B0, B1)
-    run.tell(R, "ensemble.set", 1, note="b0,b1,b4").end(1)
+    """The last segment's bookies had no entry, so recovery started at 0 and changed that
+    ensemble.
+    """
+    run = written().tell(W, "ensemble.set", 2, ensemble=("b0", "b1", "b3")).fence(B0, B1)
+    run.tell(R, "ensemble.set", 1, ensemble=("b0", "b1", "b4")).end(1)
     names = [verdict.name for verdict in broken(check_all(run.events))]
     assert OnlyValidFragments.__name__ in names

@@ -1,4 +1,4 @@
-"""The story of a topic that brokers serve: two brokers, a producer p, and the reader at the end."""
+"""The story of a topic: two brokers that serve it, a producer p, and a reader at the end."""
 
 from zlib import crc32
 
@@ -22,54 +22,74 @@ M, N, P = "broker0", "broker1", "p"
 
 
 class Topic(Story):
-    """A topic with deduplication, served by broker0; its ledgers go by numbers."""
+    """A topic with deduplication, served by broker0, whose ledgers are identified by number."""
 
     def __init__(self, *, deduplicated: bool = True) -> None:
         super().__init__(whole=False)
         if deduplicated:
-            self.tell(M, "deduplication.rebuilt", ledger=-1, size=0, note=TOPIC)
+            self.tell(M, "deduplication.rebuilt", ledger=-1, size=0, topic=TOPIC)
         self.serve(M)
 
     def serve(self, broker: str) -> "Topic":
-        self.tell(broker, "topic.opened", ledger=-1, note=TOPIC)
+        self.tell(broker, "topic.opened", ledger=-1, topic=TOPIC)
         return self
 
     def stop(self) -> "Topic":
-        """The first broker closes the topic."""
-        self.tell(M, "topic.closed", ledger=-1, note=TOPIC)
+        """Close the topic on the first broker."""
+        self.tell(M, "topic.closed", ledger=-1, topic=TOPIC)
         return self
 
     def die(self) -> "Topic":
-        """The first broker's process ends."""
+        """Kill the first broker."""
         self.tell(M, "node.killed", ledger=-1)
         return self
 
     def unload(self, broker: str = M) -> "Topic":
-        """The broker says that it has unloaded the topic."""
+        """Report that the broker has unloaded the topic."""
         self.answers.append(TopicUnloaded(len(self.rows), broker, TOPIC))
         return self
 
     def roll(self, broker: str, ledger: int) -> "Topic":
-        """The broker begins a ledger."""
-        self.tell(broker, "ledger.rolled", ledger=ledger, note=f"{TOPIC}: opened")
+        """Open a new ledger on the broker."""
+        self.tell(broker, "ledger.rolled", ledger=ledger, topic=TOPIC, detail="opened")
         return self
 
     def ack(self, *receipts: tuple[int, int, int]) -> "Topic":  # type: ignore[override]
-        """Sequence id, ledger, entry."""
+        """Acknowledge messages to the producer; a receipt is a sequence id, a ledger and
+        an entry.
+        """
         for number, ledger, entry in receipts:
-            self.tell(P, "message.acked", entry, ledger=ledger, note=f"{TOPIC} p {number}")
+            self.tell(
+                P,
+                "message.acked",
+                entry,
+                ledger=ledger,
+                topic=TOPIC,
+                producer="p",
+                sequence_id=number,
+            )
         return self
 
     def find(self, *messages: tuple[int, int, int], whole: bool = True) -> "Topic":
         self.tell(EPILOGUE, "epilogue.started", ledger=-1)
         for number, ledger, entry in messages:
-            self.tell(EPILOGUE, "message.found", entry, ledger=ledger, note=f"{TOPIC} p {number}")
+            self.tell(
+                EPILOGUE,
+                "message.found",
+                entry,
+                ledger=ledger,
+                topic=TOPIC,
+                producer="p",
+                sequence_id=number,
+            )
         if whole:
-            self.tell(EPILOGUE, "topic.read", ledger=-1, size=len(messages), note=TOPIC)
+            self.tell(EPILOGUE, "topic.read", ledger=-1, size=len(messages), topic=TOPIC)
         return self
 
     def keeps(self, payload: str, given: str = "") -> "Topic":
-        """Message 0 is given to its producer, and read in the end with this payload."""
+        """Read message 0 with this payload at the end; if `given`, the producer sent that
+        payload.
+        """
         if given:
             self.answers.append(MessageGiven(len(self.rows), content_of(given)))
         self.find(KEPT[0])
@@ -87,7 +107,7 @@ class Topic(Story):
         connection: int = 1,
         waited: int = 0,
     ) -> "Topic":
-        """Messages, by their numbers, from these places; they came that many answers before."""
+        """Deliver messages, given as (number, ledger, entry), that arrived `waited` results ago."""
         for number, ledger, entry in messages:
             content = content_of("one", number)
             who, came = (to, broker, "s", in_order, durable), len(self.answers) - waited
@@ -97,7 +117,9 @@ class Topic(Story):
         return self
 
     def receive(self, *messages: tuple[int, int, int]) -> "Topic":
-        """A consumer in the owner's process gets messages, by their numbers, from these places."""
+        """Deliver messages, given as (number, ledger, entry), to a consumer in the
+        owner's process.
+        """
         for number, ledger, entry in messages:
             content = content_of("one", number)
             got = MessageReceived(len(self.rows), P, 0, content, ledger, entry)
@@ -105,7 +127,7 @@ class Topic(Story):
         return self
 
     def store(self, *messages: tuple[int, int, int]) -> "Topic":  # type: ignore[override]
-        """The reader at the end gets these."""
+        """Let the final reader read these messages, given as (number, ledger, entry)."""
         for number, ledger, entry in messages:
             content = content_of("one", number)
             self.answers.append(MessageRead(len(self.rows), content, ledger, entry))
@@ -114,31 +136,31 @@ class Topic(Story):
     def accept(
         self, ledger: int, entry: int, broker: str = M, *, batch_index: int = -1, age: int = 0
     ) -> "Topic":
-        """The broker takes the acknowledgement of the entry, or of a message of its batch.  `age`:
-        how many events ago it was sent.
+        """Accept an acknowledgement of the entry, or of one message of its batch. The
+        acknowledgement was sent `age` events ago.
         """
         where, at = (ledger, entry, batch_index), len(self.rows)
         self.answers.append(EntryAcknowledged(at, at - age, "c", broker, TOPIC, "s", *where))
         return self
 
     def trim(self, *ledgers: int) -> "Topic":
-        """The topic's chain is stored without these ledgers."""
+        """Trim these ledgers from the topic's chain."""
         self.answers.append(Trimmed(len(self.rows), TOPIC, ledgers))
         return self
 
     def start_over(self, *, is_done: bool) -> "Topic":
-        """The consumer asks for the first message, or hears that it will get it."""
+        """Seek to the first message, or report that the seek is done."""
         self.answers.append(StartedOver(len(self.rows), TOPIC, "s", is_done))
         return self
 
     def pass_over(self, ledger: int, entry: int, broker: str = M) -> "Topic":
-        """The broker says that the subscription has acknowledged all up to the entry."""
+        """Report that the subscription has acknowledged everything up to the entry."""
         at = len(self.rows)
         self.answers.append(AllAcknowledged(at, at, broker, TOPIC, "s", ledger, entry))
         return self
 
     def put_in(self, entry: int, broker: str) -> "Topic":
-        self.push(entry, broker).tell(broker, "batch.stored", entry, note=TOPIC)
+        self.push(entry, broker).tell(broker, "batch.stored", entry, topic=TOPIC)
         return self
 
 

@@ -1,4 +1,4 @@
-"""A client may have a bookie in this process."""
+"""Make the fixture of an in-process bookie available to the tests of the client."""
 
 from tests.system.bookie.conftest import node
 

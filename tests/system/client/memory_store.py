@@ -1,9 +1,9 @@
-"""The metadata store's port in memory, for one loop, with a hand on what happens in between."""
+"""An in-memory metadata store for one event loop, with hooks for events during a request."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.metadata.store import ANY_VERSION, OnChange
 from labkit.worlds.sim.machine.tree import Watch, ZnodeTree
 
@@ -11,16 +11,16 @@ Meanwhile = Callable[[], Awaitable[object]]
 
 
 class MemoryStore:
-    """A tree that answers in the next turn of the loop.
+    """A metadata store whose responses arrive in the next iteration of the event loop.
 
-    `before_next_set` runs once, when the next compare-and-set has left its client and has not yet
-    come here; `fail_next_set` is raised instead of answering one.
+    `before_next_set` runs once, after the next compare-and-set has been sent and before it is
+    executed. If `fail_next_set` is set, the next compare-and-set raises it and changes nothing.
     """
 
     session_timeout_s = 4.0
 
     def __init__(self) -> None:
-        self.place = MetadataPlace("memory")
+        self.location = MetadataLocation("memory")
         self.tree = ZnodeTree(self._tell)
         self.before_next_set: Meanwhile | None = None
         self.fail_next_set: Exception | None = None
@@ -63,14 +63,16 @@ class MemoryStore:
         return self.tree.children(path, self._watch(on_change))
 
     async def sync(self) -> None:
-        """There is one server."""
+        """Yield to the event loop once; there is only one server to synchronize with."""
         await asyncio.sleep(0)
 
     def on_new_session(self, action: Callable[[], None]) -> None:
-        """The owner of ephemeral nodes is 1; it ends when a test tells the tree so."""
+        """Do nothing: ephemeral nodes belong to session 1, which ends when a test ends it in the
+        tree.
+        """
 
     def on_silence(self, action: Callable[[], None]) -> None:
-        """It answers always."""
+        """Do nothing, because this store always responds."""
 
     def _watch(self, on_change: OnChange | None) -> Watch | None:
         if on_change is None:

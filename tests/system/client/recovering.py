@@ -1,4 +1,6 @@
-"""What the tests of recovery share: E = Qw = 3 and Qa = 2, entry n has 10 bytes of payload."""
+"""Helpers for the tests of recovery: E = Qw = 3 and Qa = 2, and each entry has 10 bytes
+of payload.
+"""
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.reader import LedgerReader
@@ -18,7 +20,7 @@ def end(metadata: LedgerMetadata) -> tuple[LedgerState, int, int]:
 
 
 async def recovered(script: Script, client: BookKeeper | None = None) -> LedgerReader:
-    """The reader of the recovered ledger; the metadata store says the same as it."""
+    """Recover the ledger, check that the stored metadata matches, and return its reader."""
     reader = await (client or script.client).open_ledger(LEDGER)
     assert reader.metadata == await script.stored_metadata()
     return reader

@@ -1,7 +1,8 @@
-"""A network whose bookies answer when and what the test says, behind the real client.
+"""A network whose bookies respond only as the test tells them to, behind the real client.
 
-Frames are the real ones: what a bookie gets is kept decoded, what it says is encoded here.  A
-bookie says nothing by itself until it `serves`; then it keeps entries and fences as a bookie does.
+Requests and responses use the real wire format: requests are recorded in decoded form, and
+responses are encoded here. A bookie sends no response by itself unless `serves` is set; then it
+handles adds, reads and fences as a real bookie does.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from labkit.system.client.reader import LedgerReader
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.ledger_layout import HIERARCHICAL
 from labkit.system.metadata.ledger_manager import LedgerManager
-from labkit.system.metadata.place import DEFAULT_LEDGERS_ROOT as ROOT
+from labkit.system.metadata.location import DEFAULT_LEDGERS_ROOT as ROOT
 from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint, encode_service_info
 from labkit.system.model.entry import Entry, encode_entry, make_digest
 from labkit.system.model.ledger import LedgerMetadata, Segment, encode_ledger_metadata
@@ -32,7 +33,8 @@ from labkit.system.model.wire import (
     decode_requests,
     encode_answer,
 )
-from labkit.system.trace.recorder import Recorder, Row
+from labkit.system.trace.events import Event
+from labkit.system.trace.recorder import Recorder
 from tests.batch_answers import batch_answer
 from tests.ready_connection import ReadyConnection
 from tests.system.client.memory_store import MemoryStore
@@ -50,7 +52,7 @@ class ScriptedConnection(ReadyConnection):
     on_close: OnClose
 
     def send(self, bodies: Sequence[bytes]) -> None:
-        # Each body alone, so that adds are not gathered.
+        # Decode each body separately, so that adds are not combined into a batch.
         for request in (decode_requests([body])[0] for body in bodies):
             self.bookie.asked.append(request)
             if self.bookie.serves:
@@ -65,7 +67,7 @@ class ScriptedConnection(ReadyConnection):
 
 @dataclass
 class ScriptedBookie:
-    """A bookie in the hands of the test."""
+    """A bookie that the test controls."""
 
     name: str
     asked: list[Request] = field(default_factory=list)
@@ -89,11 +91,11 @@ class ScriptedBookie:
         self.say(Opcode.ADD, code, entry_id)
 
     def drop(self) -> None:
-        """The newest connection is lost."""
+        """Close the newest connection."""
         self.connections.pop().on_close()
 
     def die(self) -> None:
-        """All connections are lost, and none can be made."""
+        """Close all connections and refuse new ones."""
         self.is_up = False
         while self.connections:
             self.drop()
@@ -107,12 +109,12 @@ class ScriptedBookie:
         return [request.entry_id for request in self.asked if isinstance(request, ReadRequest)]
 
     def serve_as(self, serve: Callable[[ScriptedConnection, Request], None]) -> None:
-        """Answer as that function does, and not as a bookie does."""
+        """Handle requests with this function instead of behaving like a real bookie."""
         self.serve = serve  # type: ignore[assignment, method-assign]
         self.serves = True
 
     def serve(self, connection: ScriptedConnection, request: Request) -> None:
-        """Answer as a bookie does."""
+        """Respond as a real bookie would."""
         if isinstance(request, AddBatch):
             [entry_id], [entry] = request.entry_ids, request.entries
             if self.fenced and not request.flags & Flag.RECOVERY_ADD:
@@ -139,7 +141,7 @@ class ScriptedBookie:
 
 
 class ScriptedNetwork:
-    """The way to some bookies, by name; the host of an endpoint is the bookie's name."""
+    """A network of bookies, in which the host name of an endpoint is the bookie's name."""
 
     def __init__(self, *names: str) -> None:
         self.bookies = {name: ScriptedBookie(name) for name in names}
@@ -175,7 +177,7 @@ class Script:
         for name in names:
             endpoint = encode_service_info([Endpoint(BOOKIE_RPC, name, 1)])
             self.store.tree.create(f"{ROOT}/available/{name}", endpoint, 0, False)
-        self.rows: list[Row] = []
+        self.rows: list[Event] = []
         self.config = config or ClientConfig(request_timeout_s=60.0)
         self.client = self.new_client("client")
         self.manager = LedgerManager(self.store)
@@ -202,7 +204,7 @@ class Script:
         )
 
     def all_serve(self) -> None:
-        """From now on the bookies answer by themselves."""
+        """Make all bookies respond on their own from now on."""
         for bookie in self.bookies:
             bookie.serves = True
 
@@ -219,7 +221,7 @@ class Script:
         return metadata
 
     async def segments(self) -> list[tuple[int, str]]:
-        """First entries and ensembles, as the metadata store has them."""
+        """Return the segments in the metadata store as pairs of first entry and ensemble."""
         metadata = await self.stored_metadata()
         return [(s.first_entry_id, " ".join(s.ensemble)) for s in metadata.segments]
 
@@ -230,23 +232,23 @@ class Script:
         return encode_entry(entry, self.digest)
 
     def put(self, entry_id: int, confirmed: int, *places: int) -> None:
-        """Bookies that have the entry, as the writer packed it: 10 bytes of payload each."""
+        """Store the entry on these bookies as the writer encodes it, with 10 bytes of payload."""
         data = self.stored(entry_id, b"entry %04d" % entry_id, confirmed, 10 * (entry_id + 1))
         for place in places:
             self.bookies[place].entries[entry_id] = data
 
     def recorded(self, *kinds: str) -> list[tuple[str, int, str]]:
-        """Kind, entry and peer of the events of these kinds."""
+        """Return kind, entry and peer of the events of these kinds."""
         return [(row.kind, row.entry, row.peer) for row in self.rows if row.kind in kinds]
 
     async def until_asked(self, count: int, *places: int) -> None:
-        """Wait until each of these bookies (default: all) was asked so often."""
+        """Wait until each of these bookies (default: all) has received `count` requests."""
         chosen = [self.bookies[place] for place in places] or self.bookies
         await until(lambda: all(len(bookie.asked) >= count for bookie in chosen))
 
 
 async def pushed(script: Script, count: int) -> tuple[LedgerWriter, list[asyncio.Future[int]]]:
-    """A writer with `count` adds on their way to all bookies of the ensemble (E = Qw)."""
+    """Return a writer with `count` adds that all bookies of the ensemble have received (E = Qw)."""
     writer = script.writer()
     adds = [writer.add(b"entry %d" % number) for number in range(count)]
     await script.until_asked(count, *range(script.metadata.ensemble_size))

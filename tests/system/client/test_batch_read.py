@@ -1,4 +1,4 @@
-"""A client asks for several entries in one request."""
+"""Tests for reading several entries with one request."""
 
 import asyncio
 import zlib
@@ -34,7 +34,7 @@ def begun(
 
 
 async def asked(bookie: ScriptedBookie) -> BatchReadRequest:
-    """The only request that the bookie has got."""
+    """Wait for the only request to the bookie and return it."""
     await until(lambda: bookie.asked)
     [request] = bookie.asked
     assert isinstance(request, BatchReadRequest)
@@ -98,7 +98,7 @@ async def test_the_next_bookie_is_asked_when_one_has_nothing_or_makes_no_sense()
     await say(b3, Code.OK, script.stored(0))
     assert ids(await reading) == [0]
     assert reads.can_ask
-    told = [(row.kind, row.entry, row.peer, row.note) for row in script.rows]
+    told = [(row.kind, row.entry, row.peer, row.error or row.checksum) for row in script.rows]
     assert told == [
         ("read.sent", 0, "b1", ""),
         ("read.failed", 0, "b1", "BKNoSuchEntryException"),
@@ -143,7 +143,7 @@ async def test_a_batch_ends_in_front_of_a_wrong_digest_and_the_trace_says_so() -
     stored = [script.stored(entry_id) for entry_id in (3, 4, 5)]
     await say(script.bookies[0], Code.OK, stored[0], stored[1][:-1] + b"?", stored[2])
     assert ids(await reading) == [3]
-    told = [(row.kind, row.entry, row.peer, row.note) for row in script.rows[1:]]
+    told = [(row.kind, row.entry, row.peer, row.error or row.checksum) for row in script.rows[1:]]
     assert told == [
         ("read.done", 3, "b1", f"{zlib.crc32(b'payload'):08x}"),
         ("read.failed", 4, "b1", "BKDigestMatchException"),

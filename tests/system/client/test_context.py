@@ -1,4 +1,4 @@
-"""The settings of a client."""
+"""Tests for a client's settings."""
 
 from typing import Any
 

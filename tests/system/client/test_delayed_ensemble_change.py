@@ -1,4 +1,4 @@
-"""What a writer with `delay_ensemble_change` does when bookies fail."""
+"""Test how a writer with `delay_ensemble_change` reacts when bookies fail."""
 
 from labkit.system.check import broken, check_all
 from labkit.system.client.context import ClientConfig
@@ -49,7 +49,7 @@ async def test_failures_of_replaced_bookies_are_not_counted_against_the_new_ones
 
 
 async def test_a_bookie_that_fails_after_it_was_replaced_does_no_harm_to_its_replacement() -> None:
-    """Adds go to the replaced bookies until the change ends, and it goes on for another one."""
+    """While the change replaces another failed bookie, adds still go to the replaced bookies."""
     script = Script(3, 3, 2, spares=5, config=DELAYED)
     b1, b2, b3, b4, b5, b6, *_ = script.bookies
     writer, _ = await pushed(script, 1)
@@ -80,8 +80,8 @@ async def test_bookie_that_is_read_only_is_replaced_at_once() -> None:
 
 
 def test_each_bookie_of_the_ensemble_after_a_long_change_was_sent_what_was_pending() -> None:
-    """All bookies lose power, and an answer of the metadata store comes late: the change lasts
-    until the bookies that it replaced run again.
+    """All bookies lose power, and a response of the metadata store is late, so the ensemble change
+    takes until the replaced bookies are running again.
     """
     outage = PowerCut(down_ms=18.0, when=On("journal.appended"))
     write = Write(entries=3, every_ms=20.0, delay_ensemble_change=True)

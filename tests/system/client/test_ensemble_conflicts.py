@@ -1,4 +1,6 @@
-"""An ensemble change meets others who change the metadata, or no metadata at all."""
+"""Tests for ensemble changes while other clients change the metadata or the metadata store is
+unavailable.
+"""
 
 import asyncio
 from dataclasses import replace
@@ -16,6 +18,10 @@ from tests.system.client.scripted_bookies import LEDGER, Script, pushed
 from tests.until import until
 
 
+@pytest.mark.promise(
+    "An ensemble change is a compare-and-set, so it respects a concurrent recovery, close or "
+    "other change"
+)
 async def test_change_by_another_client_is_kept() -> None:
     script = Script(3, 3, 2, spares=2)
     _, [added] = await pushed(script, 1)

@@ -1,4 +1,4 @@
-"""When a writer sends its LastAddConfirmed by itself, to bookies that the test plays."""
+"""Test when a writer sends an explicit LastAddConfirmed, with fake bookies."""
 
 import asyncio
 
@@ -9,16 +9,18 @@ from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.entry import decode_explicit_lac, make_digest
 from labkit.system.model.errors import BKException, BKLedgerClosedException, BKReadException
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
-from labkit.worlds.sim.machine.loop import SimLoop
 from tests.system.client.scripted_bookies import Script
 from tests.until import until
+from tests.virtual_time import in_virtual_time
 
 CONFIG = ClientConfig(request_timeout_s=60.0, explicit_lac_interval_ms=5)
 Asked = asyncio.Future[pb.Response]
 
 
 class Played:
-    """A bookie's version 3: keeps what it is sent, and answers if the test says so."""
+    """A fake version 3 client of a bookie that records LACs; it does not respond if `answer` is
+    None.
+    """
 
     def __init__(self) -> None:
         self.sent: list[tuple[int, int, bytes, bytes]] = []
@@ -41,12 +43,12 @@ class Played:
 
 
 class World:
-    """A writer with E = 3, Qw = 2 and Qa = 2 whose adds are confirmed by hand."""
+    """A writer with E = 3, Qw = 2 and Qa = 2, whose adds the test acknowledges."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, config: ClientConfig = CONFIG) -> None:
         self.script = Script(3, 2, 2, config=config)
         self.played = {bookie.name: Played() for bookie in self.script.bookies}
-        bookies = self.script.client.context.bookies
+        bookies = self.script.client.context.bookie_client
         monkeypatch.setattr(bookies, "get_v3", self.played.__getitem__)
 
     async def writer(self) -> LedgerWriter:
@@ -63,15 +65,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 async def looks(count: int = 4) -> None:
-    """At least this number of intervals."""
+    """Wait for at least this number of intervals."""
     for _ in range(count):
         await asyncio.sleep(CONFIG.explicit_lac_interval_ms / 1000)
-
-
-async def test_nothing_is_sent_before_an_entry_is_confirmed(world: World) -> None:
-    await world.writer()
-    await looks()
-    assert world.lacs == [[], [], []]
 
 
 async def test_newest_is_sent_once_to_the_write_set_with_its_digest_and_key(world: World) -> None:
@@ -116,23 +112,13 @@ async def test_it_ends_with_the_writer(world: World) -> None:
     assert world.lacs == [[], [], []]
 
 
-async def test_without_an_interval_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(monkeypatch, ClientConfig(request_timeout_s=60.0))
+@in_virtual_time
+async def test_it_is_sent_when_the_interval_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ClientConfig(request_timeout_s=60.0, explicit_lac_interval_ms=2000)
+    world = World(monkeypatch, config)
     writer = await world.writer()
     writer.last_add_confirmed = 0
-    await looks()
+    await asyncio.sleep(1.9995)
     assert world.lacs == [[], [], []]
-
-
-def test_it_is_sent_when_the_interval_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> None:
-        config = ClientConfig(request_timeout_s=60.0, explicit_lac_interval_ms=2000)
-        world = World(monkeypatch, config)
-        writer = await world.writer()
-        writer.last_add_confirmed = 0
-        await asyncio.sleep(1.9995)
-        assert world.lacs == [[], [], []]
-        await asyncio.sleep(0.001)
-        assert sorted(world.lacs) == [[], [0], [0]]
-
-    SimLoop().run(run())
+    await asyncio.sleep(0.001)
+    assert sorted(world.lacs) == [[], [0], [0]]

@@ -1,4 +1,6 @@
-"""What a tailing reader believes of a bookie's word, by bookies that the test plays."""
+"""Test when a tailing reader trusts the LastAddConfirmed that a bookie reports, with fake
+bookies.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +12,7 @@ import pytest
 
 from labkit.system.client.context import ClientContext
 from labkit.system.client.lac_reads import LacReads
-from labkit.system.client.protocol.protocol_v3 import KnownLac, LongPollResult
+from labkit.system.client.protocol.protocol_v3 import LongPollResult, StoredLac
 from labkit.system.model.entry import (
     NO_ENTRY_ID,
     Entry,
@@ -35,16 +37,16 @@ LEDGER = 7
 
 @dataclass
 class PlayedBookie:
-    """Ends each long poll with `news`, and proves no more than `known`."""
+    """A fake bookie that ends each long poll with `news`, but can prove only `known`."""
 
     news: LongPollResult
-    known: KnownLac
+    known: StoredLac
 
     async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> LongPollResult:
         assert ledger_id == LEDGER
         return self.news
 
-    async def read_lac(self, ledger_id: int) -> KnownLac:
+    async def read_lac(self, ledger_id: int) -> StoredLac:
         assert ledger_id == LEDGER
         return self.known
 
@@ -68,37 +70,39 @@ def damaged(data: bytes) -> bytes:
 def reads_of(metadata: LedgerMetadata, bookies: Sequence[PlayedBookie]) -> LacReads:
     by_name = dict(zip(metadata.segments[0].ensemble, bookies, strict=True))
     context = SimpleNamespace(
-        bookies=SimpleNamespace(get_v3=by_name.__getitem__), recorder=Recorder("c", lambda: 0)
+        bookie_client=SimpleNamespace(get_v3=by_name.__getitem__), recorder=Recorder("c", lambda: 0)
     )
     return LacReads(LEDGER, metadata, cast(ClientContext, context))
 
 
 async def news(known: int, *bookies: PlayedBookie, wait_s: float = 60.0) -> tuple[int, int | None]:
-    """The LastAddConfirmed that is believed, and the entry that came along."""
+    """Return the LastAddConfirmed that the reader accepts and the id of the entry that it
+    received.
+    """
     metadata = metadata_of(len(bookies))
     confirmed, entry = await reads_of(metadata, bookies).long_poll(metadata, known, wait_s)
     return confirmed, None if entry is None else entry.entry_id
 
 
 async def test_long_poll_that_says_more_than_its_bookie_proves_counts_for_what_is_proven() -> None:
-    bookie = PlayedBookie(LongPollResult(9, 2, stored(2, 1)), KnownLac(b"", stored(3, 2)))
+    bookie = PlayedBookie(LongPollResult(9, 2, stored(2, 1)), StoredLac(b"", stored(3, 2)))
     assert await news(1, bookie) == (2, 2)
 
 
 async def test_a_bookie_that_proves_nothing_new_ends_a_long_poll_without_news() -> None:
-    bookie = PlayedBookie(LongPollResult(9, NO_ENTRY_ID, b""), KnownLac(b"", stored(2, 1)))
+    bookie = PlayedBookie(LongPollResult(9, NO_ENTRY_ID, b""), StoredLac(b"", stored(2, 1)))
     assert await news(1, bookie) == (1, None)
 
 
 @pytest.mark.parametrize(
     "known",
     [
-        KnownLac(damaged(encode_explicit_lac(LEDGER, 9, DIGEST)), b""),
-        KnownLac(b"", damaged(stored(10, 9))),
+        StoredLac(damaged(encode_explicit_lac(LEDGER, 9, DIGEST)), b""),
+        StoredLac(b"", damaged(stored(10, 9))),
     ],
     ids=["explicit", "entry"],
 )
-async def test_proof_with_a_wrong_digest_is_refused(known: KnownLac) -> None:
+async def test_proof_with_a_wrong_digest_is_refused(known: StoredLac) -> None:
     with pytest.raises(BKDigestMatchException):
         await news(1, PlayedBookie(LongPollResult(9, NO_ENTRY_ID, b""), known))
 
@@ -107,18 +111,18 @@ async def test_entry_of_a_long_poll_counts_only_with_its_digest() -> None:
     explicit = encode_explicit_lac(LEDGER, 2, DIGEST)
     with pytest.raises(BKDigestMatchException):
         await news(
-            1, PlayedBookie(LongPollResult(2, 2, damaged(stored(2, 1))), KnownLac(explicit, b""))
+            1, PlayedBookie(LongPollResult(2, 2, damaged(stored(2, 1))), StoredLac(explicit, b""))
         )
 
 
 async def test_bookie_that_proves_more_is_heard_beside_one_that_only_says_so() -> None:
-    liar = PlayedBookie(LongPollResult(9, NO_ENTRY_ID, b""), KnownLac(b"", damaged(stored(10, 9))))
-    honest = PlayedBookie(LongPollResult(3, 2, stored(2, 1)), KnownLac(b"", stored(4, 3)))
+    liar = PlayedBookie(LongPollResult(9, NO_ENTRY_ID, b""), StoredLac(b"", damaged(stored(10, 9))))
+    honest = PlayedBookie(LongPollResult(3, 2, stored(2, 1)), StoredLac(b"", stored(4, 3)))
     assert await news(1, liar, honest) == (3, 2)
 
 
 class SlowBookie(PlayedBookie):
-    """Its first poll ends with what the reader knew, as after a wait in vain."""
+    """A fake bookie whose first poll times out and returns only what the reader already knew."""
 
     async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> LongPollResult:
         answer = LongPollResult(previous_lac, NO_ENTRY_ID, b"") if self.polls == 0 else self.news
@@ -129,15 +133,15 @@ class SlowBookie(PlayedBookie):
 
 
 async def test_a_bookie_whose_wait_was_in_vain_is_asked_again() -> None:
-    bookie = SlowBookie(LongPollResult(3, 2, stored(2, 1)), KnownLac(b"", stored(4, 3)))
+    bookie = SlowBookie(LongPollResult(3, 2, stored(2, 1)), StoredLac(b"", stored(4, 3)))
     assert await news(1, bookie) == (3, 2)
     assert bookie.polls == 2
 
 
 @dataclass
 class FailingBookie(PlayedBookie):
-    """Fails with the errors, one for each question, then answers; notes when it is asked and how
-    long it may wait.
+    """A fake bookie that raises each of `errors` once and then responds; it records the time and
+    the allowed wait of each poll.
     """
 
     errors: list[BKException] = field(default_factory=list)
@@ -151,14 +155,14 @@ class FailingBookie(PlayedBookie):
             raise self.errors.pop(0)
         return self.news
 
-    async def read_lac(self, ledger_id: int) -> KnownLac:
+    async def read_lac(self, ledger_id: int) -> StoredLac:
         if self.errors:
             raise self.errors.pop(0)
         return self.known
 
 
-TOLD = LongPollResult(3, 2, stored(2, 1)), KnownLac(b"", stored(4, 3))
-NOTHING = LongPollResult(1, NO_ENTRY_ID, b""), KnownLac(b"", b"")
+TOLD = LongPollResult(3, 2, stored(2, 1)), StoredLac(b"", stored(4, 3))
+NOTHING = LongPollResult(1, NO_ENTRY_ID, b""), StoredLac(b"", b"")
 SILENT, LACKS = BKTimeoutException("no answer"), BKNoSuchEntryException("it has nothing")
 
 
@@ -198,13 +202,13 @@ def explicit(*bookies: PlayedBookie) -> int:
     metadata = replace(metadata_of(len(bookies)), ack_quorum=2)
 
     async def asked() -> int:
-        return await reads_of(metadata, bookies).explicit(metadata)
+        return await reads_of(metadata, bookies).highest(metadata)
 
     return SimLoop(event_budget=10_000).run(asked())
 
 
 def knows(confirmed: int) -> FailingBookie:
-    return FailingBookie(TOLD[0], KnownLac(encode_explicit_lac(LEDGER, confirmed, DIGEST), b""))
+    return FailingBookie(TOLD[0], StoredLac(encode_explicit_lac(LEDGER, confirmed, DIGEST), b""))
 
 
 def test_the_highest_of_enough_bookies_counts_whatever_the_last_one_does() -> None:
@@ -220,5 +224,7 @@ def test_a_bookie_that_has_nothing_counts_as_one_that_knows_nothing() -> None:
 
 def test_too_few_answers_are_not_taken_for_all() -> None:
     failing = [FailingBookie(*TOLD, errors=[SILENT]) for _ in range(2)]
-    with pytest.raises(BKReadException, match=r"ledger 7: too few bookies answer \(no answer\)"):
+    with pytest.raises(
+        BKReadException, match=r"ledger 7: too few bookies responded; .* \(no answer\)"
+    ):
         explicit(*failing, knows(4))

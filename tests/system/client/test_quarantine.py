@@ -1,4 +1,4 @@
-"""Which bookies a client puts aside for a time."""
+"""Test which bookies a client quarantines, and for how long."""
 
 import pytest
 
@@ -40,13 +40,6 @@ def test_a_bookie_that_is_known_to_take_nothing_is_not_put_aside(
     quarantine = Quarantine(threshold=1, interval_s=10.0, time_s=60.0)
     quarantine.count("b1", error, 0.0)
     assert quarantine.quarantined(0.0) == inmates
-
-
-def test_failures_of_several_bookies_are_counted_apart() -> None:
-    quarantine = Quarantine(threshold=2, interval_s=10.0, time_s=60.0)
-    for bookie in ("b1", "b2", "b3", "b2"):
-        quarantine.count(bookie, FAILED, 1.0)
-    assert quarantine.quarantined(1.0) == ["b2"]
 
 
 def test_a_bookie_that_fails_on_in_quarantine_stays_longer() -> None:

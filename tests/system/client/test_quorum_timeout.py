@@ -1,14 +1,13 @@
-"""How long a writer waits for acknowledgements, and how often it changes its ensemble."""
+"""Test how long a writer waits for acknowledgements, and how often it changes its ensemble."""
 
 import asyncio
 
 import pytest
 
 from labkit.system.client.context import ClientConfig
-from labkit.system.client.quorum_timeout import AddEntryQuorumTimeout
+from labkit.system.client.quorum_timeout import QuorumTimeoutMonitor
 from labkit.system.model.errors import (
     BKAddEntryQuorumTimeoutException,
-    BKIncorrectParameterException,
     BKWriteException,
 )
 from labkit.system.model.ledger import LedgerState
@@ -21,16 +20,20 @@ HASTY = ClientConfig(request_timeout_s=60.0, add_entry_quorum_timeout_s=0.05)
 ONE_CHANGE = ClientConfig(request_timeout_s=60.0, max_allowed_ensemble_changes=1)
 
 
+@pytest.mark.promise(
+    "A writer fails if an add lacks Qa acknowledgements after `addEntryQuorumTimeoutSec`, or "
+    "after more than `maxNumEnsembleChanges` ensemble changes; recovery has neither limit"
+)
 async def test_add_without_its_acknowledgements_in_time_ends_the_writer() -> None:
     script = Script(3, 3, 2, config=HASTY)
     writer, adds = await pushed(script, 2)
-    AddEntryQuorumTimeout(writer, HASTY).start()
+    QuorumTimeoutMonitor(writer, HASTY).start()
     script.bookies[0].ack(0, 1)
     script.bookies[1].ack(0)
     assert await adds[0] == 0
     with pytest.raises(BKAddEntryQuorumTimeoutException) as late:
         await adds[1]
-    assert "entry 1 has 1 of 2 acknowledgements after 0.05 s; look at b1, b2, b3" in str(late.value)
+    assert "entry 1 has 1 of 2 acknowledgements after 0.05 s; check b1, b2, b3" in str(late.value)
     assert writer.is_ended
     with pytest.raises(BKAddEntryQuorumTimeoutException):
         writer.add(b"three")
@@ -48,7 +51,7 @@ async def test_every_writer_of_the_client_has_the_timeout() -> None:
 async def test_add_that_has_its_acknowledgements_is_not_late_while_the_ensemble_changes() -> None:
     script = Script(3, 3, 2, spares=1, config=HASTY)
     writer, [added] = await pushed(script, 1)
-    AddEntryQuorumTimeout(writer, HASTY).start()
+    QuorumTimeoutMonitor(writer, HASTY).start()
     stored = asyncio.Event()
     script.store.before_next_set = stored.wait
     script.bookies[2].refuse(0, Code.IO_ERROR)
@@ -65,7 +68,7 @@ async def test_writer_that_has_nothing_to_wait_for_is_never_late() -> None:
     script = Script(1, 1, 1, config=HASTY)
     script.all_serve()
     writer = script.writer()
-    AddEntryQuorumTimeout(writer, HASTY).start()
+    QuorumTimeoutMonitor(writer, HASTY).start()
     for entry_id in range(3):
         assert await writer.add(b"") == entry_id
         await asyncio.sleep(2 * HASTY.add_entry_quorum_timeout_s)
@@ -77,8 +80,9 @@ async def test_add_is_not_late_before_its_own_time_is_up() -> None:
     script = Script(1, 1, 1, config=config)
     script.all_serve()
     writer = script.writer()
-    AddEntryQuorumTimeout(writer, config).start()
-    # Longer than the timeout: what counts is when the add was pushed, not when the writer began.
+    QuorumTimeoutMonitor(writer, config).start()
+    # Sleep longer than the timeout, which starts when the add is pushed, not when the writer
+    # starts.
     await asyncio.sleep(0.6)
     script.bookies[0].serves = False
     added = writer.add(b"")
@@ -87,17 +91,6 @@ async def test_add_is_not_late_before_its_own_time_is_up() -> None:
     async with asyncio.timeout(DEADLINE_S):
         with pytest.raises(BKAddEntryQuorumTimeoutException):
             await added
-
-
-async def test_new_writer_is_not_late_at_the_first_look() -> None:
-    config = ClientConfig(request_timeout_s=60.0, add_entry_quorum_timeout_s=0.4)
-    script = Script(1, 1, 1, config=config)
-    writer, [added] = await pushed(script, 1)
-    AddEntryQuorumTimeout(writer, config).start()
-    await asyncio.sleep(0.15)
-    assert not writer.is_ended
-    script.bookies[0].ack(0)
-    assert await added == 0
 
 
 @pytest.mark.parametrize("off", [0.0, -1.0])
@@ -124,7 +117,10 @@ async def test_writer_that_needs_more_ensemble_changes_than_allowed_ends() -> No
     assert await adds[0] == 0
     script.bookies[2].refuse(1, Code.IO_ERROR)
     async with asyncio.timeout(DEADLINE_S):
-        with pytest.raises(BKWriteException, match="replaced 1 times, and maxNumEnsembleChange"):
+        with pytest.raises(
+            BKWriteException,
+            match="replaced 1 times, which is the limit set by maxNumEnsembleChange",
+        ):
             await adds[1]
     assert await script.segments() == [(0, "b1 b3")]
     assert script.bookies[3].asked == []
@@ -157,11 +153,3 @@ async def test_recovery_replaces_as_many_bookies_as_it_needs() -> None:
     reader = await recovered(script)
     assert await payloads(reader) == [b"entry 0000"]
     assert await script.segments() == [(0, "b1 b2 b4")]
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"add_entry_quorum_timeout_s": -2.0}, {"max_allowed_ensemble_changes": -1}]
-)
-def test_value_out_of_range_is_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="it must be at least"):
-        ClientConfig(**wrong)  # type: ignore[arg-type]

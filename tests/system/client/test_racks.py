@@ -1,4 +1,4 @@
-"""A client whose ledgers span racks: the ensembles of new ledgers, and those of failed bookies."""
+"""Tests for rack-aware placement for new ledgers and for replacements of failed bookies."""
 
 import json
 
@@ -19,7 +19,7 @@ STRICT = ClientConfig(
 
 
 def put_racks(script: Script, **racks: str) -> None:
-    """Say which bookies, by their numbers, stand in which rack."""
+    """Assign bookies to racks; each value lists the bookies' numbers."""
     bookies = {
         f"b{number}": {"rack": rack, "hostname": ""}
         for rack, numbers in racks.items()
@@ -43,7 +43,7 @@ async def test_failed_bookie_is_replaced_so_that_racks_are_spanned() -> None:
     script.bookies[1].drop()
     await until(lambda: script.bookies[4].adds == [0])
     assert await script.segments() == [(0, "b1 b5")]
-    # On the right there is only one left that has failed: two in one rack are better.
+    # The only other bookie on the right has failed before, so two bookies in one rack are better.
     script.bookies[4].drop()
     await until(lambda: script.bookies[2].adds == [0])
     assert await script.segments() == [(0, "b1 b3")]

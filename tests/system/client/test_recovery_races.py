@@ -1,7 +1,6 @@
-"""Recovery beside other recoveries, beside the writer, and while bookies fail."""
+"""Tests for recovery concurrent with another recovery, with the writer, or with bookie failures."""
 
 import asyncio
-import gc
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -20,6 +19,10 @@ from tests.system.client.scripted_bookies import LEDGER, ScriptedBookie, Scripte
 from tests.until import until
 
 
+@pytest.mark.promise(
+    "Two clients that recover a ledger at once agree, and another client completes an "
+    "interrupted recovery in every phase"
+)
 async def test_two_clients_that_recover_at_once_agree() -> None:
     script = serving()
     script.put(0, -1, 0, 1)
@@ -50,16 +53,7 @@ async def test_the_second_recovery_takes_the_end_that_the_first_has_fixed() -> N
     assert script.recorded("recovery.ended") == [("recovery.ended", -1, "")]
 
 
-async def test_ledger_that_its_writer_closes_meanwhile_is_not_recovered() -> None:
-    script = serving()
-    writer = script.writer()
-    await writer.add(b"entry 0000")
-    script.store.before_next_set = writer.close
-    reader = await recovered(script, script.new_client("another"))
-    assert end(reader.metadata) == (LedgerState.CLOSED, 0, 10)
-    assert script.recorded("recovery.started") == []
-
-
+@pytest.mark.promise("The first client to close a ledger decides, even if it is the old writer")
 async def test_writer_that_closes_during_recovery_fixes_its_own_end() -> None:
     script = serving()
     writer = script.writer()
@@ -93,6 +87,7 @@ async def test_recovery_that_was_interrupted_is_taken_up_by_another(turns: int) 
 # Bookies that fail during recovery
 
 
+@pytest.mark.promise("Recovery stores its ensemble change only together with the ledger's end")
 async def test_ensemble_of_a_recovery_is_stored_only_when_the_ledger_is_closed() -> None:
     script = serving(spares=1)
     script.put(0, -1, 0, 1, 2)
@@ -147,30 +142,15 @@ async def test_recovery_ends_with_the_reason_when_nothing_can_be_written_back() 
     script.put(1, 0, 0, 1)
     for bookie in script.bookies[1:]:
         bookie.serve_as(dies_behind_the_end(bookie))
-    with pytest.raises(BKLedgerRecoveryException, match="no other bookie takes writes"):
+    with pytest.raises(BKLedgerRecoveryException, match="no other writable bookie is left"):
         await script.client.open_ledger(LEDGER)
     assert [bookie.adds for bookie in script.bookies] == [[1], [1], [1]]
     assert (await script.stored_metadata()).state is LedgerState.IN_RECOVERY
 
 
-async def test_only_the_caller_hears_that_nothing_could_be_written_back() -> None:
-    complaints: list[dict[str, object]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
-    script = serving()
-    script.put(0, -1, 0, 1)
-    script.put(1, -1, 0, 1)
-    for bookie in script.bookies[1:]:
-        bookie.serve_as(dies_behind_the_end(bookie))
-    with pytest.raises(BKLedgerRecoveryException):
-        await script.client.open_ledger(LEDGER)
-    await asyncio.sleep(0)
-    gc.collect()
-    assert complaints == []
-
-
 def dies_behind_the_end(bookie: ScriptedBookie) -> Callable[[ScriptedConnection, Request], None]:
-    """A bookie that says nothing to adds, and dies when it has denied entry 2: only then does
-    recovery know the end, and need nothing but its entry written back.
+    """Return a handler that ignores adds and kills the bookie after it has denied entry 2, which is
+    when recovery knows the end of the ledger and only has to write back its entry.
     """
     serve = bookie.serve
 

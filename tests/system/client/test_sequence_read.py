@@ -1,4 +1,4 @@
-"""Several entries at once, each from one bookie after the other, and what the trace gets."""
+"""Tests for reading several entries at once, and for the trace events that this records."""
 
 import asyncio
 import zlib
@@ -9,7 +9,7 @@ import pytest
 
 from labkit.system.client.context import ClientConfig
 from labkit.system.client.ensemble import with_ensemble
-from labkit.system.client.reads import BookieReads, SequenceRead, write_sets
+from labkit.system.client.reads import BookieReads, SequenceRead, bookies_by_entry
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import (
     BKBookieHandleNotAvailableException,
@@ -19,9 +19,9 @@ from labkit.system.model.errors import (
     BKReadException,
 )
 from labkit.system.model.wire import Code, Opcode
-from labkit.worlds.sim.machine.loop import SimLoop
 from tests.system.client.scripted_bookies import LEDGER, Script, ScriptedBookie
 from tests.until import until
+from tests.virtual_time import in_virtual_time
 
 KEY = bytes(20)
 B1, B2, B3 = "b1", "b2", "b3"
@@ -43,13 +43,7 @@ def give(script: Script, bookie: ScriptedBookie, entry_id: int) -> None:
     bookie.say(Opcode.READ, Code.OK, entry_id, script.stored(entry_id))
 
 
-# Which bookie is asked for what
-
-
-async def test_no_entries_are_read_without_a_question() -> None:
-    script = Script(3, 3, 2)
-    assert await SequenceRead(reads_of(script), {}).run() == []
-    assert [bookie.connect_count for bookie in script.bookies] == [0, 0, 0]
+# Which bookies are read
 
 
 async def test_each_entry_is_asked_of_the_first_of_its_bookies_and_given_in_order() -> None:
@@ -67,6 +61,7 @@ async def test_each_entry_is_asked_of_the_first_of_its_bookies_and_given_in_orde
     assert read.unreadable is None
 
 
+@pytest.mark.promise("The next bookie is asked if one fails, or if one is silent for a while")
 async def test_the_next_bookie_is_asked_for_what_one_does_not_have() -> None:
     script = Script(3, 3, 2)
     b1, b2, b3 = script.bookies
@@ -94,22 +89,10 @@ async def test_an_entry_that_no_bookie_gives_ends_the_read_with_the_most_telling
         await reading
     assert not isinstance(caught.value, BKNoSuchEntryException)
     assert read.unreadable == 5
-    # What fails later changes nothing, and what is given later is not needed.
+    # Later errors change nothing, and later responses are ignored.
     b3.say(Opcode.READ, Code.NO_ENTRY, 6)
     give(script, b1, 4)
     assert read.unreadable == 5
-
-
-async def test_entries_may_come_after_one_that_could_not_be_read() -> None:
-    script = Script(2, 2, 2)
-    b1, b2 = script.bookies
-    read, reading = begun(script, {4: [B1], 5: [B2]})
-    await script.until_asked(1)
-    b1.say(Opcode.READ, Code.NO_ENTRY, 4)
-    give(script, b2, 5)
-    with pytest.raises(BKNoSuchEntryException):
-        await reading
-    assert read.unreadable == 4
 
 
 async def test_a_read_that_was_cancelled_asks_no_other_bookie() -> None:
@@ -126,54 +109,50 @@ async def test_a_read_that_was_cancelled_asks_no_other_bookie() -> None:
 
 
 @pytest.mark.parametrize("end", ["cancelled", "unreadable"])
-def test_silent_bookies_of_a_read_that_has_ended_are_not_replaced(end: str) -> None:
-    async def run() -> None:
-        script = Script(3, 3, 2, config=replace(HASTY, speculative_read_timeout_ms=1000))
-        b1, b2, b3 = script.bookies
-        _, reading = begun(script, {4: [B1, B2], 5: [B3]})
-        await asyncio.sleep(0.5)
-        if end == "cancelled":
-            reading.cancel()
-        else:
-            b3.say(Opcode.READ, Code.NO_ENTRY, 5)
-        await asyncio.sleep(10)
-        assert reading.done()
-        assert (b1.reads, b2.reads, b3.reads) == ([4], [], [5])
-
-    SimLoop().run(run())
+@in_virtual_time
+async def test_silent_bookies_of_a_read_that_has_ended_are_not_replaced(end: str) -> None:
+    script = Script(3, 3, 2, config=replace(HASTY, speculative_read_timeout_ms=1000))
+    b1, b2, b3 = script.bookies
+    _, reading = begun(script, {4: [B1, B2], 5: [B3]})
+    await asyncio.sleep(0.5)
+    if end == "cancelled":
+        reading.cancel()
+    else:
+        b3.say(Opcode.READ, Code.NO_ENTRY, 5)
+    await asyncio.sleep(10)
+    assert reading.done()
+    if end != "cancelled":
+        assert isinstance(reading.exception(), BKNoSuchEntryException)
+    assert (b1.reads, b2.reads, b3.reads) == ([4], [], [5])
 
 
 @pytest.mark.parametrize(("speculative_ms", "asked_at_s"), [(0, 60), (2000, 2)])
-def test_a_silent_bookie_is_waited_for_as_long_as_the_settings_say(
+@in_virtual_time
+async def test_a_silent_bookie_is_waited_for_as_long_as_the_settings_say(
     speculative_ms: int, asked_at_s: int
 ) -> None:
-    async def run() -> None:
-        script = Script(2, 2, 2, config=replace(HASTY, speculative_read_timeout_ms=speculative_ms))
-        _, b2 = script.bookies
-        _, reading = begun(script, {4: [B1, B2]})
-        await asyncio.sleep(asked_at_s - 0.0005)
-        assert b2.reads == []
-        await asyncio.sleep(1.2)
-        assert b2.reads == [4]
-        give(script, b2, 4)
-        assert [entry.entry_id for entry in await reading] == [4]
-
-    SimLoop().run(run())
+    script = Script(2, 2, 2, config=replace(HASTY, speculative_read_timeout_ms=speculative_ms))
+    _, b2 = script.bookies
+    _, reading = begun(script, {4: [B1, B2]})
+    await asyncio.sleep(asked_at_s - 0.0005)
+    assert b2.reads == []
+    await asyncio.sleep(1.2)
+    assert b2.reads == [4]
+    give(script, b2, 4)
+    assert [entry.entry_id for entry in await reading] == [4]
 
 
-def test_silent_bookies_are_replaced_one_after_the_other_until_none_is_left() -> None:
-    async def run() -> None:
-        script = Script(3, 3, 2, config=replace(HASTY, speculative_read_timeout_ms=1000))
-        _, reading = begun(script, {4: [B1, B2, B3]})
-        for seconds in range(1, 6):
-            await asyncio.sleep(0.5)
-            asked = [len(bookie.reads) for bookie in script.bookies]
-            assert asked == [int(place < seconds) for place in range(3)]
-            await asyncio.sleep(0.5)
-        give(script, script.bookies[1], 4)
-        assert len(await reading) == 1
-
-    SimLoop().run(run())
+@in_virtual_time
+async def test_silent_bookies_are_replaced_one_after_the_other_until_none_is_left() -> None:
+    script = Script(3, 3, 2, config=replace(HASTY, speculative_read_timeout_ms=1000))
+    _, reading = begun(script, {4: [B1, B2, B3]})
+    for seconds in range(1, 6):
+        await asyncio.sleep(0.5)
+        asked = [len(bookie.reads) for bookie in script.bookies]
+        assert asked == [int(place < seconds) for place in range(3)]
+        await asyncio.sleep(0.5)
+    give(script, script.bookies[1], 4)
+    assert len(await reading) == 1
 
 
 async def test_of_two_answers_to_one_question_the_first_counts() -> None:
@@ -200,7 +179,7 @@ async def test_a_failure_while_another_bookie_is_still_asked_asks_no_third() -> 
     assert read.unreadable is None
 
 
-# Where entries lie
+# Entries in different segments
 
 
 async def test_entries_are_asked_of_the_bookies_of_their_segment_the_first_copy_first() -> None:
@@ -215,17 +194,17 @@ async def test_entries_are_asked_of_the_bookies_of_their_segment_the_first_copy_
         6: ("b4", "b5"),
         7: ("b5", B3),
     }
-    assert write_sets(metadata, 2, 7) == expected
-    assert write_sets(metadata, 4, 5) == {entry_id: expected[entry_id] for entry_id in (4, 5)}
-    assert write_sets(metadata, 6, 6) == {6: expected[6]}
-    assert write_sets(metadata, 3, 2) == {}
+    assert bookies_by_entry(metadata, 2, 7) == expected
+    assert bookies_by_entry(metadata, 4, 5) == {entry_id: expected[entry_id] for entry_id in (4, 5)}
+    assert bookies_by_entry(metadata, 6, 6) == {6: expected[6]}
+    assert bookies_by_entry(metadata, 3, 2) == {}
 
 
-# What the trace gets
+# Recorded events
 
 
 class Heard:
-    """Asks one bookie once, and keeps the reply."""
+    """Sends one read to a bookie and records the reply."""
 
     def __init__(self, code: Code = Code.OK, data: bytes | None = None) -> None:
         self.script = Script(1, 1, 1)
@@ -240,7 +219,9 @@ class Heard:
         given = b"" if self._code else data if self._data is None else self._data
         b1.say(Opcode.READ, self._code, entry_id, given)
         await until(lambda: self.replies)
-        return [(row.kind, row.entry, row.peer, row.note) for row in self.script.rows]
+        return [
+            (row.kind, row.entry, row.peer, row.error or row.checksum) for row in self.script.rows
+        ]
 
 
 CHECKSUM = f"{zlib.crc32(b'payload'):08x}"
@@ -264,19 +245,7 @@ async def test_a_question_and_its_answer_are_reported_as_a_read_or_as_a_fence(
 ) -> None:
     heard = Heard(code)
     rows = await heard.ask(entry_id, key)
-    assert rows == [(kind, entry, B1, note) for kind, entry, note in told]
-
-
-async def test_the_answer_to_a_fence_tells_how_far_the_ledger_is_confirmed() -> None:
-    script = Script(1, 1, 1)
-    [b1] = script.bookies
-    replies = reads_of(script).ask_all([B1], -1, fence_key=KEY)
-    await until(lambda: b1.reads)
-    b1.say(Opcode.READ, Code.OK, -1, script.stored(9, confirmed=8))
-    place, reply = await replies.get()
-    assert isinstance(reply, Entry)
-    assert (place, reply.entry_id, reply.last_add_confirmed) == (0, 9, 8)
-    assert script.recorded("fence.answered") == [("fence.answered", 8, B1)]
+    assert rows == [(kind, entry, B1, what) for kind, entry, what in told]
 
 
 @pytest.mark.parametrize("what", ["another entry", "a wrong digest"])
@@ -302,3 +271,9 @@ async def test_replies_of_all_come_with_their_places_whatever_they_are() -> None
     assert [place for place, _ in told] == [2, 1, 0]
     kinds = [type(reply) for _, reply in told]
     assert kinds == [BKNoSuchEntryException, BKBookieHandleNotAvailableException, Entry]
+
+
+async def test_no_entries_are_read_without_a_question() -> None:
+    script = Script(3, 3, 2)
+    assert await SequenceRead(reads_of(script), {}).run() == []
+    assert [bookie.connect_count for bookie in script.bookies] == [0, 0, 0]

@@ -1,4 +1,6 @@
-"""Ledgers whose metadata, of version 1, tell neither password nor digest type: the opener says."""
+"""Tests for ledgers with version 1 metadata, which contains neither password nor digest type, so
+that the opener has to supply them.
+"""
 
 from collections.abc import Awaitable
 from dataclasses import replace
@@ -15,12 +17,12 @@ PATH = "/ledgers/00/0000/L0007"
 
 
 def opened(script: Script) -> Awaitable[LedgerReader]:
-    """Opened by somebody who knows what the metadata do not say."""
+    """Open the ledger with the password and digest type that its metadata does not contain."""
     return script.client.open_ledger(LEDGER, digest_type=DigestType.HMAC, password=b"secret")
 
 
 def of_version_1(script: Script, state: LedgerState) -> bytes:
-    """The metadata."""
+    """Return the encoded metadata."""
     last, length = (0, 5) if state is LedgerState.CLOSED else (-1, 0)
     segments = script.metadata.segments
     metadata = LedgerMetadata(3, 3, 3, segments, state=state, last_entry_id=last, length=length)
@@ -28,7 +30,7 @@ def of_version_1(script: Script, state: LedgerState) -> bytes:
 
 
 async def made(state: LedgerState) -> Script:
-    """A ledger of which three bookies have one entry, under a password."""
+    """Create a ledger with one entry on three bookies, protected by a password."""
     script = Script(3, 3, 3)
     script.all_serve()
     script.store.tree.set(PATH, of_version_1(script, state), -1)

@@ -1,4 +1,4 @@
-"""The writer's promises, with bookies that answer as the test says."""
+"""Tests for a ledger writer with scripted bookies."""
 
 import asyncio
 import gc
@@ -35,6 +35,9 @@ def requests(script: Script, place: int) -> list[AddBatch]:
     return [request for request in script.bookies[place].asked if isinstance(request, AddBatch)]
 
 
+@pytest.mark.promise(
+    "An entry goes to the write set of its entry id, with the same bytes for every bookie"
+)
 async def test_each_entry_goes_to_its_write_set() -> None:
     script = Script(4, 3, 2)
     writer = script.writer()
@@ -49,6 +52,7 @@ async def test_each_entry_goes_to_its_write_set() -> None:
     ]
 
 
+@pytest.mark.promise("An entry is confirmed after Qa acknowledgements, and in order")
 async def test_entry_is_confirmed_by_the_ack_that_completes_its_quorum() -> None:
     script = Script(3, 3, 2)
     writer = script.writer()
@@ -92,6 +96,7 @@ async def test_entries_are_confirmed_in_order_whatever_the_order_of_acks() -> No
     assert confirmed == [0, 1, 2, 3]
 
 
+@pytest.mark.promise("An entry carries the LastAddConfirmed of the time when it was sent")
 async def test_entry_carries_the_last_add_confirmed_of_the_moment_it_was_pushed() -> None:
     script = Script(1, 1, 1)
     writer = script.writer()
@@ -112,25 +117,6 @@ async def test_entry_carries_the_last_add_confirmed_of_the_moment_it_was_pushed(
     ]
 
 
-async def test_all_bookies_of_a_write_set_get_the_same_bytes() -> None:
-    script = Script(3, 3, 2)
-    script.writer().add(b"same")
-    await script.until_asked(1)
-    assert len({requests(script, place)[0].entries[0] for place in range(3)}) == 1
-
-
-async def test_one_failure_is_borne_when_the_write_quorum_has_one_to_spare() -> None:
-    script = Script(3, 3, 2)
-    writer = script.writer()
-    added = writer.add(b"x")
-    await script.until_asked(1)
-    script.bookies[0].refuse(0, Code.IO_ERROR)
-    script.bookies[1].ack(0)
-    assert not added.done()
-    script.bookies[2].ack(0)
-    assert await added == 0
-
-
 async def test_failure_too_many_ends_the_writer_with_its_reason() -> None:
     script = Script(3, 3, 2)
     writer = script.writer()
@@ -147,7 +133,9 @@ async def test_failure_too_many_ends_the_writer_with_its_reason() -> None:
 
 
 async def push_three_that_fail(*, closes: bool) -> None:
-    """A client is closed, or a bookie refuses."""
+    """Push three entries that fail because the client is closed or because the bookie
+    refuses them.
+    """
     script = Script(1, 1, 1)
     writer = script.writer()
     for _ in range(3):
@@ -179,11 +167,14 @@ async def test_writer_that_failed_is_not_said_to_have_confirmed() -> None:
     await script.until_asked(1)
     script.bookies[0].refuse(0, Code.IO_ERROR)
     with pytest.raises(BKNotEnoughBookiesException):
-        await writer.confirmed()
+        await writer.all_confirmed()
     with pytest.raises(BKNotEnoughBookiesException):
         await added
 
 
+@pytest.mark.promise(
+    'The responses "fenced" and "unauthorized" end the writer; a read-only bookie is replaced'
+)
 @pytest.mark.parametrize(
     ("code", "error"),
     [
@@ -217,24 +208,6 @@ async def test_acks_after_the_end_confirm_nothing() -> None:
     assert writer.last_add_confirmed == -1
 
 
-async def test_lost_connection_fails_what_was_sent_and_the_next_add_connects_again() -> None:
-    script = Script(2, 2, 1)
-    writer = script.writer()
-    first = writer.add(b"x")
-    await script.until_asked(1)
-    script.bookies[0].drop()
-    script.bookies[1].ack(0)
-    assert await first == 0
-    failed = [(row.peer, row.note) for row in script.rows if row.kind == "add.failed"]
-    assert failed == [("b1", "BKBookieHandleNotAvailableException")]
-
-    def connected_again() -> bool:
-        writer.add(b"y")
-        return script.bookies[0].connect_count == 2
-
-    await until(connected_again)
-
-
 async def test_bookie_that_cannot_be_reached_is_named_with_the_reason() -> None:
     script = Script(1, 1, 1)
     script.bookies[0].is_up = False
@@ -244,9 +217,10 @@ async def test_bookie_that_cannot_be_reached_is_named_with_the_reason() -> None:
         await script.writer().add(b"x")
 
 
+@pytest.mark.promise("A bookie that does not respond in time counts as failed")
 async def test_silence_is_a_timeout() -> None:
     script = Script(1, 1, 1, config=ClientConfig(request_timeout_s=0.01))
-    with pytest.raises(BKNotEnoughBookiesException, match="b1 did not answer for entry 0 of"):
+    with pytest.raises(BKNotEnoughBookiesException, match="b1 did not respond for entry 0 of"):
         await script.writer().add(b"x")
 
 
@@ -262,14 +236,6 @@ async def test_closed_client_fails_adds_and_does_not_connect() -> None:
     with pytest.raises(BKClientClosedException):
         await other.add(b"y")
     assert script.bookies[0].connect_count == 1
-
-
-async def test_client_that_is_closed_while_it_connects_fails_its_adds() -> None:
-    script = Script(1, 1, 1)
-    waiting = script.writer().add(b"x")
-    script.client.close()
-    with pytest.raises(BKClientClosedException, match="client was closed"):
-        await waiting
 
 
 async def test_payload_above_the_limit_of_a_frame_is_refused_and_takes_no_id() -> None:
@@ -288,6 +254,7 @@ def test_largest_payload_fits_into_a_frame_with_the_largest_digest() -> None:
     assert LENGTH_SIZE + len(body) <= MAX_FRAME_SIZE
 
 
+@pytest.mark.promise("Closing a ledger sets its last entry to LastAddConfirmed")
 async def test_close_fails_what_is_not_confirmed_and_fixes_the_end_before_it() -> None:
     script = Script(1, 1, 1)
     writer = script.writer()
@@ -304,43 +271,11 @@ async def test_close_fails_what_is_not_confirmed_and_fixes_the_end_before_it() -
     assert (metadata.last_entry_id, metadata.length) == (0, 3)
 
 
-async def test_ledger_without_a_confirmed_entry_is_closed_with_a_length_of_zero() -> None:
-    script = Script(1, 1, 1)
-    writer = script.writer()
-    await writer.close()
-    metadata, _ = await script.manager.read(LEDGER)
-    assert (metadata.last_entry_id, metadata.length) == (-1, 0)
-
-
-async def test_ledger_closed_by_two_at_the_same_entry_is_closed_for_both() -> None:
-    script = Script(1, 1, 1)
-    one, other = script.writer(), script.writer()
-    await asyncio.gather(one.close(), other.close())
-    await one.close()
-    assert (await script.manager.read(LEDGER))[1] == 1
-
-
 async def test_ledger_closed_by_another_client_at_another_entry_is_an_error() -> None:
     script = Script(1, 1, 1)
     await script.manager.write(LEDGER, script.metadata.closed(5, 50), 0)
     with pytest.raises(BKMetadataVersionException, match=r"at entry 5.* up to -1"):
         await script.writer().close()
-
-
-async def test_every_event_of_an_add_names_its_entry() -> None:
-    script = Script(2, 2, 2)
-    script.writer().add(b"xyz")
-    await script.until_asked(1)
-    for bookie in script.bookies:
-        bookie.ack(0)
-    assert [(row.kind, row.entry, row.peer) for row in script.rows] == [
-        ("add.pushed", 0, ""),
-        ("add.sent", 0, "b1"),
-        ("add.sent", 0, "b2"),
-        ("add.acked", 0, "b1"),
-        ("add.acked", 0, "b2"),
-        ("lac.advanced", 0, ""),
-    ]
 
 
 async def test_closed_writer_says_of_what_it_had_confirmed_that_it_is() -> None:
@@ -349,7 +284,7 @@ async def test_closed_writer_says_of_what_it_had_confirmed_that_it_is() -> None:
     writer = script.writer()
     assert await writer.add(b"x") == 0
     await writer.close()
-    await writer.confirmed()
+    await writer.all_confirmed()
 
 
 async def test_writer_keeps_its_rules_while_its_events_are_not_heard() -> None:

@@ -7,13 +7,13 @@ from labkit.system.metadata.bookie_watch import BookieWatch, RegisteredBookies
 from labkit.system.metadata.cluster import NoClusterError
 from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
 from labkit.system.metadata.store import MetadataStore, OnChange
-from tests.worlds.sim.metadata_world import MetadataWorld, run_metadata_world
+from tests.worlds.sim.metadata_world import MetadataWorld, in_metadata_world
 
 RPC = Endpoint(BOOKIE_RPC, "192.0.2.1", 3181)
 
 
 class Counting:
-    """A store that counts how often it is asked for children."""
+    """A store that counts the requests for children."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -24,155 +24,146 @@ class Counting:
         return getattr(self._store, name)
 
 
-def test_registered_bookies_are_known_by_kind() -> None:
-    async def body(world: MetadataWorld) -> None:
-        store = await world.session("a")
-        watch = BookieWatch(store)
-        await store.create("/ledgers/available", b"")
-        assert await watch.now() == RegisteredBookies((), ())
-        await register_bookie(store, "b-2", [RPC])
-        await register_bookie(store, "b-1", [RPC])
-        await register_bookie(store, "b-3", [RPC], read_only=True)
-        bookies = await watch.now()
-        assert bookies == RegisteredBookies(("b-1", "b-2"), ("b-3",))
-        assert bookies.alive == ("b-1", "b-2", "b-3")
+class Interrupted:
+    """A store that runs `meanwhile` once, right after a list has been read."""
 
-    run_metadata_world(body)
+    def __init__(self, store: MetadataStore) -> None:
+        self.location = store.location
+        self._store = store
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
+        names = await self._store.children(path, on_change)
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
+        return names
 
 
-def test_without_a_list_of_bookies_none_counts_as_lost() -> None:
-    async def body(world: MetadataWorld) -> None:
-        watch = BookieWatch(await world.session("a"))
-        for _ in range(2):
-            with pytest.raises(NoClusterError, match="/ledgers/available is missing"):
-                await watch.now()
-        waiting = asyncio.ensure_future(watch.changed())
-        await register_bookie(await world.session("b"), "b-1", [RPC])
-        await waiting
+@in_metadata_world()
+async def test_registered_bookies_are_known_by_kind(world: MetadataWorld) -> None:
+    store = await world.session("a")
+    watch = BookieWatch(store)
+    await store.create("/ledgers/available", b"")
+    assert await watch.now() == RegisteredBookies((), ())
+    await register_bookie(store, "b-2", [RPC])
+    await register_bookie(store, "b-1", [RPC])
+    await register_bookie(store, "b-3", [RPC], read_only=True)
+    bookies = await watch.now()
+    assert bookies == RegisteredBookies(("b-1", "b-2"), ("b-3",))
+    assert bookies.alive == ("b-1", "b-2", "b-3")
+
+
+@in_metadata_world()
+async def test_without_a_list_of_bookies_none_counts_as_lost(world: MetadataWorld) -> None:
+    watch = BookieWatch(await world.session("a"))
+    for _ in range(2):
+        with pytest.raises(NoClusterError, match="/ledgers/available is missing"):
+            await watch.now()
+    waiting = asyncio.ensure_future(watch.changed())
+    await register_bookie(await world.session("b"), "b-1", [RPC])
+    await waiting
+    assert (await watch.now()).alive == ("b-1",)
+
+
+@in_metadata_world()
+async def test_store_is_asked_only_after_a_change(world: MetadataWorld) -> None:
+    store = Counting(await world.session("a"))
+    await register_bookie(store, "b-1", [RPC])  # type: ignore[arg-type]
+    await register_bookie(store, "b-2", [RPC], read_only=True)  # type: ignore[arg-type]
+    watch = BookieWatch(store)  # type: ignore[arg-type]
+    for _ in range(5):
+        await watch.now()
+    assert store.count == 2
+    await register_bookie(await world.session("b"), "b-3", [RPC])
+    await watch.changed()
+    assert await watch.now() == RegisteredBookies(("b-1", "b-3"), ("b-2",))
+    assert store.count == 3
+
+
+@in_metadata_world()
+async def test_each_change_is_reported(world: MetadataWorld) -> None:
+    store = await world.session("a")
+    await store.create("/ledgers/available", b"")
+    watch = BookieWatch(store)
+    await watch.changed()
+    for number in range(3):
+        await watch.now()
+        bookie = await world.session(f"b-{number}")
+        await register_bookie(bookie, f"b-{number}", [RPC], read_only=number == 1)
+        await watch.changed()
+    assert (await watch.now()).alive == ("b-0", "b-1", "b-2")
+    world.crash("b-1")
+    await watch.changed()
+    assert (await watch.now()).alive == ("b-0", "b-2")
+
+
+@in_metadata_world()
+async def test_without_a_change_no_waiter_is_woken(world: MetadataWorld) -> None:
+    store = await world.session("a")
+    await store.create("/ledgers/available", b"")
+    watch = BookieWatch(store)
+    await watch.now()
+    waiting = asyncio.ensure_future(watch.changed())
+    await asyncio.sleep(60)
+    assert not waiting.done()
+
+
+@in_metadata_world()
+async def test_change_that_was_read_with_another_one_is_not_reported_again(
+    world: MetadataWorld,
+) -> None:
+    """The second list changes while the first is being read, so the reported change is already
+    known.
+    """
+    other = await world.session("b")
+    await register_bookie(other, "b-1", [RPC])
+    await register_bookie(other, "b-2", [RPC], read_only=True)
+    store = Interrupted(await world.session("a"))
+    watch = BookieWatch(store)  # type: ignore[arg-type]
+    await watch.now()
+
+    async def one_more() -> None:
+        await register_bookie(other, "b-4", [RPC], read_only=True)
+        await asyncio.sleep(1)  # virtual time, long enough for the change to be reported
+
+    await register_bookie(other, "b-3", [RPC])
+    await watch.changed()
+    store.meanwhile = one_more
+    assert (await watch.now()).alive == ("b-1", "b-2", "b-3", "b-4")
+    waiting = asyncio.ensure_future(watch.changed())
+    await asyncio.sleep(60)
+    assert not waiting.done()
+
+
+@in_metadata_world()
+async def test_after_a_lost_session_the_bookies_are_asked_for_again(world: MetadataWorld) -> None:
+    watch = BookieWatch(await world.session("a"))
+    other = await world.session("b")
+    await other.create("/ledgers/available", b"")
+    await watch.now()
+    world.cut("a")
+    await asyncio.sleep(10)
+    await register_bookie(other, "b-1", [RPC])
+    world.heal()
+    await watch.changed()
+    assert await watch.now() == RegisteredBookies(("b-1",), ())
+
+
+@pytest.mark.promise(
+    "A bookie that registers again, or switches between writable and read-only, is never missing"
+)
+@in_metadata_world()
+async def test_bookie_that_changes_over_is_never_missing(world: MetadataWorld) -> None:
+    watch = BookieWatch(await world.session("a"))
+    bookie = await world.session("b")
+    await register_bookie(bookie, "b-1", [RPC])
+
+    async def change_over() -> None:
+        for number in range(50):
+            await register_bookie(bookie, "b-1", [RPC], read_only=number % 3 == 0)
+
+    changing = asyncio.ensure_future(change_over())
+    while not changing.done():
         assert (await watch.now()).alive == ("b-1",)
-
-    run_metadata_world(body)
-
-
-def test_store_is_asked_only_after_a_change() -> None:
-    async def body(world: MetadataWorld) -> None:
-        store = Counting(await world.session("a"))
-        await register_bookie(store, "b-1", [RPC])  # type: ignore[arg-type]
-        await register_bookie(store, "b-2", [RPC], read_only=True)  # type: ignore[arg-type]
-        watch = BookieWatch(store)  # type: ignore[arg-type]
-        for _ in range(5):
-            await watch.now()
-        assert store.count == 2
-        await register_bookie(await world.session("b"), "b-3", [RPC])
-        await watch.changed()
-        assert await watch.now() == RegisteredBookies(("b-1", "b-3"), ("b-2",))
-        assert store.count == 3
-
-    run_metadata_world(body)
-
-
-def test_each_change_is_reported() -> None:
-    async def body(world: MetadataWorld) -> None:
-        store = await world.session("a")
-        await store.create("/ledgers/available", b"")
-        watch = BookieWatch(store)
-        await watch.changed()
-        for number in range(3):
-            await watch.now()
-            bookie = await world.session(f"b-{number}")
-            await register_bookie(bookie, f"b-{number}", [RPC], read_only=number == 1)
-            await watch.changed()
-        assert (await watch.now()).alive == ("b-0", "b-1", "b-2")
-        world.crash("b-1")
-        await watch.changed()
-        assert (await watch.now()).alive == ("b-0", "b-2")
-
-    run_metadata_world(body)
-
-
-def test_without_a_change_no_waiter_is_woken() -> None:
-    async def body(world: MetadataWorld) -> None:
-        store = await world.session("a")
-        await store.create("/ledgers/available", b"")
-        watch = BookieWatch(store)
-        await watch.now()
-        waiting = asyncio.ensure_future(watch.changed())
-        await asyncio.sleep(60)
-        assert not waiting.done()
-
-    run_metadata_world(body)
-
-
-def test_change_that_was_read_with_another_one_is_not_reported_again() -> None:
-    """The second list changes while the first one is read: what was reported is known by then."""
-
-    class Interrupted:
-        """A store in which something happens just after a list was read."""
-
-        def __init__(self, store: MetadataStore) -> None:
-            self.place = store.place
-            self._store = store
-            self.meanwhile: Callable[[], Awaitable[None]] | None = None
-
-        async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
-            names = await self._store.children(path, on_change)
-            meanwhile, self.meanwhile = self.meanwhile, None
-            if meanwhile is not None:
-                await meanwhile()
-            return names
-
-    async def body(world: MetadataWorld) -> None:
-        other = await world.session("b")
-        await register_bookie(other, "b-1", [RPC])
-        await register_bookie(other, "b-2", [RPC], read_only=True)
-        store = Interrupted(await world.session("a"))
-        watch = BookieWatch(store)  # type: ignore[arg-type]
-        await watch.now()
-
-        async def one_more() -> None:
-            await register_bookie(other, "b-4", [RPC], read_only=True)
-            await asyncio.sleep(1)  # virtual: the change is reported
-
-        await register_bookie(other, "b-3", [RPC])
-        await watch.changed()
-        store.meanwhile = one_more
-        assert (await watch.now()).alive == ("b-1", "b-2", "b-3", "b-4")
-        waiting = asyncio.ensure_future(watch.changed())
-        await asyncio.sleep(60)
-        assert not waiting.done()
-
-    run_metadata_world(body)
-
-
-def test_after_a_lost_session_the_bookies_are_asked_for_again() -> None:
-    async def body(world: MetadataWorld) -> None:
-        watch = BookieWatch(await world.session("a"))
-        other = await world.session("b")
-        await other.create("/ledgers/available", b"")
-        await watch.now()
-        world.cut("a")
-        await asyncio.sleep(10)
-        await register_bookie(other, "b-1", [RPC])
-        world.heal()
-        await watch.changed()
-        assert await watch.now() == RegisteredBookies(("b-1",), ())
-
-    run_metadata_world(body)
-
-
-def test_bookie_that_changes_over_is_never_missing() -> None:
-    async def body(world: MetadataWorld) -> None:
-        watch = BookieWatch(await world.session("a"))
-        bookie = await world.session("b")
-        await register_bookie(bookie, "b-1", [RPC])
-
-        async def change_over() -> None:
-            for number in range(50):
-                await register_bookie(bookie, "b-1", [RPC], read_only=number % 3 == 0)
-
-        changing = asyncio.ensure_future(change_over())
-        while not changing.done():
-            assert (await watch.now()).alive == ("b-1",)
-            await asyncio.wait([changing, asyncio.ensure_future(watch.changed())], timeout=1)
-
-    run_metadata_world(body)
+        await asyncio.wait([changing, asyncio.ensure_future(watch.changed())], timeout=1)

@@ -1,69 +1,75 @@
+"""Tests for the nodes of ledgers: create, change, delete and list them, in every layout."""
+
 import asyncio
 from dataclasses import replace
 
 import pytest
 
 from labkit.system.metadata.cluster import NoClusterError, init_cluster
-from labkit.system.metadata.ledger_layout import FLAT, HIERARCHICAL
+from labkit.system.metadata.ledger_layout import FLAT, HIERARCHICAL, LAYOUTS, LedgerLayout
 from labkit.system.metadata.ledger_manager import LedgerManager
+from labkit.system.metadata.location import DEFAULT_LEDGERS_ROOT as ROOT
 from labkit.system.model.errors import (
     BKLedgerExistException,
     BKMetadataVersionException,
     BKNoSuchLedgerExistsOnMetadataServerException,
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
-from labkit.worlds.live.zookeeper.store import ZooKeeperStore
-from tests.conftest import NewStore
 from tests.system.client.memory_store import MemoryStore
 from tests.until import DEADLINE_S
+from tests.worlds.sim.metadata_world import MetadataWorld, in_metadata_world
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
-
+IDS = (0, 7, 12345, 2147483646, 2147483647, 4294967301)
 METADATA = LedgerMetadata(3, 2, 2, (Segment(0, ("b1", "b2", "b3")),), c_token=42)
 
 
-async def test_layout_is_learned_when_there_is_one(empty_store: ZooKeeperStore) -> None:
-    manager = LedgerManager(empty_store)
-    assert await manager.layout() is HIERARCHICAL
-    await empty_store.create("/ledgers/LAYOUT", FLAT.encode())
-    assert await manager.layout() is FLAT
+def manager_of_an_empty_cluster() -> LedgerManager:
+    store = MemoryStore()
+    store.tree.create(f"{ROOT}/LAYOUT", HIERARCHICAL.encode(), 0, False)
+    return LedgerManager(store)
 
 
-async def test_creation_that_is_asked_for_again_finds_its_own_ledger(
-    store: ZooKeeperStore,
+async def test_metadata_that_another_client_changed_are_not_replaced() -> None:
+    manager = manager_of_an_empty_cluster()
+    await manager.create(7, METADATA)
+    await manager.write(7, METADATA.closed(4, 50), 0)
+    with pytest.raises(BKMetadataVersionException, match="since version 0"):
+        await manager.write(7, METADATA.closed(3, 40), 0)
+    metadata, version = await manager.read(7)
+    assert (metadata.state, metadata.last_entry_id, version) == (LedgerState.CLOSED, 4, 1)
+
+
+@pytest.mark.parametrize("stored", [0, 43])
+@pytest.mark.parametrize("asked", [0, 42])
+async def test_ledger_without_the_token_of_this_very_attempt_is_another_clients(
+    stored: int, asked: int
 ) -> None:
-    manager = LedgerManager(store)
-    await manager.create(600, METADATA)
-    assert await manager.create(600, METADATA) == 0
+    manager = manager_of_an_empty_cluster()
+    await manager.create(7, replace(METADATA, c_token=stored))
     with pytest.raises(BKLedgerExistException):
-        await manager.create(600, replace(METADATA, c_token=43))
-    await manager.write(600, METADATA.closed(4, 50), 0)
-    with pytest.raises(BKLedgerExistException):
-        await manager.create(600, METADATA)
+        await manager.create(7, replace(METADATA, c_token=asked))
 
 
-async def test_change_and_end_of_a_ledger_are_reported(store: ZooKeeperStore) -> None:
-    manager = LedgerManager(store)
-    await manager.create(601, METADATA)
-    for change in (
-        lambda: manager.write(601, METADATA.closed(4, 50), 0),
-        lambda: manager.delete(601),
-    ):
+@pytest.mark.promise(
+    "A repeated creation request finds the ledger of the first; of two concurrent changes, "
+    "one is rejected"
+)
+async def test_creation_that_is_asked_for_again_finds_its_own_ledger() -> None:
+    manager = manager_of_an_empty_cluster()
+    assert [await manager.create(7, METADATA) for _ in range(2)] == [0, 0]
+    await manager.write(7, METADATA.closed(4, 50), 0)
+    with pytest.raises(BKLedgerExistException, match="ledger 7 already exists"):
+        await manager.create(7, METADATA)
+
+
+async def test_change_and_end_of_a_ledger_are_reported() -> None:
+    manager = manager_of_an_empty_cluster()
+    await manager.create(7, METADATA)
+    for change in (lambda: manager.write(7, METADATA.closed(4, 50), 0), lambda: manager.delete(7)):
         changed = asyncio.Event()
-        await manager.read(601, changed.set)
+        await manager.read(7, changed.set)
         await change()
-        async with asyncio.timeout(DEADLINE_S):
-            await changed.wait()
-
-
-async def test_ids_of_all_ledgers_come_ascending(store: ZooKeeperStore) -> None:
-    manager = LedgerManager(store)
-    before = await manager.ids()
-    for ledger_id in (4294967301, 12345, 2147483647, 7):
-        await manager.create(ledger_id, METADATA)
-    assert await manager.ids() == sorted([*before, 7, 12345, 2147483647, 4294967301])
-    for ledger_id in (4294967301, 12345, 2147483647, 7):
-        await manager.delete(ledger_id)
+        await asyncio.wait_for(changed.wait(), DEADLINE_S)
 
 
 async def test_without_its_root_the_list_of_ledgers_is_not_empty_but_unknown() -> None:
@@ -75,68 +81,116 @@ async def test_without_its_root_the_list_of_ledgers_is_not_empty_but_unknown() -
     assert await manager.ids() == []
 
 
-async def test_a_list_of_ledgers_counts_only_in_the_cluster_that_was_meant() -> None:
-    store = MemoryStore()
-    manager = LedgerManager(store)
-    await init_cluster(store, "before")
+async def test_a_ledger_that_is_not_there_is_missed_by_each_request_for_it() -> None:
+    manager = manager_of_an_empty_cluster()
+    for asked in (
+        lambda: manager.read(7),
+        lambda: manager.write(7, METADATA, 0),
+        lambda: manager.delete(7),
+    ):
+        with pytest.raises(
+            BKNoSuchLedgerExistsOnMetadataServerException, match="ledger 7 does not"
+        ):
+            await asked()
+
+
+async def test_a_deleted_ledger_takes_the_empty_folders_above_it_along() -> None:
+    manager = manager_of_an_empty_cluster()
+    for ledger_id in (7, 8, 10_007):
+        await manager.create(ledger_id, METADATA)
+    assert await manager.ids() == [7, 8, 10_007]
+    await manager.delete(7)
+    assert await manager.ids() == [8, 10_007]
+    await manager.delete(8)
+    assert await manager.store.children(f"{ROOT}/00") == ["0001"]
+    await manager.delete(10_007)
+    assert await manager.store.children(ROOT) == ["LAYOUT"]
+
+
+async def test_whose_list_of_ledgers_it_is_a_bookie_asks_after_it_has_the_list() -> None:
+    manager = manager_of_an_empty_cluster()
     await manager.create(7, METADATA)
-    assert await manager.ids_in("before") == [7]
-    await store.delete("/ledgers/INSTANCEID")
     with pytest.raises(NoClusterError, match="INSTANCEID is missing"):
-        await manager.ids_in("before")
-    await init_cluster(store, "after")
-    with pytest.raises(NoClusterError, match="is after, and was before"):
-        await manager.ids_in("before")
+        await manager.ids_in("mine")
+    await manager.store.create(f"{ROOT}/INSTANCEID", b"mine")
+    assert await manager.ids_in("mine") == [7]
+    with pytest.raises(NoClusterError, match="was replaced"):
+        await manager.ids_in("yours")
 
 
-async def test_two_clients_at_once_never_get_the_same_ledger_id(new_store: NewStore) -> None:
-    managers = [LedgerManager(await new_store()) for _ in range(2)]
-    ids = await asyncio.gather(*(managers[n % 2].new_ledger_id() for n in range(60)))
-    assert len(set(ids)) == 60
-    assert min(ids) >= 0
+async def test_new_ledgers_get_ids_that_nothing_else_has() -> None:
+    manager = manager_of_an_empty_cluster()
+    assert [await manager.new_ledger_id() for _ in range(3)] == [0, 1, 2]
 
 
-async def test_ids_grow_although_their_nodes_are_gone(store: ZooKeeperStore) -> None:
+async def test_ids_are_drawn_where_the_layout_says_once_the_cluster_has_one() -> None:
+    created: list[str] = []
+
+    class Watched(MemoryStore):
+        async def create(self, path: str, data: bytes, **how: bool) -> str:
+            created.append(path)
+            return await super().create(path, data, **how)
+
+    manager = LedgerManager(Watched())
+    await manager.new_ledger_id()
+    await manager.store.create(f"{ROOT}/LAYOUT", FLAT.encode())
+    await manager.new_ledger_id()
+    assert created == [f"{ROOT}/idgen/ID-", f"{ROOT}/LAYOUT", f"{ROOT}/ID-"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@in_metadata_world()
+async def test_ledgers_of_every_layout_are_made_found_listed_and_forgotten(
+    world: MetadataWorld, layout: LedgerLayout
+) -> None:
+    store = await world.session("a")
+    await init_cluster(store, "5f2e0d6e-0000-4000-8000-000000000000", layout)
+    names = await store.children("/ledgers")
     manager = LedgerManager(store)
-    ids = [await manager.new_ledger_id() for _ in range(3)]
-    assert ids == sorted(set(ids))
-    assert await store.children("/ledgers/idgen") == []
+    for ledger_id in reversed(IDS):
+        assert await manager.create(ledger_id, METADATA) == 0
+        assert await store.exists(f"/ledgers/{layout.path_of(ledger_id)}")
+        assert await manager.read(ledger_id) == (METADATA, 0)
+    assert await manager.ids() == list(IDS)
+    assert [each async for ids in manager.ranges() for each in ids] == list(IDS)
+    for ledger_id in IDS:
+        await manager.delete(ledger_id)
+    assert await manager.ids() == []
+    # The directories between the root and the ledgers have been deleted too.
+    assert await store.children("/ledgers") == names
 
 
-async def test_ledger_id_that_is_taken_is_refused(store: ZooKeeperStore) -> None:
-    manager = LedgerManager(store)
-    await manager.create(500, replace(METADATA, c_token=0))
-    for token in (0, 43):
-        with pytest.raises(BKLedgerExistException, match="500"):
-            await manager.create(500, replace(METADATA, c_token=token))
+@in_metadata_world()
+async def test_other_nodes_are_not_taken_for_ledgers(world: MetadataWorld) -> None:
+    store = await world.session("a")
+    for path in (
+        "LAYOUT",
+        "available/readonly/12",
+        "cookies/00/0000/L0001",
+        "idgen/ID-0000000001",
+        "idgen-long/HOB-0000000001/ID-0000000001",
+        "underreplication/ledgers/0000/0000/0000/0007/urL0000000007",
+        "ID-0000000001",
+        "L0000000001",
+        "00/0000/L00012",
+        "00/000/L0001",
+        "00/0000/x",
+        "000/0000/0000/L0001",
+    ):
+        await store.create(f"/ledgers/{path}", HIERARCHICAL.encode())
+    assert await LedgerManager(store).ids() == []
 
 
-async def test_of_two_clients_that_change_metadata_at_once_one_fails(new_store: NewStore) -> None:
-    one, other = LedgerManager(await new_store()), LedgerManager(await new_store())
-    await one.create(501, METADATA)
-    results = await asyncio.gather(
-        one.write(501, METADATA.closed(4, 50), 0),
-        other.write(501, METADATA.closed(9, 90), 0),
-        return_exceptions=True,
-    )
-    lost = [result for result in results if result != 1]
-    assert [type(result) for result in lost] == [BKMetadataVersionException]
-    metadata, version = await one.read(501)
-    assert version == 1
-    assert metadata.last_entry_id == (4 if results[0] == 1 else 9)
+@in_metadata_world()
+async def test_ledger_survives_that_its_neighbours_come_and_go(world: MetadataWorld) -> None:
+    one = LedgerManager(await world.session("a"))
+    other = LedgerManager(await world.session("b"))
 
+    async def come_and_go(manager: LedgerManager, ledger_id: int) -> None:
+        for _ in range(20):
+            await manager.create(ledger_id, METADATA)
+            assert ledger_id in await manager.ids()
+            await manager.delete(ledger_id)
 
-async def test_closing_drops_the_creation_token(store: ZooKeeperStore) -> None:
-    manager = LedgerManager(store)
-    await manager.create(502, METADATA)
-    await manager.write(502, METADATA.closed(2, 15), 0)
-    metadata, _ = await manager.read(502)
-    assert (metadata.state, metadata.last_entry_id, metadata.length) == (LedgerState.CLOSED, 2, 15)
-    assert metadata.c_token == 0
-
-
-async def test_ledger_that_is_not_there_is_named(store: ZooKeeperStore) -> None:
-    manager = LedgerManager(store)
-    for call in (manager.read(999), manager.write(999, METADATA, 0), manager.delete(999)):
-        with pytest.raises(BKNoSuchLedgerExistsOnMetadataServerException, match="no ledger 999"):
-            await call
+    await asyncio.gather(come_and_go(one, 1), come_and_go(other, 2))
+    assert await one.ids() == []

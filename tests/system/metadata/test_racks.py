@@ -1,10 +1,10 @@
-"""Which bookie stands in which rack, as Pulsar writes it down."""
+"""Tests for parsing the rack assignments that Pulsar stores."""
 
 import pytest
 
 from labkit.system.metadata.racks import RACKS, decode_racks, read_racks
 from labkit.system.model.errors import BKMetadataSerializationException
-from tests.worlds.sim.metadata_world import MetadataWorld, run_metadata_world
+from tests.worlds.sim.metadata_world import MetadataWorld, in_metadata_world
 
 WRITTEN_BY_PULSAR = (
     b'{"default":{"10.0.0.1:3181":{"rack":"/rack1","hostname":"one"},'
@@ -13,6 +13,9 @@ WRITTEN_BY_PULSAR = (
 )
 
 
+@pytest.mark.promise(
+    "Racks are read from where Pulsar stores them (`/bookies`), and only if they matter"
+)
 def test_every_group_says_where_its_bookies_stand() -> None:
     assert decode_racks(WRITTEN_BY_PULSAR) == {
         "10.0.0.1:3181": "/rack1",
@@ -27,13 +30,11 @@ def test_what_makes_no_sense_is_refused_with_what_it_should_be(data: bytes) -> N
         decode_racks(data)
 
 
-def test_racks_are_read_from_the_metadata_store() -> None:
-    async def rule(world: MetadataWorld) -> None:
-        store = await world.session("a")
-        assert await read_racks(store) == {}
-        await store.create(RACKS, b"")
-        assert await read_racks(store) == {}
-        await store.set(RACKS, WRITTEN_BY_PULSAR, 0)
-        assert (await read_racks(store))["bookie-3"] == "/region/rack1"
-
-    run_metadata_world(rule)
+@in_metadata_world()
+async def test_racks_are_read_from_the_metadata_store(world: MetadataWorld) -> None:
+    store = await world.session("a")
+    assert await read_racks(store) == {}
+    await store.create(RACKS, b"")
+    assert await read_racks(store) == {}
+    await store.set(RACKS, WRITTEN_BY_PULSAR, 0)
+    assert (await read_racks(store))["bookie-3"] == "/region/rack1"

@@ -1,8 +1,9 @@
-import asyncio
+"""Tests for registrations: their format, and how bookies are found while they register again."""
+
+from collections.abc import Awaitable, Callable
 
 import pytest
 
-from labkit.system.metadata.bookie_watch import BookieWatch
 from labkit.system.metadata.registration import (
     BOOKIE_RPC,
     TRACE,
@@ -12,124 +13,179 @@ from labkit.system.metadata.registration import (
     decode_service_info,
     encode_service_info,
     find_endpoint,
-    read_only_bookies,
     register_bookie,
     writable_bookies,
 )
+from labkit.system.metadata.store import ANY_VERSION, NoNodeError
 from labkit.system.model.errors import (
     BKBookieHandleNotAvailableException,
     BKIncorrectParameterException,
     BKMetadataSerializationException,
 )
-from labkit.worlds.live.zookeeper.store import ZooKeeperStore
-from tests.conftest import NewStore
-from tests.until import until
-
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+from tests.system.client.memory_store import MemoryStore
 
 RPC = Endpoint(BOOKIE_RPC, "192.0.2.1", 3181)
+WRITABLE, READ_ONLY = "/ledgers/available/b", "/ledgers/available/readonly/b"
 
-# One endpoint: id "bookie", port 3181, host "192.0.2.1", protocol "bookie-rpc".
+
+class Store(MemoryStore):
+    """A store that records changes and calls `before_delete` while a deletion is in flight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes: list[str] = []
+        self.before_delete: Callable[[str], None] = lambda path: None
+
+    async def create(
+        self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
+        created = await super().create(path, data, ephemeral=ephemeral, sequential=sequential)
+        self.changes.append(f"+{path}" if ephemeral else f"+{path} for good")
+        return created
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        self.before_delete(path)
+        await super().delete(path, version)
+        self.changes.append(f"-{path}")
+
+
+Ask = Callable[[MemoryStore], Awaitable[list[str]]]
+
+
+@pytest.mark.parametrize(
+    ("read_only", "path", "other"), [(False, WRITABLE, READ_ONLY), (True, READ_ONLY, WRITABLE)]
+)
+async def test_bookie_is_in_the_list_of_its_kind_before_it_leaves_the_other(
+    read_only: bool, path: str, other: str
+) -> None:
+    store = Store()
+    await register_bookie(store, "b", [RPC], read_only=not read_only)
+    store.changes.clear()
+    await register_bookie(store, "b", [RPC], read_only=read_only)
+    assert store.changes == [f"+{path}", f"-{other}"]
+    assert await writable_bookies(store) == ([] if read_only else ["b"])
+    assert await store.children("/ledgers/available/readonly") == (["b"] if read_only else [])
+
+
+async def test_writable_bookie_that_registers_again_is_read_only_meanwhile() -> None:
+    store = Store()
+    await register_bookie(store, "b", [RPC])
+    store.changes.clear()
+    await register_bookie(store, "b", [RPC])
+    assert store.changes == [f"+{READ_ONLY}", f"-{WRITABLE}", f"+{WRITABLE}", f"-{READ_ONLY}"]
+
+
+async def test_read_only_bookie_that_registers_again_only_replaces_its_node() -> None:
+    store = Store()
+    await register_bookie(store, "b", [RPC], read_only=True)
+    store.changes.clear()
+    await register_bookie(store, "b", [RPC], read_only=True)
+    assert store.changes == [f"-{READ_ONLY}", f"+{READ_ONLY}"]
+
+
+async def test_node_of_an_earlier_session_may_go_while_it_is_replaced() -> None:
+    store = Store()
+    store.tree.create(READ_ONLY, b"", 2, False)
+
+    def ends(_: str) -> None:
+        store.tree.end_session(2)
+        store.before_delete = lambda path: None
+
+    store.before_delete = ends
+    await register_bookie(store, "b", [RPC], read_only=True)
+    assert await store.children("/ledgers/available/readonly") == ["b"]
+    assert await find_endpoint(store, "b", BOOKIE_RPC) == RPC
+
+
+@pytest.mark.parametrize("ask", [writable_bookies, all_bookies])
+async def test_without_a_folder_there_are_no_bookies(ask: Ask) -> None:
+    assert await ask(MemoryStore()) == []
+
+
+async def test_bookies_of_the_cluster_are_those_with_a_cookie() -> None:
+    store = Store()
+    for name in ("b2", "b1"):
+        await store.create(f"/ledgers/cookies/{name}", b"")
+    assert await all_bookies(store) == ["b1", "b2"]
+
+
+async def test_folder_of_the_read_only_bookies_is_not_taken_for_a_bookie() -> None:
+    store = Store()
+    await register_bookie(store, "b", [RPC], read_only=True)
+    assert await writable_bookies(store) == []
+
+
+async def test_endpoint_is_looked_for_by_its_protocol_and_a_bookie_without_it_is_not_there() -> (
+    None
+):
+    store = Store()
+    trace = Endpoint(TRACE, "10.0.0.1", 9999)
+    await register_bookie(store, "b", [RPC, trace])
+    assert await find_endpoint(store, "b", BOOKIE_RPC) == RPC
+    assert await find_endpoint(store, "b", TRACE) == trace
+    for bookie, protocol in (("b", "other"), ("c", BOOKIE_RPC)):
+        with pytest.raises(
+            BKBookieHandleNotAvailableException,
+            match=f"{bookie} is not registered with a {protocol}",
+        ):
+            await find_endpoint(store, bookie, protocol)
+
+
+# One endpoint with id "bookie", port 3181, host "192.0.2.1" and protocol "bookie-rpc".
 SERVICE_INFO = bytes.fromhex(
     "32220a06626f6f6b696510ed181a093139322e302e322e31220a626f6f6b69652d727063"
 )
 
 
-async def test_registration_is_the_bytes_that_bookkeeper_writes() -> None:
+def test_registration_is_the_bytes_that_bookkeeper_writes() -> None:
     assert encode_service_info([RPC]) == SERVICE_INFO
     assert decode_service_info("any", SERVICE_INFO) == [RPC]
 
 
-async def test_trace_endpoint_is_one_more_that_other_clients_pass_over() -> None:
+def test_trace_endpoint_is_one_more_that_other_clients_pass_over() -> None:
     trace = Endpoint(TRACE, "192.0.2.1", 4000)
     data = encode_service_info([RPC, trace])
     assert data.startswith(SERVICE_INFO)
     assert decode_service_info("any", data) == [RPC, trace]
 
 
-async def test_empty_registration_means_that_the_id_is_the_address() -> None:
-    assert decode_service_info("192.0.2.1:3181", b"") == [RPC]
+def test_endpoints_are_written_and_read_in_their_order() -> None:
+    endpoints = [RPC, Endpoint(TRACE, "h", 1), Endpoint("http", "h", 65_535)]
+    assert decode_service_info("b", encode_service_info(endpoints)) == endpoints
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xff"])
-async def test_registration_without_an_address_is_damaged(data: bytes) -> None:
-    with pytest.raises(BKMetadataSerializationException, match="bookie-1"):
-        decode_service_info("bookie-1", data)
+@pytest.mark.parametrize(
+    ("bookie_id", "endpoint"),
+    [("h:3181", Endpoint(BOOKIE_RPC, "h", 3181)), ("::1:80", Endpoint(BOOKIE_RPC, "::1", 80))],
+)
+def test_empty_registration_is_read_from_the_id(bookie_id: str, endpoint: Endpoint) -> None:
+    assert decode_service_info(bookie_id, b"") == [endpoint]
 
 
-@pytest.mark.parametrize("bookie_id", ["bookie-1", "192.0.2.1:3181", "a_b.c"])
-async def test_id_that_bookkeeper_takes_is_allowed(bookie_id: str) -> None:
-    check_bookie_id(bookie_id)
+@pytest.mark.parametrize(
+    ("bookie_id", "data"), [("h", b""), ("h:", b""), ("h:x", b""), ("h", b"\xff")]
+)
+def test_registration_that_names_no_address_is_damaged(bookie_id: str, data: bytes) -> None:
+    with pytest.raises(
+        BKMetadataSerializationException, match=f"the registration of {bookie_id} is"
+    ):
+        decode_service_info(bookie_id, data)
 
 
-@pytest.mark.parametrize("bookie_id", ["", "a/b", "a b", "bücher", "readonly", "ReadOnly"])
-async def test_id_that_bookkeeper_refuses_is_refused(bookie_id: str) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="cannot be a bookie id"):
+@pytest.mark.parametrize("bookie_id", ["", "a b", "a/b", "readonly", "ReadOnly", "ä"])
+def test_id_that_bookkeeper_would_not_take_is_refused(bookie_id: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="invalid bookie id"):
         check_bookie_id(bookie_id)
 
 
-async def test_registered_bookie_takes_writes_until_its_session_ends(new_store: NewStore) -> None:
-    watcher, bookie = await new_store(), await new_store()
-    assert await writable_bookies(watcher) == []
-    await register_bookie(bookie, "b-1", [RPC])
-    assert await writable_bookies(watcher) == ["b-1"]
-    assert await find_endpoint(watcher, "b-1", BOOKIE_RPC) == RPC
-    await bookie.stop()
-    assert await writable_bookies(watcher) == []
+@pytest.mark.parametrize("bookie_id", ["a", "10.0.0.1:3181", "bookie-1_x.y", "readonly2"])
+def test_id_of_letters_digits_and_some_signs_is_taken(bookie_id: str) -> None:
+    check_bookie_id(bookie_id)
 
 
-async def test_stale_registration_is_replaced_and_survives_the_old_session(
-    new_store: NewStore,
-) -> None:
-    watcher, dead, living = await new_store(), await new_store(), await new_store()
-    now = Endpoint(BOOKIE_RPC, "192.0.2.1", 3182)
-    await register_bookie(dead, "b-2", [RPC])
-    await register_bookie(living, "b-2", [now])
-    await dead.stop()
-    assert await find_endpoint(watcher, "b-2", BOOKIE_RPC) == now
-
-
-async def test_bookie_that_registers_again_is_never_missing(new_store: NewStore) -> None:
-    watcher, dead, living = await new_store(), await new_store(), await new_store()
-    await register_bookie(dead, "b-6", [RPC])
-    watch, seen = BookieWatch(watcher), []
-
-    async def look() -> None:
-        while True:
-            seen.append("b-6" in (await watch.now()).alive)
-            await watch.changed()
-
-    looking = asyncio.create_task(look())
-    await until(lambda: seen)
-    for read_only in (False, True, False, False, True):
-        await register_bookie(living, "b-6", [RPC], read_only=read_only)
-    looking.cancel()
-    assert all(seen)
-    assert len(seen) > 1
-
-
-async def test_bookies_of_the_cluster_are_those_with_a_cookie(
-    empty_store: ZooKeeperStore,
-) -> None:
-    assert await all_bookies(empty_store) == []
-    await empty_store.create("/ledgers/cookies/b-8", b"")
-    await empty_store.create("/ledgers/cookies/b-7", b"")
-    assert await all_bookies(empty_store) == ["b-7", "b-8"]
-
-
-async def test_read_only_bookies_are_found_and_take_no_writes(store: ZooKeeperStore) -> None:
-    await store.create("/ledgers/available/readonly/b-3", SERVICE_INFO, ephemeral=True)
-    assert await writable_bookies(store) == []
-    assert await read_only_bookies(store) == ["b-3"]
-    assert await find_endpoint(store, "b-3", BOOKIE_RPC) == RPC
-
-
-async def test_bookie_that_is_not_registered_is_not_available(store: ZooKeeperStore) -> None:
-    with pytest.raises(BKBookieHandleNotAvailableException, match="b-4 is not registered"):
-        await find_endpoint(store, "b-4", BOOKIE_RPC)
-
-
-async def test_endpoint_that_a_bookie_lacks_is_not_available(store: ZooKeeperStore) -> None:
-    await register_bookie(store, "b-5", [RPC])
-    with pytest.raises(BKBookieHandleNotAvailableException, match=f"with a {TRACE} endpoint"):
-        await find_endpoint(store, "b-5", TRACE)
+async def test_registration_lasts_as_long_as_its_session() -> None:
+    store = Store()
+    await register_bookie(store, "b", [RPC])
+    store.tree.end_session(1)
+    with pytest.raises(NoNodeError):
+        await store.get(WRITABLE)

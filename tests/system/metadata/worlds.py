@@ -1,4 +1,4 @@
-"""The two worlds in which the port to the metadata store must be the same."""
+"""The live and the simulated world, in which the `MetadataStore` port must behave identically."""
 
 import asyncio
 import socket
@@ -7,7 +7,7 @@ from typing import Protocol
 
 from kazoo.client import KazooClient
 
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.metadata.store import MetadataStore, MetadataUnavailableError
 from labkit.worlds.live.host.posix import continue_process, stop_process
 from labkit.worlds.live.zookeeper.secret import sasl_options
@@ -21,26 +21,26 @@ class World(Protocol):
     """A metadata store, and nodes that have sessions with it."""
 
     async def session(self, node: str) -> MetadataStore:
-        """Begin a session for that node."""
+        """Start a session for that node."""
 
     async def end(self, node: str) -> None:
-        """The node ends its session."""
+        """End the node's session."""
 
     async def expire(self, node: str) -> None:
-        """The store takes the node for dead."""
+        """Expire the node's session on the server."""
 
     def break_connection(self, node: str) -> None:
-        """The node loses its connection, but not its session; it connects again by itself."""
+        """Break the node's connection without ending its session; the node reconnects by itself."""
 
     async def hang(self) -> None:
-        """The store does not answer."""
+        """Make the store stop responding."""
 
     def thaw(self) -> None:
-        """The store goes on."""
+        """Make the store respond again."""
 
 
 class LiveWorld:
-    """A ZooKeeper server."""
+    """A world with a real ZooKeeper server."""
 
     def __init__(self, server: EmbeddedZooKeeper) -> None:
         self._server = server
@@ -48,7 +48,7 @@ class LiveWorld:
         self._stores: dict[str, ZooKeeperStore] = {}
 
     async def session(self, node: str) -> ZooKeeperStore:
-        store = self._stores[node] = ZooKeeperStore(MetadataPlace(self._address))
+        store = self._stores[node] = ZooKeeperStore(MetadataLocation(self._address))
         await store.start()
         return store
 
@@ -56,7 +56,7 @@ class LiveWorld:
         await self._stores[node].stop()
 
     async def expire(self, node: str) -> None:
-        """A client that knows a session's password may end it."""
+        """End the session with a second client, which only needs the session's id and password."""
         client = self._stores[node].client
         twin = KazooClient(
             self._address, client_id=client.client_id, sasl_options=sasl_options(self._address)
@@ -80,7 +80,7 @@ class LiveWorld:
 
 
 class SimWorld:
-    """A simulated one."""
+    """A world with a simulated ZooKeeper."""
 
     def __init__(self, world: MetadataWorld) -> None:
         self._world = world
@@ -122,7 +122,7 @@ def hold_simulated(rule: Rule) -> None:
 
 
 class Watch:
-    """Counts its calls; `told` returns after the first."""
+    """Counts its calls; `told` waits for the first one."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -138,7 +138,7 @@ class Watch:
 
 
 async def answered(ask: Callable[[], Awaitable[object]]) -> object:
-    """Ask until there is an answer: a connection may be down for a moment."""
+    """Retry until the request succeeds, because the connection may be down briefly."""
     async with asyncio.timeout(DEADLINE_S):
         while True:
             try:

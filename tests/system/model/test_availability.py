@@ -20,13 +20,12 @@ WORKED = (
     + "0000000000000006" * 2
     + "0000000200000000"
 )
-"""What Apache's bookie says of entries 0, 1, 3, 4, 6 and 7: a group for each run."""
+"""The response of Apache's bookie that has entries 0, 1, 3, 4, 6 and 7, with one group per run."""
 
 
 def test_apaches_answer_is_read() -> None:
     found = decode_availability(bytes.fromhex(WORKED))
     assert [entry_id for entry_id in range(-1, 10) if entry_id in found] == [0, 1, 3, 4, 6, 7]
-    assert found.count == 6
 
 
 def test_a_stripe_takes_one_group_however_long_the_ledger_is() -> None:
@@ -50,7 +49,6 @@ def test_every_set_of_entries_comes_back(entry_ids: set[int]) -> None:
     encoded = encode_availability(availability_of(sorted(entry_ids)))
     found = decode_availability(encoded)
     assert {entry_id for entry_id in range(-5, 320) if entry_id in found} == entry_ids
-    assert found.count == len(entry_ids)
 
 
 @given(st.binary(max_size=200))
@@ -71,7 +69,7 @@ def test_a_damaged_list_is_a_list_or_a_value_error(data: st.DataObject) -> None:
         found = decode_availability(bytes(damaged))
     except ValueError:
         return
-    assert found.count >= 3
+    assert len(found.groups) == 3
 
 
 @pytest.mark.parametrize(
@@ -86,7 +84,7 @@ def test_a_damaged_list_is_a_list_or_a_value_error(data: st.DataObject) -> None:
     ],
 )
 def test_groups_that_make_no_sense_are_refused(group: Sequences) -> None:
-    with pytest.raises(ValueError, match="makes no sense"):
+    with pytest.raises(ValueError, match="is invalid"):
         decode_availability(encode_availability(AvailabilityOfEntries((group,))))
 
 

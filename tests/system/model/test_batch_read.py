@@ -1,4 +1,4 @@
-"""Frames of batch reads, against bytes worked out by hand from BookKeeper's encoder."""
+"""Tests for batch read frames against bytes derived by hand from BookKeeper's encoder."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_entries_come_back_from_an_answer(entries: list[bytes]) -> None:
 def test_answer_that_is_cut_short_is_an_error() -> None:
     [answer] = decode_answers([batch_answer(REQUEST, Code.OK, [ENTRY])])
     for size in range(len(answer.entry) - len(ENTRY) - 3, len(answer.entry)):
-        with pytest.raises(BKReadException, match="ends within entry 0"):
+        with pytest.raises(BKReadException, match="ends within its entry 0"):
             find_batch_entries(answer.entry[:size])
 
 

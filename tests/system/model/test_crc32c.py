@@ -1,4 +1,4 @@
-"""CRC32C by table is CRC32C."""
+"""Tests for the table-driven CRC32C implementation."""
 
 import google_crc32c
 from hypothesis import given

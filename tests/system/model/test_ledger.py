@@ -88,7 +88,7 @@ VERSION_3_CLOSED = (
 
 
 def in_state(metadata: LedgerMetadata, state: LedgerState) -> LedgerMetadata:
-    """Closed, it has 3 entries of 5 bytes."""
+    """Return the metadata in that state; a closed ledger has 3 entries with 15 bytes in total."""
     if state is LedgerState.CLOSED:
         return replace(metadata, state=state, last_entry_id=2, length=15)
     return replace(metadata, state=state)
@@ -189,7 +189,8 @@ def test_version_2_is_the_text_that_bookkeeper_writes(
         return of_version(2, VERSION_2_BODY.format(length, last, state.name, bell))
 
     metadata = in_state(VERSION_2, state)
-    # Java's protobuf writes a bell as "a", Python's as a number; both read both.
+    # Java's protobuf writes the bell character as "a", Python's as a number; both can read either
+    # form.
     assert decode_ledger_metadata(text("a")) == metadata
     assert encode_ledger_metadata(metadata) == text("007")
 
@@ -212,6 +213,10 @@ def test_ledger_without_a_password_stays_without() -> None:
     assert encode_ledger_metadata(metadata) == data
 
 
+@pytest.mark.promise(
+    "Metadata versions 1 to 3 are read; a change keeps the version; the opener provides what "
+    "version 1 lacks"
+)
 def test_change_keeps_the_format_version() -> None:
     for metadata in (VERSION_1, VERSION_2, WITH_ALL):
         data = encode_ledger_metadata(metadata.closed(2, 15))

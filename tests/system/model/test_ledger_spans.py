@@ -1,4 +1,4 @@
-"""The bytes of a ledger's metadata under their names: no byte without a name, none with two."""
+"""Test that every byte of a ledger's encoded metadata has exactly one name."""
 
 from dataclasses import replace
 

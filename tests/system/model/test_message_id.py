@@ -73,7 +73,7 @@ def test_parsing_takes_only_what_printing_gives(text: str) -> None:
     assert str(message_id) == text
 
 
-# As Pulsar's own client has them
+# Comparison with Pulsar's own client
 
 NUMBERS = st.integers(0, 2**63 - 1)
 SMALL = st.integers(-1, 2**31 - 1)
@@ -91,6 +91,7 @@ def of_the_client(message_id: MessageId) -> pulsar.MessageId:
     return pulsar.MessageId.wrap(pulsar.MessageId.deserialize(message_id.to_bytes()))
 
 
+@pytest.mark.promise("MessageIDs have the bytes and the order of Pulsar's own client")
 @given(client_ids | st.builds(chunked, client_ids, NUMBERS))
 def test_the_client_reads_and_writes_the_same_bytes(message_id: MessageId) -> None:
     theirs = of_the_client(message_id)

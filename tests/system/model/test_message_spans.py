@@ -1,4 +1,4 @@
-"""A topic's entry: every byte has a name, and the message asked for is marked."""
+"""Test that every byte of a topic's entry has a name and that the selected message is marked."""
 
 import pytest
 
@@ -98,7 +98,7 @@ def test_what_is_packed_is_one_run() -> None:
 @pytest.mark.parametrize(
     ("payload", "index", "reason"),
     [
-        (batch_of(3), 3, "its batch has 0 to 2"),
+        (batch_of(3), 3, "its batch contains messages 0 to 2"),
         (encode_message(message(0), "p", 1), 0, "its batch index is -1"),
     ],
 )
@@ -108,5 +108,5 @@ def test_a_message_that_is_not_there_is_refused(payload: bytes, index: int, reas
 
 
 def test_what_no_producer_made_is_refused() -> None:
-    with pytest.raises(BKDigestMatchException, match="not a message of Pulsar"):
+    with pytest.raises(BKDigestMatchException, match="not a Pulsar message"):
         parse_message(b"cursor position", -1)

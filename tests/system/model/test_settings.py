@@ -1,4 +1,4 @@
-"""Settings know their ranges and their keys in a configuration file."""
+"""Tests for the ranges of settings and for their keys in configuration files."""
 
 import pickle
 from dataclasses import dataclass

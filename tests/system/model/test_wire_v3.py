@@ -226,7 +226,7 @@ def test_request_for_what_cannot_exist_is_impossible(
 
 
 def test_a_request_without_a_flag_has_none() -> None:
-    """Protobuf gives the first flag of the enumeration where there is none."""
+    """For a missing flag, protobuf returns the first value of the enumeration."""
     assert not is_flagged(ADD, pb.AddRequest.RECOVERY_ADD)
     assert is_flagged(RECOVERY_ADD, pb.AddRequest.RECOVERY_ADD)
 

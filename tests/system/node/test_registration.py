@@ -1,4 +1,4 @@
-"""A bookie that lost its registration makes it again, whenever its session was lost."""
+"""Test that a bookie registers again whenever it has lost its session."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,6 @@ from labkit.system.metadata.cluster import init_cluster
 from labkit.system.metadata.registration import (
     BOOKIE_RPC,
     Endpoint,
-    read_only_bookies,
     register_bookie,
     writable_bookies,
 )
@@ -24,7 +23,7 @@ HERE = [Endpoint(BOOKIE_RPC, "b", 3181)]
 
 
 class Registered:
-    """A bookie's registration, and another session that looks at it."""
+    """A bookie's registration, and a second session that observes it."""
 
     def __init__(self, world: MetadataWorld) -> None:
         self.world = world
@@ -54,7 +53,7 @@ def run(rule: Callable[[Registered], Awaitable[None]]) -> None:
 
 
 def test_a_session_lost_before_any_waiter_is_noticed() -> None:
-    """Between the first registration and `run` a bookie opens its doors."""
+    """Between the first registration and `run`, the bookie starts to accept connections."""
 
     async def rule(bookie: Registered) -> None:
         await bookie.registration.register(HERE)
@@ -72,7 +71,7 @@ def test_a_session_lost_before_any_waiter_is_noticed() -> None:
 def test_a_session_lost_while_the_bookie_registers_is_noticed() -> None:
     async def rule(bookie: Registered) -> None:
         registering = asyncio.ensure_future(bookie.registration.register(HERE))
-        await asyncio.sleep(0.0004)  # Its request has arrived, and the answer has not.
+        await asyncio.sleep(0.0004)  # The bookie's request has arrived, but the response has not.
         bookie.world.zookeeper.expire("b")
         await asyncio.wait((registering,))
         staying = asyncio.ensure_future(bookie.registration.run())
@@ -87,7 +86,7 @@ def test_a_session_lost_while_the_bookie_registers_is_noticed() -> None:
 def test_a_failure_to_register_again_is_followed_by_another_try(
     error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A create of the lost session may be carried out late: then the node exists."""
+    """The create request of the lost session may be executed late; then the node already exists."""
     failures = iter([error("too early"), error("again")])
 
     async def failing(*args: Any, **options: Any) -> None:
@@ -116,7 +115,7 @@ def test_it_says_whether_the_bookie_takes_writes() -> None:
         bookie.registration.renew()
         await asyncio.sleep(1)
         assert await bookie.writable() == []
-        assert await read_only_bookies(bookie.onlooker) == ["b"]
+        assert await bookie.onlooker.children("/ledgers/available/readonly") == ["b"]
         staying.cancel()
 
     run(rule)
@@ -133,7 +132,7 @@ def test_the_first_registration_fails_aloud() -> None:
 
 @pytest.mark.parametrize("new_instance_id", ["", "2"])
 def test_a_bookie_registers_with_no_other_cluster_than_its_own(new_instance_id: str) -> None:
-    """A metadata store that lost its data gives out ledger ids that the bookie has entries of."""
+    """A metadata store that lost its data assigns ledger ids for which the bookie has entries."""
 
     async def rule(bookie: Registered) -> None:
         await bookie.registration.register(HERE)
@@ -152,7 +151,7 @@ def test_a_bookie_registers_with_no_other_cluster_than_its_own(new_instance_id: 
             tree.delete("/ledgers/INSTANCEID", ANY_VERSION)
         tree.create("/ledgers/INSTANCEID", b"1", 0, False)
         await asyncio.sleep(1)
-        assert await bookie.writable() == ["b"], "the data are back"
+        assert await bookie.writable() == ["b"], "the data have been restored"
         staying.cancel()
 
     run(rule)

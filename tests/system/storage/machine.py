@@ -1,4 +1,4 @@
-"""A bookie's storage over two disks in memory, to be killed and started again."""
+"""A bookie's storage on two in-memory disks that survives kills and restarts."""
 
 import errno
 import struct
@@ -15,23 +15,23 @@ from tests.system.storage.support import SMALL, store_over
 
 
 class Machine:
-    """A store's two disks in memory."""
+    """The two in-memory disks of a store."""
 
     def __init__(self) -> None:
         self.journal, self.ledgers = SimDisk(), SimDisk()
 
     def open(self, config: StorageConfig = SMALL) -> LedgerStore:
-        """Opening again without `close` is a kill of the process."""
+        """Open a store; opening another one without `close` simulates a kill of the process."""
         return store_over(self.journal, self.ledgers, config)
 
     def cut_power(self) -> None:
-        """Lose all that was not synced."""
+        """Discard everything that has not been synced."""
         self.journal = self.journal.after_crash(lost, Fuse())
         self.ledgers = self.ledgers.after_crash(lost, Fuse())
 
     @contextmanager
     def syncs_that_fail(self, after: int) -> Iterator[None]:
-        """Syncs of the ledger directory's files, except the first ones."""
+        """Let syncs of files in the ledger directory fail after the first `after` ones."""
         left = after
 
         def watch(operation: Operation) -> None:

@@ -1,7 +1,8 @@
-"""What the tests of the storage share: keys, entries, stores over a folder, the golden files."""
+"""Helpers for the storage tests: keys, entries, stores in a directory, and the golden files."""
 
 import shutil
 from pathlib import Path
+from typing import TypeVar
 
 from labkit.system.model.entry import DigestType, Entry, encode_entry, make_digest, make_master_key
 from labkit.system.storage.config import StorageConfig
@@ -10,33 +11,37 @@ from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.disk import RealDisk
 
+T = TypeVar("T")
+
 GOLDEN = Path(__file__).parent / "bookkeeper-4.17.4"
 PASSWORD = b"pw"
 KEY = make_master_key(PASSWORD)
 OTHER_KEY = make_master_key(b"other")
 CRC32C = make_digest(DigestType.CRC32C, PASSWORD)
 SMALL = StorageConfig(journal_max_size_mb=1, journal_pre_alloc_size_mb=1)
-"""Journals of one MiB at most, so that tests write little."""
+"""Limits journals to 1 MiB, so that tests write little."""
 
 
 def entry(ledger_id: int, entry_id: int, payload: bytes = b"hello") -> bytes:
-    """An entry's bytes as a client would send them."""
+    """Return the bytes of an entry as a client would send them."""
     length = (entry_id + 1) * len(payload)
     return encode_entry(Entry(ledger_id, entry_id, entry_id - 1, length, payload), CRC32C)
 
 
 def store_over(journal: Disk, ledgers: Disk, config: StorageConfig = SMALL) -> LedgerStore:
-    """A store that reports to nobody; its first journal is 1.txn."""
+    """Open a store without trace listeners whose first journal is 1.txn."""
     return LedgerStore([journal], [ledgers], config, Recorder("bookie", lambda: 0), 1)
 
 
 def open_store(root: Path, config: StorageConfig = SMALL) -> LedgerStore:
-    """A store over the folders j and l.  Opening again without `close` is a crash."""
+    """Open a store in the directories j and l; opening another one without `close` simulates a
+    crash.
+    """
     return store_over(RealDisk(root / "j"), RealDisk(root / "l"), config)
 
 
 def kill(store: LedgerStore) -> None:
-    """Close the store's files as the end of its process does: nothing more is written."""
+    """Close the store's files without writing anything more, as the death of its process does."""
     for journal in store.journals:
         journal.close()
     store.entry_logger.close()
@@ -44,7 +49,7 @@ def kill(store: LedgerStore) -> None:
 
 
 def copy_of_golden(name: str, root: Path) -> Path:
-    """A copy of a bookie that Apache BookKeeper wrote, to be opened and changed."""
+    """Copy the files of a bookie that Apache BookKeeper wrote, so that a test can change them."""
     shutil.copytree(GOLDEN / name, root, dirs_exist_ok=True)
     return root
 
@@ -54,3 +59,9 @@ def add(store: LedgerStore, ledger_id: int, *entry_ids: int, payload: bytes = b"
     for entry_id in entry_ids:
         store.add_entry(ledger_id, entry_id, entry(ledger_id, entry_id, payload), KEY)
     store.commit()
+
+
+def present(value: T | None) -> T:
+    """Return a value that must not be None."""
+    assert value is not None
+    return value

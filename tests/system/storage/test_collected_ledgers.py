@@ -1,4 +1,4 @@
-"""A ledger that garbage collection has dropped does not come back."""
+"""Test that a garbage-collected ledger does not come back."""
 
 from pathlib import Path
 
@@ -26,16 +26,19 @@ def with_a_collected_ledger(folder: Path, *, fenced: bool = False) -> LedgerStor
 
 def test_a_collected_ledger_is_remembered_for_seven_days_after_the_last_request() -> None:
     collected = CollectedLedgers()
-    collected.now(100)
+    collected.advance_to(100)
     collected.add([1, 2])
-    collected.now(100 + KEPT_S - 1)
-    assert 1 in collected
-    collected.now(100 + KEPT_S)
-    assert (1 in collected, 2 in collected) == (True, False)
-    collected.now(100 + 2 * KEPT_S)
-    assert 1 not in collected
+    collected.advance_to(100 + KEPT_S - 1)
+    assert collected.refuses(1)
+    collected.advance_to(100 + KEPT_S)
+    assert (collected.refuses(1), collected.refuses(2)) == (True, False)
+    collected.advance_to(100 + 2 * KEPT_S)
+    assert not collected.refuses(1)
 
 
+@pytest.mark.promise(
+    "A collected ledger accepts no adds, not even recovery's, for seven days after the last request"
+)
 @pytest.mark.parametrize("recovery", [False, True])
 @pytest.mark.parametrize("fenced", [False, True])
 def test_an_add_to_a_collected_ledger_is_answered_as_one_to_a_fenced_ledger(
@@ -83,7 +86,7 @@ def test_a_fence_that_replay_finds_holds_until_the_ledger_is_collected_again(
     kill(store)
     store = open_store(tmp_path)
     assert store.ledger_ids() == [LEDGER]
-    with pytest.raises(LedgerFencedException, match="a reader has recovered it"):
+    with pytest.raises(LedgerFencedException, match="a client has started to recover it"):
         store.add_entry(LEDGER, 1, entry(LEDGER, 1), KEY)
 
 

@@ -1,4 +1,4 @@
-"""Wherever the machine stops, what was committed is there at the next start, and at all later."""
+"""Test that no committed entry is lost, whichever disk operation the machine stops at."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,7 +18,7 @@ from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine.disk import CrashError, Fuse, SimDisk
 from labkit.worlds.sim.machine.disk_operation import Keep, by_lot, kept, lost
 from tests.repeat import repeated
-from tests.system.storage.support import CRC32C, KEY, entry, store_over
+from tests.system.storage.support import CRC32C, KEY, entry, present, store_over
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ VARIANTS: dict[str, Callable[[int], Keep]] = {
 
 @dataclass
 class Bookie:
-    """Runs a store and remembers what was added and what it committed."""
+    """Runs a store, and records what was added and what was committed."""
 
     disks: tuple[SimDisk, SimDisk]
     told: dict[tuple[int, int], bytes] = field(default_factory=dict)
@@ -72,7 +72,9 @@ class Bookie:
 
 
 def live_three_lives(bookie: Bookie) -> None:
-    """Every step that a store takes: adds, fences, rolls, checkpoints, replays, a clean end."""
+    """Run a store through every kind of step: adds, fences, log rolls, checkpoints, replays and a
+    clean shutdown.
+    """
     store = bookie.open()
     for entry_id in range(3):
         bookie.add(store, 5, entry_id)
@@ -113,7 +115,8 @@ def check(store: LedgerStore, bookie: Bookie) -> None:
         if (ledger_id, entry_id) in bookie.committed:
             assert store.read_entry(ledger_id, entry_id) == data
     for ledger_id, entry_id in bookie.told.keys() - bookie.committed.keys():
-        # Records have no checksum, so a torn one may be there; the client's digest finds it out.
+        # Records have no checksum, so a torn record may be returned; the client's digest detects
+        # it.
         with suppress(NoLedgerException, NoEntryException, BKDigestMatchException):
             found = store.read_entry(ledger_id, entry_id)
             decode_entry(found, CRC32C, ledger_id, entry_id)
@@ -122,8 +125,7 @@ def check(store: LedgerStore, bookie: Bookie) -> None:
         with pytest.raises(LedgerFencedException):
             store.add_entry(ledger_id, 1000, entry(ledger_id, 1000), KEY)
     for ledger_id in store.ledger_ids():
-        ledger = store.ledger(ledger_id)
-        assert ledger is not None
+        ledger = present(store.ledger(ledger_id))
         assert ledger.master_key == KEY
         assert not ledger.fenced or ledger_id in bookie.told_fences
 

@@ -1,4 +1,4 @@
-"""Several journal directories and several ledger directories."""
+"""Tests for stores with several journal directories and several ledger directories."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.sim.machine.disk import Fuse, SimDisk
 from labkit.worlds.sim.machine.disk_operation import lost
-from tests.system.storage.support import KEY, entry
+from tests.system.storage.support import KEY, entry, present
 
 CONFIG = StorageConfig(
     journal_max_size_mb=1,
@@ -53,6 +53,10 @@ def assert_all_there(store: LedgerStore, *entry_ids: int) -> None:
             assert store.read_entry(ledger_id, entry_id) == data
 
 
+@pytest.mark.promise(
+    "Several journal and ledger directories work in every journal version, with both kinds of "
+    "bookie"
+)
 def test_a_ledgers_journal_is_its_id_modulo_their_number() -> None:
     store = Machine().open()
     assert [store.journals.index(store.journal_of(i)) for i in LEDGERS] == [0, 1, 0, 1, 0, 1]
@@ -122,6 +126,7 @@ def test_compaction_finds_the_logs_of_every_directory() -> None:
             assert store.read_entry(ledger_id, entry_id) == entry(ledger_id, entry_id, bytes(500))
 
 
+@pytest.mark.promise("Journal versions 4 to 6 are written, and versions 1 to 6 are read")
 @pytest.mark.parametrize(("journal", "index"), [(4, 0), (5, 0), (6, 1)])
 def test_every_version_that_may_be_written_is_replayed(journal: int, index: int) -> None:
     config = StorageConfig(
@@ -138,15 +143,14 @@ def test_every_version_that_may_be_written_is_replayed(journal: int, index: int)
     machine.cut_power()
     store = machine.open(config)
     assert_all_there(store, 0, 1)
-    ledger = store.ledger(3)
-    assert ledger is not None
+    ledger = present(store.ledger(3))
     assert ledger.fenced
     assert [journal_ids(disk) for disk in machine.journals] == [[1, 2], [1, 2]]
 
 
 @pytest.mark.parametrize(("journal", "index"), [(3, 0), (7, 1), (6, 0), (5, 1), (4, 1)])
 def test_versions_that_do_not_go_together_are_refused(journal: int, index: int) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="allowed are 4 or 5 with 0"):
+    with pytest.raises(BKIncorrectParameterException, match="valid combinations: 4 or 5 with 0"):
         StorageConfig(
             journal_format_version_to_write=journal, file_info_format_version_to_write=index
         )
@@ -159,6 +163,5 @@ def test_formats_without_room_for_an_explicit_lac_keep_it_in_memory_only() -> No
     add_to_each(store, 0)
     assert store.set_explicit_lac(0, bytes(20), KEY) == store.journals[0].synced
     store.close()
-    ledger = machine.open(config).ledger(0)
-    assert ledger is not None
+    ledger = present(machine.open(config).ledger(0))
     assert ledger.explicit_lac == b""

@@ -1,5 +1,5 @@
-"""Ledgers whose entries a bookie gives up, as others have them: the space comes back, the fence
-stays, and nothing that has just come goes.
+"""Tests for dropping a ledger's entries because other bookies store them: the space is reclaimed,
+the fence is kept, and new entries are not lost.
 """
 
 from contextlib import suppress
@@ -27,13 +27,15 @@ KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "random": by_lot(7)}
 
 
 def filled(machine: Machine) -> LedgerStore:
-    """A store with two ledgers that got no entry lately; one of them is fenced."""
+    """Return a store with two ledgers that have received no entries recently; one of them is
+    fenced.
+    """
     store = machine.open(ROLLS_SOON)
     fill(store)
     store.fence(MOVED, KEY)
     store.commit()
     store.checkpoint()
-    store.garbage.settled(store.ledger_ids())
+    store.ledgers.take_settled(store.ledger_ids())
     return store
 
 
@@ -62,8 +64,7 @@ def add_copies(store: LedgerStore) -> None:
     store.commit()
 
 
-def test_entries_go_and_the_fence_stays() -> None:
-    machine = Machine()
+def test_entries_go_and_the_fence_stays(machine: Machine) -> None:
     store = filled(machine)
     assert drop(store)
     assert moved_entries(store) == []
@@ -75,15 +76,14 @@ def test_entries_go_and_the_fence_stays() -> None:
     assert_living_is_whole(store)
 
 
-def test_logs_that_held_nothing_else_go() -> None:
-    machine = Machine()
+def test_logs_that_held_nothing_else_go(machine: Machine) -> None:
     store = machine.open(ROLLS_SOON)
     for entry_id, data in enumerate(copies()):
         store.add_entry(MOVED, entry_id, data, KEY)
         store.commit()
         if entry_id % 3 == 2:
             store.checkpoint()
-    store.garbage.settled([MOVED])
+    store.ledgers.take_settled([MOVED])
     before = log_ids(machine.ledgers)
     assert len(before) > 4
     assert drop(store)
@@ -95,17 +95,16 @@ def test_ledger_that_has_got_entries_since_it_was_looked_at_keeps_them() -> None
     store = filled(Machine())
     store.add_entry(MOVED, 0, entry(MOVED, 0, bytes(900)), KEY, recovery=True)
     assert not drop(store)
-    assert store.garbage.settled([LIVING, MOVED]) == [LIVING]
+    assert store.ledgers.take_settled([LIVING, MOVED]) == [LIVING]
     assert moved_entries(store) == copies()
-    assert store.garbage.settled([LIVING, MOVED]) == [LIVING, MOVED]
+    assert store.ledgers.take_settled([LIVING, MOVED]) == [LIVING, MOVED]
     store.commit()
     store.checkpoint()
     assert drop(store)
     assert moved_entries(store) == []
 
 
-def test_ledger_without_entries_is_not_dropped_again() -> None:
-    machine = Machine()
+def test_ledger_without_entries_is_not_dropped_again(machine: Machine) -> None:
     store = filled(machine)
     assert drop(store)
     assert not drop(store)
@@ -113,11 +112,10 @@ def test_ledger_without_entries_is_not_dropped_again() -> None:
     assert not drop(machine.open(ROLLS_SOON))
 
 
-def test_copies_that_come_back_are_kept() -> None:
-    machine = Machine()
+def test_copies_that_come_back_are_kept(machine: Machine) -> None:
     store = filled(machine)
     assert store.garbage.drop_entries(MOVED)
-    # They come before the index on disk is emptied.
+    # The copies arrive before the index on disk is emptied.
     add_copies(store)
     store.garbage.collect([])
     assert moved_entries(store) == copies()
@@ -133,8 +131,9 @@ def test_deleted_ledger_goes_wholly() -> None:
     assert store.ledger_ids() == [LIVING]
 
 
-def test_ledger_that_is_deleted_before_its_index_is_emptied_leaves_no_index() -> None:
-    machine = Machine()
+def test_ledger_that_is_deleted_before_its_index_is_emptied_leaves_no_index(
+    machine: Machine,
+) -> None:
     store = filled(machine)
     assert store.garbage.drop_entries(MOVED)
     store.garbage.collect([MOVED])
@@ -144,7 +143,9 @@ def test_ledger_that_is_deleted_before_its_index_is_emptied_leaves_no_index() ->
 
 @pytest.mark.parametrize("keep", KEEPS)
 def test_dropping_may_crash_at_any_operation(keep: str) -> None:
-    """All of a ledger's entries are there, or none is; copies that came later are always there."""
+    """If the copies were durably added again, all of them are kept; otherwise any may be
+    missing.
+    """
     stop_at = 0
     while True:
         machine = Machine()
@@ -176,14 +177,13 @@ def test_dropping_may_crash_at_any_operation(keep: str) -> None:
     assert stop_at > 10
 
 
-def test_a_ledger_with_its_first_entry_alone_gives_it_up() -> None:
-    machine = Machine()
+def test_a_ledger_with_its_first_entry_alone_gives_it_up(machine: Machine) -> None:
     store = machine.open(ROLLS_SOON)
     store.add_entry(MOVED, 0, entry(MOVED, 0), KEY)
     store.commit()
     store.checkpoint()
     assert not store.garbage.drop_entries(MOVED)
-    store.garbage.settled([MOVED])
+    store.ledgers.take_settled([MOVED])
     assert store.garbage.drop_entries(MOVED)
     assert not store.garbage.drop_entries(MOVED)
     assert not store.garbage.drop_entries(99)

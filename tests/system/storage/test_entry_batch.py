@@ -1,4 +1,4 @@
-"""A run gives what single reads would, up to the first entry that one would not."""
+"""Test that a batch read returns the same entries as single reads, up to the first failing read."""
 
 import pytest
 from hypothesis import given
@@ -9,19 +9,19 @@ from labkit.system.storage.entry_batch import read_entries
 from labkit.system.storage.entry_log import location_of
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine.disk import SimDisk
-from tests.system.storage.support import KEY, entry, store_over
+from tests.system.storage.support import KEY, entry, present, store_over
 
 SIZES = (0, 1, 30, 5_000, 40_000)
 ADDS = st.lists(
     st.tuples(st.sampled_from((5, 6)), st.integers(0, 8), st.sampled_from(SIZES)), max_size=25
 )
 PAGE = 1024
-"""Locations of as many entries are in a page."""
+"""The number of locations in an index page."""
 
 
 def filled(*parts: list[tuple[int, int, int]]) -> LedgerStore:
-    """A store with these entries (ledger, entry, size of the payload); all but those of the last
-    part are in entry logs.
+    """Return a store with these entries, given as (ledger, entry, payload size); all but the
+    entries of the last part are in entry logs.
     """
     store = store_over(SimDisk(), SimDisk())
     for number, part in enumerate(parts):
@@ -55,7 +55,7 @@ def test_a_run_is_what_single_reads_give(
     most: int,
     room: int,
 ) -> None:
-    # One size for each entry: a copy that comes twice is the same.
+    # Use one size per entry, so that duplicate copies of an entry are identical.
     size = {(ledger, number): size for ledger, number, size in older + newer + newest}
     parts = [
         [(ledger, number, size[ledger, number]) for ledger, number, _ in part]
@@ -86,11 +86,10 @@ def test_a_run_goes_over_entry_logs_and_memory() -> None:
 @pytest.mark.parametrize("entry_id", range(4))
 def test_a_run_ends_in_front_of_a_damaged_entry(entry_id: int) -> None:
     store = filled([(5, each, 30) for each in range(4)], [])
-    ledger = store.ledgers.get(5)
-    assert ledger is not None
+    ledger = present(store.ledgers.get(5))
     location = ledger.index.location(entry_id)
     log = store.ledger_disks[0].open(f"current/{location >> 32:x}.log")
-    # Its ledger's id.
+    # Overwrite part of the entry's ledger id.
     log.write((location & 0xFFFFFFFF) + 7, b"\6")
     assert read_entries(store, 5, 0, 4, 10_000).entry_count == entry_id
 

@@ -1,10 +1,10 @@
-"""Where one entry's bytes lie, at every step of its way to disk."""
+"""Test where an entry's bytes are stored at each step on their way to disk."""
 
 import pytest
 
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.model.byte_region import Piece
-from labkit.system.storage.entry_locations import entry_places
+from labkit.system.storage.entry_locations import locate_entry
 from labkit.system.storage.entry_log import location_of
 from labkit.system.storage.index.ledger_index import IndexHeader, LedgerIndex, index_path
 from labkit.worlds.sim.machine.disk import SimDisk
@@ -16,7 +16,7 @@ Moments = dict[str, tuple[Piece, ...]]
 
 
 def life_of_an_entry() -> Moments:
-    """Entry 2 of ledger 7, from the add to the flush."""
+    """Record the locations of entry 2 of ledger 7 at each moment from the add to the flush."""
     bookie, seen = OneBookie(), Moments()
 
     def before(operation: Operation) -> None:
@@ -67,7 +67,7 @@ def test_the_index_names_the_log_and_the_offset_in_it() -> None:
     index = LedgerIndex(7, IndexHeader(KEY), ledgers, 8192)
     index.set_locations([2], [location_of(0x1F, 4660)])
     index.flush()
-    *_, piece = entry_places(SimDisk(), ledgers, entry(7, 2))
+    *_, piece = locate_entry(SimDisk(), ledgers, entry(7, 2))
     assert [span.value for span in piece.spans] == ["31", "4660"]
     assert "1f.log" in piece.spans[0].meaning
 
@@ -90,7 +90,7 @@ def test_a_record_that_a_power_cut_tears_is_safe_up_to_the_tear() -> None:
         disks = machine.journals[0], machine.ledgers[0]
         if operation.kind == "sync":
             found.append(
-                entry_places(*disks, entry, after_power_cut=(after.journals[0], after.ledgers[0]))[
+                locate_entry(*disks, entry, after_power_cut=(after.journals[0], after.ledgers[0]))[
                     1
                 ]
             )
@@ -108,7 +108,7 @@ def test_without_a_power_cut_in_view_what_is_in_a_file_counts_as_synced() -> Non
     bookie.commit()
     bookie.flush()
     disks = bookie.machine.journals[0], bookie.machine.ledgers[0]
-    assert states(entry_places(*disks, entry_bytes(7, 0, 20))) == ["synced"] * 3
+    assert states(locate_entry(*disks, entry_bytes(7, 0, 20))) == ["synced"] * 3
 
 
 def test_the_index_names_the_log_and_the_offset_of_the_entry_in_it() -> None:
@@ -129,7 +129,7 @@ def test_the_index_names_the_log_and_the_offset_of_the_entry_in_it() -> None:
 
 
 def test_what_is_not_there_is_said_to_be_absent() -> None:
-    packed, *others = entry_places(SimDisk(), SimDisk(), entry(7, 2))
+    packed, *others = locate_entry(SimDisk(), SimDisk(), entry(7, 2))
     assert (packed.data, packed.offset, packed.safe_size) == (entry(7, 2), 0, len(entry(7, 2)))
     assert [piece.absent for piece in others] == [
         *("not written yet", "only in the memtable", "no location yet"),
@@ -141,7 +141,7 @@ def test_a_slot_that_the_file_ends_in_is_not_a_location(size: int) -> None:
     ledgers = SimDisk()
     location = location_of(0x1F, 4660).to_bytes(8, "big")
     ledgers.create(index_path(7)).write(0, bytes(1024 + 16) + location[:size])
-    *_, piece = entry_places(SimDisk(), ledgers, entry(7, 2))
+    *_, piece = locate_entry(SimDisk(), ledgers, entry(7, 2))
     assert piece.absent == ("" if size == 8 else "no location yet")
     if size == 8:
         assert [(span.offset, span.size) for span in piece.spans] == [(1040, 4), (1044, 4)]
@@ -154,24 +154,24 @@ def test_a_piece_is_safe_as_far_as_a_power_cut_leaves_it() -> None:
     bookie.flush()
     machine = bookie.machine
     disks = machine.journals[0], machine.ledgers[0]
-    nothing = entry_places(*disks, entry_bytes(7, 2, 20), after_power_cut=(SimDisk(), SimDisk()))
+    nothing = locate_entry(*disks, entry_bytes(7, 2, 20), after_power_cut=(SimDisk(), SimDisk()))
     assert [piece.safe_size for piece in nothing[1:]] == [0, 0, 0]
-    everything = entry_places(*disks, entry_bytes(7, 2, 20), after_power_cut=disks)
+    everything = locate_entry(*disks, entry_bytes(7, 2, 20), after_power_cut=disks)
     assert [piece.safe_size for piece in everything] == [len(piece.data) for piece in everything]
 
 
 def test_leading_zeros_that_were_there_before_are_not_safe() -> None:
-    """The length and the ledger's id begin with zeros, as preallocated space does."""
+    """The length and the ledger id start with zeros, just as preallocated space does."""
     bookie, before = OneBookie(), OneBookie()
     bookie.add((7, 2))
     bookie.commit()
     after = before.machine.journals[0], before.machine.ledgers[0]
     disks = bookie.machine.journals[0], bookie.machine.ledgers[0]
-    _, journal, *_ = entry_places(*disks, entry_bytes(7, 2, 20), after_power_cut=after)
+    _, journal, *_ = locate_entry(*disks, entry_bytes(7, 2, 20), after_power_cut=after)
     assert journal.safe_size == 0
 
 
 def test_a_digest_has_four_bytes_if_nothing_else_is_said() -> None:
-    packed, *_ = entry_places(SimDisk(), SimDisk(), entry(7, 2))
+    packed, *_ = locate_entry(SimDisk(), SimDisk(), entry(7, 2))
     sizes = {span.name: span.size for span in packed.spans}
     assert (sizes["digest"], sizes["payload"]) == (4, len(b"hello"))

@@ -26,6 +26,11 @@ MAP_OF_ONE = (
 )
 
 
+def new_logger(config: StorageConfig | None = None) -> tuple[SimDisk, EntryLogger]:
+    disk = SimDisk()
+    return disk, EntryLogger((disk,), config or StorageConfig())
+
+
 def append(logger: EntryLogger, ledger_id: int, entry_id: int, size: int = 5) -> int:
     return logger.append(ledger_id, [entry(ledger_id, entry_id, bytes(size))])[0]
 
@@ -36,7 +41,7 @@ def contents(disk: SimDisk, log_id: int) -> list[tuple[int, int]]:
 
 @given(gaps=st.lists(st.integers(0, 40) | st.integers(65_500, 65_600), min_size=1, max_size=4))
 def test_zeros_between_entries_are_passed_over(gaps: list[int]) -> None:
-    """As many as a file system has put in place of what was not written before a crash."""
+    """After a crash, the file system may return zeros for data that had not been written."""
     disk, log, data = SimDisk(), LOG_HEADER.struct.pack(b"BKLO", 1, 0, 0), entry(5, 0)
     places = []
     for gap in gaps:
@@ -73,8 +78,7 @@ def full_log(
 
 
 def test_a_location_is_log_id_and_offset_behind_the_length() -> None:
-    disk = SimDisk()
-    logger = EntryLogger((disk,), StorageConfig())
+    _, logger = new_logger()
     assert append(logger, 5, 0) == 0x404
     assert append(logger, 5, 1) == 0x404 + 41 + 4
     assert location_of(0x1A, 0x404) == 0x1A_0000_0404
@@ -93,8 +97,7 @@ def test_entries_are_read_back_from_their_locations() -> None:
 
 
 def test_a_log_over_its_limit_ends_with_the_map_that_a_scan_gives() -> None:
-    disk = SimDisk()
-    logger = EntryLogger((disk,), ROLLS_SOON)
+    disk, logger = new_logger(ROLLS_SOON)
     for number in range(30):
         append(logger, number % 3, number, 30)
         if number % 10 == 9:
@@ -119,8 +122,7 @@ def test_a_log_of_the_limit_to_the_byte_is_written_on_and_one_byte_more_ends_it(
 
 
 def test_a_map_of_more_than_ten_thousand_ledgers_takes_two_batches() -> None:
-    disk = SimDisk()
-    logger = EntryLogger((disk,), ROLLS_SOON)
+    disk, logger = new_logger(ROLLS_SOON)
     for ledger_id in range(10_001):
         append(logger, ledger_id, 0, 0)
     logger.sync()
@@ -189,6 +191,9 @@ def test_a_new_process_never_appends_to_an_old_log() -> None:
     assert [len(contents(disk, log_id)) for log_id in log_ids(disk)] == [1, 0, 1, 0, 1, 0]
 
 
+@pytest.mark.promise(
+    "Entry logs: one for all ledgers or one per ledger, with map, preallocation and lastId"
+)
 @pytest.mark.parametrize(
     "text",
     [b"", b"zz\n", b"80000000\n", b"-7\n", b"7\n"],
@@ -221,7 +226,9 @@ def test_after_the_last_log_id_comes_the_first_that_is_free() -> None:
 def test_a_log_whose_name_is_not_an_id_is_reported_with_the_remedy(name: str) -> None:
     disk = SimDisk()
     disk.create(f"current/{name}")
-    with pytest.raises(StorageDamagedException, match=f"current/{name} is not .* move it elsewh"):
+    with pytest.raises(
+        StorageDamagedException, match=f"current/{name} is not .* move the file elsewh"
+    ):
         log_ids(disk)
 
 
@@ -241,7 +248,7 @@ def test_another_entry_at_the_location_is_reported_as_damage(ledger_id: int, ent
     logger = EntryLogger((SimDisk(),), StorageConfig())
     location = append(logger, 5, 0)
     logger.sync()
-    with pytest.raises(StorageDamagedException, match="should lie here and does not"):
+    with pytest.raises(StorageDamagedException, match="is missing here, but"):
         logger.read(location, ledger_id, entry_id)
 
 
@@ -267,8 +274,7 @@ PER_LEDGER = StorageConfig(
 
 
 def test_with_a_log_per_ledger_no_two_ledgers_share_one() -> None:
-    disk = SimDisk()
-    logger = EntryLogger((disk,), PER_LEDGER)
+    disk, logger = new_logger(PER_LEDGER)
     for entry_id in range(2):
         for ledger_id in (5, 6):
             append(logger, ledger_id, entry_id)
@@ -278,8 +284,7 @@ def test_with_a_log_per_ledger_no_two_ledgers_share_one() -> None:
 
 
 def test_of_too_many_active_logs_the_oldest_end_with_their_map() -> None:
-    disk = SimDisk()
-    logger = EntryLogger((disk,), PER_LEDGER)
+    disk, logger = new_logger(PER_LEDGER)
     places = {ledger_id: append(logger, ledger_id, 0) for ledger_id in (5, 6, 7)}
     logger.sync()
     oldest = places[5] >> 32

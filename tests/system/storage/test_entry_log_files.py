@@ -1,4 +1,4 @@
-"""What an entry logger writes and when, which logs it keeps open, and what it reads of several."""
+"""Test what an entry logger writes and when, which logs it keeps open, and how it reads them."""
 
 import struct
 from pathlib import Path
@@ -21,7 +21,14 @@ from labkit.worlds.live.disk import RealDisk
 from labkit.worlds.sim.machine.disk import Fuse, SimDisk
 from labkit.worlds.sim.machine.disk_operation import lost
 from tests.system.storage.support import KEY, entry
-from tests.system.storage.test_entry_log import MAP_OF_ONE, ROLLS_SOON, append, contents, full_log
+from tests.system.storage.test_entry_log import (
+    MAP_OF_ONE,
+    ROLLS_SOON,
+    append,
+    contents,
+    full_log,
+    new_logger,
+)
 
 
 def sizes_written(disk: SimDisk, before: int) -> list[int]:
@@ -31,8 +38,7 @@ def sizes_written(disk: SimDisk, before: int) -> list[int]:
 
 @pytest.mark.parametrize(("end", "written"), [(64 * 1024 - 1, 0), (64 * 1024, 64 * 1024)])
 def test_what_is_appended_is_written_from_64_kib_on(end: int, written: int) -> None:
-    disk = SimDisk()
-    logger = EntryLogger((disk,), StorageConfig())
+    disk, logger = new_logger()
     framing = 4 + len(entry(5, 0, b""))
     append(logger, 5, 0, end - LOG_HEADER.size - framing)
     assert disk.open("current/0.log").size() == written
@@ -41,8 +47,7 @@ def test_what_is_appended_is_written_from_64_kib_on(end: int, written: int) -> N
 
 
 def test_much_is_written_in_pieces_of_about_64_kib() -> None:
-    disk = SimDisk()
-    logger = EntryLogger((disk,), StorageConfig())
+    disk, logger = new_logger()
     entries = [entry(5, entry_id, bytes(10_000)) for entry_id in range(40)]
     for _ in range(3):
         before = len(disk.fuse.operations)
@@ -54,8 +59,7 @@ def test_much_is_written_in_pieces_of_about_64_kib() -> None:
 
 
 def test_several_entries_lie_one_behind_the_other_and_count_for_their_ledger() -> None:
-    disk = SimDisk()
-    logger = EntryLogger((disk,), ROLLS_SOON)
+    disk, logger = new_logger(ROLLS_SOON)
     entries = [entry(5, entry_id, bytes(300 * entry_id)) for entry_id in range(4)]
     places = logger.append(5, entries)
     places += logger.append(6, [entry(6, 0)])
@@ -69,8 +73,7 @@ def test_several_entries_lie_one_behind_the_other_and_count_for_their_ledger() -
 
 
 def test_a_sync_of_what_is_durable_syncs_nothing() -> None:
-    disk = SimDisk()
-    logger = EntryLogger((disk,), StorageConfig())
+    disk, logger = new_logger()
     append(logger, 5, 0)
     before = len(disk.fuse.operations)
     logger.sync()
@@ -80,8 +83,7 @@ def test_a_sync_of_what_is_durable_syncs_nothing() -> None:
 
 
 def test_what_was_synced_survives_and_what_was_appended_since_does_not() -> None:
-    disk = SimDisk()
-    logger = EntryLogger((disk,), StorageConfig())
+    disk, logger = new_logger()
     append(logger, 5, 0)
     logger.sync()
     append(logger, 5, 1)
@@ -91,8 +93,7 @@ def test_what_was_synced_survives_and_what_was_appended_since_does_not() -> None
 
 
 def test_a_log_that_was_removed_stays_away_and_its_entries_are_damage() -> None:
-    disk = SimDisk()
-    logger = EntryLogger((disk,), ROLLS_SOON)
+    disk, logger = new_logger(ROLLS_SOON)
     places = []
     for entry_id in range(2):
         places.append(append(logger, 5, entry_id, 2000))
@@ -158,15 +159,8 @@ def test_a_log_of_version_0_has_no_map(version: int) -> None:
     assert read_ledgers_map(disk, 0) == ({5: 45} if version else None)
 
 
-def test_a_log_that_was_created_ahead_has_no_map_and_no_entry() -> None:
-    disk = SimDisk()
-    disk.create("current/0.log")
-    assert (read_ledgers_map(disk, 0), contents(disk, 0)) == (None, [])
-
-
 def test_a_first_append_creates_two_logs_and_keeps_the_higher_id() -> None:
-    disk = SimDisk()
-    logger = EntryLogger((disk,), StorageConfig())
+    disk, logger = new_logger()
     assert log_ids(disk) == []
     append(logger, 5, 0)
     assert (log_ids(disk), read_last_id(disk)) == ([0, 1], 1)

@@ -1,5 +1,5 @@
-"""A checkpoint, a compaction or a start that fails at any of its steps, for lack of space, is done
-again and then whole: nothing is taken for written because a sync failed only once.
+"""Test that a checkpoint, a compaction or a start that runs out of space at any step can be retried
+and then succeeds completely: a failed sync must not make data count as written.
 """
 
 import errno
@@ -36,7 +36,9 @@ PER_LEDGER = StorageConfig(
 
 
 class Scene:
-    """A store after a checkpoint, with as much to flush again: logs are filled by it."""
+    """A store that has made a checkpoint and has as much data again to flush, which fills
+    its logs.
+    """
 
     def __init__(self, folder: Path, config: StorageConfig, failing_step: int) -> None:
         self.folder, self.config = folder, config
@@ -114,7 +116,8 @@ def test_a_kill_after_a_checkpoint_that_found_no_space_loses_nothing(
 def test_checkpoints_without_space_leave_no_more_behind_each_time(tmp_path: Path) -> None:
     scene = Scene(tmp_path, SHARED, failing_step=0)
     sizes = []
-    # The log in use cannot be written; then a new one cannot be written, cannot be synced, ...
+    # First the current log cannot be written; then a new one cannot be written, cannot be synced,
+    # and so on.
     for step in (1, 5, 6, 5, 6):
         scene.disk.fails_at = scene.disk.steps + step
         with pytest.raises(OSError, match="No space left on device"):
@@ -138,7 +141,7 @@ def test_a_start_that_found_no_space_at_any_step_serves_from_memory_until_a_chec
         scene.disk = UnreliableDisk(scene.folder / "l", errno.ENOSPC)
         scene.disk.fails_at = step
         scene.store = scene.open(scene.disk)
-        lacked_space = scene.store.lacks_space
+        lacked_space = scene.store.start_lacked_space
         assert (scene.store.marks[0] == mark) == lacked_space
         scene.check()
         scene.add(1)
@@ -161,7 +164,7 @@ def test_a_start_fails_with_any_other_error_of_the_disk(tmp_path: Path) -> None:
 
 
 class FullDisk:
-    """A disk on which nothing can be written while it is full."""
+    """A disk that rejects all writes while it is full."""
 
     def __init__(self, disk: Disk) -> None:
         self.is_full = True
@@ -197,10 +200,10 @@ class _FileOfFullDisk:
 def open_without_space(
     journals: Sequence[Disk], ledgers: Sequence[Disk], *rest: Any
 ) -> LedgerStore:
-    """A store that gets space only when it has started."""
+    """Open a store on full disks that have space again as soon as the store has started."""
     full = [FullDisk(disk) for disk in ledgers]
     store = LedgerStore(journals, full, *rest)
-    assert store.lacks_space
+    assert store.start_lacked_space
     for disk in full:
         disk.is_full = False
     return store
@@ -221,7 +224,7 @@ def test_a_long_replay_without_space_tries_once(tmp_path: Path) -> None:
     ledgers = FullDisk(RealDisk(scene.folder / "l"))
     before = sorted(path.name for path in tmp_path.glob("l/current/*"))
     scene.store = scene.open(ledgers)
-    assert scene.store.lacks_space
+    assert scene.store.start_lacked_space
     scene.check()
     assert sorted(path.name for path in tmp_path.glob("l/current/*")) == before
     ledgers.is_full = False

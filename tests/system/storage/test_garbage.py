@@ -16,7 +16,7 @@ from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine.disk import CrashError, Fuse, SimDiskError, SimFile
 from labkit.worlds.sim.machine.disk_operation import Keep, by_lot, kept, lost
 from tests.system.storage.machine import Machine
-from tests.system.storage.support import KEY, entry
+from tests.system.storage.support import KEY, entry, present
 
 ROLLS_SOON = StorageConfig(
     journal_max_size_mb=1, journal_pre_alloc_size_mb=1, journal_max_backups=0, log_size_limit=2048
@@ -31,7 +31,7 @@ def log(log_id: int, total: int, **living: int) -> EntryLogMetadata:
 
 
 def fill(store: LedgerStore) -> None:
-    """Logs that two ledgers share, each over the size limit."""
+    """Fill several logs, each larger than the size limit, with entries of two ledgers."""
     for entry_id in range(ENTRY_COUNT):
         for ledger_id in (LIVING, DELETED):
             size = 100 if ledger_id == LIVING else 900
@@ -42,7 +42,7 @@ def fill(store: LedgerStore) -> None:
 
 
 def collect_and_compact(store: LedgerStore) -> None:
-    """What one run of the garbage collection does."""
+    """Do what one run of the garbage collector does."""
     for log_id in store.garbage.collect(deleted_ledgers(store.ledger_ids(), {LIVING})):
         store.garbage.remove_log(log_id)
     for log_id in logs_to_compact(store.garbage.logs, 0.8):
@@ -66,16 +66,10 @@ def test_the_emptiest_logs_are_compacted_first_and_full_and_empty_ones_not_at_al
     assert logs_to_compact(logs, 0.2) == [3]
 
 
-def test_a_log_without_a_map_is_scanned() -> None:
-    machine = Machine()
-    store = machine.open(ROLLS_SOON)
-    store.add_entry(LIVING, 0, entry(LIVING, 0, b"hello"), KEY)
-    store.close()
-    assert read_log_metadata(machine.ledgers, 0) == log(0, 45, l5=45)
-
-
-def test_a_deleted_ledgers_space_comes_back_and_the_others_entries_stay() -> None:
-    machine = Machine()
+@pytest.mark.promise(
+    "Deleted ledgers and empty entry logs are deleted; when in doubt, nothing is deleted"
+)
+def test_a_deleted_ledgers_space_comes_back_and_the_others_entries_stay(machine: Machine) -> None:
     store = machine.open(ROLLS_SOON)
     fill(store)
     before = log_ids(machine.ledgers)
@@ -97,19 +91,17 @@ def test_compaction_pauses_after_each_batch(batch_entries: int) -> None:
     assert_living_is_whole(store)
 
 
-def test_compaction_takes_no_copy_that_the_index_does_not_point_to() -> None:
-    machine = Machine()
+def test_compaction_takes_no_copy_that_the_index_does_not_point_to(machine: Machine) -> None:
     store = machine.open(ROLLS_SOON)
     fill(store)
     collect_and_compact(store)
-    # A second run finds nothing to do: each entry was copied once.
+    # A second run finds nothing to compact, because each entry was copied once.
     store.garbage.collect(deleted_ledgers(store.ledger_ids(), {LIVING}))
     total = sum(found.total_bytes for found in store.garbage.logs)
     assert total <= ENTRY_COUNT * (100 + 40)
 
 
-def test_the_log_in_use_and_the_one_created_ahead_are_never_finished() -> None:
-    machine = Machine()
+def test_the_log_in_use_and_the_one_created_ahead_are_never_finished(machine: Machine) -> None:
     store = machine.open(ROLLS_SOON)
     store.add_entry(LIVING, 0, entry(LIVING, 0), KEY)
     store.checkpoint()
@@ -117,8 +109,7 @@ def test_the_log_in_use_and_the_one_created_ahead_are_never_finished() -> None:
     assert log_ids(machine.ledgers) == [0, 1]
 
 
-def test_empty_logs_of_earlier_lives_are_removed() -> None:
-    machine = Machine()
+def test_empty_logs_of_earlier_lives_are_removed(machine: Machine) -> None:
     store = machine.open(ROLLS_SOON)
     store.add_entry(LIVING, 0, entry(LIVING, 0), KEY)
     store.close()
@@ -126,19 +117,17 @@ def test_empty_logs_of_earlier_lives_are_removed() -> None:
     assert store.garbage.collect(deleted_ledgers(store.ledger_ids(), {LIVING})) == [1]
 
 
-def test_a_fence_survives_compaction() -> None:
-    machine = Machine()
+def test_a_fence_survives_compaction(machine: Machine) -> None:
     store = machine.open(ROLLS_SOON)
     fill(store)
     store.fence(LIVING, KEY)
     store.commit()
     collect_and_compact(store)
     store.close()
-    ledger = machine.open(ROLLS_SOON).ledger(LIVING)
-    assert ledger is not None
-    assert ledger.fenced
+    assert present(machine.open(ROLLS_SOON).ledger(LIVING)).fenced
 
 
+@pytest.mark.promise("Compaction may crash at every step")
 @pytest.mark.parametrize("keep", KEEPS)
 def test_garbage_collection_may_crash_at_any_operation(keep: str) -> None:
     stop_at = 0
@@ -176,7 +165,7 @@ def test_a_log_goes_only_when_the_copies_of_a_killed_process_are_durable(
     with suppress(CrashError):
         collect_and_compact(store)
     fuse.stop_at = -1
-    store = machine.open(ROLLS_SOON)  # The next process sees what was not synced.
+    store = machine.open(ROLLS_SOON)  # The next process can read data that have not been synced.
     collect_and_compact(store)
     machine.cut_power()
     assert_living_is_whole(machine.open(ROLLS_SOON))
@@ -197,7 +186,7 @@ def test_a_log_goes_only_when_an_index_whose_sync_failed_is_written_again(
 
 
 def test_a_log_goes_only_when_the_log_with_the_later_copies_is_synced() -> None:
-    """A process copied a log's entries and was killed before the disk had the copies."""
+    """The process that copied the entries was killed before the copies were synced."""
     machine = Machine()
     first = machine.open(ROLLS_SOON)
     fill(first)
@@ -206,9 +195,8 @@ def test_a_log_goes_only_when_the_log_with_the_later_copies_is_synced() -> None:
     with syncs_that_do_nothing():
         for _ in first.garbage.compact(old, batch_entries=2):
             pass
-    store = machine.open(ROLLS_SOON)  # The next process sees what was not synced.
-    ledger = store.ledger(LIVING)
-    assert ledger is not None
+    store = machine.open(ROLLS_SOON)  # The next process can read data that have not been synced.
+    ledger = present(store.ledger(LIVING))
     assert ledger.index.location(0) >> 32 in range(old + 1, newest + 1)
     store.garbage.collect([])
     for _ in store.garbage.compact(old, batch_entries=2):
@@ -220,7 +208,7 @@ def test_a_log_goes_only_when_the_log_with_the_later_copies_is_synced() -> None:
 
 @contextmanager
 def syncs_that_do_nothing() -> Iterator[None]:
-    """What is written is there for the next process, and gone when the power is cut."""
+    """Disable syncs: the next process can read what was written, but a power cut discards it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SimFile, "sync", lambda file: None)
         yield
@@ -229,8 +217,7 @@ def syncs_that_do_nothing() -> Iterator[None]:
 def test_a_copy_is_named_only_where_the_index_still_points_to_the_old_one() -> None:
     store = Machine().open(ROLLS_SOON)
     fill(store)
-    ledger = store.ledger(LIVING)
-    assert ledger is not None
+    ledger = present(store.ledger(LIVING))
     now = ledger.index.location(0)
     added_since, deleted_since = (LIVING, 0, now + 1, 7), (99, 0, now, 7)
     store.garbage.point_to_copies([added_since, deleted_since])
@@ -248,8 +235,7 @@ def test_a_log_without_entries_has_no_usage() -> None:
     assert (log(1, 0).usage, log(1, 8, l5=2).usage) == (0.0, 0.25)
 
 
-def test_a_scan_adds_up_what_each_ledger_has() -> None:
-    machine = Machine()
+def test_a_scan_adds_up_what_each_ledger_has(machine: Machine) -> None:
     store = machine.open(ROLLS_SOON)
     for entry_id in range(2):
         for ledger_id in (5, 6):
@@ -267,8 +253,7 @@ def test_a_compaction_says_what_it_copied() -> None:
     assert copied == [(2, 2 * size), (1, size)]
 
 
-def test_a_log_with_a_ledgers_first_entry_alone_is_kept() -> None:
-    machine = Machine()
+def test_a_log_with_a_ledgers_first_entry_alone_is_kept(machine: Machine) -> None:
     store = machine.open(ROLLS_SOON)
     store.add_entry(LIVING, 0, entry(LIVING, 0), KEY)
     store.close()

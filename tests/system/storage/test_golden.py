@@ -1,4 +1,4 @@
-"""labkit reads what Apache BookKeeper 4.17.4 wrote, and goes on from there."""
+"""Test that labkit can read and continue files written by Apache BookKeeper 4.17.4."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What an index writes to its file and reads from it, and what its header says."""
+"""Test what an index writes to and reads from its file, including the header."""
 
 import struct
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.system.storage.support import KEY
 
 
 def written_by(index: LedgerIndex, disk: SimDisk) -> list[tuple[int, int]]:
-    """Offset and size of each write of a flush."""
+    """Flush the index and return the offset and size of each write."""
     before = len(disk.fuse.operations)
     index.flush()
     operations = disk.fuse.operations[before:]
@@ -68,7 +68,7 @@ def test_an_index_that_is_not_trusted_is_synced_with_its_folders_and_its_header_
     disk = SimDisk()
     index_with(disk, {0: 7})
     index = LedgerIndex.load(5, disk, PAGE_SIZE)
-    index.mark_unsynced()
+    index.assume_unsynced()
     before = len(disk.fuse.operations)
     index.flush()
     index.flush()
@@ -82,7 +82,7 @@ def test_an_index_that_is_not_trusted_is_synced_with_its_folders_and_its_header_
 def test_a_new_index_has_its_locations_before_it_has_a_file() -> None:
     index = LedgerIndex(5, IndexHeader(KEY), SimDisk(), 64)
     assert (index.location(0), index.last_entry_id(), dict(index.locations())) == (0, -1, {})
-    index.mark_unsynced()
+    index.assume_unsynced()
     index.set_locations((9, 1), (8, 7))
     assert dict(index.locations()) == {1: 7, 9: 8}
     assert [index.location(entry_id) for entry_id in (0, 1, 2, 9, 10, 16)] == [0, 7, 0, 8, 0, 0]
@@ -153,7 +153,7 @@ def test_the_last_entry_is_looked_for_in_the_last_page_alone(
 def test_a_header_has_1024_bytes_for_key_and_explicit_lac(
     key: bytes, lac: bytes, fits: bool
 ) -> None:
-    assert IndexHeader(key, explicit_lac=lac).is_possible == fits
+    assert IndexHeader(key, explicit_lac=lac).is_encodable == fits
     if fits:
         disk = SimDisk()
         index = LedgerIndex(5, IndexHeader(key), disk, PAGE_SIZE)
@@ -202,7 +202,7 @@ def test_a_new_index_knows_nothing_yet() -> None:
 
 
 def test_an_index_of_part_of_a_page_has_its_locations_and_takes_more() -> None:
-    """Another page size wrote it."""
+    """The file was written with a different page size."""
     disk = SimDisk()
     small = LedgerIndex(5, IndexHeader(KEY), disk, 8)
     small.set_locations(range(5), range(7, 12))

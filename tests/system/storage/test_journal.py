@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.system.model.errors import BKIncorrectParameterException, StorageDamagedException
+from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.config import MIB, StorageConfig
 from labkit.system.storage.journal import PADDING_MASK, Journal, journal_ids, padding
 from labkit.system.storage.journal_scan import JournalScan
@@ -11,7 +11,12 @@ from labkit.system.storage.log_mark import START, LogMark
 from labkit.worlds.live.disk import RealDisk
 from labkit.worlds.sim.machine.disk import Fuse, SimDisk
 from labkit.worlds.sim.machine.disk_operation import lost
-from tests.system.storage.support import SMALL, entry
+from tests.system.storage.support import SMALL, entry, present
+
+
+def new_journal() -> tuple[SimDisk, Journal]:
+    disk = SimDisk()
+    return disk, Journal(disk, SMALL, 1)
 
 
 def records(disk: SimDisk) -> list[bytes]:
@@ -62,8 +67,7 @@ def test_groups_of_every_length_are_read_back(alignment: int) -> None:
 
 
 def test_a_record_lies_where_append_said() -> None:
-    disk = SimDisk()
-    journal = Journal(disk, SMALL, 1)
+    disk, journal = new_journal()
     marks = []
     for entry_id in range(6):
         marks.append(journal.append(entry(5, entry_id)))
@@ -73,8 +77,7 @@ def test_a_record_lies_where_append_said() -> None:
 
 
 def test_records_of_one_append_lie_one_behind_the_other() -> None:
-    disk = SimDisk()
-    journal = Journal(disk, SMALL, 1)
+    disk, journal = new_journal()
     journal.append(entry(5, 0))
     several = [entry(5, entry_id, bytes(entry_id)) for entry_id in range(1, 5)]
     mark = journal.append(*several)
@@ -84,6 +87,10 @@ def test_records_of_one_append_lie_one_behind_the_other() -> None:
     assert found[0].offset == mark.offset
 
 
+@pytest.mark.promise(
+    "A full journal file is followed by a new one; old journal files are deleted, except for "
+    "the backups"
+)
 def test_records_roll_into_a_new_file_in_order() -> None:
     disk, written = SimDisk(), []
     journal = Journal(disk, SMALL, 1)
@@ -97,8 +104,7 @@ def test_records_roll_into_a_new_file_in_order() -> None:
 
 
 def test_a_group_that_gathers_while_another_is_written_goes_behind_it() -> None:
-    disk = SimDisk()
-    journal = Journal(disk, SMALL, 1)
+    disk, journal = new_journal()
     journal.append(entry(5, 0, bytes(MIB)))
     first = journal.seal()
     mark = journal.append(entry(5, 1))
@@ -107,14 +113,13 @@ def test_a_group_that_gathers_while_another_is_written_goes_behind_it() -> None:
     assert second is not None
     assert (first.file_id, second.file_id, mark.file_id) == (1, 2, 2)
     for group in (first, second):
-        journal.write(group)
-        journal.mark_synced(group)
+        journal.write_and_sync(group)
+        journal.note_synced(group)
     assert records(disk) == [entry(5, 0, bytes(MIB)), entry(5, 1)]
 
 
 def test_nothing_is_durable_before_the_commit_and_all_of_it_after() -> None:
-    disk = SimDisk()
-    journal = Journal(disk, SMALL, 1)
+    disk, journal = new_journal()
     mark = journal.append(entry(5, 0))
     assert records(disk.after_crash(lost, Fuse())) == []
     assert journal.synced == START < mark
@@ -124,8 +129,7 @@ def test_nothing_is_durable_before_the_commit_and_all_of_it_after() -> None:
 
 
 def test_an_empty_group_writes_nothing() -> None:
-    disk = SimDisk()
-    journal = Journal(disk, SMALL, 1)
+    disk, journal = new_journal()
     before = len(disk.fuse.operations)
     journal.commit()
     assert journal.seal() is None
@@ -160,15 +164,8 @@ def test_a_file_that_no_writer_named_is_reported_with_its_name() -> None:
         journal_ids(disk)
 
 
-@pytest.mark.parametrize("alignment", [0, -512, 256, 513, 700, MIB])
-def test_an_alignment_that_spoils_the_file_is_refused(alignment: int) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="524288, and a multiple of 512"):
-        StorageConfig(journal_alignment_size=alignment)
-
-
 def test_a_group_that_fills_the_preallocated_space_takes_no_more_of_it() -> None:
-    disk = SimDisk()
-    journal = Journal(disk, SMALL, 1)
+    disk, journal = new_journal()
     framing = 4 + len(entry(5, 0, b""))
     journal.append(entry(5, 0, bytes(MIB - 512 - framing)))
     before = len(disk.fuse.operations)
@@ -178,8 +175,7 @@ def test_a_group_that_fills_the_preallocated_space_takes_no_more_of_it() -> None
 
 
 def test_space_is_preallocated_ahead_of_a_group_that_needs_more() -> None:
-    disk = SimDisk()
-    journal = Journal(disk, SMALL, 1)
+    disk, journal = new_journal()
     framing = 4 + len(entry(5, 0, b""))
     journal.append(entry(5, 0, bytes(2 * MIB - 512 - framing)))
     journal.commit()
@@ -188,8 +184,7 @@ def test_space_is_preallocated_ahead_of_a_group_that_needs_more() -> None:
 
 @pytest.mark.parametrize(("more", "size"), [(1, 2), (MIB // 2, 2), (MIB, 2), (MIB + 1, 3)])
 def test_space_grows_by_whole_preallocations(more: int, size: int) -> None:
-    disk = SimDisk()
-    journal = Journal(disk, SMALL, 1)
+    disk, journal = new_journal()
     framing = 4 + len(entry(5, 0, b""))
     journal.append(entry(5, 0, bytes(MIB - 512 - framing + more)))
     journal.commit()
@@ -213,8 +208,7 @@ def test_a_file_of_the_limit_to_the_byte_is_written_on(end: int, file_id: int) -
     journal = Journal(SimDisk(), SMALL, 1)
     framing = 4 + len(entry(5, 0, b""))
     journal.append(entry(5, 0, bytes(end - 512 - framing)))
-    group = journal.seal()
-    assert group is not None
+    group = present(journal.seal())
     assert (group.end, group.ends_file) == (LogMark(1, end), file_id == 2)
     assert journal.append(entry(5, 1)) == (LogMark(1, end) if file_id == 1 else LogMark(2, 512))
 
@@ -225,8 +219,7 @@ def test_a_group_knows_its_bytes_and_records_until_it_is_sealed() -> None:
     several = [entry(5, entry_id) for entry_id in range(3)]
     journal.append(*several)
     assert (journal.group_bytes, journal.group_records) == (3 * 45, 3)
-    group = journal.seal()
-    assert group is not None
+    group = present(journal.seal())
     assert (group.offset, group.records, group.end.offset) == (512, several, 1024)
     assert (journal.group_bytes, journal.group_records) == (0, 0)
     journal.append(entry(5, 3))
@@ -257,24 +250,21 @@ def test_a_new_file_has_its_name_and_header_durably_before_a_record_comes() -> N
 
 
 def test_what_was_put_is_durable_only_after_the_sync() -> None:
-    disk = SimDisk()
-    journal = Journal(disk, SMALL, 1)
+    disk, journal = new_journal()
     journal.append(entry(5, 0))
-    group = journal.seal()
-    assert group is not None
-    journal.put(group)
+    group = present(journal.seal())
+    journal.write_unsynced(group)
     assert records(disk) == [entry(5, 0)]
     assert records(disk.after_crash(lost, Fuse())) == []
     journal.sync()
     assert records(disk.after_crash(lost, Fuse())) == [entry(5, 0)]
     assert journal.synced == START
-    journal.mark_synced(group)
+    journal.note_synced(group)
     assert journal.synced == group.end
 
 
 def test_a_group_that_fits_writes_nothing_but_itself() -> None:
-    disk = SimDisk()
-    journal = Journal(disk, SMALL, 1)
+    disk, journal = new_journal()
     before = len(disk.fuse.operations)
     for entry_id in range(2):
         journal.append(entry(5, entry_id))
@@ -287,8 +277,7 @@ def test_a_group_that_fits_writes_nothing_but_itself() -> None:
 
 
 def test_a_group_above_a_megabyte_is_read_back_as_it_was_appended() -> None:
-    disk = SimDisk()
-    journal = Journal(disk, SMALL, 1)
+    disk, journal = new_journal()
     sizes = (5, 700_000, 700_000, 2 * MIB, MIB - 16, 0, 400_000, 9)
     written = [entry(5, entry_id, bytes(size)) for entry_id, size in enumerate(sizes)]
     journal.append(*written)

@@ -1,4 +1,4 @@
-"""The highest id that an entry log ever had."""
+"""Tests for storing the highest entry log id ever used."""
 
 import pytest
 

@@ -61,7 +61,7 @@ def test_slices_are_all_entries_in_order_and_each_can_be_removed(
 
 @given(st.lists(st.one_of(st.integers(0, 99), st.none())))
 def test_the_last_entry_is_right_whenever_it_is_asked_for(steps: list[int | None]) -> None:
-    """None asks; the answer is kept for the next time."""
+    """Each None asks for the last entry, which the memtable then caches."""
     memtable = Memtable()
     for step in (*steps, None):
         if step is None:
@@ -90,6 +90,10 @@ def test_a_memtable_is_full_of_bytes_or_of_small_entries(
     assert memtable.is_full(limit) == full
 
 
+@pytest.mark.promise(
+    "A memtable of small entries, and a flush of many new ledgers, stay within their memory "
+    "and open-file limits"
+)
 def test_many_small_entries_take_little_more_memory_than_the_limit() -> None:
     limit = 16 * 1024 * 1024
     tracemalloc.start()

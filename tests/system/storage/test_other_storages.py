@@ -1,4 +1,4 @@
-"""Directories of another storage, or of an old layout, are left alone."""
+"""Test that directories of another storage implementation or an old layout are left unchanged."""
 
 import os
 from pathlib import Path
@@ -18,6 +18,9 @@ def everything_in(folder: Path) -> list[str]:
     return sorted(str(path) for path in folder.rglob("*"))
 
 
+@pytest.mark.promise(
+    "A directory of another storage type or of an old layout is rejected and left unchanged"
+)
 @pytest.mark.parametrize("name", ["ledgers", "locations"])
 @pytest.mark.parametrize("directory", ["j", "l"])
 def test_a_directory_of_db_ledger_storage_is_refused_and_left_as_it_is(

@@ -21,11 +21,12 @@ from labkit.system.storage.journal import (
 from labkit.system.storage.log_mark import LogMark, write_last_mark
 from labkit.system.storage.memtable import Memtable
 from labkit.system.storage.store import LedgerStore
-from labkit.system.trace.recorder import Recorder, Row
+from labkit.system.trace.events import Event
+from labkit.system.trace.recorder import Recorder
 from labkit.worlds.sim.machine.disk import CrashError, Fuse, SimDisk, SimDiskError
 from labkit.worlds.sim.machine.disk_operation import kept
 from tests.system.storage.machine import Machine
-from tests.system.storage.support import KEY, OTHER_KEY, SMALL, add, entry
+from tests.system.storage.support import KEY, OTHER_KEY, SMALL, add, entry, present
 
 
 def test_replay_goes_through_all_journals_in_order(machine: Machine) -> None:
@@ -46,7 +47,7 @@ def test_a_replay_that_does_not_fit_in_memory_is_flushed_on_the_way(machine: Mac
 
 
 def test_a_restart_reports_its_replay_even_without_records(machine: Machine) -> None:
-    rows: list[Row] = []
+    rows: list[Event] = []
 
     def open_store() -> LedgerStore:
         recorder = Recorder("bookie", lambda: 0)
@@ -57,7 +58,7 @@ def test_a_restart_reports_its_replay_even_without_records(machine: Machine) -> 
         return [row.size for row in rows if row.kind == "journal.replayed"]
 
     store = open_store()
-    assert replayed() == []  # a first start: there is no journal
+    assert replayed() == []  # no journal exists at the first start
     add(store, 5, *range(3))
     store = open_store()
     assert replayed() == [4]  # the ledger's key and three entries
@@ -66,6 +67,7 @@ def test_a_restart_reports_its_replay_even_without_records(machine: Machine) -> 
     assert replayed() == [4, 0]
 
 
+@pytest.mark.promise("Replay may be repeated and may crash")
 def test_replaying_again_writes_nothing_twice(machine: Machine) -> None:
     store = machine.open()
     add(store, 5, *range(5))
@@ -136,18 +138,25 @@ def key_record(key: bytes) -> bytes:
 
 def test_a_second_master_key_is_reported_with_file_and_offset(machine: Machine) -> None:
     machine.write_journal(0x1A, key_record(KEY), entry(5, 0), key_record(OTHER_KEY))
-    with pytest.raises(StorageDamagedException, match=r"1a\.txn, offset 601: a second master key"):
+    with pytest.raises(
+        StorageDamagedException, match=r"1a\.txn, offset 601: a second, different master key"
+    ):
         machine.open()
 
 
 @pytest.mark.parametrize(
     ("ledger_id", "key", "record", "what"),
     [
-        (5, KEY, struct.pack(">qqi", 5, EXPLICIT_LAC, 5) + bytes(5), "an explicit LAC of 5 bytes"),
-        (5, KEY, explicit_lac_record(5, bytes(1000)), "an explicit LAC of 1000 bytes"),
-        (5, bytes(1005), entry(5, 0), "a master key of 1005 bytes"),
-        (-5, KEY, struct.pack(">qq", -5, FENCE), "a master key of 20 bytes"),
-        (5, KEY, struct.pack(">qqqq", 5, 2**40, -1, 0), "entry 1099511627776"),
+        (
+            5,
+            KEY,
+            struct.pack(">qqi", 5, EXPLICIT_LAC, 5) + bytes(5),
+            "invalid explicit LAC of 5 bytes",
+        ),
+        (5, KEY, explicit_lac_record(5, bytes(1000)), "invalid explicit LAC of 1000 bytes"),
+        (5, bytes(1005), entry(5, 0), "invalid master key of 1005 bytes"),
+        (-5, KEY, struct.pack(">qq", -5, FENCE), "invalid master key of 20 bytes"),
+        (5, KEY, struct.pack(">qqqq", 5, 2**40, -1, 0), "invalid entry id 1099511627776"),
     ],
 )
 def test_a_record_that_would_spoil_the_index_is_reported_with_file_and_offset(
@@ -180,8 +189,42 @@ def test_a_missing_marked_journal_is_reported_with_the_remedy(machine: Machine) 
     store.checkpoint()
     machine.open()
     machine.journal.remove("current/1.txn")
-    with pytest.raises(StorageDamagedException, match=r"journal 1\.txn is missing.*put the file"):
+    with pytest.raises(
+        StorageDamagedException, match=r"journal 1\.txn is missing.*restore the file"
+    ):
         machine.open()
+
+
+@pytest.mark.parametrize("mark", [LogMark(0, 0), LogMark(1, 512)])
+def test_a_journal_missing_between_two_others_is_reported(machine: Machine, mark: LogMark) -> None:
+    machine.write_journal(1, key_record(KEY), entry(5, 0))
+    machine.write_journal(2, entry(5, 1))
+    machine.write_journal(4, entry(5, 3))
+    write_last_mark(machine.ledgers, mark)
+    with pytest.raises(
+        StorageDamagedException,
+        match=r"journal 3\.txn is missing.*4\.txn comes after it; restore the file",
+    ):
+        machine.open()
+
+
+def test_a_journal_missing_before_the_mark_does_not_matter(machine: Machine) -> None:
+    for entry_id in range(3):
+        store = machine.open()
+        add(store, 5, entry_id)
+    store.checkpoint()
+    machine.journal.remove("current/2.txn")
+    assert machine.open().last_entry_id(5) == 2
+
+
+def test_journals_named_after_the_time_as_by_old_bookies_may_have_gaps(machine: Machine) -> None:
+    for file_id, entry_id in ((100, 0), (250, 1)):
+        records = key_record(KEY), entry(5, entry_id)
+        data = b"".join(struct.pack(">i", len(record)) + record for record in records)
+        file = machine.journal.create(f"current/{file_id:x}.txn")
+        file.write(0, struct.pack(">4si", b"BKLG", 4) + data)
+    store = machine.open()
+    assert [store.read_entry(5, i) for i in range(2)] == [entry(5, i) for i in range(2)]
 
 
 def test_without_a_mark_replay_takes_what_journals_there_are(machine: Machine) -> None:
@@ -216,6 +259,10 @@ def test_what_a_killed_process_did_not_sync_is_durable_before_the_mark_passes_it
     assert_both_are_there_after_the_next_process(machine)
 
 
+@pytest.mark.promise(
+    "What a failed sync skipped is written again, not just synced again, before anything "
+    "relies on it"
+)
 @pytest.mark.parametrize("good_syncs", range(6))
 def test_what_a_failed_sync_passed_over_is_written_again_before_the_mark_passes_it(
     machine: Machine, good_syncs: int
@@ -227,7 +274,7 @@ def test_what_a_failed_sync_passed_over_is_written_again_before_the_mark_passes_
 
 
 def added_and_fenced(machine: Machine) -> LedgerStore:
-    """A store whose last checkpoint came before an entry and a fence."""
+    """Return a store whose last checkpoint precedes an entry and a fence."""
     store = machine.open()
     add(store, 5, 0)
     store.checkpoint()
@@ -238,20 +285,20 @@ def added_and_fenced(machine: Machine) -> LedgerStore:
 
 
 def assert_both_are_there_after_the_next_process(machine: Machine) -> None:
-    """It reads what the disk does not have; then the power is cut."""
+    """Check that the entry and the fence survive a power cut after the next process, which reads
+    unsynced data, has replayed them.
+    """
     machine.open()
     machine.cut_power()
     store = machine.open()
     assert store.read_entry(5, 1) == entry(5, 1)
-    ledger = store.ledger(5)
-    assert ledger is not None
-    assert ledger.fenced
+    assert present(store.ledger(5)).fenced
 
 
 def test_entries_of_several_ledgers_come_back_and_those_of_an_unknown_one_do_not(
     machine: Machine,
 ) -> None:
-    """They lie in a row, so they are replayed together."""
+    """The entries are adjacent in the journal, so they are replayed together."""
     machine.write_journal(
         *(1, ledger_key_record(5, KEY), ledger_key_record(0, OTHER_KEY)),
         *(entry(9, 0), entry(5, 0), entry(0, 0), entry(5, 1), entry(0, 7)),
@@ -260,8 +307,7 @@ def test_entries_of_several_ledgers_come_back_and_those_of_an_unknown_one_do_not
     assert store.ledger_ids() == [0, 5]
     found = [(5, 0), (5, 1), (0, 0), (0, 7)]
     assert [store.read_entry(*ids) for ids in found] == [entry(*ids) for ids in found]
-    first = store.ledger(0)
-    assert first is not None
+    first = present(store.ledger(0))
     assert first.master_key == OTHER_KEY
 
 
@@ -300,15 +346,15 @@ def test_the_same_fence_and_explicit_lac_come_back_from_the_journal_alone(
     lac = bytes(range(20))
     key = ledger_key_record(5, KEY)
     machine.write_journal(1, key, struct.pack(">qq", 5, FENCE), explicit_lac_record(5, lac))
-    ledger = machine.open().ledger(5)
-    assert ledger is not None
+    ledger = present(machine.open().ledger(5))
     assert (ledger.fenced, ledger.explicit_lac, ledger.master_key) == (True, lac, KEY)
 
 
 def test_what_replay_remembered_is_forgotten_when_the_store_is_open(machine: Machine) -> None:
     add(machine.open(), 5, 0)
     store = machine.open()
-    assert (store.replayed_keys, store.trusted_logs, store.memtable.entry_count) == ({}, {}, 0)
+    assert (store.record_applier.keys, store.logs_to_sync) == ({}, {})
+    assert store.memtable.entry_count == 0
     assert store.memtable.entry_ids(5) == []
 
 
@@ -328,9 +374,11 @@ def test_the_highest_entry_that_a_client_may_add_is_replayed(machine: Machine) -
     written: list[tuple[int, int, bytes]] = []
 
     class WithoutIndex(LedgerStore):
-        """The index of that entry would be a file of 8 TiB."""
+        """Records the entries instead of writing them, because their index would be a file of 8
+        TiB.
+        """
 
-        def write_entries(self, memtable: Memtable) -> None:
+        def flush_entries(self, memtable: Memtable) -> None:
             written.extend(memtable)
 
     WithoutIndex([machine.journal], [machine.ledgers], SMALL, Recorder("b", lambda: 0), 1)

@@ -13,36 +13,12 @@ from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.entry_log import log_ids, scan_entry_log
 from labkit.system.storage.journal import FENCE, LEDGER_KEY, journal_ids
 from labkit.system.storage.log_mark import read_last_mark
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import Event
 from labkit.worlds.sim.machine.disk import SimFile
 from tests.system.storage.machine import Machine
 from tests.system.storage.support import CRC32C, KEY, OTHER_KEY, add, entry, open_store
 
 # Adds and reads
-
-
-def test_an_entry_is_readable_before_its_commit(machine: Machine) -> None:
-    store = machine.open()
-    store.add_entry(5, 0, entry(5, 0), KEY)
-    assert store.read_entry(5, 0) == entry(5, 0)
-    assert store.is_in_memory(5, 0)
-
-
-def test_an_entry_may_be_acknowledged_once_the_journal_is_synced_past_its_mark(
-    machine: Machine,
-) -> None:
-    store = machine.open()
-    mark = store.add_entry(5, 0, entry(5, 0), KEY)
-    assert store.journals[0].synced <= mark
-    store.commit()
-    assert store.journals[0].synced > mark
-
-
-def test_the_first_copy_of_an_entry_wins_in_memory(machine: Machine) -> None:
-    store = machine.open()
-    store.add_entry(5, 0, entry(5, 0, b"first"), KEY)
-    store.add_entry(5, 0, entry(5, 0, b"second"), KEY)
-    assert store.read_entry(5, 0) == entry(5, 0, b"first")
 
 
 def test_entry_minus_one_is_the_last_entry_wherever_it_lies(machine: Machine) -> None:
@@ -130,6 +106,7 @@ def test_a_fenced_ledger_takes_only_recovery_adds(machine: Machine) -> None:
     assert store.read_entry(5, 1) == entry(5, 1)
 
 
+@pytest.mark.promise("A ledger's fence, master key and explicit LAC survive every restart")
 @pytest.mark.parametrize("end", ["kill", "power cut", "close"])
 def test_fence_and_explicit_lac_survive_every_restart(machine: Machine, end: str) -> None:
     store = machine.open()
@@ -200,6 +177,9 @@ def test_a_fence_set_during_a_checkpoint_survives(machine: Machine, before_the_f
         machine.open().add_entry(5, 1, entry(5, 1), KEY)
 
 
+@pytest.mark.promise(
+    "LastLogMark is taken before the flush and stored after it, in every ledger directory"
+)
 def test_the_mark_is_what_was_synced_when_the_checkpoint_began(machine: Machine) -> None:
     store = machine.open()
     add(store, 5, 0)
@@ -237,6 +217,7 @@ def test_a_checkpoint_that_failed_is_done_again_with_the_next(
     assert [store.read_entry(5, i) for i in (0, 1)] == [entry(5, 0), entry(5, 1)]
 
 
+@pytest.mark.promise("The memtable is flushed in order, has a limit, and slows clients down")
 def test_a_memtable_is_written_in_the_order_of_ledger_and_entry(machine: Machine) -> None:
     store = machine.open()
     for ids in ((7, 1), (5, 2), (7, 0), (5, 0)):
@@ -278,26 +259,26 @@ def test_only_what_was_committed_since_the_last_checkpoint_makes_another_one_wor
     machine: Machine,
 ) -> None:
     store = machine.open()
-    assert not store.has_changes
+    assert not store.mark_can_advance
     store.add_entry(5, 0, entry(5, 0), KEY)
-    assert not store.has_changes
+    assert not store.mark_can_advance
     store.commit()
-    assert store.has_changes
+    assert store.mark_can_advance
     checkpoint = store.begin_checkpoint()
     add(store, 5, 1)
-    assert not store.has_changes
+    assert not store.mark_can_advance
     store.flush(checkpoint)
     store.end_checkpoint()
-    assert store.has_changes
+    assert store.mark_can_advance
     store.checkpoint()
-    assert not store.has_changes
+    assert not store.mark_can_advance
 
 
 def test_a_flush_reports_each_entrys_place_in_its_log_and_in_its_index(machine: Machine) -> None:
     store = machine.open()
     add(store, 5, 0)
     store.checkpoint()
-    rows: list[Row] = []
+    rows: list[Event] = []
     store = machine.open()
     store.recorder.listen(rows.extend)
     add(store, 5, 3, 7)

@@ -1,4 +1,4 @@
-"""Entries of several ledgers that a store takes in one step."""
+"""Tests for adding entries of several ledgers in one step."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from labkit.system.model.errors import (
 from labkit.system.storage.journal import LEDGER_KEY
 from labkit.system.storage.journal_scan import JournalScan
 from tests.system.storage.machine import Machine
-from tests.system.storage.support import KEY, OTHER_KEY, entry
+from tests.system.storage.support import KEY, OTHER_KEY, entry, present
 
 
 def test_entries_of_several_ledgers_lie_one_behind_the_other_from_the_mark_on(
@@ -48,8 +48,7 @@ def test_entries_of_several_ledgers_are_taken_all_or_none(machine: Machine) -> N
             )
     assert (store.memtable.entry_count, store.journals[0].group_records) == (0, 0)
     assert store.journals[0].synced == before
-    fenced = store.ledger(6)
-    assert fenced is not None
+    fenced = present(store.ledger(6))
     assert not fenced.got_entries
 
 
@@ -57,7 +56,7 @@ def test_every_ledger_that_gets_an_entry_is_not_settled(machine: Machine) -> Non
     store = machine.open()
     store.add_entries([5, 6], [0, 0], [entry(5, 0), entry(6, 0)], KEY)
     store.fence(7, KEY)
-    assert store.garbage.settled([5, 6, 7]) == [7]
+    assert store.ledgers.take_settled([5, 6, 7]) == [7]
 
 
 @pytest.mark.parametrize("ledger_ids", [[5, 5], [5, 6]])

@@ -1,4 +1,4 @@
-"""A store against a dict: whatever is done in whatever order, both say the same."""
+"""A model-based test that compares a store with a dictionary for random sequences of operations."""
 
 import shutil
 import tempfile
@@ -19,7 +19,7 @@ from labkit.system.model.errors import (
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.garbage import logs_to_compact
 from labkit.system.storage.store import Checkpoint, LedgerStore
-from tests.system.storage.support import CRC32C, KEY, OTHER_KEY, entry, kill, open_store
+from tests.system.storage.support import CRC32C, KEY, OTHER_KEY, entry, kill, open_store, present
 
 CONFIG = StorageConfig(
     journal_max_size_mb=1,
@@ -34,8 +34,9 @@ LEDGERS = st.sampled_from(ALL_LEDGERS)
 ENTRIES = st.integers(0, 12)
 
 
+@pytest.mark.promise("A store behaves like a dictionary, for any operations in any order")
 class StoreModel(RuleBasedStateMachine):
-    """What is committed survives a kill; what is not may come back or not."""
+    """Committed entries survive a kill; uncommitted ones may or may not."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +47,9 @@ class StoreModel(RuleBasedStateMachine):
         self.uncommitted: set[tuple[int, int]] = set()
         self.uncommitted_fences: set[int] = set()
         self.lacs = {ledger_id: [b""] for ledger_id in ALL_LEDGERS}
-        """The committed explicit LAC of each ledger, and those set since."""
+        """The committed explicit LAC of each ledger, followed by the LACs that have been
+        set since.
+        """
         self.deleted: set[int] = set()
         self.checkpoint: Checkpoint | None = None
 
@@ -170,9 +173,8 @@ class StoreModel(RuleBasedStateMachine):
             assert self.store.read_entry(*ids) == data
         assert set(self.store.ledger_ids()) - self.deleted == self.known
         for ledger_id in self.known:
-            ledger = self.store.ledger(ledger_id)
-            assert ledger is not None
-            assert ledger.explicit_lac == self.lacs[ledger_id][-1]
+            known = present(self.store.ledger(ledger_id))
+            assert known.explicit_lac == self.lacs[ledger_id][-1]
         for ledger_id in set(ALL_LEDGERS) - self.deleted:
             mine = [entry_id for ledger, entry_id in self.entries if ledger == ledger_id]
             assert self.store.last_entry_id(ledger_id) == max(mine, default=-1)

@@ -1,11 +1,10 @@
-"""What a store says of itself: its entries, its marks, its room, what it reports."""
+"""Tests for the state that a store reports: entries, marks, free memory and events."""
 
 from dataclasses import replace
 
 import pytest
 
 from labkit.system.model.errors import (
-    LedgerFencedException,
     NoLedgerException,
 )
 from labkit.system.storage.config import MIB
@@ -13,23 +12,11 @@ from labkit.system.storage.journal import EXPLICIT_LAC, FENCE, LEDGER_KEY
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.log_mark import START, LogMark, read_last_mark
 from labkit.system.storage.store import LedgerStore
-from labkit.system.trace.recorder import Recorder, Row
+from labkit.system.trace.events import Event
+from labkit.system.trace.recorder import Recorder
 from labkit.worlds.sim.machine.disk import SimDisk
 from tests.system.storage.machine import Machine
-from tests.system.storage.support import KEY, SMALL, add, entry
-
-
-def test_a_collected_ledger_takes_no_add_and_has_nothing_to_fence(machine: Machine) -> None:
-    store = machine.open()
-    store.collected.add([5])
-    for recovery in (False, True):
-        with pytest.raises(LedgerFencedException, match="ledger 5 was deleted"):
-            store.add_entry(5, 0, entry(5, 0), KEY, recovery=recovery)
-    with pytest.raises(NoLedgerException, match="ledger 5 was deleted"):
-        store.fence(5, KEY)
-    with pytest.raises(NoLedgerException, match="ledger 5 was deleted"):
-        store.set_explicit_lac(5, bytes(20), KEY)
-    assert store.ledger_ids() == []
+from tests.system.storage.support import KEY, SMALL, add, entry, present
 
 
 def test_entry_ids_are_those_in_memory_in_a_flush_and_on_disk(machine: Machine) -> None:
@@ -38,7 +25,7 @@ def test_entry_ids_are_those_in_memory_in_a_flush_and_on_disk(machine: Machine) 
     store.checkpoint()
     add(store, 5, 7, 2)
     checkpoint = store.begin_checkpoint()
-    add(store, 5, 9, 0)
+    add(store, 5, 9, 0, 4)
     add(store, 6, 1)
     assert store.entry_ids(5) == [0, 2, 4, 7, 9]
     assert store.last_entry_id(5) == 9
@@ -46,7 +33,7 @@ def test_entry_ids_are_those_in_memory_in_a_flush_and_on_disk(machine: Machine) 
     store.flush(checkpoint)
     store.end_checkpoint()
     assert store.entry_ids(5) == [0, 2, 4, 7, 9]
-    with pytest.raises(NoLedgerException, match="nothing of ledger 8"):
+    with pytest.raises(NoLedgerException, match="ledger 8 does not exist"):
         store.entry_ids(8)
     assert store.last_entry_id(8) == -1
 
@@ -64,7 +51,8 @@ def test_adds_wait_when_a_journals_share_of_memory_is_full_to_the_byte(machine: 
     journals = [SimDisk(), SimDisk()]
     store = LedgerStore(journals, [machine.ledgers], config, Recorder("b", lambda: 0), 1)
     assert not store.is_overfull
-    # The key's record and each entry's, of ledger 5 in the second journal.
+    # The size of the key record and of an entry record without payload; ledger 5 uses the second
+    # journal.
     taken = (4 + 16 + 4 + len(KEY)) + (4 + len(entry(5, 0, b"")))
     store.add_entry(5, 0, entry(5, 0, bytes(MIB // 2 - taken)), KEY)
     assert store.journals[1].group_bytes == MIB // 2
@@ -97,13 +85,13 @@ def test_each_journal_has_its_ledgers_and_its_mark_in_every_ledger_directory() -
         store.journals[each % 2] for each in (4, 5, 6)
     ]
     add(store, 5, 0)
-    assert (store.has_changes, store.journals[0].synced) == (True, START)
+    assert (store.mark_can_advance, store.journals[0].synced) == (True, START)
     store.checkpoint()
     for disk in ledgers:
         assert read_last_mark(disk, "lastMark.0") == START
         assert read_last_mark(disk, "lastMark.1") == store.journals[1].synced > START
-    assert not store.has_changes
-    # The newest mark of all directories counts.
+    assert not store.mark_can_advance
+    # The newest mark in any directory is used.
     ledgers[0].remove("current/lastMark.1")
     again = LedgerStore(journals, ledgers, SMALL, Recorder("b", lambda: 0), 1)
     assert again.marks[1] >= store.marks[1]
@@ -130,7 +118,7 @@ def test_a_checkpoint_of_nothing_writes_nothing(machine: Machine) -> None:
 def test_what_goes_into_the_journal_beside_entries_is_reported_with_its_place(
     machine: Machine,
 ) -> None:
-    rows: list[Row] = []
+    rows: list[Event] = []
     store = machine.open()
     store.recorder.listen(rows.extend)
     fenced = store.fence(5, KEY)
@@ -159,6 +147,5 @@ def test_a_journal_of_version_5_has_no_room_for_an_explicit_lac(machine: Machine
     synced = store.journals[0].synced
     assert store.set_explicit_lac(5, bytes(20), KEY) == synced
     assert store.journals[0].group_records == 0
-    ledger = store.ledger(5)
-    assert ledger is not None
+    ledger = present(store.ledger(5))
     assert ledger.explicit_lac == bytes(20)

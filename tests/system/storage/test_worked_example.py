@@ -1,4 +1,4 @@
-"""The files of one fixed run are those that a real bookie of Apache BookKeeper 4.17.4 wrote."""
+"""Test that a fixed run writes the same files as a real bookie of Apache BookKeeper 4.17.4."""
 
 from pathlib import Path
 
@@ -10,16 +10,15 @@ from labkit.system.model.entry import (
     encode_entry,
     encode_explicit_lac,
     make_digest,
-    make_master_key,
 )
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.disk import RealDisk
+from tests.system.storage import support
+from tests.system.storage.support import CRC32C, KEY, PASSWORD
 
-GOLDEN = Path(__file__).parent / "bookkeeper-4.17.4" / "sorted-clean-shutdown"
-PASSWORD = b"pw"
-KEY = make_master_key(PASSWORD)
+GOLDEN = support.GOLDEN / "sorted-clean-shutdown"
 
 
 @pytest.fixture(scope="module")
@@ -29,17 +28,16 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = LedgerStore(
         disks[:1], disks[1:], StorageConfig(), Recorder("bookie", lambda: 0), 0x1A1FD4B7370
     )
-    crc32c = make_digest(DigestType.CRC32C, PASSWORD)
     hmac = make_digest(DigestType.HMAC, PASSWORD)
     for entry, digest in (
-        (Entry(5, 0, -1, 5, b"hello"), crc32c),
-        (Entry(5, 1, 0, 10, b"world"), crc32c),
+        (Entry(5, 0, -1, 5, b"hello"), CRC32C),
+        (Entry(5, 1, 0, 10, b"world"), CRC32C),
         (Entry(0x1234, 0, -1, 700, bytes(700)), hmac),
     ):
         data = encode_entry(entry, digest)
         store.add_entry(entry.ledger_id, entry.entry_id, data, KEY)
         store.commit()
-    store.set_explicit_lac(5, encode_explicit_lac(5, 1, crc32c), KEY)
+    store.set_explicit_lac(5, encode_explicit_lac(5, 1, CRC32C), KEY)
     store.commit()
     store.fence(5, KEY)
     store.close()
@@ -50,10 +48,11 @@ def golden_files() -> list[str]:
     return sorted(str(p.relative_to(GOLDEN)) for p in GOLDEN.rglob("*") if p.is_file())
 
 
+@pytest.mark.promise("Padding, preallocation, header and records have BookKeeper's bytes")
 @pytest.mark.parametrize("name", golden_files())
 def test_file_is_byte_identical_to_bookkeepers(written: Path, name: str) -> None:
     ours, theirs = (written / name).read_bytes(), (GOLDEN / name).read_bytes()
-    # The stored journal goes without its preallocated zeros.
+    # The golden journal is stored without its preallocated zeros.
     assert ours.rstrip(b"\0") == theirs.rstrip(b"\0")
     assert name.endswith(".txn") or len(ours) == len(theirs)
 

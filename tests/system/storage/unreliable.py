@@ -1,4 +1,4 @@
-"""A disk over real files that fails once, at a step that the test names."""
+"""A disk on real files that fails once, at a step that the test chooses."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,9 @@ from labkit.worlds.live.disk import RealDisk, RealFile
 
 
 class UnreliableDisk(RealDisk):
-    """Step `fails_at`, counted over everything that changes the disk, raises an `OSError`."""
+    """Raises an `OSError` at step `fails_at`; every operation that changes the disk counts as a
+    step.
+    """
 
     def __init__(self, root: Path, error_number: int) -> None:
         super().__init__(root)
@@ -38,8 +40,8 @@ class UnreliableDisk(RealDisk):
 
 
 class _UnreliableFile(RealFile):
-    """A failed write leaves a part; a failed sync, what there was before: a later sync, which
-    succeeds, does not bring it back.
+    """A file in which a failing write stores only half of the data, and a failing sync discards all
+    unsynced data for good, even if a later sync succeeds.
     """
 
     def __init__(self, disk: UnreliableDisk, path: Path) -> None:

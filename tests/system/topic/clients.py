@@ -1,4 +1,4 @@
-"""A BookKeeper client that the test plays: ledgers are lists, and every call may fail."""
+"""A scripted BookKeeper client: ledgers are lists, and the test can make any call fail."""
 
 from dataclasses import dataclass, field
 from typing import cast
@@ -21,7 +21,9 @@ NOW_MS = 1_700_000_000_000
 
 @dataclass
 class Failing:
-    """Which calls fail: for each name the errors of its next calls, in their order."""
+    """Records calls, and raises the errors that the test has set for the next calls of
+    each name.
+    """
 
     errors: dict[str, list[LabkitError]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
@@ -36,7 +38,7 @@ class Failing:
 
 
 class PlayedStore(MemoryStore):
-    """The metadata store; what it is asked to change is noted."""
+    """A metadata store that records all changes."""
 
     def __init__(self, failing: Failing) -> None:
         super().__init__()
@@ -58,7 +60,7 @@ class PlayedStore(MemoryStore):
 
 
 class PlayedWriter:
-    """Writer and reader of one ledger; confirms at once."""
+    """The writer and reader of one ledger; confirms each add immediately."""
 
     def __init__(self, client: "PlayedClient", ledger_id: int, metadata: LedgerMetadata) -> None:
         self.ledger_id = ledger_id
@@ -78,9 +80,9 @@ class PlayedWriter:
     async def add(self, data: bytes) -> int:
         self._client.failing.note("add", self.ledger_id)
         if len(data) > MAX_PAYLOAD_SIZE:
-            raise BKIncorrectParameterException("it fits into no frame")
+            raise BKIncorrectParameterException("too large for a frame")
         if self.is_fenced:
-            raise BKLedgerFencedException("somebody has recovered it")
+            raise BKLedgerFencedException("another client has recovered the ledger")
         self.entries.append(data)
         return len(self.entries) - 1
 
@@ -97,13 +99,15 @@ class PlayedWriter:
 
 @dataclass
 class PlayedEntry:
-    """An entry that was read."""
+    """The result of a read."""
 
     payload: bytes
 
 
 class PlayedClient:
-    """Ledgers 1, 2, 3 ...; `real` is this, for those who want the real one."""
+    """A client whose ledgers get the ids 1, 2, 3 ...; `real` is the client itself, typed as
+    `BookKeeper`.
+    """
 
     def __init__(self) -> None:
         self.failing = Failing()
@@ -119,7 +123,7 @@ class PlayedClient:
 
     @property
     def calls(self) -> list[str]:
-        """What it was asked for since this was looked at last."""
+        """Return the calls since this property was last read."""
         calls = list(self.failing.calls)
         self.failing.calls.clear()
         return calls
@@ -145,10 +149,10 @@ class PlayedClient:
         return self.ledgers[self._count]
 
     async def open_ledger(self, ledger_id: int) -> PlayedWriter:
-        """With recovery: its writer is fenced, and it is closed."""
+        """Open a ledger with recovery, which fences its writer and closes it."""
         self.failing.note("open", ledger_id)
         if ledger_id not in self.ledgers:
-            raise BKNoSuchLedgerExistsOnMetadataServerException("it is gone")
+            raise BKNoSuchLedgerExistsOnMetadataServerException("the ledger does not exist")
         ledger = self.ledgers[ledger_id]
         ledger.is_fenced = True
         if ledger.metadata.state is not LedgerState.CLOSED:
@@ -158,5 +162,5 @@ class PlayedClient:
     async def delete_ledger(self, ledger_id: int) -> None:
         self.failing.note("delete", ledger_id)
         if ledger_id not in self.ledgers:
-            raise BKNoSuchLedgerExistsOnMetadataServerException("it is gone")
+            raise BKNoSuchLedgerExistsOnMetadataServerException("the ledger does not exist")
         del self.ledgers[ledger_id]

@@ -1,4 +1,4 @@
-"""A separate topic for each test, on the shared cluster."""
+"""Fixtures that give each test its own topic on the shared cluster."""
 
 from collections.abc import AsyncIterator
 from itertools import count
@@ -21,20 +21,20 @@ def clock() -> Clock:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def owner(client: BookKeeper, clock: Clock) -> BookKeeper:
-    """The client, with a clock that the test moves."""
+    """Return the client, with a wall clock that the test controls."""
     client.wall_clock_ms = clock
     return client
 
 
 @pytest.fixture
 def name() -> str:
-    """A topic that no other test uses."""
+    """Return the name of a topic that no other test uses."""
     return next(NAMES)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def topic(owner: BookKeeper, name: str) -> AsyncIterator[Topic]:
-    """A topic without partitions, of five entries to a ledger."""
+    """Yield a topic without partitions whose ledgers hold five entries each."""
     topic = await Topic.create(
         owner, name, partitions=0, config=ManagedLedgerConfig(max_entries_per_ledger=5)
     )

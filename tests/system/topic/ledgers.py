@@ -1,10 +1,10 @@
-"""A managed ledger that the test plays: what is pushed waits until the test says how it ends."""
+"""A scripted managed ledger, whose pushed entries wait until the test confirms or fails them."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast
 
 from labkit.system.model.errors import LabkitError
-from labkit.system.topic.append_queue import PendingEntry, by_appender
+from labkit.system.topic.append_queue import PendingEntry, group_by_appender
 from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.chain.chain_reader import StoredEntry
 from labkit.system.topic.cursors.cursor import ManagedCursor
@@ -14,7 +14,7 @@ NAME = "persistent://public/default/t"
 
 
 class PlayedCursor:
-    """Remembers what was stored last."""
+    """Remembers the last stored position and properties."""
 
     def __init__(self, mark_delete: Position, properties: Mapping[str, int]) -> None:
         self.mark_delete = mark_delete
@@ -25,7 +25,7 @@ class PlayedCursor:
 
 
 class PlayedLedger:
-    """Ledger 7 of a topic; `entries` are what is confirmed."""
+    """Ledger 7 of a topic; `entries` are the confirmed entries."""
 
     name = NAME
 
@@ -38,7 +38,7 @@ class PlayedLedger:
 
     @property
     def real(self) -> ManagedLedger:
-        """This, for those who want the real one."""
+        """Return this object, typed as a `ManagedLedger`."""
         return cast(ManagedLedger, self)
 
     async def open_cursor(self, name: str, start: str) -> ManagedCursor:
@@ -55,23 +55,23 @@ class PlayedLedger:
         self._pushed += entries
 
     def keep(self, *entries: bytes) -> None:
-        """These are stored behind the others."""
+        """Store these entries after the existing ones."""
         for data in entries:
             self.entries.append(StoredEntry((7, len(self.entries)), data))
 
     def store(self, count: int = 1000) -> None:
-        """The oldest that are pushed are confirmed."""
+        """Confirm the oldest `count` pushed entries."""
         stored = self._pushed[:count]
         del self._pushed[:count]
         for entry in stored:
             self.keep(entry.data)
             _, entry.entry_id = self.entries[-1].position
-        for appender, entries in by_appender(stored):
+        for appender, entries in group_by_appender(stored):
             appender.entries_stored(7, entries)
 
     def end(self, error: LabkitError) -> None:
-        """Nothing is stored any more."""
+        """Fail all pushed entries and reject later ones."""
         self.error = error
         failed, self._pushed = self._pushed, []
-        for appender, entries in by_appender(failed):
+        for appender, entries in group_by_appender(failed):
             appender.entries_failed(entries, error)

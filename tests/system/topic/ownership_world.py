@@ -1,7 +1,7 @@
-"""A broker's ownership of bundles on a store in memory that the test plays."""
+"""A broker's bundle ownership on an in-memory metadata store that the test controls."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 
 from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError, OnChange
@@ -14,8 +14,8 @@ from labkit.system.topic.ownership import (
     decode_owner,
     encode_owner,
 )
-from labkit.system.trace.recorder import Recorder, Row
-from labkit.worlds.sim.machine.loop import SimLoop
+from labkit.system.trace.events import Event
+from labkit.system.trace.recorder import Recorder
 from tests.system.client.memory_store import MemoryStore
 
 TOPIC = "persistent://public/default/t"
@@ -27,13 +27,13 @@ NODE = f"{BROKERS}/{A.broker_id}"
 
 
 class Store(MemoryStore):
-    """A store that is there or not, and notes when it was asked."""
+    """A store that can be down or slow and records when each request was made."""
 
     def __init__(self) -> None:
         super().__init__()
         self.is_down = False
         self.gate: asyncio.Event | None = None
-        """While it is not set, answers wait."""
+        """Responses wait until this event is set; None means that they do not wait."""
         self.calls: list[tuple[str, float]] = []
         self._when_new: list[Callable[[], None]] = []
 
@@ -41,7 +41,7 @@ class Store(MemoryStore):
         self._when_new.append(action)
 
     def lose_session(self, *paths: str) -> None:
-        """With it go the ephemeral nodes."""
+        """End the session; its ephemeral nodes are deleted."""
         for path in paths:
             with suppress(Exception):
                 self.tree.delete(path, ANY_VERSION)
@@ -53,7 +53,7 @@ class Store(MemoryStore):
         if self.gate is not None:
             await self.gate.wait()
         if self.is_down:
-            raise MetadataUnavailableError("it does not answer")
+            raise MetadataUnavailableError("the metadata store is not responding")
 
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
@@ -75,11 +75,13 @@ class Store(MemoryStore):
 
 
 class World:
-    """Broker A on a store that the test plays; what it records and reports."""
+    """Broker A on a scripted metadata store, with the events that it records and the losses it
+    reports.
+    """
 
     def __init__(self) -> None:
         self.store = Store()
-        self.rows: list[Row] = []
+        self.rows: list[Event] = []
         recorder = Recorder("a", lambda: 0)
         recorder.listen(self.rows.extend)
         self.broker = TopicOwnership(self.store, A, recorder)
@@ -88,21 +90,16 @@ class World:
 
     @property
     def events(self) -> list[tuple[str, str]]:
-        return [(row.kind, row.note) for row in self.rows]
+        return [(row.kind, row.bundle) for row in self.rows]
 
     def owner(self, bundle: NamespaceBundle = BUNDLE) -> tuple[BrokerAddress, bool] | None:
-        """What the bundle's node says; None if there is none."""
+        """Return the owner in the bundle's node and whether it is disabled, or None
+        without a node.
+        """
         if not self.store.tree.exists(bundle.path, None):
             return None
         return decode_owner(self.store.tree.get(bundle.path, None)[0])
 
     def put(self, owner: BrokerAddress, *, disabled: bool = False) -> None:
-        """Another session makes the bundle's node."""
+        """Create the bundle's node from another session."""
         self.store.tree.create(BUNDLE.path, encode_owner(owner, disabled=disabled), 2, False)
-
-
-def run(rule: Callable[[World], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await rule(World())
-
-    SimLoop(time_limit_s=100).run(main())

@@ -1,4 +1,4 @@
-"""Managed ledgers in the simulated world: a story is what one client does there."""
+"""Managed ledgers in the simulated world, in which a story is the code that one client runs."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +16,7 @@ from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.names import managed_ledger_path
+from labkit.system.trace.sentence import how_it_ended
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.run import run
@@ -26,24 +27,25 @@ from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, Moment
 from labkit.worlds.sim.trace import Trace
 from tests.processor_time import processor_time
+from tests.virtual_time import in_world
 
 TOPIC = "persistent://public/default/t"
 PATH = managed_ledger_path(TOPIC)
 NODE = f"{PATH}/s"
-"""Of the cursor `s`."""
+"""The node of cursor `s`."""
 SMALL = ManagedLedgerConfig(max_entries_per_ledger=5)
 
 FAILURES: list[BaseException] = []
-"""What the stories of this run found wrong."""
+"""The assertion errors raised by the stories of the current run."""
 
-_GOOD_ENDS = ("story: done", "story: its node died", "story: its node is down")
+_GOOD_ENDS = ("done", "its node died", "its node is down")
 
 Tell = Callable[[BookKeeper], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Story(Value):
-    """A step that a test tells."""
+    """A step that runs a test's coroutine."""
 
     tell: Tell
     client: str = "p"
@@ -64,12 +66,14 @@ class Story(Value):
 def simulate(
     *stories: Story, faults: tuple[Fault, ...] = (), bad_weather: int | None = None
 ) -> Trace:
-    """Run them; every story comes to its end, unless its node dies, and no promise is broken.
+    """Run the stories and check that each one completes unless its node dies, and that no promise
+    is broken.
 
-    `bad_weather` is the seed of a storm that hits everybody, and some are late then.
+    `bad_weather` is the seed of a storm of random faults; with it, not every story has to complete.
 
-    Bookies collect no garbage: one that has forgotten a deleted ledger, and its fence with it,
-    takes entries of an owner who was asleep all the time, as BookKeeper's do.
+    The bookies' garbage collection is disabled: a bookie that has collected a deleted ledger,
+    including its fence, accepts entries from an owner that was asleep in the meantime, as
+    BookKeeper's bookies do.
     """
     cluster = Cluster(4, gc_wait_time_ms=1_000_000)
     scenario = Scenario(cluster, stories, faults, ends_in_power_cut=False)
@@ -80,9 +84,9 @@ def simulate(
         trace = run(scenario)
     for failure in FAILURES:
         raise failure
-    failed = [e.note for e in trace.events if e.kind == "node.failed"]
+    failed = [e.explanation for e in trace.events if e.kind == "node.failed"]
     assert failed == [], failed
-    ends = [e.note for e in trace.events if e.kind == "step.ended"]
+    ends = [how_it_ended(e) for e in trace.events if e.kind == "step.ended"]
     assert len(ends) == len(stories) or bad_weather is not None, ends
     odd = [end for end in ends if end not in _GOOD_ENDS]
     assert odd == [], odd
@@ -92,8 +96,12 @@ def simulate(
 
 
 def tell(tell: Tell) -> Trace:
-    """One client's story, and nothing goes wrong."""
+    """Run one client's story without any faults."""
     return simulate(Story(tell))
+
+
+in_simulation = in_world(tell)
+"""Makes a test of one client's story."""
 
 
 async def opened(client: BookKeeper, config: ManagedLedgerConfig = SMALL) -> ManagedLedger:
@@ -103,7 +111,9 @@ async def opened(client: BookKeeper, config: ManagedLedgerConfig = SMALL) -> Man
 
 
 async def stored(ledger: ManagedLedger, first: int, last: int) -> list[Position]:
-    """Entries of these numbers, all confirmed."""
+    """Append entries with these numbers, wait until all are confirmed, and return their
+    positions.
+    """
     futures = await ledger.append_all([b"%d" % number for number in range(first, last)])
     return [await future for future in futures]
 
@@ -111,7 +121,7 @@ async def stored(ledger: ManagedLedger, first: int, last: int) -> list[Position]
 async def all_entries(
     ledger: ManagedLedger, start: Position = NOWHERE, at_once: int = 4
 ) -> list[StoredEntry]:
-    """All entries from there on."""
+    """Return all entries from `start` on."""
     found: list[StoredEntry] = []
     while entries := await ledger.read(start, at_once, 1000):
         found += entries
@@ -121,7 +131,7 @@ async def all_entries(
 
 
 async def read_all(ledger: ManagedLedger, start: Position = NOWHERE) -> list[int]:
-    """The numbers of all entries from there on."""
+    """Return the numbers of all entries from `start` on."""
     return [int(entry.data) for entry in await all_entries(ledger, start)]
 
 
@@ -131,7 +141,7 @@ async def node_of(client: BookKeeper, path: str = NODE) -> CursorNode:
 
 
 async def states_in(client: BookKeeper, ledger_id: int) -> list[CursorState]:
-    """Everything that a cursor's ledger holds."""
+    """Return all states stored in a cursor's ledger."""
     reader = await client.open_ledger(ledger_id)
     return [decode_position(entry.payload) async for entry in reader.read()]
 

@@ -1,4 +1,4 @@
-"""What the tests of topics share."""
+"""Helpers shared by the tests of topics."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ HOUR_MS = 3_600_000
 
 
 class Clock:
-    """A wall clock that the test moves."""
+    """A wall clock that the test sets."""
 
     def __init__(self) -> None:
         self.now_ms = 1_700_000_000_000
@@ -46,7 +46,7 @@ def varint(value: int) -> bytes:
 
 
 def field(number: int, value: Any) -> bytes:
-    """A protobuf field: bytes and text are length-delimited, numbers are varints."""
+    """Encode a protobuf field: bytes and text are length-delimited, numbers are varints."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     data = value.encode() if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Entries on their way into a ledger, in front of a writer that the test plays."""
+"""Tests for the queue of entries that wait to be written to a ledger, with a scripted writer."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ FAILED = BKLedgerFencedException("fenced")
 
 
 class PlayedWriter:
-    """Takes entries; each has a confirmation that is never given."""
+    """Accepts entries and returns futures that the writer itself never completes."""
 
     def __init__(self) -> None:
         self.entries: list[bytes] = []
@@ -32,14 +32,14 @@ class PlayedWriter:
 
 
 class Queue(AppendQueue):
-    """Remembers what it reports as stored."""
+    """A queue that records the entries it reports as stored."""
 
     def __init__(self) -> None:
         self.reported: list[tuple[Position, bytes]] = []
         super().__init__(lambda position, data: self.reported.append((position, data)))
 
     def add_awaited(self, data: Sequence[bytes]) -> list[asyncio.Future[Position]]:
-        """Add entries; the futures of their positions."""
+        """Add entries and return the futures of their positions."""
         awaited = [AwaitedEntry(each) for each in data]
         self.add(awaited)
         return [each.stored for each in awaited]
@@ -110,7 +110,7 @@ async def test_failure_reaches_every_entry_once_pushed_or_not() -> None:
     queue.fail(FAILED)
     assert [future.exception() for future in futures] == [FAILED] * 4
     assert not queue.is_waiting
-    # They are forgotten: nothing that comes later reports them.
+    # The queue has dropped the entries, so later calls do not report them.
     queue.stored(7, 3)
     queue.requeue()
     queue.fail(FAILED)

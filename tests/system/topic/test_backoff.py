@@ -1,6 +1,6 @@
-"""How long to wait after failures in a row."""
+"""Tests for the pauses after consecutive failures."""
 
-from labkit.system.topic.backoff import FIRST_PAUSE_S, LONGEST_PAUSE_S, Backoff
+from labkit.system.topic.backoff import FIRST_PAUSE_S, MAX_PAUSE_S, Backoff
 
 
 def test_each_pause_is_twice_the_one_before_up_to_the_longest() -> None:
@@ -17,4 +17,4 @@ def test_first_failure_after_a_success_has_the_first_pause_again() -> None:
 
 
 def test_pauses_between_ledgers_go_from_a_tenth_of_a_second_to_ten_seconds() -> None:
-    assert (FIRST_PAUSE_S, LONGEST_PAUSE_S) == (0.1, 10.0)
+    assert (FIRST_PAUSE_S, MAX_PAUSE_S) == (0.1, 10.0)

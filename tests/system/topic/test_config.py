@@ -1,4 +1,4 @@
-"""The settings of a managed ledger: their defaults, and which values are taken."""
+"""Tests for the defaults and the allowed values of a managed ledger's settings."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Cursors whose owners die, sleep, lose their sessions, and are followed by others."""
+"""Tests for cursors whose owners die, pause, lose their sessions or are replaced."""
 
 import asyncio
 from contextlib import suppress
@@ -22,61 +22,59 @@ from tests.system.topic.simulated import (
     Story,
     all_entries,
     found_by,
+    in_simulation,
     node_of,
     opened,
     simulate,
     states_in,
     stored,
-    tell,
     with_cursor,
 )
 from tests.until import until
 
 
-def test_next_owner_stops_the_cursor_of_the_former_owner_which_ends() -> None:
-    async def story(client: BookKeeper) -> None:
-        old, cursor, positions = await with_cursor(client)
-        ends: list[LabkitError] = []
-        old.when_ended(ends.append)
-        cursor.acknowledge(positions[:3])
+@in_simulation
+async def test_next_owner_stops_the_cursor_of_the_former_owner_which_ends(
+    client: BookKeeper,
+) -> None:
+    old, cursor, positions = await with_cursor(client)
+    ends: list[LabkitError] = []
+    old.when_ended(ends.append)
+    cursor.acknowledge(positions[:3])
+    await cursor.flush()
+    new = await opened(client)
+    cursor.acknowledge(positions[3:6])
+    with pytest.raises(ManagedLedgerFencedError, match="cursor s of public/default"):
         await cursor.flush()
-        new = await opened(client)
-        cursor.acknowledge(positions[3:6])
-        with pytest.raises(ManagedLedgerFencedError, match="cursor s of public/default"):
-            await cursor.flush()
-        assert len(ends) == 1
-        with pytest.raises(ManagedLedgerFencedError):
-            await old.append(b"late")
-        assert found_by(new.cursors["s"], positions) == [0, 1, 2]
-        new.cursors["s"].acknowledge(positions[3:4])
-        await new.close()
-        await old.close()
-        last = await opened(client)
-        assert found_by(last.cursors["s"], positions) == [0, 1, 2, 3]
-        await last.close()
-
-    tell(story)
+    assert len(ends) == 1
+    with pytest.raises(ManagedLedgerFencedError):
+        await old.append(b"late")
+    assert found_by(new.cursors["s"], positions) == [0, 1, 2]
+    new.cursors["s"].acknowledge(positions[3:4])
+    await new.close()
+    await old.close()
+    last = await opened(client)
+    assert found_by(last.cursors["s"], positions) == [0, 1, 2, 3]
+    await last.close()
 
 
-def test_cursor_that_was_idle_is_stopped_too() -> None:
-    async def story(client: BookKeeper) -> None:
-        _old, cursor, positions = await with_cursor(client)
-        new = await opened(client)
-        cursor.acknowledge(positions[:3])
-        with pytest.raises(ManagedLedgerFencedError):
-            await cursor.flush()
-        assert found_by(new.cursors["s"], positions) == []
-        await new.close()
-        # What it had begun is gone with it, too.
-        assert len(await client.list_ledgers()) == 2
-
-    tell(story)
+@in_simulation
+async def test_cursor_that_was_idle_is_stopped_too(client: BookKeeper) -> None:
+    _old, cursor, positions = await with_cursor(client)
+    new = await opened(client)
+    cursor.acknowledge(positions[:3])
+    with pytest.raises(ManagedLedgerFencedError):
+        await cursor.flush()
+    assert found_by(new.cursors["s"], positions) == []
+    await new.close()
+    # The ledgers that the cursor had begun have been deleted too.
+    assert len(await client.list_ledgers()) == 2
 
 
 async def acknowledge_all(
     client: BookKeeper, acknowledged: list[Position], positions: list[Position]
 ) -> None:
-    """Entries one by one in a mixed order, stored as often as it can be."""
+    """Acknowledge entries one by one in a mixed order, storing the cursor as often as possible."""
     ledger = await opened(
         client, replace(SMALL, cursor_persist_interval_ms=0, max_entries_per_cursor_ledger=3)
     )
@@ -106,7 +104,7 @@ def test_after_a_crash_acknowledged_entries_may_come_again_and_no_other_is_passe
         ledger = await opened(client)
         cursor = ledger.cursors["s"]
         assert all(e in acknowledged for e in positions if cursor.is_acknowledged(e))
-        # What was flushed before the last two acknowledgements is there.
+        # Everything that was flushed before the last two acknowledgements is found.
         flushed = acknowledged[: (len(acknowledged) - 1) // 3 * 3 - 2]
         assert [e for e in flushed if not cursor.is_acknowledged(e)] == []
         cursor.acknowledge_up_to(ledger.last_confirmed)
@@ -168,22 +166,22 @@ def test_owner_whose_session_is_cut_goes_on_or_leaves_a_true_cursor(at_ms: int) 
     simulate(Story(old), Story(new, "q", On("step.ended", node="p")), faults=faults)
 
 
-def test_cursor_of_an_owner_that_dies_in_a_second_flush_is_read_to_the_last_entry() -> None:
-    async def story(client: BookKeeper) -> None:
-        ledger, cursor, positions = await with_cursor(client)
-        flushes = []
-        for position in positions[:4]:
-            cursor.acknowledge([position])
-            flushes.append(asyncio.create_task(cursor.flush()))
-            await asyncio.sleep(0)
-        await asyncio.gather(*flushes)
-        states = await states_in(client, (await node_of(client)).ledger_id)
-        assert [s.mark_delete for s in states] == sorted({s.mark_delete for s in states})
-        assert states[-1].mark_delete == positions[3]
-        await until(lambda: cursor.unacknowledged_count == 6)
-        await ledger.close()
-
-    tell(story)
+@in_simulation
+async def test_cursor_of_an_owner_that_dies_in_a_second_flush_is_read_to_the_last_entry(
+    client: BookKeeper,
+) -> None:
+    ledger, cursor, positions = await with_cursor(client)
+    flushes = []
+    for position in positions[:4]:
+        cursor.acknowledge([position])
+        flushes.append(asyncio.create_task(cursor.flush()))
+        await asyncio.sleep(0)
+    await asyncio.gather(*flushes)
+    states = await states_in(client, (await node_of(client)).ledger_id)
+    assert [s.mark_delete for s in states] == sorted({s.mark_delete for s in states})
+    assert states[-1].mark_delete == positions[3]
+    await until(lambda: cursor.unacknowledged_count == 6)
+    await ledger.close()
 
 
 @pytest.mark.slow
@@ -196,7 +194,7 @@ def test_whatever_goes_wrong_no_entry_is_passed_over_that_was_not_acknowledged(
 
 
 def owners_in_a_storm(seed: int) -> None:
-    """Three owners one after the other, the first one perhaps still there, while things break."""
+    """Let three owners follow each other during faults; the first one may still be running."""
     acknowledged: list[Position] = []
     positions: list[Position] = []
     durable: list[Position] = []
@@ -211,7 +209,7 @@ def owners_in_a_storm(seed: int) -> None:
     judged: list[Position] = []
 
     async def last(client: BookKeeper) -> None:
-        # Two bookies are enough for new ledgers: others may be full, or down for good.
+        # New ledgers need only two bookies, because the others may be full or permanently down.
         ledger = await opened(client, replace(SMALL, ensemble_size=2, write_quorum=2))
         cursor = await ledger.open_cursor("s", "earliest")
         known = dict.fromkeys(acknowledged)
@@ -223,7 +221,7 @@ def owners_in_a_storm(seed: int) -> None:
         await ledger.close()
 
     owners = Story(own), Story(own, "q", At(40)), Story(own, "r", At(120))
-    # After the storm: a fault may hit this client, too.
+    # The last owner starts after the storm, although a fault may still hit it.
     simulate(*owners, Story(last, "z", At(30_000)), bad_weather=seed)
     assert set(judged) >= set(positions) != set(), "the last owner has checked nothing"
 
@@ -249,15 +247,15 @@ async def take_turn(
     await ledger.close()
 
 
-def test_of_two_that_take_a_cursor_over_at_once_each_comes_to_its_state() -> None:
-    async def story(client: BookKeeper) -> None:
-        old, cursor, positions = await with_cursor(client)
-        cursor.acknowledge(positions[:3])
-        await old.close()
-        owners = [CursorStore(NODE, "s", client, SMALL) for _ in range(2)]
-        states = await asyncio.gather(*(owner.recover() for owner in owners))
-        assert states[0] is not None
-        assert states[0] == states[1]
-        assert states[0].mark_delete == positions[2]
-
-    tell(story)
+@in_simulation
+async def test_of_two_that_take_a_cursor_over_at_once_each_comes_to_its_state(
+    client: BookKeeper,
+) -> None:
+    old, cursor, positions = await with_cursor(client)
+    cursor.acknowledge(positions[:3])
+    await old.close()
+    owners = [CursorStore(NODE, "s", client, SMALL) for _ in range(2)]
+    states = await asyncio.gather(*(owner.recover() for owner in owners))
+    assert states[0] is not None
+    assert states[0] == states[1]
+    assert states[0].mark_delete == positions[2]

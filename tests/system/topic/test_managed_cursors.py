@@ -1,4 +1,4 @@
-"""All cursors of a chain, on a client that the test plays: who makes them, and who has them."""
+"""Tests for all cursors of a chain, with a scripted client: creation, takeover and deletion."""
 
 import pytest
 
@@ -41,7 +41,7 @@ class Owner:
         return self.client.store.tree.children(PATH, None)
 
     def somebody_writes(self, name: str) -> None:
-        """Another owner."""
+        """Write the cursor's node, as another owner would."""
         data = encode_cursor_node(CursorNode(IN_NODE, CursorState((3, 5))))
         if self.client.store.tree.exists(f"{PATH}/{name}", None):
             self.client.store.tree.set(f"{PATH}/{name}", data, ANY_VERSION)
@@ -49,7 +49,7 @@ class Owner:
             self.client.store.tree.create(f"{PATH}/{name}", data, 0, False)
 
 
-# Making
+# Creation
 
 
 async def test_cursor_is_made_once_and_is_the_same_for_all_who_ask() -> None:
@@ -76,7 +76,7 @@ async def test_cursor_whose_creation_was_answered_too_late_is_found_as_it_was_ma
     with pytest.raises(MetadataUnavailableError):
         await owner.open("s", (3, 4))
     assert (owner.ends, owner.fenced) == ({}, [])
-    owner.somebody_writes("s")  # In truth it was made.
+    owner.somebody_writes("s")  # The node was in fact created.
     assert (await owner.open("s", "latest")).mark_delete == (3, 5)
     assert owner.fenced == []
 
@@ -126,7 +126,7 @@ async def test_cursor_that_cannot_be_recovered_ends_the_takeover() -> None:
         await Owner(former.client).cursors.recover()
 
 
-# What they keep
+# The slowest cursor
 
 
 async def test_slowest_durable_cursor_counts() -> None:
@@ -142,7 +142,7 @@ async def test_slowest_durable_cursor_counts() -> None:
     assert owner.cursors.slowest_durable == (3, 9)
 
 
-# Their end
+# Deletion and close
 
 
 async def test_deleted_cursor_leaves_no_node_and_may_be_deleted_again() -> None:
@@ -185,7 +185,7 @@ async def test_cursor_that_cannot_be_closed_keeps_no_other_from_it() -> None:
     await owner.cursors.close()
     following = Owner(owner.client)
     await following.cursors.recover()
-    # Nothing that was acknowledged is lost for good: it comes again.
+    # No entry is skipped; instead, the acknowledged entries are redelivered.
     assert following.ends == {"a": (3, -1), "b": (3, 4)}
 
 

@@ -1,4 +1,4 @@
-"""What an owner hears of its ledgers, and how a managed ledger begins and ends."""
+"""Tests for the notifications that an owner gets, and for opening and closing a managed ledger."""
 
 import asyncio
 from dataclasses import replace
@@ -11,46 +11,65 @@ from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import (
     BKIncorrectParameterException,
     BKLedgerClosedException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
     BKNotEnoughBookiesException,
     BKWriteException,
     LabkitError,
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 from labkit.system.topic.chain.chain import Position
-from labkit.system.topic.chain.chain_store import ChainStore, read_chain
+from labkit.system.topic.chain.chain_store import (
+    ChainStore,
+    ManagedLedgerTerminatedError,
+    read_chain,
+)
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.managed_ledger import ManagedLedger
+from labkit.system.trace.events import Event
+from labkit.worlds.sim.scenario.faults import Crash, Pause
+from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
-from tests.system.topic.simulated import PATH, SMALL, TOPIC, opened, read_all, stored, tell
+from tests.system.topic.simulated import (
+    PATH,
+    SMALL,
+    TOPIC,
+    Story,
+    in_simulation,
+    opened,
+    read_all,
+    simulate,
+    stored,
+    tell,
+)
 from tests.until import until
 
 DOWN = MetadataUnavailableError("it does not answer")
 KEEP_NOTHING = replace(SMALL, retention_time_ms=0, retention_size_bytes=0)
 
 
-def rolled(trace: Trace) -> list[str]:
-    """Why each ledger was begun."""
-    return [event.note for event in trace.events if event.kind == "ledger.rolled"]
+def rolled(trace: Trace) -> list[Event]:
+    """Return the events that record a new ledger."""
+    return [event for event in trace.events if event.kind == "ledger.rolled"]
 
 
-# What it says
+# Notifications
 
 
-def test_readers_hear_of_a_new_end_once_in_a_turn_however_many_entries_were_confirmed() -> None:
-    async def story(client: BookKeeper) -> None:
-        ledger = await opened(client, ManagedLedgerConfig())
-        ends: list[Position] = []
-        ledger.when_confirmed(lambda: ends.append(ledger.last_confirmed))
-        # They are pushed with several callbacks.
-        positions = await stored(ledger, 0, 200)
-        positions += await stored(ledger, 200, 201)
-        await asyncio.sleep(0)
-        assert ends == sorted(set(ends))
-        assert ends[-1] == positions[-1]
-        await ledger.close()
-
-    tell(story)
+@in_simulation
+async def test_readers_hear_of_a_new_end_once_in_a_turn_however_many_entries_were_confirmed(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client, ManagedLedgerConfig())
+    ends: list[Position] = []
+    ledger.when_confirmed(lambda: ends.append(ledger.last_confirmed))
+    # The entries are pushed with several callbacks.
+    positions = await stored(ledger, 0, 200)
+    positions += await stored(ledger, 200, 201)
+    await asyncio.sleep(0)
+    assert ends == sorted(set(ends))
+    assert ends[-1] == positions[-1]
+    await ledger.close()
 
 
 def test_each_ledger_is_recorded_with_the_reason_for_it() -> None:
@@ -70,245 +89,226 @@ def test_each_ledger_is_recorded_with_the_reason_for_it() -> None:
         await until(lambda: len(ledger.ledgers) == 4)
         assert ledger.writer is not None
         failed = ledger.writer.ledger_id
-        await client.open_ledger(failed)  # Which stops its writer.
+        await client.open_ledger(failed)  # This stops the ledger's writer.
         await stored(ledger, 6, 7)
         await ledger.close()
 
-    notes = rolled(tell(story))
-    assert notes[:3] == [f"{TOPIC}: opened", f"{TOPIC}: 5 entries", f"{TOPIC}: 100 bytes"]
-    assert notes[3].endswith(" ms old")
-    assert 1000 <= int(notes[3].split()[-3]) < 1150
-    assert notes[4].endswith(" failed")
+    told = rolled(tell(story))
+    assert {event.topic for event in told} == {TOPIC}
+    assert [event.detail for event in told] == ["opened", "entries", "size", "age", "failure"]
+    reasons = [event.explanation for event in told]
+    assert reasons[:3] == ["opened", "5 entries", "100 bytes"]
+    assert reasons[3].endswith(" ms old")
+    assert 1000 <= int(reasons[3].split()[0]) < 1150
+    assert reasons[4].endswith(" failed")
 
 
-def test_end_reaches_all_that_asked_with_its_reason_and_close_does_not_count_as_one() -> None:
-    async def story(client: BookKeeper) -> None:
-        told: list[tuple[str, LabkitError]] = []
+@in_simulation
+async def test_end_reaches_all_that_asked_with_its_reason_and_close_does_not_count_as_one(
+    client: BookKeeper,
+) -> None:
+    told: list[tuple[str, LabkitError]] = []
 
-        async def opened_with_listeners() -> ManagedLedger:
-            ledger = await opened(client)
-            ledger.when_ended(lambda error: told.append(("a", error)))
-            ledger.when_ended(lambda error: told.append(("b", error)))
-            return ledger
+    async def opened_with_listeners() -> ManagedLedger:
+        ledger = await opened(client)
+        ledger.when_ended(lambda error: told.append(("a", error)))
+        ledger.when_ended(lambda error: told.append(("b", error)))
+        return ledger
 
-        await (await opened_with_listeners()).close()
-        assert told == []
-        ledger = await opened_with_listeners()
-        first = LabkitError("first")
-        ledger.end(first)
-        ledger.end(LabkitError("second"))
-        assert told == [("a", first), ("b", first)]
-        with pytest.raises(LabkitError, match="first"):
-            await ledger.append(b"x")
-
-    tell(story)
+    await (await opened_with_listeners()).close()
+    assert told == []
+    ledger = await opened_with_listeners()
+    first = LabkitError("first")
+    ledger.end(first)
+    ledger.end(LabkitError("second"))
+    assert told == [("a", first), ("b", first)]
+    with pytest.raises(LabkitError, match="first"):
+        await ledger.append(b"x")
 
 
 # Appending
 
 
-def test_entry_of_the_largest_size_is_taken() -> None:
-    async def story(client: BookKeeper) -> None:
-        ledger = await opened(client)
-        with pytest.raises(BKIncorrectParameterException, match="fits into no frame"):
-            await ledger.append(bytes(MAX_PAYLOAD_SIZE + 1))
-        await (await ledger.append(bytes(MAX_PAYLOAD_SIZE)))
-        await ledger.close()
-
-    tell(story)
+@in_simulation
+async def test_entry_of_the_largest_size_is_taken(client: BookKeeper) -> None:
+    ledger = await opened(client)
+    with pytest.raises(BKIncorrectParameterException, match="too large for a frame"):
+        await ledger.append(bytes(MAX_PAYLOAD_SIZE + 1))
+    await (await ledger.append(bytes(MAX_PAYLOAD_SIZE)))
+    await ledger.close()
 
 
 class RecoveredByAnother(ChainStore):
-    """Another client closes the last ledger just before its owner does."""
+    """A chain store in which another client closes the last ledger just before its owner does."""
 
-    async def seal(self, writer: LedgerWriter) -> LedgerMetadata:
+    async def close_last_ledger(self, writer: LedgerWriter) -> LedgerMetadata:
         await self.client.open_ledger(writer.ledger_id)
-        return await super().seal(writer)
+        return await super().close_last_ledger(writer)
 
 
 class Surprised(ManagedLedger):
-    """Its ledgers are closed by another client."""
+    """A managed ledger whose ledgers are closed by another client."""
 
     store_class = RecoveredByAnother
 
 
-def test_entries_that_a_ledger_has_when_another_client_closes_it_are_stored_there() -> None:
-    async def story(client: BookKeeper) -> None:
-        ledger = Surprised(TOPIC, PATH, client, ManagedLedgerConfig())
-        await ledger.open()
-        first = await stored(ledger, 0, 3)
-        futures = await ledger.append_all([b"3", b"4"])
-        writer = ledger.writer
-        assert writer is not None
-        await asyncio.sleep(0)
-        # The entries are on their way to the bookies; no answer will be heard.
-        writer.end(LabkitError("the writer has failed"))
-        positions = [await future for future in futures]
-        assert {ledger_id for ledger_id, _ in positions} == {first[0][0]}
-        last = await stored(ledger, 5, 6)
-        assert last[0][0] != first[0][0]
-        assert await read_all(ledger) == [0, 1, 2, 3, 4, 5]
+@in_simulation
+async def test_entries_that_a_ledger_has_when_another_client_closes_it_are_stored_there(
+    client: BookKeeper,
+) -> None:
+    ledger = Surprised(TOPIC, PATH, client, ManagedLedgerConfig())
+    await ledger.open()
+    first = await stored(ledger, 0, 3)
+    futures = await ledger.append_all([b"3", b"4"])
+    writer = ledger.writer
+    assert writer is not None
+    await asyncio.sleep(0)
+    # The entries are on their way to the bookies, but the writer will receive no response.
+    writer.end(LabkitError("the writer has failed"))
+    positions = [await future for future in futures]
+    assert {ledger_id for ledger_id, _ in positions} == {first[0][0]}
+    last = await stored(ledger, 5, 6)
+    assert last[0][0] != first[0][0]
+    assert await read_all(ledger) == [0, 1, 2, 3, 4, 5]
 
-    tell(story)
 
+@in_simulation
+async def test_entries_without_room_for_a_next_ledger_fail_and_so_do_all_later_ones(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client)
+    ended: list[LabkitError] = []
+    ledger.when_ended(ended.append)
+    no_bookies = BKNotEnoughBookiesException("two of three")
 
-def test_entries_without_room_for_a_next_ledger_fail_and_so_do_all_later_ones() -> None:
-    async def story(client: BookKeeper) -> None:
-        ledger = await opened(client)
-        ended: list[LabkitError] = []
-        ledger.when_ended(ended.append)
-        no_bookies = BKNotEnoughBookiesException("two of three")
+    async def fails(*_: int, **__: object) -> LedgerWriter:
+        raise no_bookies
 
-        async def fails(*_: int, **__: object) -> LedgerWriter:
-            raise no_bookies
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(client, "create_ledger", fails)
-            futures = await ledger.append_all([b"%d" % number for number in range(8)])
-            for future in futures[:5]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(client, "create_ledger", fails)
+        futures = await ledger.append_all([b"%d" % number for number in range(8)])
+        for future in futures[:5]:
+            await future
+        for future in futures[5:]:
+            with pytest.raises(BKNotEnoughBookiesException):
                 await future
-            for future in futures[5:]:
-                with pytest.raises(BKNotEnoughBookiesException):
-                    await future
-        # Now there would be bookies again: too late.
-        with pytest.raises(BKNotEnoughBookiesException):
-            await ledger.append(b"8")
-        assert ended == [no_bookies]
-        again = await opened(client)
-        assert await read_all(again) == [0, 1, 2, 3, 4]
-
-    tell(story)
+    # Enough bookies are available again, but it is too late.
+    with pytest.raises(BKNotEnoughBookiesException):
+        await ledger.append(b"8")
+    assert ended == [no_bookies]
+    again = await opened(client)
+    assert await read_all(again) == [0, 1, 2, 3, 4]
 
 
-def test_owner_that_has_ended_neither_closes_its_ledger_nor_begins_the_next() -> None:
-    async def story(client: BookKeeper) -> None:
-        ledger = await opened(client)
-        await ledger.append_all([b"%d" % number for number in range(5)])
-        ledger.end(LabkitError("overtaken"))  # The next ledger is wanted in this turn.
-        await asyncio.sleep(5)
-        [ledger_id] = await client.list_ledgers()
-        assert (await client.ledger_metadata(ledger_id)).state is LedgerState.OPEN
-        assert [link.ledger_id for link in (await read_chain(client, PATH))[0]] == [ledger_id]
-
-    tell(story)
-
-
-# Its beginning and its end
+@in_simulation
+async def test_owner_that_has_ended_neither_closes_its_ledger_nor_begins_the_next(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client)
+    await ledger.append_all([b"%d" % number for number in range(5)])
+    # This happens in the turn in which the next ledger is requested.
+    ledger.end(LabkitError("overtaken"))
+    await asyncio.sleep(5)
+    [ledger_id] = await client.list_ledgers()
+    assert (await client.ledger_metadata(ledger_id)).state is LedgerState.OPEN
+    assert [link.ledger_id for link in (await read_chain(client, PATH))[0]] == [ledger_id]
 
 
-def test_managed_ledger_takes_nothing_before_it_is_open() -> None:
-    async def story(client: BookKeeper) -> None:
-        ledger = ManagedLedger(TOPIC, PATH, client, SMALL)
-        with pytest.raises(BKLedgerClosedException, match="is not open yet"):
-            await ledger.append(b"x")
-        with pytest.raises(BKLedgerClosedException, match="is not open yet"):
-            await ledger.open_cursor("s", "earliest")
-        assert await ledger.trim() == []
-        # Nothing to close, and nothing was made.
-        await ledger.close()
-        assert await client.list_ledgers() == []
-        assert await read_chain(client, PATH) == ([], -1)
-
-    tell(story)
+# Opening and closing
 
 
-def test_closed_one_has_no_writer_and_is_closed_again_without_a_change() -> None:
-    async def story(client: BookKeeper) -> None:
-        ledger = await opened(client)
-        await stored(ledger, 0, 3)
-        await ledger.close()
-        assert ledger.writer is None
-        before = await read_chain(client, PATH)
-        await ledger.close()
-        assert await read_chain(client, PATH) == before
-        assert [link.entry_count for link in before[0]] == [3]
-        assert all(link.closed_at_ms for link in before[0])
+@in_simulation
+async def test_managed_ledger_takes_nothing_before_it_is_open(client: BookKeeper) -> None:
+    ledger = ManagedLedger(TOPIC, PATH, client, SMALL)
+    with pytest.raises(BKLedgerClosedException, match="is not open yet"):
+        await ledger.append(b"x")
+    with pytest.raises(BKLedgerClosedException, match="is not open yet"):
+        await ledger.open_cursor("s", "earliest")
+    assert await ledger.trim() == []
+    # There is nothing to close, and nothing was created.
+    await ledger.close()
+    assert await client.list_ledgers() == []
+    assert await read_chain(client, PATH) == ([], -1)
 
-    tell(story)
+
+@in_simulation
+async def test_closed_one_has_no_writer_and_is_closed_again_without_a_change(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client)
+    await stored(ledger, 0, 3)
+    await ledger.close()
+    assert ledger.writer is None
+    before = await read_chain(client, PATH)
+    await ledger.close()
+    assert await read_chain(client, PATH) == before
+    assert [link.entry_count for link in before[0]] == [3]
+    assert all(link.closed_at_ms for link in before[0])
 
 
 @pytest.mark.parametrize("error", [BKWriteException("no bookie answers"), DOWN])
-def test_owner_that_cannot_close_its_ledger_says_so_and_is_closed_all_the_same(
-    error: LabkitError,
+@in_simulation
+async def test_owner_that_cannot_close_its_ledger_says_so_and_is_closed_all_the_same(
+    client: BookKeeper, error: LabkitError
 ) -> None:
-    async def story(client: BookKeeper) -> None:
-        ledger = await opened(client)
-        await stored(ledger, 0, 3)
+    ledger = await opened(client)
+    await stored(ledger, 0, 3)
 
-        async def fails(_: LedgerWriter) -> None:
-            raise error
+    async def fails(_: LedgerWriter) -> None:
+        raise error
 
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(LedgerWriter, "close", fails)
-            with pytest.raises(type(error)):
-                await ledger.close()
-        with pytest.raises(BKLedgerClosedException, match="open the topic again"):
-            await ledger.append(b"x")
-        again = await opened(client)
-        assert await read_all(again) == [0, 1, 2]
-
-    tell(story)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(LedgerWriter, "close", fails)
+        with pytest.raises(type(error)):
+            await ledger.close()
+    with pytest.raises(BKLedgerClosedException, match="open the topic again"):
+        await ledger.append(b"x")
+    again = await opened(client)
+    assert await read_all(again) == [0, 1, 2]
 
 
-def test_overtaken_owner_closes_without_an_error_and_changes_nothing() -> None:
-    async def story(client: BookKeeper) -> None:
-        old = await opened(client)
-        await stored(old, 0, 3)
-        new = await opened(client)
-        before = await read_chain(client, PATH)
-        await old.close()
-        assert await read_chain(client, PATH) == before
-        await stored(new, 3, 4)
-        assert await read_all(new) == [0, 1, 2, 3]
-
-    tell(story)
-
-
-def test_cursors_are_stored_when_their_owner_closes() -> None:
-    async def story(client: BookKeeper) -> None:
-        ledger = await opened(client)
-        cursor = await ledger.open_cursor("s", "earliest")
-        positions = await stored(ledger, 0, 4)
-        cursor.acknowledge_up_to(positions[2])
-        await ledger.close()
-        again = await opened(client)
-        assert again.cursors["s"].mark_delete == positions[2]
-        assert again.next_position(positions[2]) == positions[3]
-        assert again.previous_position(positions[3]) == positions[2]
-
-    tell(story)
+@in_simulation
+async def test_overtaken_owner_closes_without_an_error_and_changes_nothing(
+    client: BookKeeper,
+) -> None:
+    old = await opened(client)
+    await stored(old, 0, 3)
+    new = await opened(client)
+    before = await read_chain(client, PATH)
+    await old.close()
+    assert await read_chain(client, PATH) == before
+    await stored(new, 3, 4)
+    assert await read_all(new) == [0, 1, 2, 3]
 
 
-# Upkeep
+# MaintenanceTask
 
 
-def test_trim_that_fails_is_made_up_for_at_the_next_interval() -> None:
-    async def story(client: BookKeeper) -> None:
-        ledger = await opened(client, replace(KEEP_NOTHING, check_interval_ms=1000))
-        cursor = await ledger.open_cursor("s", "earliest", durable=True)
-        positions = await stored(ledger, 0, 6)
-        assert [link.entry_count for link in ledger.ledgers] == [5, 1]
-        set_node = client.store.set
+@in_simulation
+async def test_trim_that_fails_is_made_up_for_at_the_next_interval(client: BookKeeper) -> None:
+    ledger = await opened(client, replace(KEEP_NOTHING, check_interval_ms=1000))
+    cursor = await ledger.open_cursor("s", "earliest", durable=True)
+    positions = await stored(ledger, 0, 6)
+    assert [link.entry_count for link in ledger.ledgers] == [5, 1]
+    set_node = client.store.set
 
-        async def fails(path: str, data: bytes, version: int) -> int:
-            if path == PATH:
-                raise DOWN
-            return await set_node(path, data, version)
+    async def fails(path: str, data: bytes, version: int) -> int:
+        if path == PATH:
+            raise DOWN
+        return await set_node(path, data, version)
 
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(client.store, "set", fails)
-            cursor.acknowledge_up_to(positions[4])
-            await cursor.flush()
-            with pytest.raises(MetadataUnavailableError):
-                await ledger.trim()
-            await asyncio.sleep(3)
-            assert len(ledger.ledgers) == 2
-        await asyncio.sleep(1.1)
-        assert [link.entry_count for link in ledger.ledgers] == [1]
-        assert positions[0][0] not in await client.list_ledgers()
-        await ledger.close()
-
-    tell(story)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(client.store, "set", fails)
+        cursor.acknowledge_up_to(positions[4])
+        await cursor.flush()
+        with pytest.raises(MetadataUnavailableError):
+            await ledger.trim()
+        await asyncio.sleep(3)
+        assert len(ledger.ledgers) == 2
+    await asyncio.sleep(1.1)
+    assert [link.entry_count for link in ledger.ledgers] == [1]
+    assert positions[0][0] not in await client.list_ledgers()
+    await ledger.close()
 
 
 def test_ledgers_behind_a_snapshot_that_cannot_be_stored_are_not_trimmed() -> None:
@@ -331,62 +331,335 @@ def test_ledgers_behind_a_snapshot_that_cannot_be_stored_are_not_trimmed() -> No
         await last.close()
 
     trace = tell(story)
-    reports = [event.note for event in trace.events if event.kind == "cursor.unstored"]
+    reports = [event.subscription for event in trace.events if event.kind == "cursor.unstored"]
     assert reports
     assert "cursor s of public/default" in reports[0]
 
 
 @pytest.mark.parametrize("closes", [False, True])
-def test_upkeep_ends_with_its_owner(closes: bool) -> None:
+@in_simulation
+async def test_upkeep_ends_with_its_owner(client: BookKeeper, closes: bool) -> None:
+    ledger = await opened(client, replace(SMALL, check_interval_ms=100))
+    times = 0
+    trim = ledger.trim
+
+    async def counted() -> list[int]:
+        nonlocal times
+        times += 1
+        return await trim()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ledger, "trim", counted)
+        await asyncio.sleep(1.05)
+        assert times == 10
+        if closes:
+            await ledger.close()
+        else:
+            ledger.end(LabkitError("overtaken"))
+        await asyncio.sleep(5)
+        assert times == 10
+
+
+@in_simulation
+async def test_entries_that_wait_while_another_owner_takes_over_are_not_pushed(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client, SMALL)
+    writer = ledger.writer
+    assert writer is not None
+
+    async def taken_over() -> None:
+        ledger.end(ManagedLedgerFencedError("another owner has changed a cursor"))
+
+    writer.drain = taken_over  # type: ignore[method-assign]
+    with pytest.raises(ManagedLedgerFencedError):
+        await ledger.append(b"late")
+    assert writer.last_add_pushed == -1
+
+
+# Properties
+
+
+@in_simulation
+async def test_a_replaced_owner_sets_no_property(client: BookKeeper) -> None:
+    former = await opened(client)
+    ended: list[Exception] = []
+    former.when_ended(ended.append)
+    new = await opened(client)
+    with pytest.raises(ManagedLedgerFencedError):
+        await former.set_property("epoch", "1")
+    assert len(ended) == 1
+    with pytest.raises(ManagedLedgerFencedError):
+        await former.set_property("epoch", "1")
+    assert new.properties == {}
+    await new.close()
+    with pytest.raises(BKLedgerClosedException):
+        await new.set_property("epoch", "1")
+
+
+# Terminated chains
+
+
+def test_terminated_chain_takes_no_entry_from_any_owner_and_is_read_to_its_end() -> None:
     async def story(client: BookKeeper) -> None:
-        ledger = await opened(client, replace(SMALL, check_interval_ms=100))
-        times = 0
-        trim = ledger.trim
+        ledger = await opened(client)
+        cursor = await ledger.open_cursor("s", "earliest")
+        pushed = await ledger.append_all([b"%d" % number for number in range(7)])
+        last = await ledger.terminate()
+        positions = [await position for position in pushed]
+        assert last == positions[-1] == ledger.terminated
+        for owner in (ledger, await opened(client)):
+            with pytest.raises(ManagedLedgerTerminatedError, match="no entries can be appended"):
+                await owner.append(b"x")
+            assert (await owner.terminate(), owner.last_confirmed) == (last, last)
+            assert owner.writer is None
+        assert await read_all(owner) == list(range(7))
+        cursor = owner.cursors["s"]
+        assert cursor.unacknowledged_count == 7
+        cursor.acknowledge_up_to(positions[2])
+        await owner.close()
+        assert (await opened(client)).cursors["s"].unacknowledged_count == 4
 
-        async def counted() -> list[int]:
-            nonlocal times
-            times += 1
-            return await trim()
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(ledger, "trim", counted)
-            await asyncio.sleep(1.05)
-            assert times == 10
-            if closes:
-                await ledger.close()
-            else:
-                ledger.end(LabkitError("overtaken"))
-            await asyncio.sleep(5)
-            assert times == 10
-
-    tell(story)
+    assert [event.detail for event in rolled(tell(story))] == ["opened", "entries"]
 
 
-def test_fenced_owner_trims_nothing_more() -> None:
+@in_simulation
+async def test_empty_chain_is_terminated_too(client: BookKeeper) -> None:
+    last = await (await opened(client)).terminate()
+    ledger = await opened(client)
+    assert (ledger.terminated, last[1], ledger.ledgers) == (last, -1, ())
+    cursor = await ledger.open_cursor("s", "latest")
+    assert cursor.unacknowledged_count == 0
+    await ledger.close()
+
+
+@in_simulation
+async def test_owner_that_cannot_store_the_termination_ends_and_the_next_one_takes_entries(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client)
+    await stored(ledger, 0, 2)
+
+    async def fails(path: str, data: bytes, version: int) -> int:
+        raise MetadataUnavailableError("the metadata store is not responding")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(client.store, "set", fails)
+        with pytest.raises(MetadataUnavailableError):
+            await ledger.terminate()
+    with pytest.raises(MetadataUnavailableError):
+        await ledger.append(b"x")
+    following = await opened(client)
+    await stored(following, 2, 3)
+    assert await read_all(following) == [0, 1, 2]
+    await following.close()
+
+
+@in_simulation
+async def test_bytes_and_entries_of_the_open_ledger_are_counted(client: BookKeeper) -> None:
+    ledger = await opened(client)
+    await stored(ledger, 0, 7)
+    assert [(link.entry_count, link.size_bytes) for link in ledger.ledgers] == [(5, 5), (2, 2)]
+    assert ledger.queue.stored_count == 7
+    await ledger.close()
+    ledger = await opened(client)
+    assert [(link.entry_count, link.size_bytes) for link in ledger.ledgers][:2] == [(5, 5), (2, 2)]
+    assert ledger.queue.stored_count == 0
+    await ledger.close()
+
+
+# The chain
+
+
+async def settled(ledger: ManagedLedger, count: int) -> None:
+    """Wait until the upkeep has reduced the chain to `count` ledgers."""
+    await until(lambda: len(ledger.ledgers) == count)
+
+
+@in_simulation
+async def test_entries_are_stored_and_read_in_order_over_all_ledgers(client: BookKeeper) -> None:
+    ledger = await opened(client)
+    positions = await stored(ledger, 0, 12)
+    first, second, third = sorted({ledger_id for ledger_id, _ in positions})
+    assert positions == [(first, n) for n in range(5)] + [(second, n) for n in range(5)] + [
+        (third, 0),
+        (third, 1),
+    ]
+    assert ledger.last_confirmed == (third, 1)
+    assert [link.entry_count for link in ledger.ledgers] == [5, 5, 2]
+    assert await read_all(ledger) == list(range(12))
+    assert await read_all(ledger, (second, 3)) == [8, 9, 10, 11]
+    assert await read_all(ledger, ledger.chain.next_position((first, 4))) == [5, *range(6, 12)]
+    await ledger.close()
+    again = await opened(client)
+    # The new owner has nothing in memory, so it reads from the bookies.
+    assert await read_all(again) == list(range(12))
+    await again.close()
+
+
+@in_simulation
+async def test_new_owner_begins_a_ledger_and_an_empty_one_is_dropped_and_deleted(
+    client: BookKeeper,
+) -> None:
+    ids = []
+    for _ in range(3):
+        ledger = await opened(client)
+        ids += [link.ledger_id for link in ledger.ledgers]
+        assert ledger.last_confirmed == (ids[-1], -1)
+        assert await ledger.read((-1, -1), 9, 9) == []
+    assert ids == sorted(set(ids))
+    assert await client.list_ledgers() == ids[-1:]
+    await ledger.close()
+    assert (await read_chain(client, PATH))[0] == []
+    assert await client.list_ledgers() == []
+
+
+def test_tailing_read_asks_no_bookie() -> None:
     async def story(client: BookKeeper) -> None:
-        old = await opened(client, KEEP_NOTHING)
-        await stored(old, 0, 3)
-        await opened(client)
-        futures = await old.append_all([b"x"])
+        ledger = await opened(client)
+        await stored(ledger, 0, 13)
+        assert await read_all(ledger) == list(range(13))
+        await asyncio.sleep(0)
+
+    trace = tell(story)
+    reads = [e for e in trace.events if e.kind == "read.sent" and e.node == "p"]
+    assert reads == []
+
+
+# Retention
+
+
+@in_simulation
+async def test_consumed_ledgers_are_deleted_and_the_current_one_never_is(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client, KEEP_NOTHING)
+    cursor = await ledger.open_cursor("s", "earliest")
+    positions = await stored(ledger, 0, 12)
+    await asyncio.sleep(0.1)
+    assert len(ledger.ledgers) == 3
+    cursor.acknowledge_up_to(positions[4])
+    await cursor.flush()
+    assert await ledger.trim() == [positions[0][0]]
+    assert await read_all(ledger) == list(range(5, 12))
+    cursor.acknowledge_up_to(positions[-1])
+    await cursor.flush()
+    assert await ledger.trim() == [positions[5][0]]
+    assert await ledger.trim() == []
+    assert [link.entry_count for link in ledger.ledgers] == [2]
+    for gone in (positions[0], positions[5]):
+        with pytest.raises(BKNoSuchLedgerExistsOnMetadataServerException):
+            await client.ledger_metadata(gone[0])
+    chain, _ = await read_chain(client, PATH)
+    assert [link.ledger_id for link in chain] == [positions[-1][0]]
+    await ledger.close()
+
+
+@in_simulation
+async def test_closed_ledger_is_trimmed_by_itself_when_nothing_keeps_it(client: BookKeeper) -> None:
+    ledger = await opened(client, KEEP_NOTHING)
+    positions = await stored(ledger, 0, 11)
+    await settled(ledger, 1)
+    assert ledger.last_confirmed == positions[-1]
+    assert await read_all(ledger, positions[0]) == [10]
+    await ledger.close()
+
+
+@in_simulation
+async def test_deleted_cursor_keeps_nothing(client: BookKeeper) -> None:
+    ledger = await opened(client, KEEP_NOTHING)
+    await ledger.open_cursor("slow", "earliest")
+    await ledger.open_cursor("reader", "earliest", durable=False)
+    await stored(ledger, 0, 6)
+    await asyncio.sleep(0.1)
+    assert len(ledger.ledgers) == 2
+    await ledger.delete_cursor("slow")
+    assert list(ledger.cursors) == ["reader"]
+    await settled(ledger, 1)
+    assert await client.store.children(PATH) == []
+    await ledger.close()
+
+
+# Owners
+
+
+@in_simulation
+async def test_overtaken_owner_ends_for_good_and_says_so_once(client: BookKeeper) -> None:
+    old = await opened(client)
+    ends: list[LabkitError] = []
+    old.when_ended(ends.append)
+    await stored(old, 0, 3)
+    new = await opened(client)
+    futures = await old.append_all([b"late", b"later"])
+    for future in futures:
+        with pytest.raises(ManagedLedgerFencedError, match="open the topic again"):
+            await future
+    for _ in range(2):
         with pytest.raises(ManagedLedgerFencedError):
-            await futures[0]
-        assert await old.trim() == []
+            await old.append(b"no")
+    with pytest.raises(ManagedLedgerFencedError):
+        await old.open_cursor("s", "latest")
+    assert len(ends) == 1
+    await old.close()
+    assert len(ends) == 1
+    await stored(new, 3, 5)
+    assert await read_all(new) == [0, 1, 2, 3, 4]
+    await new.close()
 
-    tell(story)
+
+@pytest.mark.parametrize("nth", range(1, 30, 4))
+def test_owner_that_dies_anywhere_leaves_a_chain_with_all_that_was_acknowledged(nth: int) -> None:
+    acknowledged: list[int] = []
+
+    async def old(client: BookKeeper) -> None:
+        ledger = await opened(client)
+        for first in range(0, 40, 4):
+            for number, future in enumerate(
+                await ledger.append_all([b"%d" % n for n in range(first, first + 4)]), first
+            ):
+                await future
+                acknowledged.append(number)
+
+    async def new(client: BookKeeper) -> None:
+        ledger = await opened(client)
+        numbers = await read_all(ledger)
+        assert numbers == list(range(len(numbers)))
+        assert len(numbers) >= len(acknowledged)
+        await stored(ledger, 100, 103)
+        assert (await read_all(ledger))[-3:] == [100, 101, 102]
+        await ledger.close()
+
+    crash = Crash("p", "kept", down_ms=60_000, when=On("lac.advanced", nth=nth))
+    simulate(Story(old), Story(new, "q", At(500)), faults=(crash,))
 
 
-def test_entries_that_wait_while_another_owner_takes_over_are_not_pushed() -> None:
-    async def story(client: BookKeeper) -> None:
-        ledger = await opened(client, SMALL)
-        writer = ledger.writer
-        assert writer is not None
+@pytest.mark.parametrize("pause_at_ms", [10, 13, 16, 20, 24])
+def test_paused_owner_that_comes_back_is_fenced(pause_at_ms: int) -> None:
+    acknowledged: list[int] = []
+    ends: list[LabkitError] = []
 
-        async def taken_over() -> None:
-            ledger.end(ManagedLedgerFencedError("another owner has changed a cursor"))
+    async def old(client: BookKeeper) -> None:
+        ledger = await opened(client)
+        ledger.when_ended(ends.append)
+        try:
+            for number in range(60):
+                await (await ledger.append(b"%d" % number))
+                acknowledged.append(number)
+        except LabkitError:
+            pass
+        await ledger.close()
 
-        writer.drain = taken_over  # type: ignore[method-assign]
-        with pytest.raises(ManagedLedgerFencedError):
-            await ledger.append(b"late")
-        assert writer.last_add_pushed == -1
+    async def new(client: BookKeeper) -> None:
+        ledger = await opened(client)
+        found = len(acknowledged)
+        numbers = await read_all(ledger)
+        assert numbers[:found] == list(range(found))
+        await asyncio.sleep(3)
+        # The old owner was paused before a message reached it, so the entries that it acknowledges
+        # now have already been read.
+        assert len(acknowledged) <= len(numbers)
+        await ledger.close()
 
-    tell(story)
+    pause = Pause("p", 2000, At(pause_at_ms))
+    simulate(Story(old), Story(new, "q", At(pause_at_ms + 5)), faults=(pause,))
+    assert len(ends) == 1

@@ -1,4 +1,4 @@
-"""What an entry of a topic holds, against bytes built by hand."""
+"""Tests for the encoding of a topic's entries against hand-built bytes."""
 
 import struct
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import google_crc32c
 import pytest
 
-from labkit.system.model.errors import BKDigestMatchException, BKIncorrectParameterException
+from labkit.system.model.errors import BKDigestMatchException
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.messages import (
     OutgoingMessage,
@@ -16,14 +16,7 @@ from labkit.system.topic.messages import (
     encode_in_batch,
     encode_message,
     is_whole,
-    without_broker_part,
-)
-from labkit.system.topic.names import (
-    full_name,
-    managed_ledger_path,
-    partition_name,
-    partition_of,
-    partitions_path,
+    strip_broker_metadata,
 )
 from labkit.system.topic.producing.producer import java_string_hash
 from tests.system.topic.support import field
@@ -44,24 +37,14 @@ def message(payload: bytes, sequence_id: int = 0, **given: Any) -> OutgoingMessa
     )
 
 
-def test_a_flipped_bit_of_a_message_is_noticed() -> None:
-    sent = encode_message(message(b"hello", 7), "p", 1)
-    assert is_whole(sent)
-    for at in range(len(sent)):
-        damaged = bytearray(sent)
-        damaged[at] ^= 4
-        assert not is_whole(bytes(damaged))
-    assert not is_whole(b"")
-
-
 def test_metadata_are_found_behind_a_brokers_part_and_without_a_checksum() -> None:
     sent = encode_message(message(b"hi", 5), "p", 1)
     stamped = struct.pack(">HI", 0x0E02, 3) + b"abc" + sent
-    assert without_broker_part(sent) == without_broker_part(stamped) == sent
+    assert strip_broker_metadata(sent) == strip_broker_metadata(stamped) == sent
     for data in (sent, stamped, sent[6:], stamped[:9] + sent[6:]):
         assert decode_metadata(data).sequence_id == 5
     for data in (b"", b"\x0e", b"\x0e\x01", b"\x0e\x02\xff\xff\xff\xff", sent[:12]):
-        assert without_broker_part(data) in (data, b"")
+        assert strip_broker_metadata(data) in (data, b"")
         with pytest.raises(BKDigestMatchException):
             decode_metadata(data)
 
@@ -98,19 +81,17 @@ def test_batch_is_a_run_of_sized_metadata_and_payloads() -> None:
     assert encode_batch(first, parts, "me", 1000) == framed(metadata, body)
 
 
-def test_message_alone_has_batch_index_minus_one() -> None:
-    data = encode_message(message(b"x", key="k", properties=(("a", "b"),)), "me", 1000)
-    (found,) = decode_messages(data, 3, 4, -1)
-    assert found.message_id == MessageId(3, 4, -1, -1)
-    assert (found.payload, found.key, found.properties) == (b"x", "k", {"a": "b"})
-    assert (found.batch_size, found.publish_time_ms, found.producer_name) == (1, 1000, "me")
-
-
-def test_batch_of_one_has_batch_index_0() -> None:
-    only = message(b"x")
-    (found,) = decode_messages(encode_batch(only, [encode_in_batch(only)], "me", 1), 3, 4, 2)
-    assert found.message_id == MessageId(3, 4, 2, 0)
-    assert found.batch_size == 1
+def test_message_alone_has_batch_index_minus_one_and_a_batch_of_one_has_0() -> None:
+    only = message(b"x", key="k", properties=(("a", "b"),))
+    alone, batched = (
+        encode_message(only, "me", 1000),
+        encode_batch(only, [encode_in_batch(only)], "me", 1000),
+    )
+    for data, batch_index in ((alone, -1), (batched, 0)):
+        (found,) = decode_messages(data, 3, 4, 2)
+        assert found.message_id == MessageId(3, 4, 2, batch_index)
+        assert (found.payload, found.key, found.properties) == (b"x", "k", {"a": "b"})
+        assert (found.batch_size, found.publish_time_ms, found.producer_name) == (1, 1000, "me")
 
 
 def test_messages_of_a_batch_share_their_entry_and_count_from_0() -> None:
@@ -127,9 +108,12 @@ def test_messages_of_a_batch_share_their_entry_and_count_from_0() -> None:
 
 def test_every_damaged_byte_is_noticed() -> None:
     data = encode_message(message(b"payload"), "me", 1000)
+    assert is_whole(data)
+    assert not is_whole(b"")
     for at in range(len(data)):
         damaged = bytearray(data)
         damaged[at] ^= 0x10
+        assert not is_whole(bytes(damaged))
         with pytest.raises(BKDigestMatchException, match="entry 4 of ledger 3"):
             decode_messages(bytes(damaged), 3, 4, -1)
 
@@ -147,47 +131,12 @@ def test_truncated_entry_is_not_a_message(size: int) -> None:
         ("a", 97),
         ("JFK", 73359),
         ("hello", 99162322),
-        # The hash codes of these two are negative in Java; the sign is dropped.
+        # The hash codes of these two strings are negative in Java; the sign bit is cleared.
         ("polygenelubricants", -2147483648 & 0x7FFFFFFF),
         ("aaaaaa", -1425372064 & 0x7FFFFFFF),
-        # Two UTF-16 units, as Java counts.
+        # This character has two UTF-16 units, which Java hashes separately.
         ("\U0001f600", 31 * 0xD83D + 0xDE00),
     ],
 )
 def test_hash_of_a_key_is_that_of_java(text: str, java: int) -> None:
     assert java_string_hash(text) == java
-
-
-def test_short_name_is_a_topic_of_public_default() -> None:
-    assert full_name("flights") == "persistent://public/default/flights"
-    assert full_name("persistent://t/n/flights") == "persistent://t/n/flights"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "a/b",
-        "persistent://a/b",
-        "non-persistent://t/n/x",
-        "persistent://t/n/",
-        "x" * 3000 + "/",
-    ],
-)
-def test_an_invalid_name_is_refused(name: str) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="is not a topic name"):
-        full_name(name)
-
-
-def test_nodes_of_a_topic_lie_where_pulsar_puts_them() -> None:
-    topic = full_name("my flights")
-    partition = partition_name(topic, 3)
-    assert partition == "persistent://public/default/my flights-partition-3"
-    assert partition_of(partition) == 3
-    assert partition_of(topic) == -1
-    assert partitions_path(topic) == (
-        "/admin/partitioned-topics/public/default/persistent/my+flights"
-    )
-    assert managed_ledger_path(partition) == (
-        "/managed-ledgers/public/default/persistent/my+flights-partition-3"
-    )

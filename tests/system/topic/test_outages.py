@@ -1,5 +1,5 @@
-"""Bookies that are gone while the metadata store still names them: few ledgers are made meanwhile,
-and afterwards everything goes on.
+"""Tests for outages in which all bookies are down but still registered: only a few ledgers are
+created, and writing continues afterwards.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ from tests.system.topic.simulated import (
 )
 
 OUTAGE = PowerCut("kept", down_ms=3000, when=At(900))
-"""Shorter than the bookies' sessions: all the time they are registered."""
+"""The outage is shorter than the session timeout, so the bookies stay registered throughout."""
 
 
 def made_during_the_outage(trace: Trace) -> int:
-    """How many ledgers."""
+    """Return the number of ledgers that were created during the outage."""
     began, ended = OUTAGE.when.ms, OUTAGE.when.ms + OUTAGE.down_ms  # type: ignore[union-attr]
     return sum(
         event.kind == "ledger.created" and began < event.time_us / 1000 < ended
@@ -40,6 +40,9 @@ def made_during_the_outage(trace: Trace) -> int:
     )
 
 
+@pytest.mark.promise(
+    "While dead bookies are still registered, few ledgers are created, and nothing is lost"
+)
 def test_few_ledgers_are_made_while_no_bookie_answers_and_nothing_is_lost() -> None:
     async def goes_on_all_the_time(client: BookKeeper) -> None:
         ledger = await opened(client, ManagedLedgerConfig())
@@ -55,8 +58,8 @@ def test_few_ledgers_are_made_while_no_bookie_answers_and_nothing_is_lost() -> N
 
     trace = simulate(Story(goes_on_all_the_time), faults=(OUTAGE,))
     assert 2 <= made_during_the_outage(trace) <= 8
-    notes = [event.note for event in trace.events if event.kind == "ledger.delayed"]
-    assert notes[:3] == [f"{TOPIC}: for {pause_s} s" for pause_s in (0.1, 0.2, 0.4)]
+    pauses_s = [event.seconds for event in trace.events if event.kind == "ledger.delayed"]
+    assert pauses_s[:3] == [0.1, 0.2, 0.4]
 
 
 def test_chain_that_cannot_be_opened_for_its_cursors_leaves_one_empty_ledger_at_most() -> None:
@@ -87,23 +90,10 @@ def test_pauses_begin_short_again_after_a_ledger_that_took_entries() -> None:
 
     again = replace(OUTAGE, when=At(7000))
     trace = simulate(Story(goes_on_all_the_time), faults=(OUTAGE, again))
-    delays = [(e.time_us / 1000, e.note) for e in trace.events if e.kind == "ledger.delayed"]
-    first = [note for time_ms, note in delays if time_ms < 7000]
-    second = [note for time_ms, note in delays if time_ms > 7000]
-    assert first[:3] == second[:3] == [f"{TOPIC}: for {pause_s} s" for pause_s in (0.1, 0.2, 0.4)]
-
-
-def test_first_ledger_after_one_that_took_entries_is_made_at_once() -> None:
-    async def rolls_over(client: BookKeeper) -> None:
-        ledger = await opened(client)
-        await stored(ledger, 0, 12)
-        assert ledger.writer is not None
-        await client.open_ledger(ledger.writer.ledger_id)  # Which stops its writer.
-        await stored(ledger, 12, 20)
-        assert await read_all(ledger) == list(range(20))
-
-    trace = simulate(Story(rolls_over))
-    assert "ledger.delayed" not in [event.kind for event in trace.events]
+    delays = [(e.time_us / 1000, e.seconds) for e in trace.events if e.kind == "ledger.delayed"]
+    first = [pause_s for time_ms, pause_s in delays if time_ms < 7000]
+    second = [pause_s for time_ms, pause_s in delays if time_ms > 7000]
+    assert first[:3] == second[:3] == [0.1, 0.2, 0.4]
 
 
 def test_cursor_makes_few_ledgers_while_no_bookie_answers_and_is_stored_afterwards() -> None:

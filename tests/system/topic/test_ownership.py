@@ -1,4 +1,4 @@
-"""Which broker owns a topic's bundle: in the simulated world, where sessions end at will."""
+"""Tests for bundle ownership in the simulated world, where sessions can be expired at any time."""
 
 import asyncio
 import json
@@ -9,7 +9,6 @@ import pytest
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BKMetadataSerializationException
 from labkit.system.topic.ownership import (
-    BROKERS,
     BrokerAddress,
     BundleUnloadingError,
     NamespaceBundle,
@@ -22,7 +21,7 @@ from labkit.system.topic.ownership import (
 )
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.sim.machine.metadata import SimMetadataStore
-from tests.worlds.sim.metadata_world import MetadataWorld, run_metadata_world
+from tests.worlds.sim.metadata_world import MetadataWorld, in_metadata_world
 
 TOPIC = "persistent://public/default/t"
 BUNDLE = NamespaceBundle("public/default", 0x80000000, 0xC0000000)
@@ -36,7 +35,7 @@ A, B = address("a"), address("b")
 
 
 class Broker(TopicOwnership):
-    """A broker's ownership, with every loss that was reported."""
+    """A broker's ownership that records every reported loss."""
 
     def __init__(self, store: SimMetadataStore, me: BrokerAddress) -> None:
         super().__init__(store, me, Recorder(me.broker_id, lambda: 0))
@@ -51,6 +50,7 @@ async def broker(world: MetadataWorld, name: str) -> Broker:
 # Names and nodes
 
 
+@pytest.mark.promise("Bundles and their znodes have Pulsar's formats")
 @pytest.mark.parametrize(
     ("topic", "bundle"),
     [
@@ -66,16 +66,6 @@ def test_bundle_is_the_quarter_of_the_ring_that_holds_the_names_crc32(
 ) -> None:
     assert str(bundle_of(topic)) == bundle
     assert bundle_of(topic).path == f"/namespace/{bundle}"
-
-
-def test_node_of_a_bundle_is_pulsars_json() -> None:
-    assert json.loads(encode_owner(A)) == {
-        "nativeUrl": "pulsar://a:6650",
-        "httpUrl": "http://a:8080",
-        "disabled": False,
-        "advertisedListeners": {},
-    }
-    assert decode_owner(encode_owner(A, disabled=True)) == (A, True)
 
 
 def test_node_of_a_real_broker_is_read() -> None:
@@ -101,235 +91,235 @@ def test_damaged_node_is_reported_as_damaged(data: bytes) -> None:
         decode_broker("a:8080", data)
 
 
-# Who owns
+# Ownership
 
 
-def test_first_broker_asked_owns_the_bundle_and_the_second_finds_the_owner() -> None:
-    async def rule(world: MetadataWorld) -> None:
-        a, b = await broker(world, "a"), await broker(world, "b")
-        assert await a.owner_of(TOPIC) is None
-        assert [*await asyncio.gather(a.acquire(TOPIC), b.acquire(TOPIC))] == [A, A]
-        assert await b.owner_of(TOPIC) == A
-        assert (a.owned, b.owned) == ([BUNDLE], [])
-        assert a.owns(TOPIC)
-        assert not b.owns(TOPIC)
-
-    run_metadata_world(rule)
-
-
-def test_bundle_of_a_broker_that_dies_can_be_owned_when_its_session_is_over() -> None:
-    async def rule(world: MetadataWorld) -> None:
-        a, b = await broker(world, "a"), await broker(world, "b")
-        await a.acquire(TOPIC)
-        world.crash("a")
-        assert await b.acquire(TOPIC) == A
-        await asyncio.sleep(world.session_timeout_s + 1)
-        assert await b.acquire(TOPIC) == B
-
-    run_metadata_world(rule)
+@pytest.mark.promise("A bundle has one owner until the owner releases it or its session expires")
+@in_metadata_world()
+async def test_first_broker_asked_owns_the_bundle_and_the_second_finds_the_owner(
+    world: MetadataWorld,
+) -> None:
+    a, b = await broker(world, "a"), await broker(world, "b")
+    assert await a.owner_of(TOPIC) is None
+    assert [*await asyncio.gather(a.acquire(TOPIC), b.acquire(TOPIC))] == [A, A]
+    assert await b.owner_of(TOPIC) == A
+    assert (a.owned, b.owned) == ([BUNDLE], [])
+    assert a.owns(TOPIC)
+    assert not b.owns(TOPIC)
 
 
-def test_broker_that_comes_back_takes_what_its_last_process_owned() -> None:
-    async def rule(world: MetadataWorld) -> None:
-        await (await broker(world, "a")).acquire(TOPIC)
-        world.crash("a")
-        again, b = await broker(world, "a"), await broker(world, "b")
-        assert await again.acquire(TOPIC) == A
-        await asyncio.sleep(2 * world.session_timeout_s)
-        assert await b.acquire(TOPIC) == A
-        assert again.owns(TOPIC)
-
-    run_metadata_world(rule)
-
-
-def test_broker_that_comes_back_takes_what_others_take_for_its_own() -> None:
-    async def rule(world: MetadataWorld) -> None:
-        await (await broker(world, "a")).acquire(TOPIC)
-        world.crash("a")
-        again, b = await broker(world, "a"), await broker(world, "b")
-        assert await b.acquire(TOPIC) == A
-        assert not again.owns(TOPIC)
-        assert await again.reacquire(TOPIC)
-        await asyncio.sleep(2 * world.session_timeout_s)
-        assert await b.acquire(TOPIC) == A
-
-    run_metadata_world(rule)
+@in_metadata_world()
+async def test_bundle_of_a_broker_that_dies_can_be_owned_when_its_session_is_over(
+    world: MetadataWorld,
+) -> None:
+    a, b = await broker(world, "a"), await broker(world, "b")
+    await a.acquire(TOPIC)
+    world.crash("a")
+    assert await b.acquire(TOPIC) == A
+    await asyncio.sleep(world.session_timeout_s + 1)
+    assert await b.acquire(TOPIC) == B
 
 
-def test_broker_takes_back_no_bundle_that_it_does_not_own_or_gives_up() -> None:
-    async def rule(world: MetadataWorld) -> None:
-        a, b = await broker(world, "a"), await broker(world, "b")
-        assert not await a.reacquire(TOPIC)
-        await b.acquire(TOPIC)
-        assert not await a.reacquire(TOPIC)
-        await b.disable(BUNDLE)
-        assert not await b.reacquire(TOPIC)
-        assert b.owned == [BUNDLE]
-
-    run_metadata_world(rule)
-
-
-def test_bundle_given_up_names_no_owner_until_it_is_released() -> None:
-    async def rule(world: MetadataWorld) -> None:
-        a, b = await broker(world, "a"), await broker(world, "b")
-        await a.acquire(TOPIC)
-        await a.disable(BUNDLE)
-        assert not a.owns(TOPIC)
-        for each in a, b:
-            with pytest.raises(BundleUnloadingError):
-                await each.owner_of(TOPIC)
-            with pytest.raises(BundleUnloadingError):
-                await each.acquire(TOPIC)
-        await a.release(BUNDLE)
-        assert a.owned == []
-        assert await b.acquire(TOPIC) == B
-        assert await a.owner_of(TOPIC) == B
-
-    run_metadata_world(rule)
+@in_metadata_world()
+async def test_broker_that_comes_back_takes_what_others_take_for_its_own(
+    world: MetadataWorld,
+) -> None:
+    await (await broker(world, "a")).acquire(TOPIC)
+    world.crash("a")
+    again, b = await broker(world, "a"), await broker(world, "b")
+    assert await b.acquire(TOPIC) == A
+    assert not again.owns(TOPIC)
+    assert await again.reacquire(TOPIC)
+    await asyncio.sleep(2 * world.session_timeout_s)
+    assert await b.acquire(TOPIC) == A
 
 
-def test_bundle_is_released_when_the_store_is_there_again() -> None:
-    async def rule(world: MetadataWorld) -> None:
-        a, b = await broker(world, "a"), await broker(world, "b")
-        await a.acquire(TOPIC)
-        await a.disable(BUNDLE)
-        world.network.reset("a", "zk")
-        world.cut("a")
-        releasing = asyncio.ensure_future(a.release(BUNDLE))
-        await asyncio.sleep(1)
-        world.heal()
-        began = asyncio.get_running_loop().time()
-        await releasing
-        assert asyncio.get_running_loop().time() - began < 1
-        assert a.owned == []
-        assert await b.acquire(TOPIC) == B
-
-    run_metadata_world(rule)
+@in_metadata_world()
+async def test_broker_takes_back_no_bundle_that_it_does_not_own_or_gives_up(
+    world: MetadataWorld,
+) -> None:
+    a, b = await broker(world, "a"), await broker(world, "b")
+    assert not await a.reacquire(TOPIC)
+    await b.acquire(TOPIC)
+    assert not await a.reacquire(TOPIC)
+    await b.disable(BUNDLE)
+    assert not await b.reacquire(TOPIC)
+    assert b.owned == [BUNDLE]
 
 
-def test_broker_that_lost_the_bundle_meanwhile_releases_nothing_of_the_next_owner() -> None:
-    async def rule(world: MetadataWorld) -> None:
-        a, b = await broker(world, "a"), await broker(world, "b")
-        await a.acquire(TOPIC)
-        world.network.reset("a", "zk")
-        world.cut("a")
-        await a.disable(BUNDLE)
-        releasing = asyncio.ensure_future(a.release(BUNDLE))
-        await asyncio.sleep(world.session_timeout_s + 1)
-        assert await b.acquire(TOPIC) == B
-        world.heal()
-        await releasing
-        await asyncio.sleep(1)
-        assert await a.owner_of(TOPIC) == B
-
-    run_metadata_world(rule)
-
-
-def test_lost_session_takes_all_bundles_and_says_so_at_once() -> None:
-    async def rule(world: MetadataWorld) -> None:
-        a, b = await broker(world, "a"), await broker(world, "b")
-        await a.acquire(TOPIC)
-        world.zookeeper.expire("a")
-        assert await b.acquire(TOPIC) == B
-        await asyncio.sleep(1)
-        assert a.lost == [BUNDLE]
-        assert not a.owns(TOPIC)
-        assert await a.acquire(TOPIC) == B
-        assert b.lost == []
-
-    run_metadata_world(rule)
+@in_metadata_world()
+async def test_bundle_given_up_names_no_owner_until_it_is_released(world: MetadataWorld) -> None:
+    a, b = await broker(world, "a"), await broker(world, "b")
+    await a.acquire(TOPIC)
+    await a.disable(BUNDLE)
+    assert not a.owns(TOPIC)
+    for each in a, b:
+        with pytest.raises(BundleUnloadingError):
+            await each.owner_of(TOPIC)
+        with pytest.raises(BundleUnloadingError):
+            await each.acquire(TOPIC)
+    await a.release(BUNDLE)
+    assert a.owned == []
+    assert await b.acquire(TOPIC) == B
+    assert await a.owner_of(TOPIC) == B
 
 
-def test_broker_that_is_cut_off_believes_in_what_another_owns_by_now() -> None:
-    """Why ownership is not a lock: only fencing stops that broker's adds."""
-
-    async def rule(world: MetadataWorld) -> None:
-        a, b = await broker(world, "a"), await broker(world, "b")
-        await a.acquire(TOPIC)
-        world.cut("a")
-        await asyncio.sleep(world.session_timeout_s + 1)
-        assert await b.acquire(TOPIC) == B
-        assert a.owns(TOPIC)
-        world.heal()
-        await asyncio.sleep(world.session_timeout_s)
-        assert not a.owns(TOPIC)
-        assert b.owns(TOPIC)
-
-    run_metadata_world(rule)
+@in_metadata_world()
+async def test_lost_session_takes_all_bundles_and_says_so_at_once(world: MetadataWorld) -> None:
+    a, b = await broker(world, "a"), await broker(world, "b")
+    await a.acquire(TOPIC)
+    world.zookeeper.expire("a")
+    assert await b.acquire(TOPIC) == B
+    await asyncio.sleep(1)
+    assert a.lost == [BUNDLE]
+    assert not a.owns(TOPIC)
+    assert await a.acquire(TOPIC) == B
+    assert b.lost == []
 
 
-def test_broker_believes_in_no_bundle_that_it_took_in_a_lost_session() -> None:
-    """The new session begins before the acquiring task learns that its node was created."""
+@in_metadata_world()
+async def test_broker_that_is_cut_off_believes_in_what_another_owns_by_now(
+    world: MetadataWorld,
+) -> None:
+    """This is why ownership is not a lock: only fencing stops that broker's adds."""
+    a, b = await broker(world, "a"), await broker(world, "b")
+    await a.acquire(TOPIC)
+    world.cut("a")
+    await asyncio.sleep(world.session_timeout_s + 1)
+    assert await b.acquire(TOPIC) == B
+    assert a.owns(TOPIC)
+    world.heal()
+    await asyncio.sleep(world.session_timeout_s)
+    assert not a.owns(TOPIC)
+    assert b.owns(TOPIC)
 
-    async def rule(world: MetadataWorld) -> None:
-        store = await world.session("a")
-        a = Broker(store, A)
-        create, calls = store.create, []
 
-        async def answered_late(path: str, data: bytes, *, ephemeral: bool = False) -> str:
-            created = await create(path, data, ephemeral=ephemeral)
-            calls.append(world.zookeeper.tree.exists(path, None))
-            if len(calls) == 1:
-                world.zookeeper.expire("a")
-                await asyncio.sleep(1)
-            return created
+@in_metadata_world()
+async def test_broker_believes_in_no_bundle_that_it_took_in_a_lost_session(
+    world: MetadataWorld,
+) -> None:
+    """The new session starts before the acquiring task learns that its node was created."""
+    store = await world.session("a")
+    a = Broker(store, A)
+    create, calls = store.create, []
 
-        store.create = answered_late  # type: ignore[method-assign,assignment]
-        assert await a.acquire(TOPIC) == A
-        # The node that it owns the bundle through is the second one: the first has gone.
-        assert calls == [True, True]
-        assert a.owns(TOPIC)
-        assert world.zookeeper.tree.exists(BUNDLE.path, None)
+    async def answered_late(path: str, data: bytes, *, ephemeral: bool = False) -> str:
+        created = await create(path, data, ephemeral=ephemeral)
+        calls.append(world.zookeeper.tree.exists(path, None))
+        if len(calls) == 1:
+            world.zookeeper.expire("a")
+            await asyncio.sleep(1)
+        return created
 
-    run_metadata_world(rule)
+    store.create = answered_late  # type: ignore[method-assign,assignment]
+    assert await a.acquire(TOPIC) == A
+    # The broker owns the bundle through the second node, because the first has been deleted.
+    assert calls == [True, True]
+    assert a.owns(TOPIC)
+    assert world.zookeeper.tree.exists(BUNDLE.path, None)
 
 
 @pytest.mark.parametrize("after_us", range(0, 2000, 200))
-def test_broker_owns_what_the_tree_says_whenever_its_session_ends(after_us: int) -> None:
-    async def rule(world: MetadataWorld) -> None:
-        a = await broker(world, "a")
-        acquiring = asyncio.ensure_future(a.acquire(TOPIC))
-        await asyncio.sleep(after_us / 1_000_000)
-        world.zookeeper.expire("a")
-        with suppress(MetadataUnavailableError):
-            await acquiring
-        await asyncio.sleep(1)
-        assert a.owns(TOPIC) == world.zookeeper.tree.exists(BUNDLE.path, None)
-
-    run_metadata_world(rule)
-
-
-# Which brokers there are
+@in_metadata_world()
+async def test_broker_owns_what_the_tree_says_whenever_its_session_ends(
+    world: MetadataWorld, after_us: int
+) -> None:
+    a = await broker(world, "a")
+    acquiring = asyncio.ensure_future(a.acquire(TOPIC))
+    await asyncio.sleep(after_us / 1_000_000)
+    world.zookeeper.expire("a")
+    with suppress(MetadataUnavailableError):
+        await acquiring
+    await asyncio.sleep(1)
+    assert a.owns(TOPIC) == world.zookeeper.tree.exists(BUNDLE.path, None)
 
 
-def test_brokers_are_those_that_live() -> None:
-    async def rule(world: MetadataWorld) -> None:
-        a, b = await broker(world, "a"), await broker(world, "b")
-        assert await a.brokers() == []
-        await a.register()
-        await b.register()
-        assert await a.brokers() == [A, B]
-        await a.unregister()
-        assert await b.brokers() == [B]
-        world.crash("b")
-        await asyncio.sleep(world.session_timeout_s + 1)
-        assert await a.brokers() == []
-
-    run_metadata_world(rule)
+# Registered brokers
 
 
-def test_broker_is_registered_again_in_each_session() -> None:
-    async def rule(world: MetadataWorld) -> None:
-        a = await broker(world, "a")
-        await a.register()
-        world.crash("a")
-        again = await broker(world, "a")
-        await again.register()
-        await asyncio.sleep(2 * world.session_timeout_s)
-        assert await again.brokers() == [A]
-        world.zookeeper.expire("a")
-        assert not world.zookeeper.tree.exists(f"{BROKERS}/{A.broker_id}", None)
-        await asyncio.sleep(1)
-        assert await again.brokers() == [A]
+@in_metadata_world()
+async def test_brokers_are_those_that_live(world: MetadataWorld) -> None:
+    a, b = await broker(world, "a"), await broker(world, "b")
+    assert await a.brokers() == []
+    await a.register()
+    await b.register()
+    assert await a.brokers() == [A, B]
+    await a.unregister()
+    assert await b.brokers() == [B]
+    world.crash("b")
+    await asyncio.sleep(world.session_timeout_s + 1)
+    assert await a.brokers() == []
 
-    run_metadata_world(rule)
+
+# Addresses of brokers
+
+PLAIN = BrokerAddress("a:8080", "pulsar://a:6650", web_url="http://a:8080")
+FULL = BrokerAddress(
+    "a:8080", "pulsar://a:6650", "pulsar+ssl://a:6651", "http://a:8080", "https://a:8443"
+)
+
+
+def test_broker_announces_where_it_listens_and_that_its_topics_persist() -> None:
+    assert json.loads(encode_broker(PLAIN)) == {
+        "webServiceUrl": "http://a:8080",
+        "pulsarServiceUrl": "pulsar://a:6650",
+        "persistentTopicsEnabled": True,
+        "nonPersistentTopicsEnabled": False,
+    }
+    assert json.loads(encode_broker(FULL)) == {
+        "webServiceUrl": "http://a:8080",
+        "webServiceUrlTls": "https://a:8443",
+        "pulsarServiceUrl": "pulsar://a:6650",
+        "pulsarServiceUrlTls": "pulsar+ssl://a:6651",
+        "persistentTopicsEnabled": True,
+        "nonPersistentTopicsEnabled": False,
+    }
+
+
+def test_owner_is_written_with_all_its_urls_and_whether_it_gives_the_bundle_up() -> None:
+    assert json.loads(encode_owner(FULL, disabled=True)) == {
+        "nativeUrl": "pulsar://a:6650",
+        "nativeUrlTls": "pulsar+ssl://a:6651",
+        "httpUrl": "http://a:8080",
+        "httpUrlTls": "https://a:8443",
+        "disabled": True,
+        "advertisedListeners": {},
+    }
+
+
+@pytest.mark.parametrize("address", [PLAIN, FULL])
+@pytest.mark.parametrize("disabled", [False, True])
+def test_each_url_comes_back_as_what_it_was(address: BrokerAddress, disabled: bool) -> None:
+    assert decode_broker("a:8080", encode_broker(address)) == address
+    assert decode_owner(encode_owner(address, disabled=disabled)) == (address, disabled)
+
+
+@pytest.mark.parametrize(
+    ("urls", "broker_id"),
+    [
+        (("pulsar://s:1", "pulsar+ssl://s:2", "http://w:3", "https://w:4"), "w:3"),
+        (("pulsar://s:1", "pulsar+ssl://s:2", "", "https://w:4"), "w:4"),
+        (("pulsar://s:1", "pulsar+ssl://s:2", "", ""), "s:1"),
+        (("", "pulsar+ssl://s:2", "", ""), "s:2"),
+        (("", "", "", ""), ""),
+    ],
+)
+def test_owner_is_named_by_its_http_address_or_else_by_another_one(
+    urls: tuple[str, str, str, str], broker_id: str
+) -> None:
+    owner, _ = decode_owner(encode_owner(BrokerAddress("", *urls)))
+    assert owner == BrokerAddress(broker_id, *urls)
+
+
+def test_url_that_is_null_or_missing_is_empty() -> None:
+    assert decode_owner(b'{"nativeUrl": null}') == (BrokerAddress("", ""), False)
+    assert decode_broker("a:1", b"{}") == BrokerAddress("a:1", "")
+
+
+def test_bundles_cover_the_ring_and_the_last_one_has_its_end() -> None:
+    bundles = {bundle_of(f"persistent://t/n/{number}") for number in range(100)}
+    quarter = 0x4000_0000
+    assert sorted(bundles) == [
+        NamespaceBundle("t/n", at * quarter, min((at + 1) * quarter, 0xFFFF_FFFF))
+        for at in range(4)
+    ]

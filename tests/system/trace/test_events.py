@@ -1,19 +1,17 @@
+import re
+
 import pytest
 
-from labkit.system.trace.events import KINDS, Event, Kind
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import DEFAULTS, Event, Fields
+from labkit.system.trace.kinds import KINDS, Kind, check
+from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.run import run
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_a_kinds_causes_are_known_kinds_and_never_itself(kind: Kind) -> None:
     assert {name for name, _ in kind.causes} <= KINDS.keys() - {kind.name}
-
-
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_a_kind_says_what_it_means_in_one_line(kind: Kind) -> None:
-    assert kind.meaning
-    assert "\n" not in kind.meaning
-    assert not kind.meaning.endswith(".")
 
 
 def test_causes_of_causes_come_to_an_end() -> None:
@@ -24,5 +22,23 @@ def test_causes_of_causes_come_to_an_end() -> None:
     assert max(map(depth, KINDS)) == depth("batch.stored") == 8
 
 
-def test_an_event_is_a_row_with_number_and_cause() -> None:
-    assert [name for name in Event._fields if name not in ("seq", "cause")] == list(Row._fields)
+def test_the_columns_that_can_be_recorded_are_those_of_an_event() -> None:
+    at_once = ("seq", "time_us", "node", "kind", "cause", "ledger", "entry")
+    types = {name: kind for name, kind in Event.__annotations__.items() if name not in at_once}
+    assert types == Fields.__annotations__
+    assert tuple(DEFAULTS) == Event._fields
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_kinds_words_use_its_columns(kind: Kind) -> None:
+    columns = {"node", *kind.columns.split()}
+    assert columns <= set(Event._fields)
+    for template in (kind.sentence, kind.caption or ""):
+        assert set(re.findall(r"{(\w+)}", template)) <= columns
+    assert bool(kind.details) == ("detail" in columns)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_simulated_runs_fill_only_the_columns_of_each_kind(seed: int) -> None:
+    for event in (*run(drawn(seed)).events, *run(drawn_topic(seed)).events):
+        check(event)

@@ -3,13 +3,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from labkit.system.trace.events import Event
-from labkit.system.trace.export import COLUMNS
+from labkit.system.trace.events import DEFAULTS, Event
 from labkit.system.trace.parquet import SCHEMA, read_parquet, write_parquet
 
 EVENTS = [
-    Event(0, 10, "writer", "add.sent", -1, 5, 0, "bookie-1", "", -1, 41, "größer"),
-    Event(1, 2**62, "bookie-1", "journal.synced", 0, 2**40, 1, "", "1a.txn", 512, 1, ""),
+    Event(0, 10, "writer", "node.failed", -1, explanation="größer"),
+    Event(1, 2**62, "bookie-1", "journal.synced", 0, 2**40, 1, "", "1a.txn", 512, 1),
+    Event(2, 2**62, "w", "recovery.started", segments=((0, ("b0", "b1")), (7, ("b0", "b2")))),
+    Event(3, 2**62, "w", "ensemble.set", ensemble=("b0", "b1"), seconds=1.5, deferred_sync=True),
 ]
 
 
@@ -23,8 +24,11 @@ def test_parquet_has_a_column_of_the_fields_type_for_each_field(tmp_path: Path) 
     write_parquet([], tmp_path / "log.parquet")
     stored = pq.read_schema(tmp_path / "log.parquet")
     assert stored.equals(SCHEMA)
-    types = {"str": "string", "int": "int64", str: "string", int: "int64"}
-    assert [(f.name, str(f.type)) for f in stored] == [
-        (name, types[kind]) for name, kind in Event.__annotations__.items()
+    types = {str: "string", int: "int64", bool: "bool", float: "double"}
+    assert [(f.name, str(f.type)) for f in stored if not f.name.endswith(("s", "ensemble"))] == [
+        (name, types[type(default)])
+        for name, default in DEFAULTS.items()
+        if not name.endswith(("s", "ensemble"))
     ]
-    assert tuple(stored.names) == COLUMNS
+    assert str(stored.field("ensemble").type) == "list<element: string>"
+    assert tuple(stored.names) == Event._fields

@@ -1,10 +1,17 @@
+from typing import Any
+
 import pytest
 
-from labkit.system.trace.recorder import Recorder, Row
+from labkit.system.trace.events import DEFAULTS, Event, Fields, reported
+from labkit.system.trace.kinds import KINDS, Kind
+from labkit.system.trace.recorder import Recorder
+from labkit.system.trace.sentence import describe
+
+VALUES: dict[type, Any] = {str: "x", int: 3, float: 1.5, bool: True, tuple: ("b0", "b1")}
 
 
 class Clock:
-    """Counts how often it is read."""
+    """A clock that advances by a microsecond each time it is read."""
 
     def __init__(self) -> None:
         self.now_us = 0
@@ -25,28 +32,28 @@ def test_without_a_listener_no_event_is_built_and_no_clock_is_read() -> None:
 
 
 def test_a_row_carries_node_time_and_fields() -> None:
-    recorder, rows = Recorder("bookie-1", Clock()), list[Row]()
+    recorder, rows = Recorder("bookie-1", Clock()), list[Event]()
     recorder.listen(rows.extend)
-    recorder.record(
-        "journal.synced", 5, 0, peer="p", file="1.txn", offset=512, size=3, note="group"
-    )
-    assert rows == [Row(1, "bookie-1", "journal.synced", 5, 0, "p", "1.txn", 512, 3, "group")]
+    recorder.record("ensemble.set", 5, 0, ensemble=("b0", "b1"))
+    [row] = rows
+    assert row[:8] == (-1, 1, "bookie-1", "ensemble.set", -1, 5, 0, "")
+    assert row.ensemble == ("b0", "b1")
 
 
 def test_rows_of_one_batch_share_one_time_and_one_call() -> None:
-    recorder, batches = Recorder("bookie-1", Clock()), list[list[Row]]()
+    recorder, batches = Recorder("bookie-1", Clock()), list[list[Event]]()
     recorder.listen(batches.append)
-    recorder.record_entries("add.sent", [(5, 0), (5, 1)], peer="bookie-2", size=9)
+    recorder.record_entries("add.sent", [(5, 0), (5, 1)], peer="bookie-2")
     assert batches == [
         [
-            Row(1, "bookie-1", "add.sent", 5, 0, "bookie-2", size=9),
-            Row(1, "bookie-1", "add.sent", 5, 1, "bookie-2", size=9),
+            reported(1, "bookie-1", "add.sent", 5, 0, peer="bookie-2"),
+            reported(1, "bookie-1", "add.sent", 5, 1, peer="bookie-2"),
         ]
     ]
 
 
 def test_every_listener_gets_every_row_until_it_stops() -> None:
-    recorder, first, second = Recorder("n", Clock()), list[Row](), list[Row]()
+    recorder, first, second = Recorder("n", Clock()), list[Event](), list[Event]()
     stop_first = recorder.listen(first.extend)
     recorder.record("node.started")
     stop_second = recorder.listen(second.extend)
@@ -62,7 +69,7 @@ def test_every_listener_gets_every_row_until_it_stops() -> None:
 
 
 def test_a_listener_that_stops_while_it_is_called_costs_the_others_nothing() -> None:
-    recorder, rows = Recorder("n", Clock()), list[Row]()
+    recorder, rows = Recorder("n", Clock()), list[Event]()
     stop = recorder.listen(lambda _: stop())
     recorder.listen(rows.extend)
     recorder.record("node.started")
@@ -70,6 +77,33 @@ def test_a_listener_that_stops_while_it_is_called_costs_the_others_nothing() -> 
     assert [row.kind for row in rows] == ["node.started", "node.killed"]
 
 
-def test_a_node_cannot_report_without_a_kind() -> None:
-    with pytest.raises(TypeError):
-        Recorder("n", Clock()).record()  # type: ignore[call-arg]
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("add.sent", {"ensemble": ("b0",)}),
+        ("node.started", {"explanation": "why not"}),
+        ("read.served", {"detail": "in the memtable"}),
+        ("read.swerved", {}),
+    ],
+)
+def test_a_column_or_a_detail_that_the_kind_does_not_have_is_refused(
+    kind: str, fields: Fields
+) -> None:
+    recorder = Recorder("n", Clock())
+    recorder.listen(lambda _: None)
+    with pytest.raises(ValueError, match=kind):
+        recorder.record(kind, **fields)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_each_kind_can_be_recorded_with_all_its_columns(kind: Kind) -> None:
+    fields: dict[str, Any] = {name: VALUES[type(DEFAULTS[name])] for name in kind.columns.split()}
+    if "segments" in fields:
+        fields["segments"] = ((0, ("b0",)),)
+    if kind.details:
+        fields["detail"] = kind.details[0]
+    recorder, rows = Recorder("n", Clock()), list[Event]()
+    recorder.listen(rows.extend)
+    recorder.record(kind.name, **fields)
+    assert {name: getattr(rows[0], name) for name in fields} == fields
+    assert "{" not in describe(rows[0])

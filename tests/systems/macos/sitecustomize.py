@@ -1,7 +1,7 @@
-"""Makes a Python process see what it would on macOS: with this folder first on PYTHONPATH.
+"""Make Python behave as on macOS; to use this, put its directory first on PYTHONPATH.
 
-What Linux alone has is gone, `/proc` too.  F_FULLFSYNC is there: each call does the most that Linux
-can, and leaves a line in the file that FULL_SYNCS names.
+Features that only Linux has are hidden, including `/proc`. F_FULLFSYNC exists: each call does the
+most thorough sync that Linux offers and writes a line to the file named by FULL_SYNCS.
 """
 
 import builtins
@@ -54,7 +54,7 @@ def full_fcntl(fd: int, command: int, argument: int = 0) -> object:
 
 
 def open_without_proc(file: object, *arguments: object, **more: object) -> object:
-    asks = str(sys._getframe(1).f_globals["__name__"])  # psutil looks elsewhere on macOS.
+    asks = str(sys._getframe(1).f_globals["__name__"])  # On macOS, psutil does not use /proc.
     if str(file).startswith("/proc") and not asks.startswith("psutil"):
         raise FileNotFoundError(2, "No such file or directory", str(file))
     return real_open(file, *arguments, **more)  # type: ignore[call-overload]

@@ -1,4 +1,4 @@
-"""Makes a Python process see what it would on Windows: with this folder first on PYTHONPATH."""
+"""Make Python behave as on Windows; to use this, put its directory first on PYTHONPATH."""
 
 import asyncio
 import importlib.abc
@@ -41,7 +41,7 @@ SIGNALS = """
 
 
 class Hidden(importlib.abc.MetaPathFinder):
-    """Refuses modules that Windows lacks."""
+    """Import finder that rejects modules that Windows lacks."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         if fullname in MODULES:

@@ -1,7 +1,8 @@
-"""Branches taken are those of the run that is watched, and watching changes nothing else."""
+"""Tests that watching a run records the branches that it takes, and has no other effect."""
 
 import gc
 
+import pytest
 from coverage import Coverage
 
 from labkit.system.client.quorum import judge
@@ -32,6 +33,7 @@ def test_no_code_beside_the_protocol_is_watched() -> None:
     assert {name.partition("/")[0] for name in taken} <= set(PACKAGES)
 
 
+@pytest.mark.slow
 def test_shares_count_all_branches_and_those_taken() -> None:
     nothing = {each.package: each for each in shares({})}
     assert set(nothing) == set(PACKAGES)
@@ -43,6 +45,7 @@ def test_shares_count_all_branches_and_those_taken() -> None:
     assert some["storage"] == nothing["storage"]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_each_watched_run() -> None:
     watched(lambda: run(Scenario(workload=(Write(entries=1),))))
     before = _coverages()

@@ -1,4 +1,4 @@
-"""The version of the code changes with the protocol's code, and with nothing else."""
+"""Tests that the code version changes if and only if the protocol's code or its checks change."""
 
 import shutil
 import zipfile
@@ -25,7 +25,7 @@ def first() -> int:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small protocol, which stands for the real one; in no repository."""
+    """Create a small fake protocol outside any git repository."""
     root = tmp_path / "system"
     for package in PACKAGES:
         (root / package).mkdir(parents=True)

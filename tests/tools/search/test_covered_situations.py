@@ -1,10 +1,10 @@
-"""The list of situations: each has one name, and drawn scenarios get into them."""
+"""Tests that the situations have unique names, and that random scenarios reach some of them."""
 
 from pathlib import Path
 
 import pytest
 
-from labkit.system.trace.events import KINDS
+from labkit.system.trace.kinds import KINDS
 from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -27,6 +27,7 @@ def test_situations_are_about_events_that_the_trace_knows() -> None:
     assert kinds <= set(KINDS)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("seed", "names"),
     [

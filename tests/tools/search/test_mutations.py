@@ -1,4 +1,4 @@
-"""A relative of a scenario has the same cluster and work, and other trouble."""
+"""Tests mutations of a scenario: the cluster and workload stay the same, and the faults change."""
 
 import random
 
@@ -14,13 +14,13 @@ from tools.search.mutations import can_be_provoked, provoked, relative
 from tools.search.situations_reached import Meetings, Situation
 
 BY_NAME = {each.name: each for each in SITUATIONS}
-LOST, SECOND = BY_NAME["a session is lost in mid-recovery"], BY_NAME["two recoverers"]
+LOST, SECOND = BY_NAME["the recoverer loses its session during recovery"], BY_NAME["two recoverers"]
 FLUSH = BY_NAME["a power failure during a flush"]
 
 
 def test_only_an_event_with_a_known_cause_is_provoked() -> None:
     assert can_be_provoked(LOST, drawn(3))
-    assert not can_be_provoked(BY_NAME["a reader learns a LAC during recovery"], drawn(3))
+    assert not can_be_provoked(BY_NAME["a reader reads the LAC during recovery"], drawn(3))
     assert not can_be_provoked(FLUSH, drawn(3))
     assert not can_be_provoked(BY_NAME["an ensemble change"], drawn(3))
 

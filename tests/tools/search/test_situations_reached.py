@@ -1,4 +1,4 @@
-"""A situation is found where an event comes while something else is under way, and only there."""
+"""Tests that a situation counts as reached only if its event happens during the activity."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ STARTED, ENDED, FENCE = "recovery.started", "recovery.ended", "ledger.fenced"
 
 @dataclass
 class Run:
-    """A trace of these events, a microsecond apart: node, kind, ledger."""
+    """A trace with these events (node, kind, ledger), which are one microsecond apart."""
 
     steps: tuple[tuple[str, str, int], ...]
     disk_calls: tuple[DiskCall, ...] = ()
@@ -100,12 +100,12 @@ def test_a_meeting_in_the_epilogue_does_not_count() -> None:
     ],
 )
 def test_a_disk_call_is_under_way_from_its_begin_to_its_end(call: DiskCall, expected: bool) -> None:
-    """What happens at the very end, as a crash that ends it, meets it; at the very begin: not."""
+    """An event at the very moment when the call begins does not happen during the call."""
     steps = (("b0", "node.started", -1), ("b0", "node.resumed", -1), ("b0", FENCE, 1))
     fence = Situation("fence", (FENCE,), Activity(call=("flush",)), here)
     assert bool(Meetings([fence]).reached(Run(steps, (call,)))) is expected
 
 
-def test_a_note_tells_events_of_a_kind_apart() -> None:
-    situation = Situation("it", (FENCE,), note="by recovery")
+def test_an_error_tells_events_of_a_kind_apart() -> None:
+    situation = Situation("it", (FENCE,), error="BKReadException")
     assert not Meetings([situation]).reached(Run((("x", FENCE, 1),)))

@@ -1,4 +1,4 @@
-"""What is aimed comes from what reached rare situations, is repeatable, and is a whole scenario."""
+"""Tests that aimed scenarios are based on rare situations, reproducible and valid."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_what_aimed_runs_alone_reach_is_an_aim_too() -> None:
 
 
 def test_a_situation_that_nothing_reached_is_brought_about_where_its_activity_is() -> None:
-    """A session is lost when a recovery starts, or a recovery starts when another one does."""
+    """No run has reached the situations, but runs have reached their activity, a recovery."""
     aim = aim_after(100, *((seed, RARE) for seed in range(50)))
     scenarios = [scenario for at in range(60) if (scenario := aim.next(at)) is not None]
     started = [
@@ -71,6 +71,7 @@ def test_a_situation_that_nothing_reached_is_brought_about_where_its_activity_is
     assert {type(fault) for fault in started} >= {SessionLoss, Pause, HangingMetadata}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("make", [drawn, drawn_topic])
 def test_an_aimed_scenario_is_a_near_relative_and_the_same_again(make: type) -> None:
     scenario: Scenario = make(5)

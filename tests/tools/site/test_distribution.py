@@ -1,4 +1,4 @@
-"""What a tab's Python has imported when it starts."""
+"""Tests which modules the Python of a browser tab has already imported when it starts."""
 
 import json
 from pathlib import Path

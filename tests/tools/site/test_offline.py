@@ -1,4 +1,4 @@
-"""The folder for a class without internet, wherever the command stands."""
+"""Tests the offline folder for a class, which can be created from any working directory."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tools.site import build, offline
 def test_a_relative_folder_is_meant_from_where_the_command_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The parts are built by commands that run in other folders."""
+    """Paths must be absolute, because the parts are built by commands in other directories."""
     given: list[Path] = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(build, "build_pages", lambda *paths: given.extend(paths[:3]))
@@ -28,7 +28,7 @@ def test_a_relative_folder_is_meant_from_where_the_command_stands(
 def test_there_are_wheels_for_the_systems_of_students(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What has no wheel is built first, and found by the downloads for other systems."""
+    """Packages without a wheel are built first, so that downloads for other systems find them."""
     commands: list[tuple[str, ...]] = []
     monkeypatch.setattr(offline, "run_command", lambda *words, **_: commands.append(words))
     offline.wheelhouse(tmp_path)

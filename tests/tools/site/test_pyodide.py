@@ -1,4 +1,4 @@
-"""What goes into a browser's Python follows from labkit's own dependencies and pins."""
+"""Tests that the packages for a browser's Python follow from labkit's own dependencies and pins."""
 
 import zipfile
 from pathlib import Path

@@ -1,11 +1,17 @@
-"""A lesson's outputs on a page: one form of each, and a place for each view."""
+"""Tests how a lesson's outputs appear on a page: one format each, one placeholder per view."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4.nbbase import new_code_cell, new_notebook, new_output
 
+from labkit.views.widgets import ClusterView
+from labkit.views.widgets.scene_view import SceneView
+from labkit.views.widgets.stripes import Stripes
+from labkit.worlds.sim.run import run
+from tools.site.landing import SCENARIO
 from tools.site.views import Views, for_a_page
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -66,3 +72,43 @@ def test_a_widget_from_another_package_keeps_its_still_form(tmp_path: Path) -> N
 def test_a_chart_is_shown_as_its_picture(tmp_path: Path) -> None:
     output: dict[str, object] = {"application/vnd.plotly.v1+json": {}, "image/svg+xml": "<svg/>"}
     assert page_of(notebook(output), tmp_path) == [{"image/svg+xml": "<svg/>"}]
+
+
+def state_on_page(view: SceneView, folder: Path) -> tuple[dict[str, Any], str]:
+    """What the page's view gets as its state, and the HTML around it."""
+    output: dict[str, object] = {VIEW: {"model_id": "m"}, "text/plain": "words"}
+    state = {"_esm": "", "_css": "", "film": view.film, "controls": view.controls}
+    (page,) = page_of(notebook(output, m=json.loads(json.dumps(state))), folder)
+    (written,) = folder.glob("*.json")
+    return json.loads(written.read_text()), page["text/html"]
+
+
+def acts_of(film: dict[str, Any]) -> set[str]:
+    used = {number for numbers in film["attributes"] for number in numbers}
+    return {
+        value for n, (name, value) in enumerate(film["pairs"]) if name == "data-act" if n in used
+    }
+
+
+def test_a_page_has_no_control_that_only_python_answers_but_says_what_they_are_set_to(
+    tmp_path: Path,
+) -> None:
+    view = Stripes(4, 3, 2)
+    assert acts_of(view.film) == {"fail"}
+    state, html = state_on_page(view, tmp_path)
+    assert state["controls"] == []
+    assert acts_of(state["film"]) == set()
+    assert not any("click to" in words for words in state["film"]["words"])
+    assert "Ensemble size E: 4 · Write quorum Qw: 3 · Ack quorum Qa: 2 · Entries: 8." in html
+
+
+def test_a_page_hides_the_buttons_that_fork_a_run_and_keeps_those_of_the_picture(
+    tmp_path: Path,
+) -> None:
+    view = ClusterView(run(SCENARIO))
+    assert "kill" in acts_of(view.film)
+    state, _ = state_on_page(view, tmp_path)
+    assert "kill" not in acts_of(state["film"])
+    hidden = state["film"]["pairs"].index(["display", "none"])
+    assert [hidden] in state["film"]["attributes"]
+    assert 'data-act="kill"' not in view.svg()

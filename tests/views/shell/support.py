@@ -1,4 +1,4 @@
-"""What the tests of the shell share: bookies to look into, and the command line."""
+"""Helpers that the shell tests share: bookie folders and the command line."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -16,14 +16,14 @@ V4, V6 = GOLDEN / "journal-v4-crash", GOLDEN / "journal-v6-crash"
 JOURNAL_ID = 0x1A1FD4B7370
 
 Run = Callable[..., tuple[int, str, str]]
-"""Runs `labkit shell`; gives exit code, output and errors."""
+"""Runs `labkit shell`; returns its exit status, standard output and standard error."""
 
 Ask = Callable[..., Awaitable[tuple[int, str, str]]]
-"""The same for the verbs about a cluster; the first argument is its ZooKeeper's address."""
+"""The same for verbs about a cluster; the first argument is the address of its ZooKeeper."""
 
 
 def folders_of(root: Path) -> BookieFolders:
-    """The bookie whose journal is in j and whose ledgers are in l."""
+    """Open the bookie whose journal directory is `j` and whose ledger directory is `l`."""
     return open_folders([root / "j"], [root / "l"])
 
 

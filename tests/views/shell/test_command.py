@@ -1,6 +1,4 @@
-"""The command line finds the directories, prints one document or a line a record, and never a
-traceback.
-"""
+"""Tests how the shell finds directories and formats results, and that it prints no tracebacks."""
 
 import json
 import os
@@ -12,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from labkit.cli.main import main
+from labkit.views.shell import command
 from labkit.views.shell.command import run_shell
 from labkit.views.shell.records import Source
 from labkit.views.shell.verbs import Verb
@@ -90,7 +89,10 @@ def test_entries_come_with_their_bytes_when_asked_for(run: Run) -> None:
 
 def test_hmac_without_a_password_is_refused(run: Run) -> None:
     code, _, errors = run(CLEAN, "--digest", "hmac", "readlog", "0")
-    assert (code, errors) == (1, "labkit: --digest hmac needs the ledger's --password\n")
+    assert (code, errors) == (
+        1,
+        "labkit: --digest hmac requires the ledger's password (--password)\n",
+    )
 
 
 def test_a_directory_that_may_not_be_read_is_one_line(run: Run, tmp_path: Path) -> None:
@@ -118,3 +120,36 @@ def test_a_line_feed_in_a_record_does_not_begin_a_line() -> None:
     arguments = Namespace(row=verb, json=False)
     assert run_shell(arguments, lines.append) == 0
     assert lines == ["In a\\u000ab\\u001b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["messageid", "3:0:-1:-1", "bookie-1"], "expected BOOKIE=FOLDER"),
+        (["messageid", "3:0:-1:-1", "bookie-1=/nowhere"], "does not contain the folders"),
+        (["simpletest", "-n", "0"], "the number of entries must be at least 1, got 0"),
+    ],
+)
+def test_wrong_arguments_are_reported_before_the_shell_connects(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    async def connect(_: object) -> None:
+        pytest.fail("the shell has connected")
+
+    monkeypatch.setattr(command, "_connect", connect)
+    assert main(["shell", "--zookeeper", "localhost:1", *arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_wrong_message_id_is_reported_before_the_shell_connects(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("journal", "ledgers"):
+        (tmp_path / name).mkdir()
+    monkeypatch.delattr(command, "_connect")
+    where = ["--zookeeper", "localhost:1"]
+    assert main(["shell", *where, "messageid", "3", f"bookie-1={tmp_path}"]) == 1
+    assert "'3' is not a MessageID" in capsys.readouterr().err

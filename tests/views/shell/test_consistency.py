@@ -1,4 +1,4 @@
-"""`localconsistencycheck` finds every location without its entry."""
+"""Tests that `localconsistencycheck` finds every index location without a matching entry."""
 
 import json
 import struct
@@ -26,10 +26,10 @@ def test_the_files_of_apache_bookkeeper_pass(run: Run) -> None:
     ("location", "error"),
     [
         (0x7_0000_0404, "7.log"),
-        (0x405, "l/current/0.log, offset 1029: entry 0 of ledger 5 should lie here"),
+        (0x405, "l/current/0.log, offset 1029: entry 0 of ledger 5 is missing here"),
         (0x404_0000, "0.log"),
-        (3, "its index says 0x3, which is not a place"),
-        (-1, "its index says -0x1, which is not a place"),
+        (3, "the location in its index, 0x3, is not valid in an entry log"),
+        (-1, "the location in its index, -0x1, is not valid in an entry log"),
     ],
 )
 def test_a_location_without_its_entry_is_an_error(
@@ -44,7 +44,7 @@ def test_a_location_without_its_entry_is_an_error(
     assert report["entry_count"] == 3
     assert len(report["errors"]) == 1
     assert error in report["errors"][0]
-    assert errors.startswith("labkit: 1 errors; the first: ")
+    assert errors.startswith("labkit: errors found: 1; the first one: ")
 
 
 def test_an_entry_cut_off_its_log_and_a_damaged_index_are_errors(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`readlog` and `readlogmetadata` tell every entry of a log, and where a log is torn."""
+"""Tests that `readlog` and `readlogmetadata` print every entry of a log and report torn logs."""
 
 from pathlib import Path
 
@@ -57,7 +57,10 @@ def test_one_ledger_or_one_entry_can_be_asked_for(
 
 def test_an_entry_without_its_ledger_is_refused(run: Run) -> None:
     code, _, errors = run(CLEAN, "readlog", "-e", "1", "0")
-    assert (code, errors) == (1, "labkit: -e needs -l: entry ids count within a ledger\n")
+    assert (code, errors) == (
+        1,
+        "labkit: -e requires -l, because entry ids are unique only within a ledger\n",
+    )
 
 
 @pytest.mark.parametrize("name", ["0.log", "4.log", "6.log"])

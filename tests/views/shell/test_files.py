@@ -1,4 +1,4 @@
-"""`listfilesondisc` lists the files of each kind."""
+"""Tests that `listfilesondisc` lists the files of each kind."""
 
 from labkit.views.shell.files import list_files
 from labkit.views.shell.records import FilesOnDisc

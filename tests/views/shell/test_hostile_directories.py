@@ -1,4 +1,4 @@
-"""Directories that a client or an accident made odd: every verb ends, and names what is wrong."""
+"""Tests that every verb handles malformed directories: it terminates and reports the problem."""
 
 import os
 from pathlib import Path
@@ -17,12 +17,12 @@ ABOUT_INDEXES = [
     ("rebuildindex", "--dry-run", "5"),
 ]
 FEW_READS = 1000
-"""Of a hole of 8 TiB, piece by piece, there would be millions."""
+"""Reading through a hole of 8 TiB would take millions of calls."""
 
 
 @pytest.fixture
 def few_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A verb that reads through a hole fails instead of going on for hours."""
+    """Make a verb that reads through a hole fail, because that would take hours."""
     reads = 0
     pread = os.pread
 
@@ -37,7 +37,7 @@ def few_reads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def with_a_hole(tmp_path: Path) -> Path:
-    """A bookie of which a client has added entry 2**40 - 1 to a ledger of one other entry."""
+    """Write a bookie's files, with entry 0 and entry 2**40 - 1 of a ledger; return their folder."""
     store = open_store(tmp_path)
     add(store, 5, 0, MAX_ENTRY_ID)
     store.close()
@@ -133,4 +133,4 @@ def test_a_name_that_is_not_a_regular_file_is_refused_with_its_path(
         path.symlink_to(tmp_path)
     code, _, errors = run(tmp_path, *verb)
     assert code == 1
-    assert f"{name} is a {kind}, and a file must be there" in errors
+    assert f"{name} is a {kind}, expected a file: " in errors

@@ -1,4 +1,4 @@
-"""`readjournal` and `lastmark` tell every record and every mark, and why a journal ends."""
+"""Tests that `readjournal` and `lastmark` print all records and marks, and why a journal ends."""
 
 import struct
 from pathlib import Path
@@ -146,7 +146,7 @@ def test_bytes_behind_the_end_are_reported(run: Run, tmp_path: Path) -> None:
     write_journal(tmp_path, content)
     code, _, errors = run(tmp_path, "readjournal", "1.txn")
     assert code == 1
-    assert "1.txn, offset 53: the records end here, but at offset 156 there are bytes" in errors
+    assert "1.txn, offset 53: the records end here, but the bytes at offset 156 are" in errors
 
 
 def test_preallocated_zeros_are_not_damage(run: Run, tmp_path: Path) -> None:
@@ -158,8 +158,8 @@ def test_preallocated_zeros_are_not_damage(run: Run, tmp_path: Path) -> None:
     ("offset", "data", "message"),
     [
         (4, b"\0\0\0\7", "version 7 at offset 4"),
-        (1024, b"\xff\xff\xfe\x00", "a record of -512 bytes at offset 1024"),
-        (605, b"\xff\xff\xff\xff", "padding of -1 bytes at offset 601"),
+        (1024, b"\xff\xff\xfe\x00", "invalid record length -512 at offset 1024"),
+        (605, b"\xff\xff\xff\xff", "invalid padding length -1 at offset 601"),
     ],
 )
 def test_damage_is_one_line_with_file_and_offset(
@@ -239,7 +239,7 @@ def test_a_torn_last_mark_is_one_line(run: Run, tmp_path: Path) -> None:
     (copy_of_golden(CLEAN.name, tmp_path) / "l/current/lastMark").write_bytes(b"\0" * 15)
     code, output, errors = run(tmp_path, "lastmark")
     assert (code, output) == (1, "LastLogMark : Journal Id - 0(0.txn), Pos - 0\n")
-    assert "l/current/lastMark: not 16 bytes long" in errors
+    assert "l/current/lastMark: ignored, because it is negative or not 16 bytes long" in errors
 
 
 @pytest.mark.parametrize("mark", [(-1, 5), (5, -1)])
@@ -250,7 +250,7 @@ def test_a_negative_last_mark_counts_for_the_shell_as_for_the_bookie(
     (root / "l/current/lastMark").write_bytes(struct.pack(">qq", *mark))
     code, output, errors = run(tmp_path, "lastmark")
     assert (code, output) == (1, "LastLogMark : Journal Id - 0(0.txn), Pos - 0\n")
-    assert "or negative, so it does not count" in errors
+    assert "ignored, because it is negative" in errors
     assert run(tmp_path, "listledgers")[0] == 0
 
 

@@ -1,4 +1,4 @@
-"""`ledger`, `listledgers` and `readledger` tell what a bookie has, flushed or not."""
+"""Tests that `ledger`, `listledgers` and `readledger` show flushed and unflushed entries."""
 
 from pathlib import Path
 
@@ -117,7 +117,7 @@ def test_an_unknown_ledger_is_reported_with_the_file_that_is_missing(run: Run) -
     for verb in ("ledger", "readledger"):
         code, output, errors = run(CLEAN, verb, "77")
         assert (code, output) == (1, "")
-        assert "nothing of ledger 77 (read as decimal): current/0/4d/4d.idx is not in" in errors
+        assert "no entries of ledger 77 (read as decimal): current/0/4d/4d.idx does not" in errors
 
 
 def test_a_damaged_index_is_one_line_and_the_other_ledgers_are_listed(

@@ -1,4 +1,4 @@
-"""Where a message lies: found in the files of simulated bookies, and of real ones."""
+"""Tests that a message is located in the files of simulated and real bookies."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ FLUSHED_S = 1.0
 def sent(
     then: Callable[[Any, list[MessageId]], Coroutine[Any, Any, Any]], partitions: int = 2
 ) -> Any:
-    """What `then` finds after 60 messages, in batches of 5, in ledgers of 3 entries."""
+    """Publish 60 messages in batches of 5, in ledgers of 3 entries; return what `then` returns."""
 
     async def action(node: Any) -> Any:
         config = ManagedLedgerConfig(4, 3, 2, max_entries_per_ledger=3)
@@ -104,10 +104,10 @@ def test_the_whole_entry_has_an_id_too() -> None:
 @pytest.mark.parametrize(
     ("text", "error", "reason"),
     [
-        ("0:0:0:5", BKIncorrectParameterException, "its batch has 0 to 4"),
+        ("0:0:0:5", BKIncorrectParameterException, "its batch contains messages 0 to 4"),
         ("0:3:0:0", ShellError, "entry 3 of ledger 0 is not in the files of b.*Confirmed is 2"),
-        ("0:0:1:0", ShellError, "the id's partition is 0, not 1"),
-        ("0:0:-1:0", ShellError, "the id's partition is 0, not -1"),
+        ("0:0:1:0", ShellError, "the partition in the id must be 0, got 1"),
+        ("0:0:-1:0", ShellError, "the partition in the id must be 0, got -1"),
         ("99:0:0:0", BKNoSuchLedgerExistsOnMetadataServerException, "99"),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_ledger_without_a_topic_is_refused() -> None:
         await writer.close()
         return await lineage_of(node, MessageId(writer.ledger_id, 0))
 
-    with pytest.raises(ShellError, match="belongs to no topic"):
+    with pytest.raises(ShellError, match="does not belong to a topic"):
         in_a_cluster(plain)
 
 
@@ -142,7 +142,7 @@ async def test_the_verb_tells_topic_chain_entry_and_files_of_real_bookies(
     assert (code, errors) == (0, "")
     for line in (
         "topic: persistent://public/default/told-by-the-verb",
-        f"ledgers, with their entries: {ids[4].ledger_id} (open)",
+        f"ledgers (with number of entries): {ids[4].ledger_id} (open)",
         "entry 1: message 1 of 0 to 2, ",
         ".txn, offset ",
         "'order 4'",
@@ -152,7 +152,7 @@ async def test_the_verb_tells_topic_chain_entry_and_files_of_real_bookies(
     document = json.loads(output)
     assert (code, document["kind"], len(document["copies"])) == (0, "Lineage", 3)
     code, _, errors = await ask(cluster.zookeeper, "messageid", str(ids[4]), "bookie-1")
-    assert (code, "write BOOKIE=FOLDER" in errors) == (1, True)
+    assert (code, "expected BOOKIE=FOLDER" in errors) == (1, True)
     await topic.close()
 
 
@@ -169,6 +169,6 @@ async def test_of_a_bookie_whose_folder_was_not_named_the_verb_says_only_that(
     here, other, _ = metadata.segments[0].ensemble
     verb = (cluster.zookeeper, "messageid", str(message_id))
     code, output, _ = await ask(*verb, f"{here}={cluster.folder_of(here)}")
-    assert (code, f"{other}: its folder was not named" in output) == (0, True)
+    assert (code, f"{other}: its folder was not given" in output) == (0, True)
     code, _, errors = await ask(*verb, f"nobody={cluster.folder_of(here)}")
-    assert (code, "is not in the folders that were named; its write set is " in errors) == (1, True)
+    assert (code, "is not in the given folders; its write set is " in errors) == (1, True)

@@ -1,4 +1,4 @@
-"""`rebuildindex` makes an index again that serves what the logs hold, and forgets no fence."""
+"""Tests that `rebuildindex` restores an index from the entry logs, including its fence."""
 
 import fcntl
 from dataclasses import replace
@@ -44,7 +44,7 @@ def test_a_lost_index_comes_back_fenced(run: Run, tmp_path: Path) -> None:
     index_of(tmp_path, 7).unlink()
     code, output, _ = run(tmp_path, "rebuildindex", "7")
     assert code == 0
-    assert "isFenced     : true (the old index's header is lost" in output
+    assert "isFenced     : true (the header of the old index is lost" in output
     store = open_store(tmp_path)
     assert [store.read_entry(7, i)[15] for i in range(100)] == list(range(100))
     with pytest.raises(LedgerFencedException):
@@ -127,7 +127,7 @@ def test_what_only_the_journal_has_is_left_to_replay(tmp_path: Path) -> None:
     kill(store)
     rebuilt = rebuild_index(folders_of(tmp_path), 5)
     assert ([e.entry_id for e in rebuilt.locations], rebuilt.journal_entry_count) == ([0], 1)
-    with pytest.raises(ShellError, match="the bookie's next start replays"):
+    with pytest.raises(ShellError, match="the bookie will replay them on its next start"):
         rebuild_index(folders_of(V6), 7)
 
 
@@ -139,7 +139,7 @@ def test_a_lost_master_key_is_asked_for(run: Run, tmp_path: Path) -> None:
     (tmp_path / "l/current/lastMark").unlink()
     code, _, errors = run(tmp_path, "rebuildindex", "7")
     assert code == 1
-    assert "no master key for ledger 7; pass the ledger's --password" in errors
+    assert "no master key for ledger 7; give the ledger's password with --password" in errors
     assert run(tmp_path, "--password", "pw", "rebuildindex", "7")[0] == 0
     open_store(tmp_path).add_entry(7, 100, entry(7, 100), KEY, recovery=True)
 
@@ -164,5 +164,5 @@ def test_a_folder_with_a_dirty_file_needs_force(run: Run, tmp_path: Path) -> Non
     (copy_of_golden(CLEAN.name, tmp_path) / "l/current/DIRTY").touch()
     code, _, errors = run(tmp_path, "rebuildindex", "5")
     assert code == 1
-    assert "pass --force" in errors
+    assert "add --force" in errors
     assert run(tmp_path, "rebuildindex", "--force", "5")[0] == 0

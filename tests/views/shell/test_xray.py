@@ -1,4 +1,4 @@
-"""The byte X-ray names every byte of every file once, and stays calm over damaged ones."""
+"""Tests that the byte X-ray names every byte of every file once, even if the file is damaged."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Streams to ask: made ones and the recorded one, whole and with faults."""
+"""Message streams to analyse: generated or recorded, with or without planted faults."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from tests.repeat import repeated
 from tests.views.spark import streams_by_hand as by_hand
 
 FAULTS = {"faulty": (9, 7, 5), "whole": (0, 0, 0)}
-"""How many swaps, redeliveries and lost entries."""
+"""The numbers of swaps, redeliveries and lost entries."""
 STREAMS = [
     ("made 1", "faulty"),
     ("recorded", "whole"),

@@ -1,6 +1,6 @@
-"""The answers of the jobs over messages, computed a second way: pandas and plain loops.
+"""Computes the expected results of the jobs over messages independently, with pandas and loops.
 
-Nothing is packed and no neighbour in a sort is looked at where a set or a counter can tell.
+Unlike the jobs, this module uses sets and counters instead of packed ids and sorted neighbours.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ import pyarrow as pa
 Row = tuple[Any, ...]
 
 Limits = dict[str, tuple[int | None, int | None, int | None]]
-"""By topic the most entries, bytes and ms of a ledger; None: no limit."""
+"""The maximum number of entries, bytes and milliseconds of a ledger, by topic (None: unlimited)."""
 
 STREAM = ["topic", "partition"]
 ENTRY = [*STREAM, "ledger", "entry"]
@@ -23,8 +23,10 @@ ID = [*ENTRY, "batch_index"]
 
 
 def make_stream(seed: int, entries_per_stream: int = 120, topics: int = 2) -> pa.Table:
-    """Messages without a fault: topics of three partitions, ledgers of 7 to 30 entries, batches
-    of 1 to 12 or none, streams interleaved by chance.
+    """Return messages without faults.
+
+    Each topic has three partitions, ledgers of 7 to 30 entries, and batches of 1 to 12 messages or
+    no batches; the streams are interleaved at random.
     """
     chance = np.random.default_rng(seed)
     next_ledger = iter(range(100, 10_000))
@@ -69,7 +71,7 @@ def _one_stream(
 
 
 def records(table: pd.DataFrame) -> Iterable[Any]:
-    """The rows, each with its columns as attributes."""
+    """Return the rows as objects with one attribute per column."""
     return table.itertuples()
 
 
@@ -90,7 +92,7 @@ def duplicates(messages: pd.DataFrame) -> set[Row]:
 
 
 def missing_entry_ids(messages: pd.DataFrame) -> set[Row]:
-    """Every single missing entry: those below a ledger's greatest that did not arrive."""
+    """Return each missing entry: it did not arrive, but a later entry of its ledger did."""
     missing: set[Row] = set()
     for (topic, partition), stream in messages.groupby(STREAM):
         first_ledger = stream["ledger"].min()
@@ -120,7 +122,7 @@ def batch_sizes(messages: pd.DataFrame) -> set[Row]:
 
 
 def batch_size_distribution(messages: pd.DataFrame) -> dict[Row, tuple[int, float]]:
-    """By topic and size: entries, and the part of the topic's messages that are in them."""
+    """Return, by topic and batch size, the number of entries and their share of all messages."""
     sizes = [(entry[0], entry[4]) for entry in batch_sizes(messages)]
     entries = Counter(sizes)
     whole: Counter[object] = Counter()
@@ -130,7 +132,7 @@ def batch_size_distribution(messages: pd.DataFrame) -> dict[Row, tuple[int, floa
 
 
 def first_latencies(messages: pd.DataFrame) -> dict[object, list[int]]:
-    """By topic: how long after its publication each message arrived first, in ms."""
+    """Return, by topic, the milliseconds from each message's publication to its first arrival."""
     first: dict[Row, int] = {}
     for row in records(messages):
         place = (row.topic, row.partition, row.ledger, row.entry, row.batch_index)
@@ -145,7 +147,7 @@ def first_latencies(messages: pd.DataFrame) -> dict[object, list[int]]:
 def rollover_reasons(messages: pd.DataFrame, ledgers: pd.DataFrame, limits: Limits) -> set[Row]:
     found: set[Row] = set()
     born = messages.groupby([*STREAM, "ledger"])["publish_time_ms"].min()
-    stream: Any  # Topic and partition.
+    stream: Any  # The topic and the partition.
     for stream, chain in ledgers.sort_values("ledger").groupby(STREAM):
         for link, following in pairwise(records(chain)):
             had = (
@@ -165,7 +167,7 @@ def rollover_reasons(messages: pd.DataFrame, ledgers: pd.DataFrame, limits: Limi
 
 
 def copies_per_bookie(segments: pd.DataFrame) -> Counter[str]:
-    """Entry by entry, copy by copy."""
+    """Count the copies of each bookie, one entry and one copy at a time."""
     copies: Counter[str] = Counter()
     for row in records(segments):
         for entry in range(row.first_entry, row.last_entry + 1):

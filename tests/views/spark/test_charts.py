@@ -1,4 +1,4 @@
-"""Charts show what the jobs answered: the numbers in the figures are those of the tables."""
+"""Tests that the charts show the same numbers as the tables that the jobs return."""
 
 import pandas as pd
 

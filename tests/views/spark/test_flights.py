@@ -1,7 +1,7 @@
-"""The way of the flights from the package through a topic into a table.
+"""Tests how flights get from the package through a topic into a table.
 
-The topic here is a stand-in with the same methods, which stores two messages in an entry; the
-notebook's tests run the same functions against a live cluster.
+The topic is a stand-in with the same methods, which stores two messages per entry; the notebook's
+tests run the same functions on a live cluster.
 """
 
 import asyncio
@@ -83,7 +83,7 @@ def test_flights_come_in_the_order_of_their_scheduled_departure() -> None:
 def test_first_flight_of_2013_left_newark_for_houston() -> None:
     (event,) = flights.flight_events(1)
     assert event.key == "UA"
-    assert event.event_time_ms == 1_357_035_300_000  # 2013-01-01 05:15 in New York
+    assert event.event_time_ms == 1_357_035_300_000  # 2013-01-01 05:15 in New York time
     assert json.loads(event.payload) == {
         "carrier": "UA",
         "flight": 1545,
@@ -158,7 +158,7 @@ async def test_consumer_that_follows_waits_for_messages_that_are_still_to_come()
 
 @dataclass(frozen=True)
 class StandInMetadata:
-    """What the metadata store has of some ledgers."""
+    """A stand-in for the metadata store, which returns the metadata of the given ledgers."""
 
     ledgers: dict[int, LedgerMetadata]
 

@@ -1,4 +1,4 @@
-"""Missing entries are found while a stream runs, however it is cut and whatever comes again."""
+"""Tests that a running stream finds missing entries, despite restarts and repeated data."""
 
 import os
 from collections.abc import Iterator
@@ -29,20 +29,20 @@ def state_store(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def messages() -> pa.Table:
-    """The recorded topic with holes, in its order of arrival."""
+    """Return the recorded topic with lost entries, in order of arrival."""
     recorded = pq.read_table(flights.SAMPLE, filters=[("topic", "==", TOPIC)])
     return plant_faults(recorded, swaps=0, redeliveries=0, lost_entries=LOST, seed=4)
 
 
 def put(portion: pa.Table, folder: Path, number: int) -> None:
-    """Spark takes files in the order of their times."""
+    """Write a file; its modification time determines when Spark reads it."""
     file = folder / f"{number}.parquet"
     pq.write_table(portion, file)
     os.utime(file, (number, number))
 
 
 def run(spark: SparkSession, source: Path, checkpoint: Path, sink: Path) -> None:
-    """Read what is new in the folder, a file at a time."""
+    """Read the new files in the folder, one per batch."""
     reader = spark.readStream.schema("partition int, ledger long, entry long, seq int")
     stream = reader.option("maxFilesPerTrigger", 1).parquet(str(source))
     found = stream.groupBy("partition").transformWithStateInPandas(
@@ -77,7 +77,7 @@ def test_gaps_are_counted_over_batches_a_restart_and_a_replay(
         expected[partition] += 1
     assert {row.partition: row.missing for row in counted} == expected
     assert sum(expected.values()) == LOST
-    # Portions cut entries, and one portion comes twice.
+    # Entries are counted once, even if portions split an entry or a portion is repeated.
     entries = messages.to_pandas()[["partition", "ledger", "entry"]].drop_duplicates()
     assert {row.partition: row.entries for row in counted} == dict(entries.partition.value_counts())
 

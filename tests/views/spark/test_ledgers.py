@@ -1,4 +1,4 @@
-"""What is asked of ledgers and their metadata has the answers of an independent computation."""
+"""Tests that queries on ledgers and their metadata agree with an independent computation."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Batches, rates and latencies are those of an independent computation."""
+"""Tests that batch sizes, rates and latencies agree with an independent computation."""
 
 import numpy as np
 import pandas as pd

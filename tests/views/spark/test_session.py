@@ -67,7 +67,7 @@ def test_python_workers_share_what_was_imported_before_they_began(spark: SparkSe
 @linux
 def test_python_workers_draw_different_random_numbers(spark: SparkSession) -> None:
     def draw(_: Iterable[int]) -> Iterator[float]:
-        # Both tasks are there before one of them ends, so each has a worker to itself.
+        # Wait until both tasks are running, so that each has a worker process of its own.
         BarrierTaskContext.get().barrier()
         yield np.random.rand()
 

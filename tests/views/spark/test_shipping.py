@@ -1,4 +1,4 @@
-"""How labkit's code comes to workers that lack it."""
+"""Tests how labkit's code is shipped to workers that lack it."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_from(archive: Path, code: str) -> str:
-    """What the code prints where labkit is imported from the zip file."""
+    """Run the code with labkit imported from the zip file; return its output."""
     program = f"import sys; sys.path.insert(0, {str(archive)!r}); {code}"
     command = [sys.executable, "-c", program]
     return subprocess.run(
@@ -40,6 +40,7 @@ def run_from(archive: Path, code: str) -> str:
     ).stdout
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("package", ["labkit.course", "labkit.views.spark"])
 def test_every_module_can_be_imported_from_the_zip_file(archive: Path, package: str) -> None:
     code = (
@@ -64,8 +65,10 @@ def test_the_zip_file_has_every_file_of_the_package(archive: Path) -> None:
         assert set(opened.namelist()) == files
 
 
+@pytest.mark.slow
 def test_code_from_a_zip_file_has_the_version_of_the_same_code_in_a_folder(archive: Path) -> None:
-    # `tools` is in the checkout only; labkit still comes from the zip file, first on the path.
+    # `tools` exists only in the checkout; labkit is still imported from the zip file, which comes
+    # first on the path.
     root = Path(labkit.__file__).parents[1]
     code = (
         f"import sys; sys.path.append({str(root)!r});"

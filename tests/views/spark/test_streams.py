@@ -1,4 +1,4 @@
-"""Spark and an independent computation give the same answers to the same streams."""
+"""Tests that Spark and an independent computation find the same results in the same streams."""
 
 from collections import Counter
 

@@ -1,18 +1,16 @@
-"""Marks, repairs and life cycles are those that one walk through the events finds.
+"""Tests that marks, repairs and life cycles match those found by one pass over the events.
 
-The recorded run is asked as it is, and with faults planted: a repair that never ends, a ledger that
+The recorded run is used unchanged and with planted faults: a repair that never ends, a ledger that
 is marked again, and one that is deleted while it is marked.
 """
 
 from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from labkit.system.trace.events import Event
-from labkit.system.trace.export import to_columns
-from labkit.system.trace.parquet import SCHEMA, read_parquet
+from labkit.system.trace.parquet import read_parquet, to_table
 from labkit.views.spark import flights, traces
 from tests.views.spark import traces_by_hand as by_hand
 from tests.views.spark.tables import rows
@@ -25,14 +23,14 @@ def with_faults(events: Sequence[Event]) -> list[Event]:
     end_us = events[-1].time_us
     kept = [e for e in events if not (e.kind == DONE and e.ledger in (first, fourth))]
     added = [
-        Event(0, end_us + 1, "auditor", MARKED, ledger=first),  # marked again, mark still there
-        Event(0, end_us + 2, "auditor", MARKED, ledger=second),  # and after it was gone
+        Event(0, end_us + 1, "auditor", MARKED, ledger=first),  # while it is still marked
+        Event(0, end_us + 2, "auditor", MARKED, ledger=second),  # after the mark was removed
         Event(0, end_us + 3, "worker", "replication.started", ledger=second),
         Event(0, end_us + 4, "worker", "entry.copied", ledger=second, entry=0),
         Event(0, end_us + 5, "worker", "replication.deferred", ledger=second),
         Event(0, end_us + 6, "other", "replication.started", ledger=second),
         Event(0, end_us + 7, "other", DONE, ledger=second),
-        Event(0, end_us + 8, "client", "ledger.deleted", ledger=fourth),  # deleted while marked
+        Event(0, end_us + 8, "client", "ledger.deleted", ledger=fourth),  # while it is marked
         Event(0, end_us + 9, "auditor", MARKED, ledger=third),
         Event(0, end_us + 10, "client", "ledger.created", ledger=10_000),
         Event(0, end_us + 11, "client", "recovery.started", ledger=10_000),
@@ -48,7 +46,7 @@ def trace(request: pytest.FixtureRequest) -> list[Event]:
 
 @pytest.fixture(scope="module")
 def events(spark: SparkSession, trace: list[Event]) -> Iterator[DataFrame]:
-    cached = spark.createDataFrame(pa.table(to_columns(trace), schema=SCHEMA)).cache()
+    cached = spark.createDataFrame(to_table(trace)).cache()
     yield cached
     cached.unpersist()
 
@@ -90,30 +88,20 @@ def test_recorded_run_lost_a_bookie_and_made_every_copy_again() -> None:
     assert flights.SAMPLE_TRACE.stat().st_size <= 1_000_000
 
 
-@pytest.mark.parametrize(
-    ("note", "reason", "cause"),
-    [
-        ("public/default/t-partition-0: opened", "opened", "opened"),
-        ("public/default/t: 200 entries", "200 entries", "entries"),
-        ("public/default/t: 4001 ms old", "4001 ms old", "age"),
-        ("public/default/t: 2147483648 bytes", "2147483648 bytes", "size"),
-        ("public/default/t: ledger 7 failed", "ledger 7 failed", "failure"),
-        ("public/default/a: b: lightning", "lightning", "other"),
-    ],
-)
-def test_reason_of_a_rollover_is_what_its_owner_reported(
-    spark: SparkSession, note: str, reason: str, cause: str
-) -> None:
-    event = Event(0, 1, "owner", "ledger.rolled", ledger=8, note=note)
-    frame = spark.createDataFrame(pa.table(to_columns([event]), schema=SCHEMA))
-    (told,) = traces.rollovers_told(frame).collect()
-    assert (told.ledger, told.reason, told.cause) == (8, reason, cause)
-    assert told.stream == note.removesuffix(f": {reason}")
-
-
-def test_recorded_rollovers_have_causes(spark: SparkSession) -> None:
+def test_the_columns_of_a_trace_can_be_queried(spark: SparkSession) -> None:
     recorded = read_parquet(flights.SAMPLE_TRACE)
-    frame = spark.createDataFrame(pa.table(to_columns(recorded), schema=SCHEMA))
-    causes = [row.cause for row in traces.rollovers_told(frame).collect()]
-    assert len(causes) == sum(event.kind == "ledger.rolled" for event in recorded)
-    assert set(causes) <= {"opened", "entries", "failure"}
+    frame = spark.createDataFrame(to_table(recorded))
+    first = frame.where("kind = 'ensemble.set'").selectExpr("ensemble[0] as bookie").collect()
+    assert [row.bookie for row in first] == [
+        event.ensemble[0] for event in recorded if event.kind == "ensemble.set"
+    ]
+    found = (
+        frame.where("kind = 'recovery.started'")
+        .selectExpr("segments[0].ensemble as ensemble")
+        .collect()
+    )
+    assert [row.ensemble for row in found] == [
+        list(event.segments[0][1]) for event in recorded if event.kind == "recovery.started"
+    ]
+    details = {row.detail for row in frame.where("kind = 'ledger.rolled'").collect()}
+    assert details <= {"opened", "entries", "failure"}

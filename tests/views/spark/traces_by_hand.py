@@ -1,4 +1,4 @@
-"""The answers of `labkit.views.spark.traces`, computed a second way: by one walk."""
+"""Computes the expected results of `labkit.views.spark.traces` independently, in one pass."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -25,7 +25,11 @@ def underreplicated_ledgers(events: Sequence[Event]) -> list[Row]:
 
 
 def repairs(events: Sequence[Event]) -> set[Row]:
-    """Ledger, its how-manyeth mark, marked, started, done, worker, copies, deferrals."""
+    """Return one row per repair.
+
+    Its columns are the ledger, the number of the mark, the times of the mark, start and end, the
+    worker, and the numbers of copies and deferrals.
+    """
     now: dict[int, dict[str, Any]] = {}
     is_marked: defaultdict[int, bool] = defaultdict(bool)
     told: list[dict[str, Any]] = []

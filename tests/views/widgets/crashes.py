@@ -1,4 +1,4 @@
-"""Crash maps of stores with a defect, for the tests of what is drawn of them."""
+"""Crash maps of stores with bugs, for the tests of the crash map view."""
 
 from functools import cache
 
@@ -10,12 +10,12 @@ from tests.worlds.sim.scripts import ADD_INSIDE_FLUSH, EVERYTHING, NEXT_JOURNAL
 
 @cache
 def broken(name: str = "mark taken after the flush") -> CrashMap:
-    """The map of a script that shows that defect."""
+    """Return the map of a script that reveals this bug."""
     script = NEXT_JOURNAL if name.startswith("journals") else ADD_INSIDE_FLUSH
     return crash_map(script, store_factory=DEFECTS[name].store_factory)
 
 
 @cache
 def long() -> CrashMapView:
-    """The safe map of more than a hundred operations; no test may change what it shows."""
+    """Return a safe map of more than a hundred operations; tests share it and must not alter it."""
     return CrashMapView(crash_map(EVERYTHING), at=(60, 4))

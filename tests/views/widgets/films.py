@@ -1,4 +1,4 @@
-"""Films read back in Python, and runs to make them of."""
+"""Decodes films in Python, and provides runs from which films are made."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -23,12 +23,12 @@ UNFENCED = Scenario(
 
 @cache
 def crashed() -> Trace:
-    """Twelve entries on three of five bookies, one of which is killed meanwhile."""
+    """Return a run in which one of five bookies is killed while twelve entries are written."""
     return run(CRASHED)
 
 
 def scenes_of(film: dict[str, Any]) -> list[Mark]:
-    """The scene of each beat, made of the tables as a browser makes it."""
+    """Decode the scene of each beat from the tables, as a browser does."""
     children: list[list[int]] = []
     attributes_of_all = attributes_of(film)
     for _, like, start, removed, *put in film["rows"]:
@@ -45,17 +45,17 @@ def scenes_of(film: dict[str, Any]) -> list[Mark]:
 
 
 def marks_of(mark: Mark) -> Iterator[Mark]:
-    """The mark, and all that are inside it."""
+    """Yield the mark and all its descendants."""
     yield mark
     for child in mark.children:
         yield from marks_of(child)
 
 
 def attributes_of(film: dict[str, Any]) -> list[dict[str, str | float]]:
-    """The attributes that the marks of a film have."""
+    """Return the attributes of each of the film's marks."""
     return [dict(film["pairs"][pair] for pair in pairs) for pairs in film["attributes"]]
 
 
 def grown(film: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """The tables after they grew."""
+    """Return the film's tables, extended by the new rows."""
     return {name: [*film[name], *more[name]] for name in more}

@@ -1,4 +1,4 @@
-"""Runs in which it changes where a ledger is stored."""
+"""Runs in which the ensemble of a ledger changes."""
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.worlds.sim.run import run
@@ -11,7 +11,7 @@ from labkit.worlds.sim.workload.steps import Read, Recover, Write
 
 
 def two_crashes() -> Scenario:
-    """Twelve entries; b1 dies after entry 3, b0 after entry 8."""
+    """Write twelve entries; b1 crashes after entry 3, and b0 after entry 8."""
     crashes = [
         Crash("b1", when=On("lac.advanced", entry=3)),
         Crash("b0", when=On("lac.advanced", entry=8)),
@@ -20,7 +20,7 @@ def two_crashes() -> Scenario:
 
 
 def repaired() -> Trace:
-    """The same, and autorecovery makes the copies again."""
+    """Run the same scenario with autorecovery, which restores the missing copies."""
     scenario = two_crashes()
     waits = Read(polls=30, poll_ms=1000, when=At(40))
     cluster = Cluster(5, autorecovery=AutoRecoveryConfig())
@@ -28,7 +28,7 @@ def repaired() -> Trace:
 
 
 def recovered_with_a_deferred_change() -> Trace:
-    """A writer dies, and b1 while its last entries are written back."""
+    """Recover a dead writer's ledger; b1 crashes while the last entries are written back."""
     write = Write(entries=6, close=False)
     crashes = (
         Crash("w", when=On("add.acked", entry=5)),

@@ -1,4 +1,4 @@
-"""Lineages of messages in bytes that labkit's own encoders made, without a cluster."""
+"""Lineages of messages, built from bytes that labkit's own encoders produce, without a cluster."""
 
 from dataclasses import replace
 
@@ -24,8 +24,9 @@ NOW_MS = 1_700_000_000_000
 
 
 def in_a_batch() -> Lineage:
-    """The third of five messages, in a partition, in the second of three ledgers, on bookies of
-    which one has no such file.
+    """Return the lineage of the third of five messages in a batch.
+
+    The batch is in the second of three ledgers of a partition; one bookie lacks the file.
     """
     messages = [OutgoingMessage(b"order %d" % n, "", 0, (), 40 + n) for n in range(5)]
     parts = [encode_in_batch(message) for message in messages]
@@ -57,7 +58,7 @@ def in_a_batch() -> Lineage:
 
 
 def alone() -> Lineage:
-    """A message that was not batched, in a topic without partitions, in its first ledger."""
+    """Return the lineage of an unbatched message in the first ledger of a non-partitioned topic."""
     payload = encode_message(OutgoingMessage(b"by itself", "key", 0, (), 0), "shop", NOW_MS)
     frame = parse_message(payload, -1)
     piece = _piece("b0, journal", "18bcfe56801.txn", 1024, 0, 0, payload, frame)

@@ -1,4 +1,4 @@
-"""What one bookie does from its first entry to a crash and beyond."""
+"""The life of one bookie, from its first entry to a crash and beyond."""
 
 from labkit.course.runs.one_bookie import OneBookie
 
@@ -6,9 +6,7 @@ PAGE_SIZE = 512
 
 
 def whole_life() -> OneBookie:
-    """Groups, reads from memory and from disk, a flush, records other than entries, a crash, the
-    replay, and on.
-    """
+    """Run every kind of operation on a bookie, including a crash and the replay after it."""
     bookie = OneBookie()
     bookie.add((7, 0), (8, 0))
     bookie.commit()

@@ -1,4 +1,4 @@
-"""Runs with a bookie that is lost for good, which pictures of recovery are drawn from."""
+"""Runs in which a bookie is lost permanently, for pictures of the recovery."""
 
 from functools import cache
 
@@ -32,5 +32,5 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
 
 @cache
 def recovery(name: str) -> Trace:
-    """The run with those faults."""
+    """Run the scenario with the faults of that name."""
     return run(Scenario(CLUSTER, WORKLOAD, FAULTS[name]))

@@ -1,4 +1,4 @@
-"""Runs of a cluster that never was, written by hand: the logs that the views' tests draw."""
+"""Traces written by hand, without a real cluster, for the tests of the views."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,9 +10,9 @@ LEDGER = 7
 
 
 class Script:
-    """Writes the events of a small cluster into a log, one entry at a time.
+    """Writes the events of a small cluster to a log, one entry at a time.
 
-    Each event takes 1,000 us on the script's own clock.
+    Each event advances the script's clock by 1,000 µs.
     """
 
     def __init__(self, bookie_count: int, ensemble_size: int, write_quorum: int, ack_quorum: int):
@@ -44,9 +44,15 @@ class Script:
         self.recorders[node].record(kind, *args, **fields)
 
     def create(self, ledger: int) -> None:
-        quorums = f"E={len(self.ensemble)} Qw={self.write_quorum} Qa={self.ack_quorum}"
-        self.record("writer", "ledger.created", ledger, note=quorums)
-        self.record("writer", "ensemble.set", ledger, 0, note=", ".join(self.ensemble))
+        self.record(
+            "writer",
+            "ledger.created",
+            ledger,
+            ensemble_size=len(self.ensemble),
+            write_quorum=self.write_quorum,
+            ack_quorum=self.ack_quorum,
+        )
+        self.record("writer", "ensemble.set", ledger, 0, ensemble=(*self.ensemble,))
 
     def write_set(self, entry: int) -> list[str]:
         size = len(self.ensemble)
@@ -85,7 +91,7 @@ class Script:
         for bookie in self.write_set(entry):
             if bookie in self.down:
                 self.record(
-                    "writer", "add.failed", ledger, entry, peer=bookie, note="connection refused"
+                    "writer", "add.failed", ledger, entry, peer=bookie, error="connection refused"
                 )
         if len(reached) >= self.ack_quorum:
             self.record("writer", "lac.advanced", ledger, entry)
@@ -111,9 +117,9 @@ class Script:
         self.record(bookie, "memtable.flushed", size=len(self.stored[bookie]))
         self.stored[bookie].clear()
 
-    def read(self, entry: int, bookie: str, note: str = "in the memtable") -> None:
+    def read(self, entry: int, bookie: str, place: str = "memtable") -> None:
         self.record("reader", "read.sent", LEDGER, entry, peer=bookie)
-        self.record(bookie, "read.served", LEDGER, entry, peer="reader", note=note)
+        self.record(bookie, "read.served", LEDGER, entry, peer="reader", detail=place)
         self.record("reader", "read.done", LEDGER, entry, peer=bookie)
 
     def settled(self) -> TraceLog:
@@ -122,7 +128,7 @@ class Script:
 
 
 def killed_and_restarted() -> TraceLog:
-    """Ten entries on E=4, Qw=3, Qa=2; bookie-2 is killed after entry 5 and back after entry 8."""
+    """Write ten entries (E=4, Qw=3, Qa=2); bookie-2 is down from entry 5 to entry 8."""
     script = Script(4, 4, 3, 2)
     for entry in range(10):
         script.add(entry)
@@ -137,7 +143,11 @@ def killed_and_restarted() -> TraceLog:
 
 
 def everything_at_once() -> TraceLog:
-    """Five bookies, 40 entries: flushed, down, paused, lost, in flight and an ensemble change."""
+    """Write 40 entries to five bookies.
+
+    The log contains flushes, an ensemble change, a bookie that is down, one that is paused, and
+    adds that are lost or still in flight.
+    """
     script = Script(5, 3, 3, 2)
     for entry in range(40):
         script.add(entry)
@@ -150,17 +160,17 @@ def everything_at_once() -> TraceLog:
             script.put(30, ["bookie-2"])
             script.kill("bookie-2")
             script.ensemble = ["bookie-1", "bookie-4", "bookie-3"]
-            script.record("writer", "ensemble.set", LEDGER, 30, note=", ".join(script.ensemble))
+            script.record("writer", "ensemble.set", LEDGER, 30, ensemble=(*script.ensemble,))
         if entry == 35:
             script.pause("bookie-3")
     script.push(40)
     script.put(40, ["bookie-1"])
-    script.read(12, "bookie-1", "in the entry log")
+    script.read(12, "bookie-1", "entry log")
     return script.settled()
 
 
 def two_ledgers() -> TraceLog:
-    """A ledger of three entries, then another on the same bookies."""
+    """Write a ledger of three entries, then another one on the same bookies."""
     script = Script(3, 3, 2, 2)
     for entry in range(3):
         script.add(entry)
@@ -172,11 +182,12 @@ def two_ledgers() -> TraceLog:
 
 
 class ScriptedCluster:
-    """A cluster that only writes its log: what a live view follows and acts on."""
+    """A fake cluster that only writes a log; a live view can follow it and send commands to it."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
         self.bookie_names = script.names
+        self.is_stopped = False
         script.log.settle()
 
     @property
@@ -184,7 +195,7 @@ class ScriptedCluster:
         return self.script.log
 
     def add(self, entry_count: int) -> None:
-        """The writer goes on with `entry_count` entries."""
+        """Let the writer add `entry_count` more entries."""
         pushed = (event.entry for event in self.trace.events if event.kind == "add.pushed")
         first = max(pushed, default=-1) + 1
         for entry in range(first, first + entry_count):

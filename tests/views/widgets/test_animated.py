@@ -1,4 +1,4 @@
-"""A film as one SVG file that moves without a script."""
+"""Tests films as animated SVG files without scripts."""
 
 import re
 import runpy
@@ -19,7 +19,7 @@ VIEW = ClusterView(crashed().events)
 
 
 def frames(svg: str) -> dict[str, list[tuple[float, str]]]:
-    """The class of each animation -> its key frames: percent, and what holds from there."""
+    """Return, for each animation class, its key frames: a percentage and the rule from then on."""
     found = {}
     for name, body in re.findall(r"@keyframes (\S+?)\{((?:[\d.%,]+\{[^}]*\})+)\}", svg):
         found[name] = [
@@ -31,7 +31,7 @@ def frames(svg: str) -> dict[str, list[tuple[float, str]]]:
 
 
 def texts_at(svg: str, part: float) -> list[str]:
-    """The words that are seen at a part (0 to 1) of the round."""
+    """Return the visible texts at a fraction (0 to 1) of the animation."""
     found = frames(svg)
 
     def is_seen(element: ElementTree.Element) -> bool:
@@ -86,3 +86,39 @@ def test_without_animation_the_last_moment_is_seen() -> None:
 def test_the_picture_of_the_readme_is_that_of_its_script() -> None:
     script = runpy.run_path(str(SCRIPT))
     assert script["FILE"].read_text(encoding="utf-8") == script["moving_picture"]()
+
+
+def test_every_mark_that_is_hidden_at_rest_has_an_animation_that_shows_it() -> None:
+    svg = VIEW.moving_svg()
+    shown = {
+        name
+        for name, rules in frames(svg).items()
+        if any(rule == "visibility:visible" for _, rule in rules)
+    }
+    hidden = [
+        element
+        for element in ElementTree.fromstring(svg).iter()
+        if element.get("visibility") == "hidden"
+    ]
+    assert hidden
+    assert [each.attrib for each in hidden if not shown & {*each.get("class", "").split()}] == []
+
+
+def test_the_picture_ends_with_its_last_box() -> None:
+    width = float(ElementTree.fromstring(VIEW.moving_svg()).attrib["width"])
+    boxes = [
+        edge
+        for beat in VIEW.reel.beats
+        if beat.at <= VIEW.opening()
+        for edge in right_edges(beat.scene)
+    ]
+    assert max(boxes) < width <= max(boxes) + 20
+
+
+def right_edges(mark: Mark, shift: float = 0) -> Iterator[float]:
+    found = re.match(r"translate\((\S+)", str(mark.attributes.get("transform", "")))
+    shift += float(found[1]) if found else 0
+    if mark.tag == "rect":
+        yield shift + float(mark.attributes["x"]) + float(mark.attributes["width"])
+    for child in mark.children:
+        yield from right_edges(child, shift)

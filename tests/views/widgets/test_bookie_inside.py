@@ -1,4 +1,4 @@
-"""Bookie inside: what the picture consists of, and what one can do in it."""
+"""Tests the view of a bookie's inside: what the picture contains and how the user can act."""
 
 import re
 from xml.etree import ElementTree
@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from labkit.course.runs.one_bookie import OneBookie
-from labkit.system.trace.bookie_fold import fold_bookie
+from labkit.system.trace.cluster_state import fold_bookie
 from labkit.system.trace.log import TraceLog
 from labkit.views.widgets.bookie_inside import BookieInside
 from labkit.views.widgets.bookie_inside.bands import MOST_ITEMS, PLACES, STEP, Band, bands_of
@@ -23,15 +23,15 @@ def bookie() -> OneBookie:
 
 
 def bands(bookie: OneBookie, kind: str | None = None, which: int = 0) -> dict[str, Band]:
-    """The bands after the event of that kind, or at the end, by title."""
+    """Return the bands by title, right after the event of that kind, or at the end."""
     events = bookie.trace.events
     places = [event.seq + 1 for event in events if event.kind == kind]
-    state = fold_bookie(events, places[which] if kind else None)
+    state = fold_bookie(events, "bookie-1", places[which] if kind else None)
     return {band.title: band for band in bands_of(state, PAGE_SIZE)}
 
 
 def line(band: Band) -> str:
-    """A band in one line."""
+    """Format a band as a single line of text."""
     signs = {"pad": "░", "mark": "▼", "head": "[", "tail": "…"}
     return " ".join(
         signs.get(item.kind, item.label) + (f":{item.look}" if item.look else "")
@@ -59,13 +59,13 @@ def test_the_sync_of_a_fence_alone_is_a_separate_group(bookie: OneBookie) -> Non
 def test_a_record_other_than_an_entry_says_what_it_is_and_where(bookie: OneBookie) -> None:
     special = [item for item in bands(bookie)["2.txn"].items if item.kind == "special"]
     assert [item.words.partition("; ")[0] for item in special] == [
-        "master key of ledger 7, with which replay makes the ledger again",
-        "master key of ledger 9, with which replay makes the ledger again",
-        "fence of ledger 9: from here on it takes only recovery's adds",
-        "master key of ledger 8, with which replay makes the ledger again",
+        "master key of ledger 7, from which replay recreates the ledger",
+        "master key of ledger 9, from which replay recreates the ledger",
+        "fence of ledger 9: from here on, only recovery may add entries",
+        "master key of ledger 8, from which replay recreates the ledger",
     ]
     assert special[0].words.endswith(
-        "record in 2.txn at 512, before LastLogMark: replay does not need it"
+        "record in 2.txn at 512, before LastLogMark, so replay skips it"
     )
 
 
@@ -79,7 +79,7 @@ def test_an_index_says_where_each_entry_lies_page_by_page(bookie: OneBookie) -> 
     assert [item.note for item in index.items if item.look == "slot"][:3] == [
         *("0:1028", "0:1088", "2:1028"),
     ]
-    assert "slot at 1584 " in index.items[-1].words
+    assert "slot at 1584:" in index.items[-1].words
 
 
 def test_a_slot_of_an_entry_that_is_elsewhere_is_empty(bookie: OneBookie) -> None:
@@ -148,11 +148,11 @@ def titles_of(scene: Mark) -> list[str]:
 def test_all_places_of_an_entry_have_the_same_kin(bookie: OneBookie) -> None:
     scene = BookieInside(bookie.trace).scene()
     places = [mark for mark in marks_of(scene) if mark.attributes.get("data-kin") == "e7-0"]
-    said = [mark.children[0].text.partition(": ")[2] for mark in places]
-    assert said == [
-        "record in 1.txn at 556, before LastLogMark: replay does not need it",
+    titles = [mark.children[0].text.partition(": ")[2] for mark in places]
+    assert titles == [
+        "record in 1.txn at 556, before LastLogMark, so replay skips it",
         "in 0.log at 1028",
-        "slot at 1024 of the index: it lies in 0.log at 1028",
+        "index slot at 1024: the entry is in 0.log at 1028",
     ]
 
 
@@ -183,7 +183,7 @@ def test_a_bookie_of_a_simulated_run_is_killed_in_a_fork() -> None:
     seq = next(e.seq for e in crashed().events if e.kind == "memtable.put" and e.node == "b2")
     view.received(None, {"do": "kill", "on": "b2", "seq": seq}, None)
     assert repr(view).startswith("b2, down: ")
-    assert view.controls[-1]["name"] == "back"
+    assert "Undo the kill of b2" in titles_of(view.scene())
 
 
 async def test_a_running_bookie_is_followed() -> None:

@@ -1,4 +1,4 @@
-"""Modules with real imports become the one module that anywidget takes."""
+"""Tests that modules with real imports are bundled into the single module that anywidget needs."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def test_a_module_takes_the_exports_of_the_module_that_it_imports(tmp_path: Path
 
 def test_imports_in_a_circle_are_refused(tmp_path: Path) -> None:
     write(tmp_path, main=MAIN, lib='import { render } from "./main.js";\n')
-    with pytest.raises(ValueError, match="circle: main -> lib -> main"):
+    with pytest.raises(ValueError, match="circular import: main -> lib -> main"):
         bundle(tmp_path, "main")
 
 

@@ -1,4 +1,4 @@
-"""The cluster view's Python side: what it draws and sends, and what a click does."""
+"""Tests the Python side of the cluster view: pictures, messages to the browser, and clicks."""
 
 import asyncio
 from base64 import b64decode
@@ -24,7 +24,7 @@ from tests.views.widgets.scripted import (
 
 
 class Watched:
-    """A live view on a scripted cluster, with what it sent."""
+    """A live view of a scripted cluster, which records the messages that the view sends."""
 
     def __init__(self) -> None:
         self.cluster = ScriptedCluster(Script(3, 3, 2, 2))
@@ -71,7 +71,7 @@ def test_a_view_can_be_fixed_on_one_ledger() -> None:
 
 def test_a_replay_needs_no_event_loop_and_offers_no_commands() -> None:
     view = ClusterView(two_ledgers())
-    assert (view.film["live"], view.acts()) == (False, ())
+    assert (view.film["live"], view.acts().offered) == (False, ())
 
 
 def test_a_simulated_run_forks_where_a_bookie_is_killed_and_goes_back() -> None:
@@ -81,7 +81,7 @@ def test_a_simulated_run_forks_where_a_bookie_is_killed_and_goes_back() -> None:
     view._handle_custom_msg({"do": "kill", "on": "b1", "seq": confirmed.seq}, [])
     assert "b1 down" in repr(view)
     assert view.run.events[: confirmed.seq] == list(trace.events[: confirmed.seq])
-    view._handle_custom_msg({"set": view.controls[-1]["name"], "value": True}, [])
+    view._handle_custom_msg({"do": "undo", "on": "b1", "seq": -1}, [])
     assert view.run.events == list(trace.events)
 
 
@@ -93,14 +93,14 @@ def test_a_fork_goes_on_at_its_fault_and_back_where_it_was_made() -> None:
     view._handle_custom_msg({"do": "kill", "on": "b1", "seq": confirmed.seq}, [])
     (killed,) = (e for e in view.run.events if e.kind == "node.killed" and e.time_us < 20_000)
     assert view.film["moment"] == round(view.run.at(killed.seq), 1)
-    view._handle_custom_msg({"set": "back", "value": True}, [])
+    view._handle_custom_msg({"do": "undo", "on": "b2", "seq": -1}, [])
     assert view.film["moment"] == round(view.run.at(confirmed.seq + 1), 1)
 
 
 def test_a_fault_after_the_epilogue_is_refused_in_words() -> None:
     view = ClusterView(crashed())
     view._handle_custom_msg({"do": "cut", "on": "b2", "seq": len(crashed().events) - 1}, [])
-    assert view.notice.startswith("Could not cut b2 here: faults strike from")
+    assert view.notice.startswith("Could not cut b2 here: faults can only be added")
 
 
 def test_words_about_a_bookie_stand_below_the_buttons_of_all() -> None:
@@ -116,6 +116,7 @@ def test_words_about_a_bookie_stand_below_the_buttons_of_all() -> None:
         assert float(top) >= HEAD + ACTS
 
 
+@pytest.mark.slow
 def test_many_bookies_make_a_wide_picture_that_scrolls_instead_of_buttons_over_each_other() -> None:
     scene = ClusterView(run(replace(CRASHED, cluster=Cluster(45)))).scene()
     heads = [mark for mark in marks_of(scene) if mark.key == "head"]
@@ -209,6 +210,7 @@ async def test_a_choice_in_a_live_view_makes_a_film_with_the_next_number(
     await watched.until(lambda: watched.sent[-1]["number"] == watched.view.film["number"] + 1)
 
 
+@pytest.mark.slow
 async def test_a_burst_of_thousands_of_events_is_a_handful_of_messages(watched: Watched) -> None:
     watched.cluster.add(1000)
     await watched.until(lambda: bool(watched.sent))
@@ -243,7 +245,7 @@ async def test_a_live_view_that_cannot_draw_an_event_says_so(
     watched.cluster.add(1)
     await watched.until(lambda: watched.view.notice != "")
     assert watched.view.notice == (
-        "This view follows the cluster no longer:"
+        "This view no longer follows the cluster:"
         " ZeroDivisionError: integer division or modulo by zero"
     )
 
@@ -254,7 +256,7 @@ async def test_a_live_view_hears_the_next_button_after_an_error(watched: Watched
     await watched.until(lambda: bool(watched.view.controls))
     watched.view._handle_custom_msg({"set": "ledger", "value": "seven"}, [])
     await watched.until(lambda: watched.view.notice != "")
-    assert watched.view.notice.startswith("This could not be done: ValueError: invalid literal")
+    assert watched.view.notice.startswith("The action failed: ValueError: invalid literal")
     watched.click("kill", "bookie-1")
     await watched.until(lambda: watched.cluster.script.down == {"bookie-1"})
 

@@ -1,10 +1,10 @@
-"""The clock that all views of a run share."""
+"""Tests the clock that all views of a run share."""
 
 from bisect import bisect_right
 from itertools import pairwise
 
 from labkit.system.trace.events import Event
-from labkit.views.widgets.display_clock import APART_MS, READ_MS, SKIP_MS, Pace
+from labkit.views.widgets.display_clock import APART_MS, READ_MS, SKIP_MS, DisplayClock
 from labkit.views.widgets.run import DisplayedRun
 from tests.views.widgets.films import crashed
 
@@ -13,14 +13,14 @@ def events(*rows: tuple[int, str]) -> list[Event]:
     return [Event(seq, us, "w", kind, ledger=7, entry=0) for seq, (us, kind) in enumerate(rows)]
 
 
-def paced(*rows: tuple[int, str]) -> Pace:
-    pace = Pace()
+def paced(*rows: tuple[int, str]) -> DisplayClock:
+    pace = DisplayClock()
     pace.take(events(*rows))
     return pace
 
 
-def time_at(pace: Pace, position: float) -> float:
-    """The run's time there, in microseconds, as the bar of the browser has it."""
+def time_at(pace: DisplayClock, position: float) -> float:
+    """Return the run's time at a position, in microseconds, as the browser's slider shows it."""
     place = min(bisect_right(pace.knots, (position, 0)), len(pace.knots) - 1)
     (p, t), (q, u) = pace.knots[max(place - 1, 0)], pace.knots[place]
     part = (position - p) / (q - p) if q > p else 1.0
@@ -28,7 +28,7 @@ def time_at(pace: Pace, position: float) -> float:
 
 
 def test_positions_never_go_back_and_no_two_events_share_one() -> None:
-    pace = Pace()
+    pace = DisplayClock()
     pace.take(crashed().events)
     assert all(a < b for a, b in pairwise(pace.positions))
 
@@ -46,7 +46,7 @@ def test_a_long_quiet_time_is_skipped_and_its_length_is_kept() -> None:
 
 
 def test_a_flush_of_nothing_is_not_worth_a_pause() -> None:
-    pace = Pace()
+    pace = DisplayClock()
     flushes = [
         Event(n, n, "b0", "memtable.flushed", ledger=7, size=size) for n, size in [(0, 0), (1, 3)]
     ]
@@ -63,21 +63,21 @@ def test_after_what_happens_for_the_first_time_there_is_time_to_read() -> None:
 
 
 def test_nodes_that_start_are_not_waited_for() -> None:
-    pace = Pace()
+    pace = DisplayClock()
     pace.take([Event(0, 0, "b0", "node.started"), Event(1, 9_000_000, "b0", "bookie.registered")])
     assert pace.positions[1] - pace.positions[0] < 100
     assert pace.skips == []
 
 
 def test_the_time_of_an_event_s_position_is_the_event_s_time() -> None:
-    pace = Pace()
+    pace = DisplayClock()
     pace.take(crashed().events)
     for event, at in zip(crashed().events, pace.positions, strict=True):
         assert abs(time_at(pace, at) - event.time_us) < 1
 
 
 def test_events_that_come_in_parts_keep_their_order_and_their_times() -> None:
-    pace, found = Pace(), crashed().events
+    pace, found = DisplayClock(), crashed().events
     for start in range(0, len(found), 50):
         pace.take(found[start : start + 50])
     assert all(a < b for a, b in pairwise(pace.positions))
@@ -94,7 +94,7 @@ def test_a_message_is_on_its_way_from_the_event_that_sent_it() -> None:
     run = DisplayedRun(crashed().events)
     hops = [(seq, hop) for seq, hops in run.departing.items() for hop in hops]
     for seq, hop in hops:
-        assert hop.came.cause == hop.sent.seq == seq
-        assert hop.end == run.at(hop.came.seq) > hop.start == run.at(seq)
-    kinds = {hop.came.kind for _, hop in hops}
+        assert hop.arrived.cause == hop.sent.seq == seq
+        assert hop.end == run.at(hop.arrived.seq) > hop.start == run.at(seq)
+    kinds = {hop.arrived.kind for _, hop in hops}
     assert {"memtable.put", "add.acked", "read.served", "read.done"} <= kinds

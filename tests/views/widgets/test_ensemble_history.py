@@ -1,11 +1,11 @@
-"""The ensemble history: which moments it has, and that each tells the truth of its run."""
+"""Tests the ensemble history: which moments it contains, and that each matches the run."""
 
 from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
-from labkit.system.trace.fold import fold
+from labkit.system.trace.cluster_state import fold
 from labkit.views.widgets.ensemble_history import ROWS, STILL_ROWS, EnsembleHistory
 from labkit.views.widgets.ensemble_history.moments import HistoryMoment, moments_of
 from labkit.views.widgets.scene import Mark
@@ -22,7 +22,7 @@ def moments(view: EnsembleHistory) -> list[HistoryMoment]:
 def stored(moment: HistoryMoment) -> list[tuple[int, int, str]]:
     return [
         (each.first, each.last, " ".join(place.bookie for place in each.places))
-        for each in moment.stretches
+        for each in moment.segments
     ]
 
 
@@ -38,36 +38,36 @@ def test_each_change_of_a_writer_is_a_moment_and_begins_a_fragment() -> None:
     ]
     assert stored(found[2]) == [(0, 3, "b0 b1 b2"), (4, 4, "b0 b3 b2")]
     assert stored(found[-1]) == [*((0, 3, "b0 b1 b2"), (4, 8, "b0 b3 b2"), (9, 11, "b4 b3 b2"))]
-    new = [p.bookie for s in found[4].stretches for p in s.places if p.is_new]
+    new = [p.bookie for s in found[4].segments for p in s.places if p.is_new]
     assert new == ["b4"]
-    down = {p.bookie for s in found[-1].stretches for p in s.places if p.state == "down"}
+    down = {p.bookie for s in found[-1].segments for p in s.places if p.state == "down"}
     assert down == {"b0", "b1"}
 
 
 def test_a_repair_changes_a_fragment_and_leaves_the_others() -> None:
     found = moments(EnsembleHistory(repaired()))
     marked = next(m for m in found if m.kind == "marked")
-    assert "takes b1 for lost" in marked.words
+    assert "considers b1 lost" in marked.words
     repairs = [moment for moment in found if moment.kind == "repaired"]
     assert stored(repairs[0])[1:] == stored(marked)[1:]
     final = found[-1]
     assert stored(final)[0] == (0, 3, "b3 b4 b2")
-    places = [place for stretch in final.stretches for place in stretch.places]
+    places = [place for segment in final.segments for place in segment.places]
     assert all(place.held == place.due and place.state == "up" for place in places)
 
 
 def test_a_new_bookie_holds_nothing_at_first() -> None:
     change = moments(EnsembleHistory(run(two_crashes())))[2]
-    b3 = change.stretches[1].places[1]
+    b3 = change.segments[1].places[1]
     assert (b3.bookie, b3.held, b3.due, b3.is_new) == ("b3", (), (4,), True)
 
 
 def test_what_a_recovery_has_not_published_is_shown_as_deferred() -> None:
     found = moments(EnsembleHistory(recovered_with_a_deferred_change()))
     deferred = next(moment for moment in found if moment.kind == "deferred")
-    assert deferred.stretches[-1].is_deferred
+    assert deferred.segments[-1].is_deferred
     assert "not in the metadata yet" in deferred.words
-    assert not any(stretch.is_deferred for stretch in found[-1].stretches)
+    assert not any(segment.is_deferred for segment in found[-1].segments)
     assert found[-1].is_closed
 
 
@@ -76,7 +76,7 @@ def test_the_last_moment_is_the_fold_of_the_whole_log() -> None:
     log = everything_at_once()
     ledger = fold(log.events).ledgers[LEDGER]
     last = moments(EnsembleHistory(log))[-1]
-    assert [(s.first, tuple(p.bookie for p in s.places)) for s in last.stretches] == [
+    assert [(s.first, tuple(p.bookie for p in s.places)) for s in last.segments] == [
         (segment.first_entry, segment.ensemble) for segment in ledger.segments
     ]
 
@@ -88,7 +88,7 @@ def test_the_newest_ledger_is_shown_unless_another_is_named() -> None:
 
 
 def test_a_ledger_that_the_events_do_not_create_is_refused() -> None:
-    with pytest.raises(ValueError, match="no event creates ledger 99: show a trace from its"):
+    with pytest.raises(ValueError, match="no event creates ledger 99; the trace must include"):
         EnsembleHistory(two_ledgers(), ledger=99)
     with pytest.raises(ValueError, match="no event creates a ledger"):
         EnsembleHistory([])
@@ -99,11 +99,11 @@ def test_the_picture_has_moments_and_each_entry_on_each_of_its_bookies() -> None
     words = words_in(view.svg())
     for line in ("4 to 8", "created by w, E=3 Qw=3 Qa=2", "b1 is down", "b1 ✕"):
         assert line in words
-    for line in ("from entry 4 on b3 for b1", "closed by w at entry 11"):
+    for line in ("from entry 4 on, b3 replaces b1", "closed by w at entry 11"):
         assert line in words
     titles = [mark.text for mark, _, _ in placed(view.scene()) if mark.tag == "title"]
-    assert "b4, of entries 9 to 11: 3 of 3 copies; up" in titles
-    assert "entry 4: not there" in titles
+    assert "b4, entries 9 to 11: 3 of 3 copies; up" in titles
+    assert "entry 4: missing" in titles
     assert "entry 4: durable" in titles
 
 
@@ -128,13 +128,14 @@ def _held(scene: Mark) -> int:
     return sum(mark.text.endswith(": durable") for mark, _, _ in placed(scene))
 
 
+@pytest.mark.slow
 def test_of_a_long_history_the_last_moments_are_drawn() -> None:
     script = Script(4, 3, 3, 2)
     for entry in range(30):
         script.add(entry)
         script.ensemble = script.names[entry % 2 : entry % 2 + 3]
-        note = ", ".join(script.ensemble)
-        script.record("writer", "ensemble.set", LEDGER, entry + 1, note=note)
+        ensemble = (*script.ensemble,)
+        script.record("writer", "ensemble.set", LEDGER, entry + 1, ensemble=ensemble)
     view = EnsembleHistory(script.settled())
     count = len(moments(view))
     assert f"⋮ {count - STILL_ROWS} earlier" in words_in(view.svg())
@@ -150,5 +151,6 @@ def test_a_bookie_is_paused_in_the_picture() -> None:
     assert "b2 is paused" in words_in(view.svg())
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_picture() -> None:
     assert EnsembleHistory(repaired()).svg() == EnsembleHistory(repaired()).svg()

@@ -1,4 +1,4 @@
-"""A film is what it was made of."""
+"""Tests that a film can be decoded into the scenes from which it was made."""
 
 from labkit.views.widgets.cluster import ClusterView
 from labkit.views.widgets.film import Beat, Film

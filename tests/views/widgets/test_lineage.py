@@ -1,4 +1,4 @@
-"""The lineage of a message: what its rows say, and its still picture."""
+"""Tests the lineage of a message: the text of its rows, and its static picture."""
 
 import re
 from dataclasses import replace
@@ -39,7 +39,7 @@ def test_every_row_chooses_what_the_next_is_about() -> None:
 def test_a_message_by_itself_is_the_whole_entry_of_a_topic_without_partitions() -> None:
     rows = rows_of(alone())
     assert [chosen(row) for row in rows] == [
-        *(["no partitions"], ["ledger 0"], ["entry 0"], ["the whole entry"], ["b0"]),
+        *(["not partitioned"], ["ledger 0"], ["entry 0"], ["the whole entry"], ["b0"]),
     ]
 
 
@@ -74,7 +74,7 @@ def test_a_byte_has_the_colour_of_the_part_of_the_id_that_it_tells() -> None:
 def test_a_part_of_the_id_is_marked_in_the_id_in_its_row_and_in_the_bytes() -> None:
     for part, inside in (
         ("ledger", ["ledger id 9: f", "ledger 9, numb", "ledger id 9: t"]),
-        ("entry", ["entry id 13: c", "entry 13 of le", "entry id 13: i"]),
+        ("entry", ["entry id 13: a", "entry 13 of le", "entry id 13: i"]),
         ("batch", ["batch index 2:", "message 2 of t", "message's size"]),
     ):
         titles = titles_of(MessageIdLineage(in_a_batch()).scene(), f"id-{part}")
@@ -82,7 +82,7 @@ def test_a_part_of_the_id_is_marked_in_the_id_in_its_row_and_in_the_bytes() -> N
 
 
 def titles_of(mark: Mark, kin: str) -> list[str]:
-    """What the marks of that kin say."""
+    """Return the titles of all marks that have this kin."""
     is_kin = kin in str(mark.attributes.get("data-kin", "")).split()
     own = [child.text for child in mark.children if child.tag == "title" and is_kin]
     return own + [words for child in mark.children for words in titles_of(child, kin)]
@@ -94,7 +94,7 @@ def test_the_still_picture_tells_the_id_the_files_and_the_bytes() -> None:
         "ledger id",
         "from the metadata store",
         "persistent://public/default/orders",
-        "13 mod 4 = 1, so b1 is the first of them",
+        "13 mod 4 = 1, so they start with b1",
         "ledger id 9 · entry id 13",
         "payload 'order 2'",
     ):
@@ -113,7 +113,7 @@ def test_the_picture_shows_the_bytes_of_the_chosen_bookie() -> None:
     view.bookie = "b2"
     assert "b2, journal" in words_in(view.svg())
     assert view.film["opening"] == view.film["beats"][1][0]
-    with pytest.raises(ValueError, match="b0 is not in the write set, which is b1, b2, b3"):
+    with pytest.raises(ValueError, match="b0 is not in the write set; expected one of: b1, b2, b3"):
         view.bookie = "b0"
 
 

@@ -1,4 +1,4 @@
-"""The recovery progress as a picture: what it tells of a run, and that it tells it truly."""
+"""Tests the picture of a recovery's progress, and that it matches the run."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from labkit.system.trace.events import Event
+from labkit.system.trace.events import Event, Fields
 from labkit.views.widgets.recovery_progress import RecoveryProgress
 from labkit.views.widgets.recovery_progress.chart import MOST_LEDGERS, Lane, chart_of
 from labkit.views.widgets.recovery_progress.fold import Progress, first_bookies, steps_of
@@ -18,7 +18,7 @@ from tests.views.widgets.test_text_fits import placed
 def state_after(
     steps: Sequence[RepairStep], bookies: Sequence[str], count: int | None = None
 ) -> RecoveryState:
-    """The picture after that many steps, all by default."""
+    """Return the state after the first `count` steps, or after all of them."""
     progress = Progress(bookies)
     for step in steps[:count]:
         progress.apply(step)
@@ -53,17 +53,32 @@ def test_a_lost_bookie_goes_from_down_to_not_registered_to_lost() -> None:
 
 def test_a_bookie_that_comes_back_in_time_is_never_lost_and_nothing_is_marked() -> None:
     assert [each.look for each in lane("restart", "b1").spans] == ["up", "down", "gone", "up"]
-    assert all(not lane("restart", f"ledger {n}").spans for n in range(3))
+    assert all(looks("restart", f"ledger {n}") == ["whole"] for n in range(3))
 
 
 def test_a_ledger_goes_from_marked_to_locked_to_whole_and_an_open_one_is_put_off() -> None:
-    assert looks("lost for good", "ledger 0") == ["marked marked", "locked b0"]
-    assert looks("lost for good", "ledger 2") == [
+    assert looks("lost for good", "ledger 0") == [
+        "whole",
         "marked marked",
-        "locked b2",
-        "waiting b2 waits",
-        "locked b4",
+        "locked b0 copying",
+        "whole done",
     ]
+    assert looks("lost for good", "ledger 2") == [
+        "whole",
+        "marked marked",
+        "locked b2 copying",
+        "waiting b2 waiting",
+        "locked b4 copying",
+        "whole done",
+    ]
+
+
+def test_each_stage_of_a_repair_has_its_label_in_the_picture_and_no_second_clock() -> None:
+    words = words_in(RecoveryProgress(recovery("lost for good")).svg()).splitlines()
+    assert words.count("marked") == 3
+    assert sum(each.endswith("copying") for each in words) == 4
+    assert words.count("done") >= 2
+    assert not any(each.endswith(" ms") for each in words)
 
 
 def test_two_workers_repair_two_ledgers_at_once() -> None:
@@ -86,10 +101,12 @@ def test_a_dead_auditor_holds_the_office_until_its_session_ends() -> None:
 
 def test_the_lock_of_a_dead_worker_goes_with_its_session() -> None:
     assert looks("worker dies while it copies", "ledger 0") == [
+        "whole",
         "marked marked",
-        "locked b0",
+        "locked b0 copying",
         "marked marked",
-        "locked b2",
+        "locked b0 copying",
+        "whole done",
     ]
 
 
@@ -138,41 +155,46 @@ def test_the_chart_covers_the_whole_run_and_each_wait_has_its_length() -> None:
     assert [round(us / 1e6) for _, us in chart.waits] == [1, 3, 10, 30]
     words = words_in(RecoveryProgress(recovery("lost for good")).svg())
     assert "» 10.0 s\n" in words
-    assert "A column is a step, not a length of time; a shaded one is a wait." in words
+    assert "One column per step, regardless of its duration; shaded columns are waits." in words
 
 
 def test_of_many_ledgers_the_marked_ones_are_drawn() -> None:
+    sizes = Fields(ensemble_size=2, write_quorum=2, ack_quorum=1)
     rows = [
-        ("w", kind, ledger, 0, "", note)
+        ("w", kind, ledger, 0, fields)
         for ledger in range(MOST_LEDGERS + 3)
-        for kind, note in (("ledger.created", "E=2 Qw=2 Qa=1"), ("ensemble.set", "b0,b1"))
+        for kind, fields in (
+            ("ledger.created", sizes),
+            ("ensemble.set", Fields(ensemble=("b0", "b1"))),
+        )
     ]
-    rows.append(("b0", "ledger.underreplicated", MOST_LEDGERS + 2, -1, "", "b1"))
+    rows.append(("b0", "ledger.underreplicated", MOST_LEDGERS + 2, -1, Fields(bookies=("b1",))))
     events = [
-        Event(seq, seq, node, kind, -1, ledger, entry, peer, note=note)
-        for seq, (node, kind, ledger, entry, peer, note) in enumerate(rows)
+        Event(seq, seq, node, kind, -1, ledger, entry, **fields)
+        for seq, (node, kind, ledger, entry, fields) in enumerate(rows)
     ]
     chart = chart_of(steps_of(events), [])
     drawn = [each.name for each in chart.lanes if each.kind == "ledger"]
     assert len(drawn) == MOST_LEDGERS
     assert drawn[-1] == f"ledger {MOST_LEDGERS + 2}"
     assert chart.hidden_ledger_count == 3
-    assert "3 more ledgers not drawn" in RecoveryProgress(events).svg()
+    assert "3 more ledgers are not shown" in RecoveryProgress(events).svg()
 
 
 def test_of_very_many_copies_only_some_are_steps_and_all_are_counted() -> None:
     rows = [
-        ("w", "ledger.created", -1, "", "E=1 Qw=1 Qa=1"),
-        ("w", "ensemble.set", 0, "", "b0"),
-        ("w", "ledger.closed", 1999, "", ""),
-        ("b2", "replication.started", -1, "", ""),
+        ("w", "ledger.created", -1, Fields(ensemble_size=1, write_quorum=1, ack_quorum=1)),
+        ("w", "ensemble.set", 0, Fields(ensemble=("b0",))),
+        ("w", "ledger.closed", 1999, Fields()),
+        ("b2", "replication.started", -1, Fields()),
     ]
     for entry in range(2000):
-        rows += [("b1", "journal.synced", entry, "", ""), ("b2", "entry.copied", entry, "b1", "")]
-    rows.append(("b2", "ensemble.set", 0, "", "b1"))
+        rows.append(("b1", "journal.synced", entry, Fields()))
+        rows.append(("b2", "entry.copied", entry, Fields(peer="b1")))
+    rows.append(("b2", "ensemble.set", 0, Fields(ensemble=("b1",))))
     events = [
-        Event(seq, seq, node, kind, -1, 7, entry, peer, note=note)
-        for seq, (node, kind, entry, peer, note) in enumerate(rows)
+        Event(seq, seq, node, kind, -1, 7, entry, **fields)
+        for seq, (node, kind, entry, fields) in enumerate(rows)
     ]
     steps = steps_of(events)
     assert len(steps) < 400
@@ -185,9 +207,9 @@ def test_the_picture_tells_the_chosen_moment() -> None:
     copied = [e.seq for e in trace.events if e.kind == "journal.synced" and e.ledger == 0]
     view = RecoveryProgress(trace, at=copied[-1])
     words = words_in(view.svg())
-    for line in ("b3: 8", "1 of 2 copies", "b1 ✕", "b0 repairs it", "» 10.0 s", "taken for lost"):
+    for line in ("b3: 8", "1 of 2 copies", "b1 ✕", "b0 is copying", "» 10.0 s", "considered lost"):
         assert line in words
-    assert "ledger 0 at 1 of 2 copies, b0 repairs it" in repr(view)
+    assert "ledger 0 at 1 of 2 copies, b0 is copying" in repr(view)
 
 
 def test_a_run_without_events_is_drawn_too() -> None:
@@ -199,8 +221,8 @@ def test_a_run_without_events_is_drawn_too() -> None:
 def test_what_is_still_to_come_lies_behind_a_curtain_that_only_goes_right() -> None:
     edges = []
     for beat in RecoveryProgress(recovery("lost for good")).reel.beats:
-        cloth = next(mark for mark, _, _ in placed(beat.scene) if mark.key == "cloth")
-        edges.append((cloth.attributes["x"], float(cloth.attributes["width"])))
+        cover = next(mark for mark, _, _ in placed(beat.scene) if mark.key == "cover")
+        edges.append((cover.attributes["x"], float(cover.attributes["width"])))
     assert [x for x, _ in edges] == sorted(x for x, _ in edges)
     assert edges[0][1] > 700
     assert edges[-1][1] < 10

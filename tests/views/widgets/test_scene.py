@@ -1,4 +1,4 @@
-"""Pictures as values."""
+"""Tests scenes, which are pictures represented as values."""
 
 from xml.etree import ElementTree
 
@@ -76,11 +76,11 @@ def test_a_hatch_stays_in_its_box(falling: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "note", ["esc \x1b[31m", "nul \x00", "half a letter \ud800", "<!--<script>"]
+    "text", ["esc \x1b[31m", "nul \x00", "half a letter \ud800", "<!--<script>"]
 )
-def test_any_note_has_a_place_in_a_picture_and_on_a_page(note: str) -> None:
+def test_any_text_has_a_place_in_a_picture_and_on_a_page(text: str) -> None:
     script = Script(3, 3, 2, 2)
-    script.record("writer", "step.started", note=note)
+    script.record("writer", "step.started", step=text)
     view = ClusterView(script.settled())
     lanes = SpaceTime(script.log)
     for each in (view, lanes, timeline(script.log)):

@@ -1,4 +1,4 @@
-"""What a view does with the messages of its page."""
+"""Tests how a view handles the messages from its page."""
 
 from collections.abc import Callable
 
@@ -22,15 +22,16 @@ VIEWS: dict[str, Callable[[], SceneView]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_message_that_a_view_does_not_know_is_refused_in_its_notice(name: str) -> None:
     view = VIEWS[name]()
     film = view.film
     for message, why in (
         ({"do": "explode", "on": "b1", "seq": 3}, "no button to explode b1"),
-        ({"set": "colour", "value": "red"}, "does not know the message {'set': 'colour'"),
-        ({"say": "something"}, "does not know the message {'say': 'something'}"),
-        ({}, "does not know the message {}"),
+        ({"set": "colour", "value": "red"}, "unknown message from its page: {'set': 'colour'"),
+        ({"say": "something"}, "unknown message from its page: {'say': 'something'}"),
+        ({}, "unknown message from its page: {}"),
     ):
         view.received(None, message, [])
         assert why in view.notice
@@ -42,11 +43,11 @@ def test_a_message_that_a_view_does_not_know_is_refused_in_its_notice(name: str)
 def test_a_run_of_bare_events_refuses_a_fault() -> None:
     view = SpaceTime(crashed().events)
     view.received(None, {"do": "kill", "on": "b1", "seq": 9}, [])
-    assert view.notice == "This picture has no button to kill b1."
+    assert view.notice == "This view has no button to kill b1."
 
 
 class Unforkable:
-    """A run whose forks fail in the code that runs in them."""
+    """A run whose code raises an exception when it is forked."""
 
     events = crashed().events
 
@@ -65,6 +66,7 @@ def unforkable_timeline() -> TimelineView:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("view", "on"), [(lambda: ClusterView(Unforkable()), "b1"), (unforkable_timeline, "0:b1")]
 )
@@ -74,4 +76,4 @@ def test_an_error_of_what_was_pressed_is_said_in_the_notice(
     shown = view()
     with pytest.raises(ValueError, match="the code of this run"):
         shown.received(None, {"do": "kill", "on": on, "seq": 40}, [])
-    assert shown.notice == ("This could not be done: ValueError: the code of this run is wrong")
+    assert shown.notice == "The action failed: ValueError: the code of this run is wrong"

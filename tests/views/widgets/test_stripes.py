@@ -1,4 +1,4 @@
-"""Stripes: their rules are the client's own, and the picture tells them."""
+"""Tests the striping view: its rules match the client's, and the picture shows them."""
 
 from itertools import combinations
 from xml.etree import ElementTree
@@ -67,10 +67,10 @@ def test_the_picture_tells_what_is_lost_and_what_stops() -> None:
     for line in (
         "b1 ✕",
         "b2 ✕",
-        "Of 8 entries perhaps lost: 4.",
-        "No: of entry 0's bookies 1 answer, 2 are wanted.",
-        "No: an entry may have been confirmed by those that do not answer.",
-        "any 1 every confirmed entry is there, and the end can be found",
+        "No: of 8 entries, 4 may be lost.",
+        "No: entry 0 needs 2 acknowledgements, but only 1 of its bookies can respond.",
+        "No: an entry may have been confirmed by the failed bookies alone.",
+        "any 1 every confirmed entry is safe, and recovery finds the end",
     ):
         assert line in words
     assert repr(view).startswith("Stripes: E=5 Qw=3 Qa=2, 8 entries; failed: b1, b2;")

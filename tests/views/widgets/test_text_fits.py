@@ -1,4 +1,4 @@
-"""Text stays inside its picture, and the buttons of a picture stay apart."""
+"""Tests that text stays inside its picture and that buttons do not overlap."""
 
 import re
 from collections import Counter
@@ -62,7 +62,7 @@ VIEWS: dict[str, Callable[[], SceneView]] = {
 
 @cache
 def of_many(count: int, *faults: Fault) -> Trace:
-    """Six entries in a cluster of that many bookies."""
+    """Run a cluster of `count` bookies that stores six entries."""
     return run(Scenario(Cluster(count), (Write(entries=6),), faults, seed=7))
 
 
@@ -85,7 +85,7 @@ WITHOUT_BUTTONS: dict[str, Callable[[], SceneView]] = {
 
 
 def placed(mark: Mark, x: float = 0, y: float = 0) -> Iterator[tuple[Mark, float, float]]:
-    """Every mark, with where its own coordinates begin."""
+    """Yield every mark with the origin of its coordinate system."""
     shift = re.match(r"translate\((\S+) (\S+)\)", str(mark.attributes.get("transform", "")))
     if shift:
         x, y = x + float(shift[1]), y + float(shift[2])
@@ -95,7 +95,7 @@ def placed(mark: Mark, x: float = 0, y: float = 0) -> Iterator[tuple[Mark, float
 
 
 def box_of(mark: Mark, x: float, y: float) -> tuple[float, float, float, float]:
-    """Left, right, top and bottom of a text or a rectangle."""
+    """Return the left, right, top and bottom edges of a text or a rectangle."""
     at = {name: float(mark.attributes[name]) for name in ("x", "y")}
     if mark.tag == "rect":
         width, height = (float(mark.attributes[name]) for name in ("width", "height"))
@@ -109,6 +109,7 @@ def box_of(mark: Mark, x: float, y: float) -> tuple[float, float, float, float]:
     return left, left + width, base - size * 0.75, base + size * 0.2
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", VIEWS | WITHOUT_BUTTONS)
 def test_no_text_runs_out_of_its_picture(name: str) -> None:
     view = (VIEWS | WITHOUT_BUTTONS)[name]()
@@ -123,6 +124,7 @@ def test_no_text_runs_out_of_its_picture(name: str) -> None:
                 assert bottom <= height, mark.text
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", VIEWS)
 def test_no_button_lies_on_another_or_outside(name: str) -> None:
     scene = VIEWS[name]().scene()
@@ -141,6 +143,7 @@ def test_no_button_lies_on_another_or_outside(name: str) -> None:
             assert across <= 1 or down <= 1, (boxes[at], other)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("count", [5, 7, 12, 22])
 @pytest.mark.parametrize("name", MANY)
 def test_every_bookie_has_its_whole_name_and_all_its_buttons(name: str, count: int) -> None:

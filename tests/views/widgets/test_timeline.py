@@ -1,41 +1,45 @@
-"""The timeline's Python side: what surrounds the entries, two runs side by side, and forks."""
+"""Tests the Python side of the timeline: the run's state, two runs side by side, and forks."""
 
 from xml.etree import ElementTree
 
 import pytest
 
 from labkit.system.model.errors import LabkitError
+from labkit.system.trace.cluster_state import ClusterFold
 from labkit.system.trace.events import Event
 from labkit.views.widgets.timeline import BrokenPromise, Palette, PlayedRun, TimelineView
-from labkit.views.widgets.timeline.fold import NodeState, Surroundings
+from labkit.views.widgets.timeline.fold import NodeState, RunState
 from labkit.views.widgets.timeline.steps import BOTH, FIRST, OTHER, first_difference, steps_of
-from labkit.views.widgets.timeline.story import Story
+from labkit.views.widgets.timeline.story import EventList
+from tests.views.widgets.films import marks_of
 
 
 def events(*rows: tuple[object, ...]) -> list[Event]:
-    """Rows of node, kind, ledger, entry, peer, note; one microsecond apart."""
-    filled = [(*row, *(-1, -1, "", "")[len(row) - 2 :]) for row in rows]
+    """Return events from rows of node, kind, ledger, entry, peer and other fields, 1 µs apart."""
+    filled = [(*row, *(-1, -1, "", {})[len(row) - 2 :]) for row in rows]
     return [
-        Event(seq, seq, node, kind, -1, ledger, entry, peer, note=note)  # type: ignore[arg-type]
-        for seq, (node, kind, ledger, entry, peer, note) in enumerate(filled)
+        Event(seq, seq, node, kind, -1, ledger, entry, peer, **fields)  # type: ignore[arg-type]
+        for seq, (node, kind, ledger, entry, peer, fields) in enumerate(filled)
     ]
 
 
-def surroundings(told: list[Event], upto: int | None = None) -> Surroundings:
-    """After the first `upto` events."""
-    around = Surroundings()
+def surroundings(told: list[Event], upto: int | None = None) -> RunState:
+    """Return the state after the first `upto` events, or after all of them."""
+    cluster = ClusterFold()
+    around = RunState(cluster)
     for event in told[:upto]:
+        cluster.take(event)
         around.take(event)
     return around
 
 
 FENCED = [("b0", "node.started"), ("b0", "ledger.fenced", 7), ("b0", "ledger.fenced", 8)]
-LOST = ("b0", "node.killed", -1, -1, "", "what was not synced: lost")
+LOST = ("b0", "node.killed", -1, -1, "", {"detail": "lost"})
 
 
 def test_a_fence_that_was_not_synced_dies_with_the_power() -> None:
     told = events(*FENCED, ("b0", "journal.synced", 7, -1), LOST)
-    assert surroundings(told).nodes["b0"] == NodeState("down", fenced=(7,))
+    assert surroundings(told).nodes["b0"] == NodeState(fenced=(7,))
 
 
 def test_a_flush_makes_all_fences_durable() -> None:
@@ -44,14 +48,14 @@ def test_a_flush_makes_all_fences_durable() -> None:
 
 
 def test_a_process_that_was_only_killed_keeps_the_fences_in_its_files() -> None:
-    killed = ("b0", "node.killed", -1, -1, "", "what was not synced: kept")
+    killed = ("b0", "node.killed", -1, -1, "", {"detail": "kept"})
     assert surroundings(events(*FENCED, killed)).nodes["b0"].fenced == (7, 8)
 
 
 def test_writer_and_recoverer_are_told_apart() -> None:
     told = surroundings(
         events(
-            ("w", "step.started", -1, -1, "", "write 2 entries to ledger 0"),
+            ("w", "step.started", -1, -1, "", {"step": "write 2 entries to ledger 0"}),
             ("w", "ledger.created", 7),
             ("w", "add.pushed", 7, 0),
             ("w", "add.pushed", 7, 1),
@@ -60,26 +64,25 @@ def test_writer_and_recoverer_are_told_apart() -> None:
             ("r", "recovery.covered", 7, 0),
         )
     )
-    assert told.nodes["w"] == NodeState("unknown", "write 2 entries to ledger 0", 7, 1, 0)
-    assert told.nodes["r"].doing == "looks for entries from 1 on"
-    assert told.ledgers == {7: "in recovery"}
+    assert told.nodes["w"] == NodeState("write 2 entries to ledger 0", 7, 1, 0)
+    assert told.nodes["r"].doing == "reads on from entry 1"
 
 
 def test_cut_links_and_bad_disks_are_there_until_they_heal() -> None:
     told = events(
         ("w", "link.cut", -1, -1, "b0"),
-        ("b1", "disk.bad", -1, -1, "", "slow"),
+        ("b1", "disk.bad", -1, -1, "", {"fault": "slow"}),
         ("b0", "session.lost"),
         ("w", "link.healed", -1, -1, "b0"),
-        ("b1", "disk.good", -1, -1, "", "no longer slow"),
+        ("b1", "disk.good", -1, -1, "", {"fault": "slow"}),
         ("b0", "bookie.registered"),
     )
     before, after = surroundings(told, 3), surroundings(told)
     assert list(before.cuts) == ["w>b0"]
-    assert before.nodes["b1"].troubles == ("disk slow",)
-    assert before.nodes["b0"].troubles == ("session lost",)
+    assert before.nodes["b1"].faults == ("disk slow",)
+    assert before.nodes["b0"].faults == ("session expired",)
     assert not after.cuts
-    assert not any(node.troubles for node in after.nodes.values())
+    assert not any(node.faults for node in after.nodes.values())
 
 
 def test_events_may_begin_between_a_cut_and_its_healing() -> None:
@@ -111,8 +114,8 @@ def test_a_run_that_goes_on_longer_has_the_last_steps_alone() -> None:
 
 
 LIFE = events(
-    ("w", "ledger.created", 7, -1, "", "E=2 Qw=2 Qa=2"),
-    ("w", "ensemble.set", 7, 0, "", "b0,b1"),
+    ("w", "ledger.created", 7, -1, "", {"ensemble_size": 2, "write_quorum": 2, "ack_quorum": 2}),
+    ("w", "ensemble.set", 7, 0, "", {"ensemble": ("b0", "b1")}),
     ("w", "add.pushed", 7, 0),
     ("w", "add.sent", 7, 0, "b0"),
     ("b0", "memtable.put", 7, 0),
@@ -129,10 +132,10 @@ def words_in(svg: str) -> str:
 def test_it_opens_where_the_first_promise_broke() -> None:
     view = TimelineView(PlayedRun(LIFE, words="✘ broken: AckFollowsSync", broken=[BROKEN]))
     assert view.at == 5
-    assert "after 5; b0 put entry 0 of ledger 7 into its memtable" in repr(view)
+    assert "after 5; b0 has entry 0 of ledger 7 in its memtable" in repr(view)
     words = words_in(view.svg())
-    assert "✘ AckFollowsSync\nIt did not." in words
-    assert "? w LAP 0" in words
+    assert "✘ a bookie acknowledged before it synced\nIt did not." in words
+    assert "? w sent 0" in words
 
 
 def test_it_opens_at_the_event_that_is_asked_for() -> None:
@@ -155,7 +158,7 @@ def test_the_same_moment_is_the_same_picture(at: int) -> None:
 def test_a_run_without_events_has_a_picture() -> None:
     view = TimelineView(PlayedRun([]))
     assert "no ledger yet" in words_in(view.svg())
-    assert repr(view) == "Timeline: 0 events, here after 0"
+    assert repr(view) == "Timeline: 0 events, shown after 0"
 
 
 def forking(view_of: PlayedRun) -> TimelineView:
@@ -173,7 +176,7 @@ def test_a_fork_is_shown_beside_and_can_be_gone_on_from() -> None:
     assert [len(run.events) for run in view.shown] == [6, 4]
     assert view.shown[1].title == "This run, {'name': 'crash', 'node': 'b0'}"
     assert view.at == 5
-    assert [each["name"] for each in view.controls][-1] == "keep"
+    assert [each["name"] for each in view.controls][-2:] == ["keep", "undo"]
     press(view, "keep", 4)
     assert [len(run.events) for run in view.shown] == [4]
     assert view.at == 4
@@ -182,7 +185,7 @@ def test_a_fork_is_shown_beside_and_can_be_gone_on_from() -> None:
 
 
 def press(view: TimelineView, name: str, seq: int) -> None:
-    """A button under the picture, while the step of that number is shown."""
+    """Press a button below the picture while it shows the step with this number."""
     view._handle_custom_msg({"set": name, "value": True, "seq": seq}, [])
 
 
@@ -190,13 +193,27 @@ def test_a_bookie_is_killed_by_its_button_in_the_picture() -> None:
     view = forking(PlayedRun(LIFE))
     view._handle_custom_msg({"do": "kill", "on": "0:b0", "seq": 4}, [])
     assert "'name': 'crash', 'disk': 'kept', 'node': 'b0'" in view.shown[1].title
+    titles = [mark.text for mark in marks_of(view.scene()) if mark.tag == "title"]
+    assert titles.count("Undo the kill of b0") == 1
+    view._handle_custom_msg({"do": "undo", "on": "1:b0", "seq": 4}, [])
+    assert len(view.shown) == 1
+
+
+def test_the_bars_of_an_event_tell_whose_it_is() -> None:
+    view = forking(PlayedRun(LIFE))
+    press(view, "fork", 2)
+    rows = [mark for mark in marks_of(view.scene()) if mark.attributes.get("data-act") == "seek"]
+    bars = [{each.key for each in mark.children if each.key.startswith("run ")} for mark in rows]
+    assert bars[0] == {"run 0", "run 1"}
+    assert {"run 0"} in bars
 
 
 def test_the_list_shows_the_events_that_were_asked_for() -> None:
     view = TimelineView(PlayedRun(LIFE))
     view._handle_custom_msg({"set": "of kind", "value": "add.", "seq": 0}, [])
     assert [
-        view.current_picture.story.event(n)[1].kind for n in view.current_picture.story.listed
+        view.current_picture.event_list.event(n)[1].kind
+        for n in view.current_picture.event_list.listed
     ] == [
         "add.pushed",
         "add.sent",
@@ -225,10 +242,10 @@ def test_an_impossible_fork_is_reported_and_changes_nothing() -> None:
     assert len(view.shown) == 1
 
 
-def story(first: list[Event], other: list[Event]) -> Story:
-    """Of two runs, with a step at each position."""
+def story(first: list[Event], other: list[Event]) -> EventList:
+    """Return the list of events of two runs, with one step per position."""
     steps = steps_of(first, other)
-    return Story([PlayedRun(first), PlayedRun(other)], steps, range(len(steps)))
+    return EventList([PlayedRun(first), PlayedRun(other)], steps, range(len(steps)))
 
 
 def test_causes_of_a_fork_are_looked_up_by_the_numbers_of_the_fork() -> None:

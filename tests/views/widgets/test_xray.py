@@ -1,4 +1,4 @@
-"""The byte X-ray: what it shows of each byte, and its still picture."""
+"""Tests the byte X-ray: the description of each byte, and the static picture."""
 
 import re
 from collections.abc import Iterator
@@ -12,6 +12,8 @@ from labkit.system.model.byte_region import Piece
 from labkit.system.model.layout import Field, Layout
 from labkit.system.storage.xray import journal_spans
 from labkit.views.widgets.bookie_inside import BookieInside
+from labkit.views.widgets.lineage.picture import TINTS as LINEAGE_TINTS
+from labkit.views.widgets.lineage.rows import LEDGER
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.xray import XRay
 from labkit.views.widgets.xray.rows import ByteRow, notes_of, rows_of, text_of
@@ -32,9 +34,29 @@ def test_the_same_bytes_begin_a_row_in_every_piece() -> None:
     assert list(rows_of(HEAD_PIECE, 8)) == [ByteRow(0, 4, 4), ByteRow(4, 0, 8)]
 
 
-def test_a_long_field_shows_its_first_and_its_last_rows() -> None:
+def test_a_run_of_zeros_is_one_row() -> None:
     layout = Layout("file", Field("magic", "4s", "M"), Field("padding", "508x", "zeros"))
     data = layout.struct.pack(b"BKLG")
+    piece = Piece("f", "f", 0, data, tuple(layout.spans(data)), 512)
+    assert list(rows_of(piece, 16)) == [ByteRow(0, 0, 16), ByteRow(16, 0, 0, 496)]
+    assert "⋮ 496 zeros" in XRay(piece).svg()
+
+
+def test_a_field_has_the_same_colour_in_every_view() -> None:
+    other = Layout("other", Field("magic", "4s", "M"), Field("ledger id", "q", "the ledger"))
+    data = other.struct.pack(b"BKLG", 7)
+    colours = {
+        str(field.children[1].attributes["class"])
+        for piece in (HEAD_PIECE, Piece("f", "f", 0, data, tuple(other.spans(data)), 12))
+        for field in fields_of(XRay(piece).scene())
+        if title_of(field).startswith("ledger id")
+    }
+    assert colours == {f"f-{LINEAGE_TINTS[LEDGER]}"}
+
+
+def test_a_long_field_shows_its_first_and_its_last_rows() -> None:
+    layout = Layout("file", Field("magic", "4s", "M"), Field("payload", "508s", "data"))
+    data = layout.struct.pack(b"BKLG", b"x" * 508)
     rows = list(rows_of(Piece("f", "f", 0, data, tuple(layout.spans(data)), 512), 16))
     assert rows == [
         *(ByteRow(0, 0, 16), ByteRow(16, 0, 16), ByteRow(32, 0, 16)),
@@ -50,7 +72,7 @@ def test_a_note_names_the_fields_that_begin_in_the_row() -> None:
 
 
 def fields_of(mark: Mark) -> Iterator[Mark]:
-    """What stands for a field, or the part of one that is in a row."""
+    """Yield the marks for fields, or for the parts of fields in a row."""
     if str(mark.attributes.get("data-kin", "")).startswith("f"):
         yield mark
     for child in mark.children:
@@ -110,7 +132,7 @@ def test_moments_lie_on_the_clock_of_their_run() -> None:
     assert view.film["run"] == inside.film["run"]
     assert view.film["knots"] == inside.film["knots"]
     assert {beat[0] for beat in view.film["beats"]} < {beat[0] for beat in inside.film["beats"]}
-    with pytest.raises(ValueError, match="2 numbers that grow, one for each moment"):
+    with pytest.raises(ValueError, match="2 increasing numbers, one for each moment"):
         XRay(moments, run=bookie.trace)
 
 

@@ -1,20 +1,18 @@
-"""A scenario's workload and its simple faults on real processes.
+"""Run a scenario's workload and its simple faults on real processes.
 
-The bookies b0, b1, ... are the processes bookie-1, bookie-2, ...; steps are those of the simulated
-world, and moments are those of the trace, a little late.  Only `Crash`, `Restart` and `Pause` of
-bookies are available, and there is no epilogue.
+The bookies b0, b1, ... correspond to the processes bookie-1, bookie-2, ... The steps are the same
+as in the simulated world; `At` and `On` refer to the trace, so they take effect slightly late. Only
+`Crash`, `Restart` and `Pause` of bookies are supported, and there is no epilogue.
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.placement.placement import in_name_order
-from labkit.system.trace.events import Event
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import Event, reported
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.sim.nodes.ledger_numbers import LedgerNumbers
 from labkit.worlds.sim.nodes.results import ClientAnswers
@@ -24,7 +22,7 @@ from labkit.worlds.sim.settings.triggers import At, Moment
 
 
 class _Node:
-    """What a step sees of its node: a client, the workload's ledgers, and who notes answers."""
+    """The parts of a node that a step uses: client, ledgers, and a log of responses."""
 
     def __init__(self, name: str, ledgers: LedgerNumbers, client: BookKeeper) -> None:
         self.name = name
@@ -34,7 +32,7 @@ class _Node:
 
 
 class LiveRun:
-    """One run of a scenario."""
+    """A run of a scenario on real processes."""
 
     def __init__(self, scenario: Scenario, cluster: LocalCluster) -> None:
         self._scenario = scenario
@@ -43,7 +41,7 @@ class LiveRun:
         self._names = dict(zip(scenario.cluster.names, cluster.bookie_names, strict=True))
 
     async def run(self, until: Callable[[Sequence[Event]], bool] = lambda events: True) -> None:
-        """Run all steps and faults to their ends, and then until the trace is as asked for."""
+        """Wait for all steps and faults to finish, and then until the trace satisfies `until`."""
         clients = {}
         for step in self._scenario.workload:
             if step.client not in clients:
@@ -79,7 +77,7 @@ class LiveRun:
         await action
 
     async def _strike(self, fault: Fault) -> None:
-        assert isinstance(fault, Crash | Restart | Pause), f"{fault} is for the simulated world"
+        assert isinstance(fault, Crash | Restart | Pause), f"{fault} is not supported"
         name = self._names[fault.node]
         if isinstance(fault, Pause):
             await self._cluster.pause(name)
@@ -94,8 +92,8 @@ class LiveRun:
             await self._cluster.restart(name)
 
 
-def _row(event: Event) -> Row:
-    return Row(event.time_us, event.node, event.kind, event.ledger, event.entry)
+def _row(event: Event) -> Event:
+    return reported(event.time_us, event.node, event.kind, event.ledger, event.entry)
 
 
 async def run_live(
@@ -104,7 +102,7 @@ async def run_live(
     autorecovery: Mapping[str, object] | None = None,
     until: Callable[[Sequence[Event]], bool] = lambda events: True,
 ) -> list[Event]:
-    """The events of that scenario on real processes, with the simulated bookies' names."""
+    """Run the scenario on real processes and return its events with the simulated names."""
     async with LocalCluster(scenario.cluster.bookies, autorecovery=autorecovery) as cluster:
         names = dict(zip(cluster.bookie_names, scenario.cluster.names, strict=True))
         async with asyncio.timeout(60):
@@ -114,7 +112,13 @@ async def run_live(
         event._replace(
             node=names.get(event.node, event.node),
             peer=names.get(event.peer, event.peer),
-            note=re.sub(r"bookie-\d+", lambda found: names[found[0]], event.note),
+            ensemble=_named(event.ensemble, names),
+            bookies=_named(event.bookies, names),
+            segments=tuple((first, _named(each, names)) for first, each in event.segments),
         )
         for event in events
     ]
+
+
+def _named(bookies: tuple[str, ...], names: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(names[each] for each in bookies)

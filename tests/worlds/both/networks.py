@@ -1,12 +1,12 @@
-"""The two worlds in which the port to the network must be the same."""
+"""The live and the simulated network, which must behave the same through the network port."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from labkit.system.model.net import Connection
-from labkit.worlds.live.net import LOOPBACK, TcpNetwork, listen
-from labkit.worlds.live.zookeeper.server import free_port
+from labkit.worlds.live.host.ports import LOOPBACK, free_port
+from labkit.worlds.live.net import TcpNetwork, listen
 from labkit.worlds.sim.machine.decisions import Decisions
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.network import NodeNetwork, SimNetwork
@@ -17,7 +17,7 @@ _NOBODY_LISTENS = 8
 
 
 class Side:
-    """One end of a connection, and what it received."""
+    """One end of a connection and the frames that it has received."""
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
@@ -27,7 +27,7 @@ class Side:
 
     @property
     def bodies(self) -> list[bytes]:
-        """All frames, in the order in which they came."""
+        """Return all received frames in order."""
         return [body for batch in self.batches for body in batch]
 
     def on_bodies(self, bodies: Sequence[bytes]) -> None:
@@ -44,16 +44,16 @@ class Side:
 
 
 class World(Protocol):
-    """A server that listens, and a client on another machine."""
+    """A listening server and a client on another machine."""
 
     servers: list[Side]
-    """The server's end of each connection, in the order in which they were made."""
+    """The server's end of each connection, in the order in which clients connected."""
 
     async def connect(self) -> Side:
-        """The client connects to the server."""
+        """Connect the client to the server."""
 
     async def connect_to_nobody(self) -> None:
-        """The client connects to a port at which nobody listens."""
+        """Connect the client to a port on which no server is listening."""
 
 
 class _Accepting:
@@ -69,7 +69,7 @@ class _Accepting:
 
 
 class LiveWorld(_Accepting):
-    """TCP on this machine."""
+    """TCP connections on this machine."""
 
     async def listen(self) -> asyncio.Server:
         server = await listen(self.accept)
@@ -88,12 +88,12 @@ class LiveWorld(_Accepting):
 
 
 class SimWorld(_Accepting):
-    """Two simulated nodes."""
+    """A simulated network with two nodes."""
 
     def __init__(self, loop: SimLoop) -> None:
         super().__init__()
         self._loop = loop
-        self._network = SimNetwork(loop, Decisions(None, {}), lambda *_: None)
+        self._network = SimNetwork(loop, Decisions(None, {}, lambda: 0), lambda *_, **__: None)
         self._client, server = self._start("client"), self._start("server")
         NodeNetwork(self._network, server).listen(self.accept, _PORT)
 
@@ -131,12 +131,12 @@ async def _hold_live(rule: Rule) -> None:
 
 
 def hold_live(rule: Rule) -> None:
-    """Hold the rule against TCP."""
+    """Check the rule on TCP."""
     asyncio.run(_hold_live(rule))
 
 
 def hold_simulated(rule: Rule) -> None:
-    """Hold the rule against the simulated network, in virtual time."""
+    """Check the rule on the simulated network, in virtual time."""
     loop = SimLoop(time_limit_s=1000)
 
     async def main() -> None:

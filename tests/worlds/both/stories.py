@@ -1,10 +1,10 @@
-"""What a run did with each entry, told so that two runs can be compared.
+"""Summarize the events of each entry, so that two runs can be compared.
 
-Two worlds do not do everything at the same moments, so of each entry it counts
+Two worlds do not do everything at the same moments, so only the following are compared:
 
-    on each node, the kinds of its events in order; but answers come to a client in an order of
-    their own, and a bookie reads while its journal is being synced, so these count apart
-    for each event, who caused it: the node and the kind of the event that led there
+    the kinds of events on each node, in order; responses to a client, and reads that a bookie
+    serves while it syncs its journal, may arrive in any order and are compared separately
+    for each event, its cause: the node and kind of the event that led to it
 """
 
 from collections import Counter, defaultdict
@@ -18,22 +18,22 @@ _IN_AN_ORDER_OF_THEIR_OWN = (
     "read.served",
 )
 _WHEN_THE_DISK_LIKES = ("entry_log.written", "index.written")
-"""A checkpoint comes when it is due, whatever happens to the entry."""
+"""Checkpoints happen when they are due, regardless of the entry."""
 
 _OF_A_BOOKIE = ("memtable.", "journal.", "read.served")
 
 
 class Story(NamedTuple):
-    """What became of one entry."""
+    """The events of one entry."""
 
     order: Mapping[str, Sequence[str]]
-    """For each node the kinds of what it did, in order."""
+    """The kinds of events on each node, in order."""
     causes: Mapping[tuple[str, ...], int]
-    """How many times there is such an event: node, kind, peer, and its cause's node and kind."""
+    """How often each event occurred, by node, kind, peer, and the node and kind of its cause."""
 
 
 def stories(events: Iterable[Event]) -> dict[tuple[int, int], Story]:
-    """One story for each ledger and entry."""
+    """Return one story per ledger and entry."""
     by_seq = {event.seq: event for event in events}
     order: defaultdict[tuple[int, int], defaultdict[str, list[str]]] = defaultdict(
         lambda: defaultdict(list)
@@ -52,6 +52,6 @@ def stories(events: Iterable[Event]) -> dict[tuple[int, int], Story]:
 
 
 def _role(event: Event) -> str:
-    """The node, but any bookie that repairs ledgers does that as the worker: chance chooses it."""
+    """Return the node's name, or "worker" for a bookie that is repairing ledgers."""
     is_bookie = event.node.startswith("b")
     return "worker" if is_bookie and not event.kind.startswith(_OF_A_BOOKIE) else event.node

@@ -1,6 +1,7 @@
-"""The contract of the disk port, on real files and on the disk in memory.
+"""The contract of the disk port, tested on real files and on the simulated disk.
 
-A rule is a function; it is held against both.  What a crash leaves is for the disk in memory alone.
+Each rule is a function that is checked on both. What a crash leaves behind is tested only for the
+simulated disk.
 """
 
 from collections.abc import Callable
@@ -110,12 +111,14 @@ def names_are_sorted_folders_too_and_none_in_a_missing_folder(disk: Disk) -> Non
     assert disk.names("current") == ["a", "b", "sub"]
     assert "current" in disk.names("")
     assert disk.names("nowhere") == []
+    assert disk.files("current", "a") == ["a"]
+    assert disk.files("nowhere", "") == []
 
 
 @rule
 def a_file_exists_or_not(disk: Disk) -> None:
     put(disk, "current/a")
-    assert [disk.exists(path) for path in ("current/a", "current/b")] == [True, False]
+    assert [disk.exists(path) for path in ("current/a", "current/b", "b/a")] == [True, False, False]
 
 
 @rule

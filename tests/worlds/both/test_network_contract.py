@@ -1,6 +1,6 @@
-"""The contract of the network port, on TCP and on the simulated network.
+"""The contract of the network port, tested on TCP and on the simulated network.
 
-A rule is a function; it is held against both worlds.
+Each rule is a function that is checked in both worlds.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ def rule(function: Rule) -> Rule:
 
 
 async def connected(world: World) -> tuple[Side, Side]:
-    """A connection's two sides, the client's first."""
+    """Return the client's and the server's end of a new connection."""
     client = await world.connect()
     await until(lambda: world.servers)
     return client, world.servers[-1]
 
 
 async def send_while_writable(side: Side) -> int:
-    """How many frames it took until the end was not writable, of 1,000 at most."""
+    """Send up to 1,000 frames while the end is writable, and return how many were sent."""
     sent = 0
     while side.end.is_writable and sent < 1000:
         side.end.send([bytes(100_000)])

@@ -1,4 +1,4 @@
-"""The same scenario in the simulated world and on real processes: each entry has the same story."""
+"""An entry has the same story in the simulated world and on real processes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,14 +21,15 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 READER = Read(when=On("ledger.closed"))
 LATER = Write(1, entries=0, client="later", when=At(15_000))
-"""Makes the simulated run last until autorecovery has seen that a bookie is gone for good."""
+"""Keeps the simulated run going until autorecovery has noticed that a bookie is lost for good."""
 SLOW_MS = 2000.0
-"""So much between two adds that whatever an event set off is over by the next, on a busy machine
-too."""
+"""A pause between adds long enough, even on a busy machine, for all consequences of an event to end
+before the next add.
+"""
 
 
 def simulated(scenario: Scenario) -> list[Event]:
-    """The run without its epilogue."""
+    """Run the scenario, check every promise, and return the events before the epilogue."""
     trace = run(scenario)
     assert broken(check_all(trace)) == []
     kinds = [event.kind for event in trace.events]
@@ -40,7 +41,7 @@ def seen(kind: str, count: int = 1) -> Callable[[Sequence[Event]], bool]:
 
 
 def of_the_repair(events: Sequence[Event]) -> list[Event]:
-    """Without reads: how often a ledger is looked at before it is repaired is a matter of time."""
+    """Return the events of the ledger without reads, because their number depends on timing."""
     return [event for event in events if event.ledger == 0 and not event.kind.startswith("read.")]
 
 
@@ -52,8 +53,9 @@ async def test_entries_are_written_and_read() -> None:
     assert len(stories(live)) == 6
 
 
+@pytest.mark.core
 async def test_a_bookie_is_killed_and_its_place_in_the_ensemble_taken() -> None:
-    # With Qa = Qw the entry waits for the new bookie, however soon the loss of the old one is seen.
+    # With Qa = Qw, the entry waits for the new bookie no matter how soon the loss is noticed.
     write = Write(entries=4, window=1, ack_quorum=3, every_ms=SLOW_MS)
     kill = Crash("b1", when=On("lac.advanced", entry=1))
     scenario = Scenario(Cluster(4), (write, READER), (kill,))
@@ -72,6 +74,7 @@ async def test_a_bookie_is_paused_and_goes_on() -> None:
     assert stories(live) == stories(simulated(scenario))
 
 
+@pytest.mark.core
 async def test_a_ledger_that_its_writer_left_is_recovered_by_another() -> None:
     write = Write(entries=3, window=1, close=False)
     scenario = Scenario(workload=(write, Recover(when=On("add.acked", nth=9))))

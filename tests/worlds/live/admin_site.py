@@ -1,4 +1,4 @@
-"""A broker's HTTP port over TCP, whose broker keeps all in memory; t/n is a namespace."""
+"""A broker's HTTP port over TCP; the broker keeps its data in memory and has the namespace t/n."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ from tornado.netutil import bind_sockets
 
 from labkit.system.broker.tenants import create_namespace, create_tenant, new_policies, new_tenant
 from labkit.worlds.live.admin.server import admin_server
-from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.peer_log import PeerLog
 from tests.system.broker.held import HeldBroker, held_broker
 
@@ -18,13 +18,13 @@ TIMEOUT_S = 30
 
 @dataclass
 class Site:
-    """A running server, and what it logged."""
+    """A running server and its log lines."""
 
     broker: HeldBroker
     port: int
     lines: list[str] = field(default_factory=list)
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
-    """References to the writers: one that is garbage-collected closes its connection."""
+    """Keep the writers, because a writer closes its connection when it is garbage-collected."""
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, writer = await asyncio.open_connection(LOOPBACK, self.port)
@@ -32,13 +32,13 @@ class Site:
         return reader, writer
 
     async def say(self, method: str, path: str, body: bytes = b"", **more: str) -> int:
-        """The status of the answer; `more` are headers, an empty one is left out."""
+        """Send a request and return the status; `more` contains additional headers."""
         return (await self.ask(method, path, body, **more))[0]
 
     async def ask(
         self, method: str, path: str, body: bytes = b"", **more: str
     ) -> tuple[int, str, str]:
-        """Status, content type and body of the answer."""
+        """Send a request and return the status, content type and body of the response."""
         headers = {
             "Host": f"{LOOPBACK}:{self.port}",
             "Connection": "close",
@@ -61,7 +61,7 @@ class Site:
 
 @asynccontextmanager
 async def running_site() -> AsyncIterator[Site]:
-    """Serve until the block ends."""
+    """Run the server until the block ends."""
     broker = held_broker()
     await broker.start()
     await create_tenant(broker.store, "t", new_tenant([], [broker.cluster]))

@@ -1,4 +1,4 @@
-"""A bookie's command line, for tests that read configuration files."""
+"""Command-line options of a bookie, for tests of configuration files."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass
 class Options:
-    """The options; without values the command line names only the configuration."""
+    """A bookie's options; by default, the command line specifies only the configuration file."""
 
     id: str | None = None
     data: Path | None = None

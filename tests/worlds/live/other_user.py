@@ -1,4 +1,4 @@
-"""Another user of the machine, as far as root can be one."""
+"""Run programs as another user of the machine, which is possible only as root."""
 
 import json
 import os
@@ -20,13 +20,15 @@ os.setgroups([])
 os.setgid({NOBODY})
 os.setuid({NOBODY})
 """
-"""What a program needs is imported first: Python itself may be closed to another user."""
+"""Import what the programs need before switching users, as the other user may not be able to read
+Python.
+"""
 
 
 def as_another_user(program: str, *arguments: object) -> Any:
-    """What the program prints, as JSON.  Skips the test where root is not at hand."""
+    """Run a program as another user and return its JSON output; skip the test unless root."""
     if sys.platform == "win32" or os.geteuid() != 0:
-        pytest.skip("only root can be another user")
+        pytest.skip("only root can run programs as another user")
     command = [sys.executable, "-c", BECOME + program, *map(str, arguments)]
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/"}
     done = subprocess.run(

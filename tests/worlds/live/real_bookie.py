@@ -1,4 +1,4 @@
-"""One bookie as a separate process, `labkit bookie --conf FILE`, in the hands of a test."""
+"""A bookie in a separate process (`labkit bookie --conf FILE`), controlled by a test."""
 
 import asyncio
 import json
@@ -12,10 +12,10 @@ from tests.until import DEADLINE_S
 
 
 class RealBookie:
-    """Its directories are `journal` and `ledgers` in `folder` unless `keys` say otherwise.
+    """A bookie with the directories `journal` and `ledgers` in `folder`, unless `keys` differ.
 
-    `keys` are lines of its configuration file.  `limits` goes before its command, to set limits of
-    the operating system on it.
+    `keys` are entries of its configuration file. `limits` is a command prefix that sets resource
+    limits.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class RealBookie:
         await self.kill()
 
     async def start(self) -> None:
-        """Return when it serves; fail with what it said when it does not."""
+        """Start the bookie and wait until it is serving; fail with its output if it exits."""
         await self.launch()
         assert self._process is not None
         assert self._process.stdout is not None
@@ -56,26 +56,26 @@ class RealBookie:
         self.port, self.trace_port, self.pid = ready["port"], ready["trace_port"], ready["pid"]
 
     async def launch(self) -> None:
-        """Start the process, and wait for nothing."""
+        """Start the process without waiting for it."""
         command = [*self._limits, sys.executable, "-m", "labkit", "bookie", "--conf", self._conf]
         self._process = await asyncio.create_subprocess_exec(
             *guarded(list(map(str, command))), stdin=PIPE, stdout=PIPE, stderr=PIPE
         )
 
     async def kill(self) -> None:
-        """SIGKILL, if it still runs."""
+        """Send SIGKILL if the bookie is still running."""
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
             await self._process.wait()
 
     async def stop(self) -> tuple[int, str]:
-        """SIGTERM; its exit code and what it said."""
+        """Send SIGTERM, then return the exit status and the output on standard error."""
         assert self._process is not None
         self._process.terminate()
         return await self.last_words()
 
     async def last_words(self) -> tuple[int, str]:
-        """Its exit code and what it said on standard error, once it has ended."""
+        """Wait until the bookie exits; return its exit status and standard error output."""
         assert self._process is not None
         assert self._process.stderr is not None
         async with asyncio.timeout(DEADLINE_S):

@@ -1,4 +1,4 @@
-"""Real bookies are lost for good, and every ledger gets its copies back."""
+"""After real bookies are lost for good, autorecovery restores every copy."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ import pytest_asyncio
 from labkit.system.autorecovery.election import current_auditor
 from labkit.system.autorecovery.fragments import fragments_of
 from labkit.system.autorecovery.ledger_view import LedgerView, missing_copies
-from labkit.system.autorecovery.nodes import AutoRecoveryNodes
+from labkit.system.autorecovery.paths import AutoRecoveryPaths
 from labkit.system.autorecovery.underreplication import (
     LedgerUnderreplicationManager,
 )
@@ -21,7 +21,7 @@ from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
 from labkit.system.client.placement.placement import in_name_order
 from labkit.system.client.reads import BookieReads
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.metadata.racks import RACKS
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BKLedgerFencedException
@@ -36,7 +36,7 @@ from tests.repeat import repeated
 from tests.until import until, until_true
 from tests.worlds.live.real_bookie import RealBookie
 
-NODES = AutoRecoveryNodes(MetadataPlace("any"))
+PATHS = AutoRecoveryPaths(MetadataLocation("any"))
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java, pytest.mark.slow]
 
@@ -51,7 +51,7 @@ LONGER_THAN_A_SESSION_S = 6.0
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def healing() -> AsyncIterator[LocalCluster]:
-    """Five bookies of this test alone, which repair ledgers."""
+    """Run five bookies with autorecovery for one test."""
     async with LocalCluster(5, autorecovery=KEYS) as cluster:
         yield cluster
 
@@ -61,7 +61,7 @@ def payload(number: int) -> bytes:
 
 
 async def stored(client: BookKeeper, sizes: tuple[int, int, int], count: int) -> int:
-    """A closed ledger of `count` entries."""
+    """Write and close a ledger with `count` entries."""
     writer = await client.create_ledger(*sizes)
     for start in range(0, count, 500):
         numbers = range(start, min(count, start + 500))
@@ -71,7 +71,7 @@ async def stored(client: BookKeeper, sizes: tuple[int, int, int], count: int) ->
 
 
 async def names_it(client: BookKeeper, bookie: str) -> bool:
-    """Whether any ledger should have copies on the bookie."""
+    """Return whether any ledger's metadata lists the bookie."""
     for ledger_id in await client.list_ledgers():
         metadata = await client.ledger_metadata(ledger_id)
         if any(bookie in segment.ensemble for segment in metadata.segments):
@@ -80,7 +80,7 @@ async def names_it(client: BookKeeper, bookie: str) -> bool:
 
 
 async def until_healed(client: BookKeeper, *lost: str) -> None:
-    """Return when no ledger names a lost bookie and none is marked."""
+    """Wait until no ledger's metadata lists a lost bookie and no ledger is marked."""
     manager = LedgerUnderreplicationManager(client.store, "test", lambda n: 0, lambda: 0)
 
     async def is_healed() -> bool:
@@ -93,7 +93,7 @@ async def until_healed(client: BookKeeper, *lost: str) -> None:
 
 
 async def assert_every_copy(client: BookKeeper, ledger_ids: Sequence[int]) -> None:
-    """Ask every bookie for every copy that it should have, digests included, and read it all."""
+    """Read every copy from the bookie that should have it, and check the digests and payloads."""
     for ledger_id in ledger_ids:
         metadata = await client.ledger_metadata(ledger_id)
         assert metadata.state is LedgerState.CLOSED
@@ -116,6 +116,10 @@ def events_of(cluster: LocalCluster, *kinds: str) -> list[Event]:
     return [event for event in cluster.trace.events if event.kind in kinds]
 
 
+@pytest.mark.core
+@pytest.mark.promise(
+    "After bookies are lost for good, every copy is restored, whatever else goes wrong"
+)
 async def test_every_ledger_is_back_at_all_its_copies(healing: LocalCluster) -> None:
     client = await healing.connect(placement=in_name_order)
     ledgers = [await stored(client, sizes, 300) for sizes in SHAPES[:4]]
@@ -140,7 +144,7 @@ async def test_bookie_that_comes_back_gives_up_what_others_have_instead() -> Non
         ledgers = [await stored(client, sizes, 300) for sizes in ((3, 3, 2), (2, 2, 2))]
         await cluster.kill("bookie-2")
         await until_healed(client, "bookie-2")
-        # Not here any more, and nobody else's business.
+        # This ledger is not on bookie-2, so its restart must not affect it.
         ledgers.append(await stored(client, (3, 3, 2), 10))
         await cluster.restart("bookie-2")
         await until(lambda: len(events_of(cluster, "ledger.dropped")) == 2)
@@ -178,7 +182,7 @@ async def test_copies_are_moved_until_write_sets_span_racks() -> None:
 
         await until_true(is_apart, 60)
         await until_healed(client)
-        # All four bookies are in the other one: nobody is left to change places with.
+        # The other ledger uses all four bookies, so no bookie is left to swap with.
         await until(lambda: ledgers[1] in [e.ledger for e in events_of(cluster, "placement.unmet")])
         await assert_every_copy(client, ledgers)
         config = ClientConfig(min_num_racks_per_write_quorum=2)
@@ -213,7 +217,7 @@ async def test_writer_goes_on_while_its_ledger_is_repaired(healing: LocalCluster
 
 
 async def has_every_copy(client: BookKeeper, ledger_id: int) -> bool:
-    """The writer does not wait for the slowest of Qw."""
+    """Return whether all copies exist; the writer does not wait for the slowest one."""
     try:
         await assert_every_copy(client, [ledger_id])
     except AssertionError:
@@ -252,7 +256,8 @@ async def test_worker_that_dies_while_copying_is_followed_by_another() -> None:
         await until(lambda: len(events_of(cluster, "entry.copied")) > 300)
         worker = events_of(cluster, "replication.started")[-1].node
         if worker == "bookie-1":
-            # It has the only copies that are left: a longer pause than its session will do.
+            # This bookie has the only remaining copies, so do not kill it; pause it until its
+            # session expires.
             await cluster.pause(worker)
             await asyncio.sleep(LONGER_THAN_A_SESSION_S)
             await cluster.resume(worker)
@@ -316,7 +321,7 @@ async def is_auditor(client: BookKeeper, name: str) -> bool:
 @pytest.mark.long
 @pytest.mark.parametrize("is_down", repeated([False, True]))
 async def test_outage_of_the_metadata_store_loses_no_bookie(tmp_path: Path, is_down: bool) -> None:
-    """ZooKeeper counts no time while it is down; while it only hangs, sessions run out."""
+    """Sessions do not expire while ZooKeeper is down, but they do expire while it hangs."""
     async with (
         EmbeddedZooKeeper(tmp_path) as server,
         LocalCluster(5, zookeeper=server.address, autorecovery=KEYS) as cluster,
@@ -373,18 +378,18 @@ async def is_another_auditor(client: BookKeeper, former: str) -> bool:
 
 
 async def has_votes(client: BookKeeper, count: int) -> bool:
-    return len(await client.store.children(NODES.election)) == count
+    return len(await client.store.children(PATHS.election)) == count
 
 
 async def test_autorecovery_that_cannot_go_on_takes_its_bookie_with_it(tmp_path: Path) -> None:
     async with EmbeddedZooKeeper(tmp_path / "zookeeper") as server:
-        store = ZooKeeperStore(server.place)
+        store = ZooKeeperStore(server.location)
         await store.start()
-        await store.create(f"{NODES.root}/LAYOUT", b'type: "NEWER"\nversion: 3\n')
+        await store.create(f"{PATHS.root}/LAYOUT", b'type: "NEWER"\nversion: 3\n')
         await store.stop()
         bookie = RealBookie(tmp_path / "bookie-1", server.address, {})
         await bookie.launch()
         code, said = await bookie.last_words()
     assert code == 1
-    assert "LAYOUT says" in said
+    assert "underreplication/LAYOUT is" in said
     assert "NEWER" in said

@@ -6,35 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from labkit.worlds.live.disk import FolderInUseError, RealDisk, disk_space, hold_directory
+from labkit.worlds.live.disk import DirectoryInUseError, RealDisk, disk_space, lock_directory
 
 HOLDER = """
 import sys
 from pathlib import Path
-from labkit.worlds.live.disk import hold_directory
-hold_directory(Path(sys.argv[1]))
+from labkit.worlds.live.disk import lock_directory
+lock_directory(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """
-
-
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    disk = RealDisk(tmp_path)
-    file = disk.create("current/a")
-    file.write(0, b"hello world")
-    file.write(6, b"there")
-    file.sync()
-    file.close()
-    reopened = disk.open("current/a")
-    assert (reopened.read(0, 99), reopened.size()) == (b"hello there", 11)
-    reopened.close()
-
-
-def test_a_read_is_short_only_at_the_end_of_the_file(tmp_path: Path) -> None:
-    file = RealDisk(tmp_path).create("a")
-    file.write(0, b"0123456789")
-    assert [file.read(at, 4) for at in (0, 7, 10, 500)] == [b"0123", b"789", b"", b""]
-    file.close()
 
 
 def test_a_read_that_the_system_cuts_short_goes_on(
@@ -84,28 +65,7 @@ def test_a_new_ledgers_folders_wait_for_sync_folder_and_only_the_one_in_the_root
     assert synced[1:] == [(tmp_path / "current" / "0").stat().st_ino]
 
 
-def test_creating_a_file_again_empties_it(tmp_path: Path) -> None:
-    disk = RealDisk(tmp_path)
-    disk.create("a").write(0, b"old")
-    assert disk.create("a").size() == 0
-
-
-def test_names_are_sorted_and_none_in_a_missing_folder(tmp_path: Path) -> None:
-    disk = RealDisk(tmp_path)
-    for name in ("current/b", "current/a", "current/sub/c"):
-        disk.create(name).close()
-    assert disk.names("current") == ["a", "b", "sub"]
-    assert disk.names("nowhere") == []
-    assert disk.files("current", "a") == ["a"]
-    assert disk.files("nowhere", "") == []
-
-
-def test_only_a_created_file_exists(tmp_path: Path) -> None:
-    disk = RealDisk(tmp_path)
-    disk.create("current/a").close()
-    assert [disk.exists(path) for path in ("current/a", "current/b", "b/a")] == [True, False, False]
-
-
+@pytest.mark.promise("A full or failing disk is named by its path, together with what to do")
 @pytest.mark.parametrize("call", ["os.pwrite", "os.pread", "sync_data", "sync_all"])
 def test_every_failure_of_the_disk_names_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
@@ -130,23 +90,6 @@ def test_every_failure_of_the_disk_names_its_path(
     monkeypatch.undo()
 
 
-def test_opening_a_missing_file_names_it(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="nothing"):
-        RealDisk(tmp_path).open("current/nothing")
-
-
-def test_a_rename_replaces_and_a_removal_removes(tmp_path: Path) -> None:
-    disk = RealDisk(tmp_path)
-    disk.create("old").write(0, b"new content")
-    disk.create("name").write(0, b"old content")
-    disk.rename("old", "name")
-    disk.sync_folder(".")
-    assert disk.names("") == ["name"]
-    assert disk.open("name").read(0, 99) == b"new content"
-    disk.remove("name")
-    assert disk.names("") == []
-
-
 def test_a_held_folder_refuses_a_second_process_until_the_first_ends(tmp_path: Path) -> None:
     folder = tmp_path / "bookie"
     holder = subprocess.Popen(
@@ -156,12 +99,12 @@ def test_a_held_folder_refuses_a_second_process_until_the_first_ends(tmp_path: P
     assert holder.stdout is not None
     try:
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(FolderInUseError, match="in use by another bookie process"):
-            hold_directory(folder)
+        with pytest.raises(DirectoryInUseError, match="in use by another bookie process"):
+            lock_directory(folder)
     finally:
         holder.kill()
         holder.communicate()
-    hold_directory(folder)
+    lock_directory(folder)
 
 
 def test_directories_of_one_file_system_count_once(tmp_path: Path) -> None:

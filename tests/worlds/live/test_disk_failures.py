@@ -1,5 +1,6 @@
-"""Disks that are full, read-only or exchanged, under a real bookie: it says what is wrong, and what
-it acknowledged is there again once that is repaired.
+"""A real bookie survives disks that are full, read-only or replaced.
+
+It reports the problem, and serves every acknowledged entry once the problem is fixed.
 """
 
 import errno
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.system.metadata.registration import read_only_bookies, writable_bookies
+from labkit.system.metadata.registration import writable_bookies
 from labkit.worlds.live.host.exit_codes import EXIT_DISK_FAILED, EXIT_FAILED, EXIT_OK
 from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
@@ -31,7 +32,7 @@ QUICK: dict[str, object] = {"flushInterval": 50, "skipListSizeLimit": 64 * 1024}
 
 
 class SmallDisk:
-    """A file system in memory, 3 MiB large, that becomes read-only or larger as the test says."""
+    """A 3 MiB file system in memory, which tests can remount as read-only or with another size."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -47,7 +48,7 @@ def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
     if shutil.which("mount") is None:
-        pytest.skip("there is no command mount")
+        pytest.skip("mount is not on the PATH")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
@@ -56,8 +57,9 @@ def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
 
 
 async def add_until_refused(client: RawClient) -> tuple[int, bytes]:
-    """Add entries one by one; how many were acknowledged, and what was said to the next, if the
-    bookie said anything before it ended.
+    """Add entries until one fails; return the number of acknowledged entries and the response.
+
+    The response is empty if the bookie exited without sending one.
     """
     for entry_id in range(100_000):
         try:
@@ -66,7 +68,7 @@ async def add_until_refused(client: RawClient) -> tuple[int, bytes]:
             return entry_id, b""
         if said != added(LEDGER, entry_id):
             return entry_id, said
-    raise AssertionError("the disk does not become full")
+    raise AssertionError("the disk did not fill up")
 
 
 async def check(client: RawClient, entry_count: int) -> None:
@@ -116,7 +118,7 @@ async def test_bookie_whose_log_is_on_the_full_disk_is_read_only_and_reads_on(
     zookeeper: EmbeddedZooKeeper, store: ZooKeeperStore, tmp_path: Path
 ) -> None:
     async def is_read_only() -> bool:
-        return "no-log" in await read_only_bookies(store)
+        return "no-log" in await store.children(store.location.read_only)
 
     keys: dict[str, object] = {"diskUsageThreshold": 1e-9, "diskUsageWarnThreshold": 1e-9}
     bookie = RealBookie(tmp_path / "no-log", zookeeper.address, keys, WITHOUT_A_LOG)
@@ -137,6 +139,7 @@ async def test_the_exit_code_reports_a_failed_disk_where_the_log_cannot(
     assert await bookie.last_words() == (EXIT_DISK_FAILED, "")
 
 
+@pytest.mark.promise("A bookie that starts on a full disk is read-only and loses nothing")
 async def test_bookie_killed_while_its_ledger_disk_is_full_starts_read_only_until_it_has_room(
     zookeeper: EmbeddedZooKeeper, store: ZooKeeperStore, tmp_path: Path, small_disk: SmallDisk
 ) -> None:
@@ -148,7 +151,7 @@ async def test_bookie_killed_while_its_ledger_disk_is_full_starts_read_only_unti
     async with bookie, RawClient(bookie.port) as client:
         acked, said = await add_until_refused(client)
         assert said == added(LEDGER, acked, READ_ONLY)
-    # Twice: a start without space uses none up.
+    # Start it twice, because starting without free space must not use up any.
     for _ in range(2):
         async with bookie, RawClient(bookie.port) as client:
             assert not await is_writable()
@@ -173,12 +176,12 @@ async def test_bookie_that_may_not_be_read_only_says_what_is_missing_and_stops(
         acked, _ = await add_until_refused(client)
         code, words = await bookie.last_words()
         assert (code, acked > 0) == (EXIT_FAILED, True)
-        assert "make room, or set readOnlyModeEnabled=true" in one_line(words)
+        assert "free disk space, or set readOnlyModeEnabled=true" in one_line(words)
     await bookie.launch()
     code, words = await bookie.last_words()
     assert code == EXIT_FAILED
     assert f"{small_disk.folder}/ledgers is" in one_line(words)
-    assert "no room for what was replayed" in words
+    assert "not enough space for the replayed entries" in words
     small_disk.remount("size=32m")
     await check_again(bookie, acked)
 
@@ -195,7 +198,7 @@ async def test_bookie_whose_journal_disk_is_full_stops_and_acknowledges_nothing_
         assert code == EXIT_DISK_FAILED
         assert NO_SPACE in one_line(words)
         assert f"{small_disk.folder}/journal/current/" in words
-        assert "make room on that file system" in words
+        assert "free some space on that file system" in words
     small_disk.remount("size=32m")
     await check_again(bookie, acked)
 
@@ -211,7 +214,7 @@ async def test_bookie_stops_when_a_file_cannot_grow(
     zookeeper: EmbeddedZooKeeper, tmp_path: Path, name: str, keys: dict[str, object]
 ) -> None:
     if shutil.which("prlimit") is None:
-        pytest.skip("there is no command prlimit")
+        pytest.skip("prlimit is not on the PATH")
     limits = ("prlimit", f"--fsize={3 << 20}")
     limited = RealBookie(tmp_path / name, zookeeper.address, keys, limits)
     async with limited, RawClient(limited.port) as client:
@@ -225,6 +228,7 @@ async def test_bookie_stops_when_a_file_cannot_grow(
     await check_again(RealBookie(tmp_path / name, zookeeper.address, keys), acked)
 
 
+@pytest.mark.promise("Read-only directories and missing or foreign cookies are reported")
 async def test_bookie_over_a_read_only_folder_says_so_and_starts_when_it_is_writable(
     zookeeper: EmbeddedZooKeeper, tmp_path: Path, small_disk: SmallDisk
 ) -> None:
@@ -248,9 +252,9 @@ async def test_bookie_over_a_read_only_folder_says_so_and_starts_when_it_is_writ
     ("name", "make", "words"),
     [
         ("ledgers/current/locations", Path.mkdir, "belongs to BookKeeper's DbLedgerStorage"),
-        ("journal/current/7.txn", os.mkfifo, "is a FIFO, and a file must be there"),
-        ("ledgers/current/7.log", os.mkfifo, "is a FIFO, and a file must be there"),
-        ("ledgers/current/0/7/7.idx", os.mkfifo, "is a FIFO, and a file must be there"),
+        ("journal/current/7.txn", os.mkfifo, "is a FIFO, expected a file: "),
+        ("ledgers/current/7.log", os.mkfifo, "is a FIFO, expected a file: "),
+        ("ledgers/current/0/7/7.idx", os.mkfifo, "is a FIFO, expected a file: "),
     ],
     ids=lambda value: value.replace("/", "-") if isinstance(value, str) else "",
 )
@@ -326,7 +330,7 @@ async def test_bookie_over_the_disk_of_another_bookie_does_not_start(
     await mine.launch()
     code, said = await mine.last_words()
     assert code == EXIT_FAILED
-    assert "does not fit this bookie: bookie_id is 'other' there and '" in one_line(said)
+    assert "does not match this bookie: bookie_id is 'other' there and '" in one_line(said)
     shutil.rmtree(mine.folder / "ledgers")
     (mine.folder / "aside").rename(mine.folder / "ledgers")
     await check_again(mine, 1)

@@ -1,4 +1,4 @@
-"""The thread that does a bookie's disk work."""
+"""Behaviour of the thread that does a bookie's disk work."""
 
 import asyncio
 import threading

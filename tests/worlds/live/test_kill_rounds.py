@@ -1,7 +1,7 @@
-"""A real bookie is killed at random moments, again and again, and loses nothing that it acked.
+"""A real bookie is killed repeatedly at random moments and loses no acknowledged entry.
 
-Its limits are so small that it flushes, rolls journals and entry logs, collects garbage and
-compacts all the time.  `LABKIT_KILL_ROUNDS=200` runs the long test.
+Its limits are so small that it is constantly flushing, rolling over journals and entry logs,
+collecting garbage and compacting. Set `LABKIT_KILL_ROUNDS=200` for the long test.
 """
 
 import asyncio
@@ -51,18 +51,18 @@ BUSY: dict[str, object] = {
 
 
 def payload(ledger_id: int, entry_id: int) -> bytes:
-    """Up to 3000 bytes that no other entry has."""
+    """Return a payload of up to 3000 bytes that is unique to this entry."""
     size = (7919 * ledger_id + 104_729 * entry_id) % 3000
     return (f"{ledger_id}/{entry_id} ".encode() * 400)[:size]
 
 
 class Client:
-    """Adds, fences and deletes, and remembers what it was promised."""
+    """A client that adds entries, fences and deletes ledgers, and records what was acknowledged."""
 
     def __init__(self, manager: LedgerManager, bookie_id: str, seed: int) -> None:
         self.random = random.Random(seed)
         self.acked: dict[int, set[int]] = {}
-        """What was acknowledged of each ledger that exists."""
+        """The acknowledged entries of each existing ledger."""
         self.fenced: set[int] = set()
         self._open: list[int] = []
         self._next_entry: dict[int, int] = {}
@@ -105,7 +105,7 @@ class Client:
         if self.random.random() < 0.3:
             await bookie.send(read(self._open.pop(0), -1, FENCE, KEY))
         if self.acked_count > KEPT_ENTRIES:
-            # Never the first: that it stays while its log goes shows that logs are compacted.
+            # Keep the first ledger, because it shows that old logs are compacted.
             ledger_id = self.random.choice(sorted(self.acked)[1:])
             self._forget(ledger_id)
             await self._manager.delete(ledger_id)
@@ -117,7 +117,7 @@ class Client:
             self._open.remove(ledger_id)
 
     async def receive_to_the_end(self, bookie: RawClient) -> None:
-        """Take every answer, also those that were on their way when the bookie was killed."""
+        """Process every response, including those that were sent before the bookie was killed."""
         while True:
             try:
                 frame = await bookie.receive()
@@ -131,11 +131,11 @@ class Client:
             if ledger_id in self.acked:
                 assert code == 0
                 self.acked[ledger_id].add(entry_id)
-            else:  # A deleted ledger that the bookie has collected takes no adds.
+            else:  # The bookie rejects adds to a deleted ledger that it has already collected.
                 assert code in (0, FENCED)
 
     async def check(self, bookie: RawClient) -> None:
-        """Every promise is kept."""
+        """Check that every acknowledged entry can be read and every fenced ledger rejects adds."""
         for ledger_id, entry_ids in self.acked.items():
             await bookie.send(b"".join(read(ledger_id, n) for n in entry_ids))
             for n in entry_ids:
@@ -151,7 +151,7 @@ async def live_until_killed(client: Client, bookie: RealBookie) -> None:
         await client.check(connection)
         receiving = asyncio.create_task(client.receive_to_the_end(connection))
         adding = asyncio.create_task(client.add_forever(connection))
-        # A moment at random is what is tested, not a wait for anything.
+        # Kill the bookie at a random moment, without waiting for any event.
         life_s = client.random.uniform(0, LONGEST_LIFE_S)
         done, _ = await asyncio.wait((adding, receiving), timeout=life_s)
         assert not done, [task.exception() for task in done]
@@ -161,6 +161,7 @@ async def live_until_killed(client: Client, bookie: RealBookie) -> None:
         await receiving
 
 
+@pytest.mark.promise("No kill at any moment loses an acknowledged entry")
 async def test_no_kill_at_any_moment_loses_an_acked_entry(
     zookeeper: EmbeddedZooKeeper, store: ZooKeeperStore, tmp_path: Path
 ) -> None:
@@ -179,12 +180,12 @@ async def test_no_kill_at_any_moment_loses_an_acked_entry(
     for life in range(1, MOST_ROUNDS + 1):
         async with bookie:
             await live_until_killed(client, bookie)
-        # Where the machine is slow, more lives fill as many files.
+        # On a slow machine, it takes more rounds to fill as many files.
         if life >= ROUNDS and max(log_ids(ledgers)) > 5 * ROUNDS:
             break
     async with bookie, RawClient(bookie.port) as connection:
         await client.check(connection)
-        # The first log, an entry of which lives, is compacted at the latest now.
+        # The first log still contains a live entry, so it must have been compacted by now.
         await until(lambda: min(log_ids(ledgers)) > 0)
         await client.check(connection)
     assert max(log_ids(ledgers)) > 5 * ROUNDS

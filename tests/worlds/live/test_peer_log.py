@@ -1,4 +1,4 @@
-"""A server's log of what its peers do wrong."""
+"""A server logs its peers' errors concisely."""
 
 import asyncio
 import socket
@@ -43,7 +43,7 @@ def test_many_mistakes_are_few_lines_and_their_number() -> None:
     now[0] = PERIOD_S
     log("another")
     assert lines[LINES:] == [
-        f"labkit: broker-1: {1000 - LINES} more lines of this kind",
+        f"labkit: broker-1: {1000 - LINES} more messages were suppressed",
         "labkit: broker-1: another",
     ]
 
@@ -62,7 +62,7 @@ def test_a_log_on_a_full_disk_does_not_disturb_its_server(monkeypatch: pytest.Mo
         monkeypatch.setattr(sys, "stderr", full)
         PeerLog("broker-1", lambda: 0.0)("a mistake")
         monkeypatch.undo()
-        # Closing the file would write the line again.
+        # Closing the text file would try to write the line again.
         full.buffer.raw.close()  # type: ignore[attr-defined]
 
 
@@ -87,7 +87,7 @@ async def test_connections_that_find_no_open_file_left_are_few_lines(library: st
         if process.returncode is None:
             process.kill()
         await process.wait()
-    line = b"labkit: bookie-1: a connection cannot be accepted: [Errno 24] Too many open files\n"
+    line = b"labkit: bookie-1: cannot accept a connection: [Errno 24] Too many open files\n"
     assert (set(lines), rest) == ({line}, b"")
 
 

@@ -1,4 +1,4 @@
-"""Peers that send half of what they announce, take nothing, or are many."""
+"""Servers limit peers that send partial frames, do not read, or open many connections."""
 
 import asyncio
 import gc
@@ -14,18 +14,19 @@ from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.model.net import Connection, OnBodies
 from labkit.system.model.wire import MAX_FRAME_SIZE
 from labkit.worlds.live import peers
-from labkit.worlds.live.net import LOOPBACK, FrameConnection, listen, port_of
+from labkit.worlds.live.host.ports import LOOPBACK
+from labkit.worlds.live.net import FrameConnection, listen, port_of
 from labkit.worlds.live.peers import PeerLimits, Peers
 from tests.until import until
 
 MIB = 1024 * 1024
 LIMIT = 20 * MIB
-LARGEST_BODY = bytes(MAX_FRAME_SIZE - 4)
-HALF = struct.pack(">I", len(LARGEST_BODY)) + bytes(4 * MIB)
+MAX_BODY_BYTES = bytes(MAX_FRAME_SIZE - 4)
+HALF = struct.pack(">I", len(MAX_BODY_BYTES)) + bytes(4 * MIB)
 
 
 class Server:
-    """Keeps what comes, and can send to those who came."""
+    """A server that records the sizes of received frames and can send to all of its clients."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -55,7 +56,7 @@ async def serving(limits: PeerLimits | None = None) -> AsyncIterator[Server]:
 
 
 class Hostile:
-    """Connections whose other end reads nothing."""
+    """Connections whose client does not read any data."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -84,9 +85,9 @@ async def hostile(server: Server) -> AsyncIterator[Hostile]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A peer that is behind stays so for long enough."""
+    """Drop a peer as soon as it falls behind."""
     monkeypatch.setattr(peers, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(peers, "_LOOK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(peers, "_CHECK_INTERVAL_S", 0.01)
 
 
 @pytest.fixture
@@ -99,18 +100,22 @@ def without_collector() -> Iterator[None]:
 
 @pytest.fixture
 def traced() -> Iterator[Callable[[], int]]:
-    """Bytes that Python holds more than at the start."""
+    """Return a function that measures how much memory Python has allocated since the start."""
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     yield lambda: tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
 
 
+@pytest.mark.promise(
+    "The memory that all clients together use on a bookie is limited: connections, partial "
+    "frames, unread responses"
+)
 async def test_half_frames_of_all_connections_together_have_a_bound(
     traced: Callable[[], int],
 ) -> None:
-    """Four fifths of 100 MiB do not come in: they stay with their senders."""
-    async with serving(PeerLimits(most_memory_mb=20)) as server:
+    """Four fifths of the 100 MiB are not received; they stay in the senders' buffers."""
+    async with serving(PeerLimits(max_memory_mb=20)) as server:
         senders = [socket.create_connection((LOOPBACK, server.port)) for _ in range(25)]
         loop, held = asyncio.get_running_loop(), 0
         for sender in senders:
@@ -120,7 +125,7 @@ async def test_half_frames_of_all_connections_together_have_a_bound(
         for _ in range(200):
             await asyncio.sleep(0)
             held = max(held, traced())
-        assert LIMIT < held < LIMIT + 2 * len(LARGEST_BODY) + 5 * MIB
+        assert LIMIT < held < LIMIT + 2 * len(MAX_BODY_BYTES) + 5 * MIB
         for task in sending:
             task.cancel()
         await asyncio.wait(sending)
@@ -129,23 +134,23 @@ async def test_half_frames_of_all_connections_together_have_a_bound(
 
 
 async def test_a_whole_frame_comes_through_while_others_leave_half_ones(impatient: None) -> None:
-    async with serving(PeerLimits(most_memory_mb=20)) as server, hostile(server) as others:
+    async with serving(PeerLimits(max_memory_mb=20)) as server, hostile(server) as others:
         await others.send(HALF, 20)
         for _ in range(5):
             server.sizes.clear()
             _, writer = await asyncio.open_connection(LOOPBACK, server.port)
-            writer.write(struct.pack(">I", len(LARGEST_BODY)) + LARGEST_BODY)
+            writer.write(struct.pack(">I", len(MAX_BODY_BYTES)) + MAX_BODY_BYTES)
             await until(server.sizes.__len__)
-            assert server.sizes == [len(LARGEST_BODY)]
+            assert server.sizes == [len(MAX_BODY_BYTES)]
             writer.close()
 
 
 async def test_half_frames_of_clients_that_go_on_all_become_whole() -> None:
-    """More than the bound at once, and nobody is to blame: they wait for each other."""
-    async with serving(PeerLimits(most_memory_mb=20)) as server, hostile(server) as clients:
+    """The frames exceed the bound together but no client is at fault, so they wait in turn."""
+    async with serving(PeerLimits(max_memory_mb=20)) as server, hostile(server) as clients:
         await clients.send(HALF, 15)
         for writer in clients.writers:
-            writer.write(bytes(len(LARGEST_BODY) - 4 * MIB))
+            writer.write(bytes(len(MAX_BODY_BYTES) - 4 * MIB))
         await until(lambda: len(server.sizes) == 15)
         assert server.closed_count == 0
 
@@ -153,10 +158,10 @@ async def test_half_frames_of_clients_that_go_on_all_become_whole() -> None:
 async def test_half_a_frame_ends_its_connection_when_its_time_is_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(peers, "_LOOK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(peers, "_CHECK_INTERVAL_S", 0.01)
     async with serving() as server, hostile(server) as slow, hostile(server) as idle:
         await idle.send(b"")
-        await slow.send(struct.pack(">I", len(LARGEST_BODY)))
+        await slow.send(struct.pack(">I", len(MAX_BODY_BYTES)))
         for _ in range(5):
             slow.writers[0].write(b"x")
             await asyncio.sleep(0.01)
@@ -169,7 +174,7 @@ async def test_half_a_frame_ends_its_connection_when_its_time_is_up(
 async def test_half_a_frame_that_the_server_keeps_waiting_ends_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(peers, "_LOOK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(peers, "_CHECK_INTERVAL_S", 0.01)
     async with serving() as server, hostile(server) as client:
         await client.send(HALF)
         await until(lambda: server.connections)
@@ -179,6 +184,7 @@ async def test_half_a_frame_that_the_server_keeps_waiting_ends_nothing(
         assert server.closed_count == 0
 
 
+@pytest.mark.slow
 async def test_what_was_held_for_a_connection_is_freed_when_it_ends(
     without_collector: None, traced: Callable[[], int]
 ) -> None:
@@ -196,9 +202,9 @@ async def test_what_was_held_for_a_connection_is_freed_when_it_ends(
 async def test_unread_answers_make_others_wait_until_their_clients_are_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(peers, "_LOOK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(peers, "_CHECK_INTERVAL_S", 0.01)
     monkeypatch.setattr(peers, "PATIENCE_S", 0.0)
-    async with serving(PeerLimits(most_memory_mb=20)) as server, hostile(server) as silent:
+    async with serving(PeerLimits(max_memory_mb=20)) as server, hostile(server) as silent:
         await silent.send(b"", 1)
         await until(lambda: server.connections)
         told: list[bool] = []
@@ -208,7 +214,7 @@ async def test_unread_answers_make_others_wait_until_their_clients_are_dropped(
             mine = server.connections[1]
             mine.when_writable(lambda: told.append(mine.is_writable))
             while server.connections[0].is_writable:
-                server.connections[0].send([LARGEST_BODY] * 8)
+                server.connections[0].send([MAX_BODY_BYTES] * 8)
             assert not mine.is_writable
             await until(lambda: server.closed_count == 1)
             await until(lambda: told)
@@ -220,10 +226,10 @@ async def test_a_client_that_takes_its_answers_slowly_is_not_dropped(
 ) -> None:
     monkeypatch.setattr(peers, "PROGRESS_BYTES", 1)
     monkeypatch.setattr(peers, "PATIENCE_S", 0.3)
-    async with serving(PeerLimits(most_memory_mb=20)) as server:
+    async with serving(PeerLimits(max_memory_mb=20)) as server:
         reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
         await until(lambda: server.connections)
-        server.connections[0].send([LARGEST_BODY] * 6)
+        server.connections[0].send([MAX_BODY_BYTES] * 6)
         left = 6 * MAX_FRAME_SIZE
         while left:
             left -= len(await reader.read(256 * 1024))
@@ -233,7 +239,7 @@ async def test_a_client_that_takes_its_answers_slowly_is_not_dropped(
 
 
 async def test_one_connection_too_many_takes_the_place_of_the_oldest_that_never_spoke() -> None:
-    async with serving(PeerLimits(most_connections=3)) as server, hostile(server) as clients:
+    async with serving(PeerLimits(max_connections=3)) as server, hostile(server) as clients:
         await clients.send(struct.pack(">I", 1) + b"x")
         await until(lambda: server.sizes)
         await clients.send(b"", 2)
@@ -249,19 +255,19 @@ async def test_one_connection_too_many_takes_the_place_of_the_oldest_that_never_
 async def test_one_connection_too_many_is_ended_if_all_others_have_spoken(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(peers, "_LOOK_INTERVAL_S", 0.01)
-    async with serving(PeerLimits(most_connections=2)) as server, hostile(server) as clients:
+    monkeypatch.setattr(peers, "_CHECK_INTERVAL_S", 0.01)
+    async with serving(PeerLimits(max_connections=2)) as server, hostile(server) as clients:
         await clients.send(struct.pack(">I", 1) + b"x", 2)
         await until(lambda: len(server.sizes) == 2)
         reader, _ = await asyncio.open_connection(LOOPBACK, server.port)
         assert await reader.read() == b""
         assert server.closed_count == 1
         await until(lambda: caplog.records)
-        assert caplog.messages == ["labkit: connections dropped: 1, as there are too many"]
+        assert caplog.messages == ["labkit: connections dropped: 1 (too many connections)"]
 
 
 async def test_a_smaller_frame_size_is_obeyed() -> None:
-    async with serving(PeerLimits(largest_frame=1024)) as server, hostile(server) as clients:
+    async with serving(PeerLimits(max_frame_bytes=1024)) as server, hostile(server) as clients:
         await clients.send(struct.pack(">I", 1020) + bytes(1020))
         await until(lambda: server.sizes)
         await clients.send(struct.pack(">I", 1021) + bytes(1021))

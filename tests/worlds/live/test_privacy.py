@@ -1,5 +1,6 @@
-"""What another user of the machine can do with a cluster: neither read its files, nor ask its
-ZooKeeper, nor find the secret that would let it.
+"""Another user of the machine has no access to a cluster.
+
+Such a user can neither read the cluster's files nor query its ZooKeeper nor find its secret.
 """
 
 import asyncio
@@ -67,7 +68,7 @@ print(json.dumps(answers))
 
 @contextmanager
 def a_folder_that_everybody_can_enter() -> Iterator[Path]:
-    """pytest's own is closed to others, and would hide what labkit leaves open."""
+    """Create a world-accessible directory, because pytest's own would hide files left open."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     try:
@@ -78,7 +79,7 @@ def a_folder_that_everybody_can_enter() -> Iterator[Path]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def cluster() -> AsyncIterator[LocalCluster]:
-    """A bookie and a broker, started with a umask that takes nothing away."""
+    """Start a bookie and a broker with a umask of 0."""
     before = os.umask(0)
     try:
         with a_folder_that_everybody_can_enter() as folder:
@@ -91,7 +92,7 @@ async def cluster() -> AsyncIterator[LocalCluster]:
 
 
 def command_lines() -> list[str]:
-    """Of all processes of this machine."""
+    """Return the command lines of all processes on this machine."""
     lines = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(FileNotFoundError, ProcessLookupError):
@@ -150,7 +151,7 @@ async def test_a_client_that_does_not_know_the_secret_is_refused_in_a_line(
 ) -> None:
     secret = known_secret(cluster.zookeeper)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(MetadataUnavailableError, match=r"refuses this process.*start it as the us"):
+    with pytest.raises(MetadataUnavailableError, match=r"refuses this process.*run it as the us"):
         await ZooKeeperStore(cluster.metadata).start()
     monkeypatch.setenv(SECRET_VARIABLE, "wrong")
     with pytest.raises(MetadataUnavailableError, match=f"or set {SECRET_VARIABLE}"):

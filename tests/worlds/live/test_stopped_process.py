@@ -1,4 +1,4 @@
-"""A stopped process stands still when `stop_process` returns."""
+"""`stop_process` returns only after the process has stopped running."""
 
 import subprocess
 import sys

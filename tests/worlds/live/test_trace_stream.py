@@ -1,4 +1,4 @@
-"""A node's events for each client that connects, over a real socket."""
+"""A node streams its events to each connected client over a real socket."""
 
 import asyncio
 import socket
@@ -10,8 +10,9 @@ from contextlib import suppress
 
 import pytest
 
-from labkit.system.trace.recorder import Recorder, Row
-from labkit.worlds.live.net import LOOPBACK
+from labkit.system.trace.events import Event, reported
+from labkit.system.trace.recorder import Recorder
+from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.trace_stream import (
     TraceEndedError,
     TraceServer,
@@ -38,17 +39,17 @@ async def test_nothing_is_recorded_without_a_listener() -> None:
 
 
 async def test_every_listener_gets_every_row_from_its_connection_on() -> None:
-    node, first, second = recorder(), list[Row](), list[Row]()
+    node, first, second = recorder(), list[Event](), list[Event]()
     port = await TraceServer(node).start()
     streams = [TraceStream(LOOPBACK, port, sink.extend) for sink in (first, second)]
     await streams[0].start()
-    node.record("memtable.put", 7, 0, size=3)
+    node.record("add.pushed", 7, 0, size=3)
     await streams[1].start()
-    node.record("memtable.put", 7, 1, note="later")
+    node.record("recovery.started", 7, segments=((0, ("b0", "b1")),))
     await until(lambda: len(first) == 2 and len(second) == 1)
     assert first == [
-        Row(42, "bookie-1", "memtable.put", 7, 0, size=3),
-        Row(42, "bookie-1", "memtable.put", 7, 1, note="later"),
+        reported(42, "bookie-1", "add.pushed", 7, 0, size=3),
+        reported(42, "bookie-1", "recovery.started", 7, segments=((0, ("b0", "b1")),)),
     ]
     assert second == first[1:]
 
@@ -59,7 +60,7 @@ async def test_nothing_is_written_for_a_listener_that_is_gone(
     node = recorder()
     listener = socket.create_connection((LOOPBACK, await TraceServer(node).start()))
     await until(lambda: node.listening)
-    # It resets the connection, as one that was killed with rows unread does.
+    # Reset the connection, as happens when a client is killed before it has read all rows.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     listener.close()
     for number in range(50):
@@ -69,7 +70,7 @@ async def test_nothing_is_written_for_a_listener_that_is_gone(
 
 
 async def test_rows_of_the_start_are_kept_for_the_first_listener_only() -> None:
-    node, first, second = recorder(), list[Row](), list[Row]()
+    node, first, second = recorder(), list[Event](), list[Event]()
     server = TraceServer(node, from_start=True)
     node.record("journal.replayed", size=5)
     port = await server.start()
@@ -83,7 +84,7 @@ async def test_a_start_may_have_more_rows_than_fit_into_a_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("labkit.worlds.live.trace_stream.LINE_LIMIT", 1024 * 1024)
-    node, rows, count = recorder(), list[Row](), 20_000
+    node, rows, count = recorder(), list[Event](), 20_000
     server = TraceServer(node, from_start=True)
     for number in range(count):
         node.record("entry_log.written", 7, number, file="0.log", offset=number, size=100)
@@ -102,7 +103,7 @@ async def test_rows_of_another_thread_are_written_by_the_event_loop(
         write(writer, data)
 
     monkeypatch.setattr(asyncio.StreamWriter, "write", noting_write)
-    node, rows = recorder(), list[Row]()
+    node, rows = recorder(), list[Event]()
     await TraceStream(LOOPBACK, await TraceServer(node).start(), rows.extend).start()
     await asyncio.to_thread(node.record, "memtable.flushed", size=3)
     await until(lambda: len(rows) == 1)
@@ -112,7 +113,7 @@ async def test_rows_of_another_thread_are_written_by_the_event_loop(
 async def test_rows_of_another_thread_wake_the_event_loop_once_for_all_listeners(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    node, first, second = recorder(), list[Row](), list[Row]()
+    node, first, second = recorder(), list[Event](), list[Event]()
     port = await TraceServer(node).start()
     streams = [TraceStream(LOOPBACK, port, sink.extend) for sink in (first, second)]
     for stream in streams:
@@ -130,7 +131,7 @@ async def test_rows_of_another_thread_wake_the_event_loop_once_for_all_listeners
         for number in range(100):
             node.record("memtable.flushed", size=number)
 
-    # The loop does not run before the thread has ended.
+    # The event loop does not run until the thread has finished.
     thread = threading.Thread(target=flush)
     thread.start()
     thread.join()
@@ -140,11 +141,12 @@ async def test_rows_of_another_thread_wake_the_event_loop_once_for_all_listeners
     assert second == first
 
 
+@pytest.mark.promise("A trace listener that does not read is dropped with a log message")
 async def test_listener_that_never_reads_is_dropped_with_a_line_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("labkit.worlds.live.trace_stream.MOST_ROWS_WAITING", 1000)
-    node, rows, count = recorder(), list[Row](), 10_000
+    monkeypatch.setattr("labkit.worlds.live.trace_stream.MAX_WAITING_ROWS", 1000)
+    node, rows, count = recorder(), list[Event](), 10_000
     port = await TraceServer(node).start()
     _, deaf = await asyncio.open_connection(LOOPBACK, port, limit=1)
     await until(lambda: node.listening)
@@ -155,24 +157,24 @@ async def test_listener_that_never_reads_is_dropped_with_a_line_and_the_others_g
         await until(lambda: len(rows) >= count)
 
     for number in range(count):
-        node.record("memtable.put", 7, number, note="x" * 2000)
+        node.record("read.failed", 7, number, error="x" * 2000)
         if number % 100 == 0:
             await until_received(number - 100)
     await until(lambda: len(rows) == count)
     [line] = [record.getMessage() for record in caplog.records]
-    assert "1001 rows of the trace wait for ('127.0.0.1'" in line
+    assert "1001 trace rows are queued for ('127.0.0.1'" in line
     deaf.close()
 
 
 async def test_listener_that_is_dropped_learns_it_when_it_reads_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("labkit.worlds.live.trace_stream.MOST_ROWS_WAITING", 1000)
-    node, rows = recorder(), list[Row]()
+    monkeypatch.setattr("labkit.worlds.live.trace_stream.MAX_WAITING_ROWS", 1000)
+    node, rows = recorder(), list[Event]()
     stream = TraceStream(LOOPBACK, await TraceServer(node).start(), rows.extend)
     await stream.start()
     for number in range(100_000):
-        node.record("memtable.put", 7, number, note="x" * 100)
+        node.record("read.failed", 7, number, error="x" * 100)
     assert not node.listening
     await stream.drain()
     assert [row.entry for row in rows] == list(range(len(rows)))
@@ -183,8 +185,8 @@ async def test_listener_that_is_dropped_learns_it_when_it_reads_again(
 async def test_rows_without_a_listener_are_not_kept_for_ever(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("labkit.worlds.live.trace_stream.MOST_ROWS_WAITING", 1000)
-    node, rows = recorder(), list[Row]()
+    monkeypatch.setattr("labkit.worlds.live.trace_stream.MAX_WAITING_ROWS", 1000)
+    node, rows = recorder(), list[Event]()
     server = TraceServer(node, from_start=True)
     for number in range(1001):
         node.record("memtable.put", 7, number)
@@ -199,13 +201,13 @@ async def test_rows_without_a_listener_are_not_kept_for_ever(
 async def test_listeners_above_the_limit_are_refused_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("labkit.worlds.live.trace_stream.MOST_LISTENERS", 3)
-    node, rows = recorder(), list[Row]()
+    monkeypatch.setattr("labkit.worlds.live.trace_stream.MAX_LISTENERS", 3)
+    node, rows = recorder(), list[Event]()
     port = await TraceServer(node).start()
     first = [await asyncio.open_connection(LOOPBACK, port) for _ in range(3)]
     for reader, _ in first:
         await reader.readline()
-    with pytest.raises(TraceEndedError, match="takes no more"):
+    with pytest.raises(TraceEndedError, match="listeners, the maximum"):
         await TraceStream(LOOPBACK, port, rows.extend).start()
     first[0][1].close()
 
@@ -223,13 +225,13 @@ async def test_listeners_above_the_limit_are_refused_with_the_reason(
 async def test_listener_that_sends_its_end_and_does_not_read_keeps_no_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("labkit.worlds.live.trace_stream.MOST_LISTENERS", 1)
-    node, rows = recorder(), list[Row]()
+    monkeypatch.setattr("labkit.worlds.live.trace_stream.MAX_LISTENERS", 1)
+    node, rows = recorder(), list[Event]()
     port = await TraceServer(node).start()
     with socket.create_connection((LOOPBACK, port)) as deaf:
         await until(lambda: node.listening)
         for number in range(10_000):
-            node.record("memtable.put", 7, number, note="x" * 1000)
+            node.record("read.failed", 7, number, error="x" * 1000)
         deaf.shutdown(socket.SHUT_WR)
         await until(lambda: not node.listening)
         await TraceStream(LOOPBACK, port, rows.extend).start()
@@ -255,7 +257,7 @@ async def test_what_a_listener_says_is_not_kept() -> None:
 
 
 async def test_listener_that_breaks_off_does_not_disturb_the_node() -> None:
-    node, rows = recorder(), list[Row]()
+    node, rows = recorder(), list[Event]()
     port = await TraceServer(node).start()
     polite = TraceStream(LOOPBACK, port, rows.extend)
     await polite.start()

@@ -1,4 +1,4 @@
-"""Two clusters in one ZooKeeper: the same names of bookies and topics, and nothing in common."""
+"""Two clusters in one ZooKeeper stay separate even if they use the same names."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from labkit.cli.main import main
 from labkit.system.autorecovery.election import current_auditor
-from labkit.system.autorecovery.nodes import AutoRecoveryNodes
+from labkit.system.autorecovery.paths import AutoRecoveryPaths
 from labkit.system.metadata.cluster import read_instance_id
 from labkit.system.metadata.cookie import read_cookie
 from labkit.system.metadata.ledger_layout import FLAT, HIERARCHICAL
@@ -33,7 +33,7 @@ Both = tuple[LocalCluster, LocalCluster]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def zookeeper() -> AsyncIterator[EmbeddedZooKeeper]:
-    """A server in which nothing else lies."""
+    """Start a ZooKeeper server without any other data."""
     async with EmbeddedZooKeeper() as server:
         yield server
 
@@ -42,7 +42,7 @@ async def zookeeper() -> AsyncIterator[EmbeddedZooKeeper]:
 async def both(
     zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Both]:
-    """Two clusters, each of two bookies that watch over each other, and a broker."""
+    """Start two clusters, each with a broker and two bookies with autorecovery."""
     async with AsyncExitStack() as stack:
         clusters = [
             await stack.enter_async_context(
@@ -108,7 +108,7 @@ async def test_the_spark_source_finds_the_topics_of_the_cluster_that_is_named(bo
     async with connected(options[0]) as client:
         assert await LedgerDirectory(client, options[0]).chains()
     async with connected(options[1]) as client:
-        with pytest.raises(OptionError, match=r"no topic .*in-the-first in the cluster at"):
+        with pytest.raises(OptionError, match=r"in-the-first does not exist in the cluster at"):
             await LedgerDirectory(client, options[1]).chains()
 
 
@@ -128,9 +128,9 @@ async def test_a_lost_bookie_has_its_ledgers_marked_in_its_cluster_alone(both: B
     while (await one.create_ledger(2, 2, 2)).ledger_id < ledger_id:
         pass
     await both[0].kill("bookie-2")
-    mark = AutoRecoveryNodes(both[0].metadata).mark(ledger_id)
+    mark = AutoRecoveryPaths(both[0].metadata).mark(ledger_id)
     await until_true(lambda: one.store.exists(mark))
-    mark = AutoRecoveryNodes(both[1].metadata).mark(ledger_id)
+    mark = AutoRecoveryPaths(both[1].metadata).mark(ledger_id)
     assert not await two.store.exists(mark)
     assert await current_auditor(one.store) == "bookie-1"
     assert await current_auditor(two.store) in both[1].bookie_names

@@ -1,4 +1,4 @@
-"""The metadata store is away for longer than a session lasts: entries do not need it."""
+"""Entries can be written even if the metadata store is down for longer than a session."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ PAYLOADS = [b"%d" % number for number in range(30)]
 
 @asynccontextmanager
 async def away(server: EmbeddedZooKeeper, *, hangs: bool) -> AsyncIterator[None]:
-    """While it hangs, its clock runs on, and all sessions run out; stopped, it counts no time."""
+    """Let the server hang, so that sessions expire, or stop it, so that they do not."""
     if hangs:
         await stop_process(server.pid)
     else:
@@ -33,6 +33,10 @@ async def away(server: EmbeddedZooKeeper, *, hangs: bool) -> AsyncIterator[None]
         await server.start()
 
 
+@pytest.mark.promise(
+    "If ZooKeeper is down, hung or partitioned for longer than a session, writers continue, "
+    "bookies register again, and no bookie is declared lost"
+)
 @pytest.mark.java
 @pytest.mark.parametrize("hangs", repeated([True, False]))
 async def test_writers_go_on_and_bookies_register_again(tmp_path: Path, hangs: bool) -> None:

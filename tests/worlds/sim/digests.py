@@ -1,6 +1,6 @@
-"""Prints the digest of the run of each of that many seeds, one a line: `python digests.py 200`.
+"""Print the digest of the run for each seed, one per line: `python digests.py 200`.
 
-Needs nothing but labkit and what `labkit.worlds.sim` imports, so that any Python can run it.
+This needs only labkit and the imports of `labkit.worlds.sim`, so that any Python can run it.
 """
 
 import sys

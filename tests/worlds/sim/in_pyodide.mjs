@@ -1,7 +1,7 @@
-// Prints the digests of the runs of a number of seeds, made by a browser's Python:
+// Prints the digests of the runs of several seeds, computed by a browser's Python:
 //   node in_pyodide.mjs PYODIDE_FOLDER LABKIT_FOLDER PROTOBUF_FOLDER COUNT
-// Half of them as a script, where only the browser's event loop runs, and half in a task of it, as a
-// cell of a notebook is run.
+// Half of the runs are started by a script outside of any task, and half in a task of the event
+// loop, like a notebook cell.
 
 import { pathToFileURL } from "node:url";
 

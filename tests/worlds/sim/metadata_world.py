@@ -1,27 +1,30 @@
-"""A simulated ZooKeeper and nodes that ask it, for tests of the metadata port and of what uses it.
+"""A simulated ZooKeeper and its clients, for tests of the metadata port and its users.
 
-def test_rule() -> None:
-    async def rule(world: MetadataWorld) -> None:
-        store = await world.session("a")
-        ...
-    run_metadata_world(rule)
+@in_metadata_world()
+async def test_rule(world: MetadataWorld) -> None:
+    store = await world.session("a")
+    ...
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
+from labkit.system.trace.events import Fields
 from labkit.worlds.sim.machine.decisions import Decisions
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.metadata import SimMetadataStore
 from labkit.worlds.sim.machine.network import NodeNetwork, SimNetwork
 from labkit.worlds.sim.machine.process import NodeClock, Process
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER, PORT, SimZooKeeper
+from tests.virtual_time import in_world
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class MetadataWorld:
-    """A server and any number of nodes, each with a session or none."""
+    """A server and any number of nodes, each with at most one session."""
 
     def __init__(
         self,
@@ -32,7 +35,7 @@ class MetadataWorld:
         self.loop = loop
         self.session_timeout_s = session_timeout_s
         self.reports: list[tuple[str, ...]] = []
-        chance = Decisions(None, decisions or {})
+        chance = Decisions(None, decisions or {}, lambda: 0)
         self.network = SimNetwork(loop, chance, self._report)
         self.zookeeper = SimZooKeeper(loop, session_timeout_s, chance, self._report)
         self.processes: dict[str, Process] = {}
@@ -40,7 +43,7 @@ class MetadataWorld:
         self.network.listen(self.zookeeper.process, self.zookeeper.accept, PORT)
 
     async def session(self, node: str) -> SimMetadataStore:
-        """Start the node and its session; its tasks run as the node's."""
+        """Start the node and its session, running the session's tasks as part of the node."""
         process = self.start_node(node)
         store = process.context.copy().run(self._store, node, process)
         await process.spawn(store.start())
@@ -61,23 +64,23 @@ class MetadataWorld:
         self.network.died(process, silently=silently)
 
     def cut(self, node: str) -> None:
-        """Nothing goes between that node and the server."""
+        """Cut the connection between the node and the server in both directions."""
         self.network.link(node, METADATA_SERVER).cut()
         self.network.link(METADATA_SERVER, node).cut()
 
     def hang(self) -> None:
-        """The server stops."""
+        """Make the server hang."""
         self.zookeeper.hang()
 
     def thaw(self) -> None:
-        """It goes on; the world's decisions say what it comes to first."""
+        """Resume the server; the world's decisions determine which request it processes first."""
         self.zookeeper.resume()
 
     def heal(self) -> None:
         self.network.behave()
 
     def asked(self) -> list[str]:
-        """What the server is asked for from now on; the list grows as it is asked."""
+        """Return a list to which the kind of each later request to the server is appended."""
         kinds: list[str] = []
         handle = self.zookeeper.handle
 
@@ -91,17 +94,24 @@ class MetadataWorld:
     def _store(self, node: str, process: Process) -> SimMetadataStore:
         return SimMetadataStore(NodeNetwork(self.network, process), node, self.session_timeout_s)
 
-    def _report(self, *what: str) -> None:
-        self.reports.append(what)
+    def _report(self, *what: str, **fields: Unpack[Fields]) -> None:
+        self.reports.append((*what, *map(str, fields.values())))
 
 
 def run_metadata_world(
     body: Callable[[MetadataWorld], Awaitable[T]], decisions: Mapping[str, float] | None = None
 ) -> T:
-    """Run `body` in a new world; time is virtual."""
+    """Run `body` in a new world with virtual time."""
     loop = SimLoop(time_limit_s=3600)
 
     async def main() -> T:
         return await body(MetadataWorld(loop, decisions=decisions))
 
     return loop.run(main())
+
+
+def in_metadata_world(
+    decisions: Mapping[str, float] | None = None,
+) -> Callable[[Callable[Concatenate[MetadataWorld, P], Awaitable[None]]], Callable[P, None]]:
+    """Make a test of a coroutine function whose first parameter is a new world in virtual time."""
+    return in_world(partial(run_metadata_world, decisions=decisions))

@@ -1,13 +1,13 @@
 // Runs the code cells of notebooks in a browser's Python, each notebook in a fresh namespace:
 //   node notebook_in_pyodide.mjs DISTRIBUTION NOTEBOOK...
-// Prints a line of JSON for each notebook: its path, how many cells it has, and what failed.
+// Prints a line of JSON for each notebook: its path, the number of cells, and the failures.
 
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const [distribution, ...notebooks] = process.argv.slice(2);
 const { loadPyodide } = await import(pathToFileURL(`${distribution}/pyodide.mjs`));
-// An error that nobody catches is shown by Node.js with its line: a megabyte of Pyodide.
+// Node.js prints an uncaught exception with its source line, which in Pyodide is a megabyte long.
 process.on("uncaughtException", (error) => {
   console.error(String(error).slice(-2000));
   process.exit(1);

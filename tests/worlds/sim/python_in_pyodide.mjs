@@ -1,4 +1,4 @@
-// Runs a script in the Python that a tab starts, and prints what it prints:
+// Runs a script in the Python of a browser tab and prints its output:
 //   node python_in_pyodide.mjs DISTRIBUTION SCRIPT
 
 import { pathToFileURL } from "node:url";

@@ -1,4 +1,4 @@
-"""Scripts that the tests of the simulated world share."""
+"""Scripts shared by the tests of the simulated world."""
 
 from labkit.worlds.sim.settings.bookie_script import (
     Add,

@@ -1,4 +1,4 @@
-"""Brokers in the simulated world: a topic changes its owner, and its producer does not notice."""
+"""In the simulated world, a topic changes its owner without its producer noticing."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ PROMISES = (
 
 
 def served(*faults: Fault) -> Trace:
-    """What happens; all was published, and no promise broke."""
+    """Run the scenario and check that every message is published and no promise is broken."""
     trace = run(CALM.with_fault(*faults))
     assert broken(check_all(trace)) == []
     assert found(trace) == list(range(20))
@@ -39,13 +39,12 @@ def served(*faults: Fault) -> Trace:
 
 
 def found(trace: Trace) -> list[int]:
-    """The sequence ids in the topic, in their order."""
-    notes = [event.note for event in trace.events if event.kind == "message.found"]
-    return [int(note.rpartition(" ")[2]) for note in notes]
+    """Return the sequence ids of the topic's messages in order."""
+    return [event.sequence_id for event in trace.events if event.kind == "message.found"]
 
 
 def owners(trace: Trace) -> list[str]:
-    """The brokers that took the topic over, in turn."""
+    """Return the brokers that opened the topic, in order."""
     return [event.node for event in trace.events if event.kind == "topic.opened"]
 
 
@@ -64,6 +63,10 @@ def test_producer_finds_the_owner_through_any_broker() -> None:
     assert len(moments(trace, "message.acked", "p")) == 20
 
 
+@pytest.mark.promise(
+    "A topic keeps every promise to its producers when its owner shuts down, crashes, loses "
+    "its session, pauses or is partitioned"
+)
 def test_owner_that_leaves_in_good_order_hands_the_topic_over() -> None:
     trace = served(Leave(OWNER, when=NOW))
     assert owners(trace) == [OWNER, OTHER]
@@ -101,8 +104,12 @@ def test_owner_that_does_not_know_that_it_was_replaced_is_fenced(fault: Fault) -
     assert all(lost > taken for lost in moments(trace, "bundle.lost", OWNER))
 
 
+@pytest.mark.promise(
+    "Ownership is not a lock: a replaced owner stores nothing, although it believes that it "
+    "owns the topic"
+)
 def test_owner_without_metadata_store_goes_on_until_it_is_fenced() -> None:
-    """Why ownership is not a lock: both serve the topic, and only one can store anything."""
+    """Both brokers serve the topic, but only one can store anything: ownership is no lock."""
     long_ledgers = replace(BROKER.managed_ledger, max_entries_per_ledger=100)
     cluster = replace(CLUSTER, broker=replace(BROKER, managed_ledger=long_ledgers))
     both = (
@@ -120,7 +127,7 @@ def test_owner_without_metadata_store_goes_on_until_it_is_fenced() -> None:
 
 
 def test_owner_that_loses_a_topic_while_it_opens_it_never_serves_it() -> None:
-    """Its slow recovery ends after another broker has taken the topic over, and opened it."""
+    """The slow recovery finishes only after another broker has taken over and opened the topic."""
     small = replace(BROKER.managed_ledger, write_quorum=2, max_entries_per_ledger=10)
     broker = replace(BROKER, broker_deduplication_enabled=True, managed_ledger=small)
     cluster = Cluster(session_timeout_ms=200, brokers=2, broker=broker)
@@ -188,7 +195,7 @@ def test_a_fork_of_a_run_with_brokers_strikes_at_once() -> None:
 
 
 def test_fault_for_brokers_strikes_no_bookie() -> None:
-    with pytest.raises(BKIncorrectParameterException, match="cannot strike 'b0'"):
+    with pytest.raises(BKIncorrectParameterException, match="cannot hit 'b0'"):
         run(CALM.with_fault(Leave("b0")))
 
 

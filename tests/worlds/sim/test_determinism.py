@@ -1,5 +1,7 @@
-"""The same scenario gives the same run: in another process, under another hash seed, on another
-Python, with a seed or with the decisions that it drew.
+"""The same scenario always gives the same run.
+
+This holds in another process, with another hash seed, and in another Python version. A run with a
+seed and a run with the decisions drawn from that seed are identical, too.
 """
 
 import asyncio
@@ -45,8 +47,9 @@ def test_two_processes_with_different_hash_seeds_run_seeds_alike(count: int) -> 
 
 
 def other_pythons() -> list[str]:
-    """Pythons of other minor versions on this machine: on the PATH, or where
-    LABKIT_OTHER_PYTHON says (several with the path's separator).
+    """Return interpreters of other minor Python versions on this machine.
+
+    They are looked for on the PATH, among pyenv's versions, and in the list LABKIT_OTHER_PYTHON.
     """
     named = os.environ.get("LABKIT_OTHER_PYTHON", "").split(os.pathsep)
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -57,7 +60,7 @@ def other_pythons() -> list[str]:
 
 
 def version_of(python: str) -> str:
-    """Major and minor; "" if that does not run, or is older than labkit allows."""
+    """Return the major and minor version, or "" if the interpreter does not run or is too old."""
     code = "import sys; print('%d.%d' % sys.version_info[:2] * (sys.version_info >= (3, 11)))"
     done = subprocess.run(
         [python, "-c", code], capture_output=True, text=True, timeout=60, check=False
@@ -66,7 +69,7 @@ def version_of(python: str) -> str:
 
 
 def environment_of(python: str, folder: Path) -> str:
-    """A virtual environment with the few wheels that the simulation needs; returns its Python."""
+    """Create an environment with the packages that the simulation needs; return its Python."""
     there = folder / "bin" / "python"
     if not there.exists():
         subprocess.run([python, "-m", "venv", str(folder)], check=True, capture_output=True)
@@ -81,7 +84,7 @@ def environment_of(python: str, folder: Path) -> str:
 def test_other_versions_of_python_run_seeds_alike(kept: pytest.Cache) -> None:
     by_version = {version_of(python): python for python in other_pythons()}
     if not by_version:
-        pytest.skip("no Python of another minor version here; LABKIT_OTHER_PYTHON can name one")
+        pytest.skip("no other minor version of Python found; set LABKIT_OTHER_PYTHON")
     expected = digests(sys.executable, 1, 50)
     for version, python in sorted(by_version.items()):
         folder = kept.mkdir(f"python-{version}")

@@ -1,4 +1,4 @@
-"""A bookie that was formatted has forgotten every fence, and no writer is misled by it."""
+"""A formatted bookie has forgotten every fence, but this misleads no writer."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_formatted_bookie_comes_back_under_its_id_with_nothing() -> None:
     times_us = [event.time_us for event in of(trace, "bookie.registered", node="b0")]
     assert times_us[0] < of(trace, "bookie.formatted", node="b0")[0].time_us < times_us[1]
     denied = of(trace, "read.failed", node="epilogue", peer="b0")
-    assert {event.note for event in denied} == {"BKNoSuchLedgerExistsException"}
+    assert {event.error for event in denied} == {"BKNoSuchLedgerExistsException"}
     assert names_of(trace) == []
 
 
@@ -46,8 +46,8 @@ def test_a_formatted_bookie_comes_back_under_its_id_with_nothing() -> None:
 def test_an_old_writer_confirms_nothing_on_them(entries: int, force_every: int) -> None:
     write = Write(entries=entries, pause_ms=300, force_every=force_every)
     trace = run_with(write)
-    [ended] = [event.note for event in of(trace, "step.ended", node="w")]
-    assert "BKLedgerFencedException" in ended
+    [ended] = [event.error for event in of(trace, "step.ended", node="w")]
+    assert ended == "BKLedgerFencedException"
     assert len(of(trace, "memtable.put", entry=entries - 1)) == 3
     assert names_of(trace) == []
 
@@ -68,7 +68,7 @@ def test_a_zookeeper_server_that_is_behind_does_not_mislead_the_writer(
     assert names_of(run_with(write, behind)) == []
 
     async def no_sync(_: SimMetadataStore) -> None:
-        """Trust the server."""
+        """Do nothing, so that the client trusts a server that may be behind."""
 
     monkeypatch.setattr(SimMetadataStore, "sync", no_sync)
     assert "OneWriter" in names_of(run_with(write, behind))
@@ -78,7 +78,7 @@ def test_a_zookeeper_server_that_is_behind_does_not_mislead_the_writer(
 def test_decommissioned_by_the_book_one_after_the_other_they_keep_every_promise(
     variant: str,
 ) -> None:
-    """Each is formatted when its copies have been made again: no confirmed entry is lost."""
+    """Each bookie is formatted only after its copies have been restored, so nothing is lost."""
     config = AutoRecoveryConfig(
         lost_bookie_recovery_delay_s=0,
         open_ledger_rereplication_grace_period_ms=200,

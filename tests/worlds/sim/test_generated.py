@@ -1,4 +1,4 @@
-"""Generated scripts: whatever a bookie is asked to do, no crash breaks a promise."""
+"""No crash breaks a promise, whatever a generated script asks of a bookie."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,9 +21,7 @@ LEDGERS = st.integers(1, 3)
 
 @st.composite
 def scripts(draw: st.DrawFn) -> list[ScriptStep]:
-    """Steps that a client and a bookie may do: no add to a fenced or a deleted ledger, a deleted
-    ledger's id is never used again.
-    """
+    """Draw valid steps: no adds to fenced or deleted ledgers, and no reuse of ledger ids."""
     next_entry = dict.fromkeys((1, 2, 3), 0)
     closed: set[int] = set()
     deleted: set[int] = set()

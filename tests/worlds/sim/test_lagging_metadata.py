@@ -1,4 +1,4 @@
-"""A server of the metadata store that is behind the others: what a node may still believe of it."""
+"""A node copes with a metadata server that is behind the others."""
 
 from dataclasses import replace
 

@@ -1,6 +1,6 @@
-"""Bookies that are lost for good while entries are written: in the end every copy is there again.
+"""If bookies are lost for good while entries are written, every copy is eventually restored.
 
-Scenarios are drawn from a seed: sizes, who fails when, and what else goes wrong meanwhile.
+The sizes, the failures and the other faults of each scenario are drawn from a seed.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ from tests.repeat import repeated
 
 QUORUMS = ((3, 3, 2), (3, 2, 2), (4, 3, 2), (3, 3, 3), (4, 2, 2), (5, 3, 2))
 CALM = At(45_000)
-"""By then the second bookie is lost, and everything else is repaired."""
+"""By then, the second bookie has been lost, and every other fault has been repaired."""
 FOR_ALL_COPIES_S = 100
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AwaitAllCopies(Value):
-    """Open every ledger with recovery and read every copy, until none is missing."""
+    """Open every ledger with recovery and read every copy, until no copy is missing."""
 
     client: str = "q"
     when: Moment = CALM
@@ -74,9 +74,10 @@ class AwaitAllCopies(Value):
 
 
 def drawn(seed: int, fault_count: int) -> Scenario:
-    """One bookie is lost for good; of seven bookies often a second one, when the first is repaired.
+    """Draw a scenario in which a bookie is lost for good.
 
-    There is a bookie more than an ensemble needs, and no other fault keeps a bookie down.
+    With seven bookies, a second one is often lost after the first has been repaired. There is
+    always one bookie more than an ensemble needs, and no other fault keeps a bookie down for good.
     """
     lots = random.Random(f"lost bookies {seed}")
     bookies = lots.choice((5, 6, 7))
@@ -99,13 +100,13 @@ def drawn(seed: int, fault_count: int) -> Scenario:
 
 
 def _that_pass(faults: Sequence[Fault], lost: Sequence[str]) -> Iterator[Fault]:
-    """Those after which every bookie but the lost ones is up again."""
+    """Yield the faults with restarts, so that only the lost bookies stay down."""
     for fault in faults:
         if isinstance(fault, PowerCut) or getattr(fault, "node", "") in lost:
             continue
         yield fault
         if isinstance(fault, FullDisk | FailingSync):
-            # It may have ended.
+            # The bookie may have stopped because of the fault.
             yield Restart(fault.node, At(25_000))
 
 
@@ -139,9 +140,9 @@ def _at(lots: random.Random, begin_ms: float) -> At:
 
 
 def outcome(events: tuple[Event, ...]) -> str:
-    """What has become of the wait for all copies."""
-    [note] = [e.note for e in events if e.kind == "step.ended" and e.node == "q"]
-    return note
+    """Return the result of waiting for all copies."""
+    [detail] = [e.detail for e in events if e.kind == "step.ended" and e.node == "q"]
+    return detail
 
 
 @pytest.mark.slow
@@ -151,4 +152,4 @@ def test_every_copy_is_there_again_after_bookies_are_lost(seed: int, fault_count
     scenario = drawn(1000 * fault_count + seed, fault_count)
     trace = run(scenario)
     assert broken(check_all(trace)) == [], scenario
-    assert outcome(trace.events) == "await all copies: done", scenario
+    assert outcome(trace.events) == "done", scenario

@@ -1,4 +1,4 @@
-"""An error that ends a background task is reported, though nothing waits for the task."""
+"""An exception that ends a background task is reported, even if nothing awaits the task."""
 
 import asyncio
 from collections.abc import Callable
@@ -48,11 +48,9 @@ def test_error_of_a_background_task_breaks_a_promise(
     assert broken(check_all(run(scenario), promise)) == []
     monkeypatch.setattr(part, method, fails)
     (verdict,) = broken(check_all(run(scenario), promise))
-    assert f"{node} raised an error that nothing catches" in verdict.reason
+    assert f"{node} raised an uncaught exception" in verdict.reason
     assert "ended with KeyError('a mistake')" in verdict.reason
 
-
-# What the loop reports
 
 Body = Callable[[Process, SimLoop], None]
 
@@ -63,7 +61,7 @@ async def fails_later() -> NoReturn:
 
 
 def reported(body: Body) -> list[str]:
-    """What the loop reports of a process in which the body starts tasks, once the world ends."""
+    """Return the errors that the loop reports about tasks started by `body`."""
     loop = SimLoop()
     told: list[str] = []
     loop.set_exception_handler(lambda _, context: told.append(context["message"]))
@@ -117,7 +115,7 @@ def test_error_that_a_task_is_about_to_take_at_its_death_is_not_reported() -> No
 
     async def takes_it(process: Process, loop: SimLoop) -> None:
         task = asyncio.create_task(fails_later())
-        # Just when the task has ended: what waits for it has its next step before it.
+        # Check right after the task has ended, before whatever waits for it has resumed.
         task.add_done_callback(lambda _: told.append("ended"))
         task.add_done_callback(lambda _: loop.report_lost_errors(process))
         await asyncio.wait([task])

@@ -1,4 +1,4 @@
-"""The metadata store cannot be reached for longer than sessions last: entries do not need it."""
+"""Entries can be written even if the metadata store is down for longer than a session."""
 
 import pytest
 
@@ -73,9 +73,10 @@ def test_a_session_that_ends_with_the_last_fault_does_not_end_the_epilogue() -> 
     assert broken(check_all(trace)) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", repeated(range(6), once=3))
 def test_no_outage_breaks_a_promise(seed: int) -> None:
-    """Whatever else is late."""
+    """The seed determines which other messages are late."""
     scenario = Scenario(
         HEALING,
         AWAY.workload,
@@ -89,6 +90,11 @@ def test_no_outage_breaks_a_promise(seed: int) -> None:
     assert broken(check_all(trace)) == []
 
 
+@pytest.mark.sampled
+@pytest.mark.promise(
+    "After the metadata store hung, bookies have a grace period to register again; each "
+    "registration restarts the period and the lost-bookie delay"
+)
 @pytest.mark.parametrize("delay_s", [0, 3])
 @pytest.mark.parametrize("seed", range(8))
 def test_a_store_that_hangs_and_serves_its_clients_in_any_order_loses_no_bookie(

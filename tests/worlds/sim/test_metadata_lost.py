@@ -1,4 +1,4 @@
-"""The metadata store comes back without its data: the bookies keep theirs."""
+"""If the metadata store returns without its data, the bookies keep theirs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,10 @@ GC_MS = 100
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MetadataLost(Value):
-    """All nodes of the cluster are gone, and there is a new one with that instance id; or none."""
+    """A fault that deletes all of the cluster's nodes.
+
+    If an instance id is given, a new cluster with that id is created.
+    """
 
     new_instance_id: str = ""
     when: Moment = START
@@ -40,6 +43,9 @@ def _forget(tree: ZnodeTree, path: str) -> None:
     tree.delete(path, ANY_VERSION)
 
 
+@pytest.mark.promise(
+    "If the metadata store has lost the cluster or holds a different one, no ledger is collected"
+)
 @pytest.mark.parametrize("new_instance_id", ["", "another"])
 @pytest.mark.parametrize("registers_again", [False, True])
 def test_bookies_keep_the_entries_of_ledgers_that_the_store_has_forgotten(

@@ -1,6 +1,4 @@
-"""Bookies that come back after their ledgers were copied to others, and give them up: nothing that
-counts as a copy ever goes.
-"""
+"""Bookies drop copies that are stored elsewhere, but never one that is still needed."""
 
 from dataclasses import replace
 
@@ -36,12 +34,14 @@ TIDY = Cluster(
     autorecovery=HEALING,
 )
 SETTLED_MS = 11_000.0
-"""By then an auditor that follows another one believes the list of bookies."""
+"""By then, a newly elected auditor trusts the list of bookies."""
 AWAY_MS = 2500.0
 IN_TURN: tuple[Fault, ...] = tuple(
     Crash(f"b{number}", down_ms=AWAY_MS, when=At(SETTLED_MS + 4500 * number)) for number in range(3)
 )
-"""Each is away until all its ledgers are elsewhere, and back before the next one goes."""
+"""Each bookie is down until all of its ledgers have been copied, and returns before the next one
+goes down.
+"""
 END_MS = 26_000.0
 WRITES = (
     Write(entries=30),
@@ -56,7 +56,7 @@ def of_kind(trace: Trace, kind: str) -> list[Event]:
 
 
 def copied_back(trace: Trace) -> list[Event]:
-    """Copies made on a bookie that had given the ledger up before."""
+    """Return the copies that were made on a bookie after it had dropped the ledger."""
     given_up: dict[tuple[str, int], int] = {}
     for event in of_kind(trace, "ledger.dropped"):
         given_up.setdefault((event.node, event.ledger), event.seq)
@@ -67,6 +67,8 @@ def copied_back(trace: Trace) -> list[Event]:
     ]
 
 
+@pytest.mark.slow
+@pytest.mark.promise("No copy that counts toward replication is ever removed")
 def test_copies_go_come_back_and_stay_as_long_as_they_count() -> None:
     trace = run(ROUND)
     assert broken(check_all(trace)) == []
@@ -84,7 +86,7 @@ def test_no_storm_takes_a_copy_that_counts(seed: int) -> None:
 
 
 def taken_for_overreplicated(metadata: LedgerMetadata, bookie: str) -> bool:
-    """As a bookie decides that looks at the last ensemble only."""
+    """Decide like a bookie that considers only the last ensemble."""
     is_closed = metadata.state is LedgerState.CLOSED
     return is_closed and bookie not in metadata.segments[-1].ensemble
 

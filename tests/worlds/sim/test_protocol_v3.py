@@ -1,10 +1,11 @@
-"""Protocol version 3 in the simulated world: the same client, the same bookie, virtual time."""
+"""Protocol version 3 in the simulated world, with the real client and the real bookie."""
 
 import asyncio
 from dataclasses import dataclass
 
 from labkit.system.model.errors import BKBookieHandleNotAvailableException, LabkitError
 from labkit.system.trace.events import Event
+from labkit.system.trace.sentence import how_it_ended
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash
@@ -17,8 +18,9 @@ from labkit.worlds.sim.workload.steps import Write, payload
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteDeferred(Value):
-    """Add entries with deferred sync, force after each `batch`, and leave the ledger open.  Between
-    adds and force the writer rests, and it tries again when a bookie is not there.
+    """Add entries with deferred sync, force after each `batch`, and leave the ledger open.
+
+    The writer pauses between the adds and the force, and retries if a bookie is unavailable.
     """
 
     entries: int
@@ -44,7 +46,7 @@ class WriteDeferred(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tail(Value):
-    """Follow a ledger by long polls for that many entries."""
+    """Follow a ledger with long polls until it has returned this many entries."""
 
     entries: int
     ledger: int = 0
@@ -57,7 +59,7 @@ class Tail(Value):
         for entry_id in range(self.entries):
             _, entry = await reader.read_last_add_confirmed_and_entry(entry_id, 60.0)
             if entry is None:
-                raise LabkitError(f"entry {entry_id} did not come")
+                raise LabkitError(f"entry {entry_id} did not arrive")
 
 
 def of(trace: Trace, kind: str, node: str) -> list[Event]:
@@ -65,11 +67,11 @@ def of(trace: Trace, kind: str, node: str) -> list[Event]:
 
 
 def ends(trace: Trace) -> list[str]:
-    return [event.note.partition(": ")[2] for event in trace.events if event.kind == "step.ended"]
+    return [how_it_ended(event) for event in trace.events if event.kind == "step.ended"]
 
 
 def found_on_all(trace: Trace) -> set[int]:
-    """The entries of which the epilogue found three copies."""
+    """Return the entries of which the epilogue found three copies."""
     found = [event.entry for event in of(trace, "read.done", "epilogue")]
     return {entry for entry in found if found.count(entry) >= 3}
 
@@ -101,13 +103,13 @@ def test_a_power_cut_may_take_what_was_acknowledged_and_not_forced() -> None:
 
 
 def test_a_bookie_that_lost_what_it_acknowledged_forces_nothing() -> None:
-    """It is back before the force comes, and would say that all is synced."""
+    """The bookie is back before the force request, and would report that everything is synced."""
     cut = Crash("b1", "lost", down_ms=1, when=On("add.acked", 12))
     step = WriteDeferred(entries=4, batch=4, rest_ms=10_000)
     trace = run(Scenario(workload=(step,), faults=(cut,)))
     assert of(trace, "lac.advanced", "w") == []
     [end] = ends(trace)
-    assert "b1 was lost between add and force" in end
+    assert "the connection to b1 was lost between add and force" in end
 
 
 def test_the_same_scenario_gives_the_same_run() -> None:

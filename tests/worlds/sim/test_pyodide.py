@@ -1,5 +1,7 @@
-"""The simulated world in the Python of a browser (Pyodide, run by Node.js): 32 bits, no threads, no
-processes, another C library, and an event loop that runs already.
+"""The simulated world in a browser's Python (Pyodide, run by Node.js).
+
+Pyodide is a 32-bit platform with another C library, no threads, no processes, and an event loop
+that is already running.
 """
 
 import gzip
@@ -42,15 +44,15 @@ print(json.dumps([new, completed, source[:8], found, random.random()]))
 
 @pytest.fixture(scope="module")
 def cache(kept: pytest.Cache) -> Path:
-    """What was downloaded, kept for the next time."""
+    """Return the directory in which downloads are kept for later runs."""
     if not shutil.which("node") or not shutil.which("npm"):
-        pytest.skip("there is no Node.js with npm here")
+        pytest.skip("Node.js and npm are not on the PATH")
     return kept.mkdir("site")
 
 
 @pytest.fixture(scope="module")
 def pyodide(cache: Path) -> Path:
-    """Its folder, downloaded once."""
+    """Return Pyodide's directory, downloading it once."""
     try:
         return pyodide_core(cache)
     except CannotDownloadError as error:
@@ -59,7 +61,7 @@ def pyodide(cache: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def tab(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A browser's Python with labkit, as a tab loads it."""
+    """Assemble a browser's Python with labkit, as a browser tab loads it."""
     folder = tmp_path_factory.mktemp("tab")
     try:
         distribution(folder, cache, imports_of(each.path for each in lessons() if each.in_a_tab))
@@ -111,7 +113,7 @@ def test_a_tabs_python_starts_with_the_lessons_imports_done_and_its_files_there(
         assert completed == ["append"]
         assert source == "def run("
         assert found == version("labkit")
-    assert runs[0][-1] != runs[1][-1], "every tab would draw the same numbers"
+    assert runs[0][-1] != runs[1][-1], "every tab would generate the same random numbers"
 
 
 @pytest.mark.slow

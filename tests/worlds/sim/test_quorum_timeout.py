@@ -1,4 +1,4 @@
-"""A writer that waits no longer than configured, in virtual time."""
+"""A writer waits no longer than its configured timeout, in virtual time."""
 
 from labkit.system.check import broken, check_all
 from labkit.worlds.sim.run import run
@@ -13,12 +13,12 @@ SLOWLY = Write(entries=100, every_ms=50, quorum_timeout_ms=12_500)
 
 
 def test_silent_bookies_hold_a_writer_for_the_timeout_and_no_longer() -> None:
-    """Each new bookie is as silent as the last, and would be waited for in its turn."""
+    """Every replacement bookie is silent, too, and the writer would wait for each one in turn."""
     silent = tuple(Pause(f"b{number}", for_ms=40_000, when=At(1000)) for number in range(1, 7))
     workload = SLOWLY, Recover(when=At(30_000))
     trace = run(Scenario(Cluster(7, session_timeout_ms=60_000), workload, silent))
     [end] = [e for e in trace.events if e.kind == "step.ended" and e.node == "w"]
-    assert "has 1 of 2 acknowledgements after 12.5 s" in end.note
+    assert "has 1 of 2 acknowledgements after 12.5 s" in end.explanation
     confirmed = [e for e in trace.events if e.kind == "lac.advanced" and e.node == "w"]
     [late] = [
         e

@@ -1,4 +1,4 @@
-"""A whole rack goes: a writer that has spread the copies over racks can still read everything."""
+"""A writer that spreads copies over racks can still read everything after a whole rack fails."""
 
 import json
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ READ = Read(when=At(9000))
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NameRacks(Value):
-    """Say where each bookie stands."""
+    """Publish the rack of each bookie."""
 
     racks: Mapping[str, str] = field(default_factory=lambda: WHERE, hash=False)
     client: str = "operator"
@@ -52,7 +52,7 @@ class NameRacks(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteAcrossRacks(Value):
-    """Write as a client that looks at racks."""
+    """Write with a client whose placement is rack-aware."""
 
     write: Write
     client: str = "w"
@@ -68,11 +68,15 @@ class WriteAcrossRacks(Value):
 
 
 def read(trace: Trace) -> int:
-    """How many entries the reader got while a rack was down."""
+    """Return how many entries the reader received while a rack was down."""
     done = {e.entry for e in trace.events if e.kind == "read.done" and e.node == READ.client}
     return len(done - {-1})
 
 
+@pytest.mark.promise(
+    "A ledger on two racks survives the loss of one rack, even if it was spread later, and no "
+    "failure makes a move lose data"
+)
 @pytest.mark.parametrize(("ensemble", "quorum"), [(2, 2), (3, 3), (4, 2)])
 def test_entries_of_a_ledger_over_two_racks_outlive_one(ensemble: int, quorum: int) -> None:
     write = Write(0, 40, ensemble, quorum, quorum)

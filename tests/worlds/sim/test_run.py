@@ -1,4 +1,4 @@
-"""The real client against simulated bookies, which run the real bookie over simulated disks."""
+"""The real client works with simulated nodes that run the real bookie on simulated disks."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,6 +9,7 @@ import pytest
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.events import Event
+from labkit.system.trace.sentence import how_it_ended
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.run import run, run_all
 from labkit.worlds.sim.scenario.faults import (
@@ -39,7 +40,7 @@ def of(trace: Trace, kind: str, **fields: object) -> list[Event]:
 
 
 def ends(trace: Trace) -> list[str]:
-    return [event.note.partition(": ")[2] for event in of(trace, "step.ended")]
+    return [how_it_ended(event) for event in of(trace, "step.ended")]
 
 
 def confirmed(trace: Trace) -> set[tuple[int, int]]:
@@ -47,13 +48,13 @@ def confirmed(trace: Trace) -> set[tuple[int, int]]:
 
 
 def copies(trace: Trace, bookies: Iterable[str] | None = None) -> dict[tuple[int, int], int]:
-    """On how many bookies the epilogue found each entry, with the payload that was written."""
-    written = {(e.ledger, e.entry): e.note for e in of(trace, "add.pushed", node="w")}
+    """Return how many bookies have each entry with the correct payload at the end of the run."""
+    written = {(e.ledger, e.entry): e.checksum for e in of(trace, "add.pushed", node="w")}
     found: dict[tuple[int, int], int] = {}
     for event in of(trace, "read.done", node="epilogue"):
         key = event.ledger, event.entry
         if bookies is None or event.peer in bookies:
-            assert event.note == written[key]
+            assert event.checksum == written[key]
             found[key] = found.get(key, 0) + 1
     return found
 
@@ -219,7 +220,7 @@ def test_a_moment_is_an_event_or_a_time() -> None:
     assert trace.at(-1).event_count == 0
     with pytest.raises(BKIncorrectParameterException, match="not both"):
         trace.at(3, time_ms=3)
-    with pytest.raises(BKIncorrectParameterException, match="not a number"):
+    with pytest.raises(BKIncorrectParameterException, match="must be a number, got nan"):
         trace.at(time_ms=float("nan"))
 
 
@@ -252,7 +253,7 @@ def test_autorecovery_copies_what_a_dead_bookie_had_to_another() -> None:
     done = of(trace, "replication.done")
     assert done
     assert done[0].seq < of(trace, "epilogue.started")[0].seq
-    assert of(trace, "ensemble.set")[-1].note == "b0,b3,b2"
+    assert of(trace, "ensemble.set")[-1].ensemble == ("b0", "b3", "b2")
     assert copies(trace, ["b3"]) == {(0, entry): 1 for entry in range(12)}
 
 

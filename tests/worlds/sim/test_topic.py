@@ -1,4 +1,4 @@
-"""A topic in the simulated world: its owner, one who takes it over, and all that goes wrong."""
+"""A topic in the simulated world survives changes of its owner and all kinds of faults."""
 
 import pytest
 
@@ -18,7 +18,7 @@ CLUSTER = Cluster(bookies=5)
 
 
 def stored(scenario: Scenario) -> list[tuple[str, int, int]]:
-    """Which client has the receipt of a batch, and where it is stored."""
+    """Run the scenario and return the client and position of each stored batch."""
     trace = run(scenario)
     assert broken(check_all(trace)) == []
     return [(e.node, e.ledger, e.entry) for e in trace.events if e.kind == "batch.stored"]

@@ -1,5 +1,6 @@
-"""Storage and the simulated world need nothing that a Python in a browser does not have, and the
-pictures and lessons only what labkit depends on there.
+"""Storage and the simulated world need nothing that is missing in a browser's Python.
+
+The views and lessons need only those dependencies that labkit declares for the browser.
 """
 
 import subprocess
@@ -8,6 +9,7 @@ import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -47,7 +49,7 @@ print(run(from_json({SCENARIO.to_json()!r})).digest)
 
 
 def output_of(program: str) -> str:
-    """What a separate Python prints; it must end without an error."""
+    """Run the program in another Python process, check its exit status, and return its output."""
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=ROOT,
@@ -65,7 +67,7 @@ def test_a_scenario_runs_the_same_with_protobuf_as_the_only_wheel() -> None:
 
 
 def absent_in_a_browser() -> set[str]:
-    """The modules of labkit's dependencies that do not apply there."""
+    """Return the modules of the dependencies that labkit does not need in a browser."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = map(Requirement, project["dependencies"])
     absent = {
@@ -91,6 +93,7 @@ from labkit.course.exercises import break_protocol, garbage, journal, last_log_m
 """
 
 
+@pytest.mark.slow
 def test_pictures_and_lessons_need_only_what_labkit_depends_on_in_a_browser() -> None:
     absent = absent_in_a_browser()
     assert {"jupyterlab", "pandas", "pyarrow", "pyspark"} <= absent

@@ -1,12 +1,12 @@
 // Starts Pyodide under Node.js, runs a Python script that imports modules, and saves the memory:
 //   node save.mjs PYODIDE_FOLDER SITE_PACKAGES SCRIPT FILE
-// A JavaScript object that Python refers to is saved as its name in Pyodide's interface.
+// JavaScript objects that Python refers to are saved as their names in Pyodide's interface.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const [core, packages, script, file] = process.argv.slice(2);
-process.argv[1] = "python"; // it becomes part of the memory
+process.argv[1] = "python"; // this becomes part of the saved memory
 process.on("uncaughtException", (error) => {
   console.error(String(error.stack ?? error).slice(-2000));
   process.exit(1);
@@ -19,14 +19,14 @@ python.globals.set("script", readFileSync(script, "utf8"));
 const failed = python.runPython(`
 import gc, importlib, sys, traceback
 
-# Bytecode files have no use: the files of a tab do not outlive it
+# Bytecode files are useless, because files in a tab are lost when it is closed
 sys.dont_write_bytecode = True
 importlib.invalidate_caches()
 failed = ""
 try:
     exec(script, {})
 except Exception:
-    # pyodide_kernel replaces the streams to which Pyodide writes errors
+    # Return the traceback, because pyodide_kernel replaces the standard streams
     failed = traceback.format_exc()
 del script, traceback
 sys.path_importer_cache.clear()
@@ -46,7 +46,7 @@ function nameOf(wanted) {
     }
   }
   throw new Error(
-    `Python holds a JavaScript object without a name: ${String(wanted).slice(0, 200)}`,
+    `Python refers to a JavaScript object without a name: ${String(wanted).slice(0, 200)}`,
   );
 }
 

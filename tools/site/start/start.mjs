@@ -1,5 +1,5 @@
-// In the place of Pyodide's own script: loadPyodide, but Python has started already.  Its memory was
-// saved when the site was built, after everything that the lessons import had been imported.
+// Replaces Pyodide's own script: loadPyodide starts from memory that was saved when the site was
+// built, after all modules that the lessons need had been imported.
 
 import { loadPyodide as load } from "./core.mjs";
 import create from "./pyodide.asm.mjs";
@@ -7,7 +7,7 @@ import create from "./pyodide.asm.mjs";
 const BLOCK = 512; // of a tar archive
 
 /**
- * @param {Record<string, any>} options Pyodide's own; `packages` is ignored: all are in the memory.
+ * @param {Record<string, any>} options Pyodide's; `packages` is ignored, because all are in memory.
  */
 export async function loadPyodide(options = {}) {
   const content = unpacked(new URL("python.tar.gz", import.meta.url));
@@ -41,26 +41,26 @@ export async function loadPyodide(options = {}) {
       }
     },
   });
-  // Otherwise every tab would draw the same numbers
+  // Otherwise every tab would generate the same random numbers
   python.runPython("import random; random.seed()", { globals: python.toPy({}) });
   return python;
 }
 
 /**
- * Makes room for the saved memory in a module's own.
+ * Grows a module's memory so that the saved memory fits.
  * @param {any} module
  * @param {Uint8Array} memory
  */
 function makeRoom(module, memory) {
   module.growMemory(memory.length);
-  // The address of the function by which Python calls C functions: it depends on the browser
+  // The address of the function with which Python calls C functions depends on the browser
   const words = new Uint32Array(memory.buffer, memory.byteOffset, memory.length / 4);
   const place = module.__PyRuntime + module.HEAPU32[module.__PyEM_EMSCRIPTEN_TRAMPOLINE_OFFSET / 4];
   words[(words[1] + place) / 4] = module.HEAPU32[place / 4];
 }
 
 /**
- * The content of a compressed file beside this script.  Node.js has no `fetch` for files.
+ * Returns the content of a compressed file next to this script.  Node.js cannot `fetch` files.
  * @param {URL} url
  */
 async function unpacked(url) {
@@ -68,14 +68,14 @@ async function unpacked(url) {
     ? new Response(await (await import("node:fs/promises")).readFile(url))
     : await fetch(url);
   if (!response.ok || !response.body) {
-    throw new Error(`The server did not give ${url}: status ${response.status}`);
+    throw new Error(`cannot load ${url}: status ${response.status}`);
   }
   const stream = response.body.pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
 /**
- * Name and content of each file of a tar archive (POSIX.1-1988).
+ * Yields the name and content of each file of a tar archive (POSIX.1-1988).
  * @param {Uint8Array} archive
  * @returns {Generator<[string, Uint8Array]>}
  */

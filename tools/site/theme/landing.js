@@ -1,8 +1,7 @@
-// The landing page's run: a bookie that is killed there opens the fork that was run for it.
+// The run on the landing page: killing a bookie switches to the fork that was prepared for it.
 
-const OVER = "This run is nearly over. Play it again and kill a bookie earlier.";
-const ONE = "One fault at a time here. In the tab you can go on, and everywhere you like.";
-const BACK = { name: "back", kind: "button", label: "Back to the run without this fault" };
+const OVER = "This run is nearly over. Replay it and kill a bookie earlier.";
+const ONE = "Only one fault at a time here. In the tab you can add as many as you like.";
 
 /** @typedef {import("./play.js").Model} Model */
 
@@ -18,16 +17,14 @@ async function kill(model, { on, seq }) {
   const [left] = base.beats.find((/** @type {number[]} */ beat) => beat[3] >= found[0]);
   model.base = { ...base, moment: left };
   model.set("notice", "");
-  model.set("controls", [BACK]);
   model.set("film", film);
 }
 
 /** @param {Model} model */
-function back(model) {
+function undo(model) {
   const { base } = model;
   delete model.base;
   model.set("notice", "");
-  model.set("controls", []);
   model.set("film", base);
 }
 
@@ -39,8 +36,8 @@ document.addEventListener("lk-send", (event) => {
     kill(model, message).catch(() =>
       model.set("notice", "The fork could not be loaded. Try again.")
     );
-  } else if (message.set === "back") {
+  } else if (message.do === "undo") {
     event.preventDefault();
-    back(model);
+    undo(model);
   }
 });

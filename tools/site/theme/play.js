@@ -1,12 +1,16 @@
-// Gives each view of a page its module, its style sheet and its state, once it comes into sight.
-// What a view sends would go to its Python; here there is none, so the page says where it runs.
+// Loads the module, the style sheet and the state of each view when it scrolls into sight.
+// A view sends messages to Python.  A page has no Python, so it shows where to run the view instead.
 
-const SAY = "This needs labkit's Python. Open the page in the tab to use it.";
+const NEEDS_PYTHON = "This needs Python. Open the lesson in a tab to use it.";
 const here = new URL(".", import.meta.url);
+
+/** @type {any} */
+const shared = globalThis;
+shared[Symbol.for("labkit.run-page")] = String(new URL("../run.html", here));
 
 /** @typedef {(...values: any[]) => void} Handle */
 
-/** The model that a view's module expects of its widget. */
+/** The model of a widget, as a view's module expects it. */
 export class Model {
   /** @type {Map<string, Handle[]>} */
   heard = new Map();
@@ -53,26 +57,29 @@ export class Model {
       )
     ) return;
     if (message?.do === "resync" || message?.hello) return;
-    let words = this.place.querySelector(".lk-elsewhere");
-    if (!words) {
-      words = document.createElement("p");
-      words.className = "lk-elsewhere";
-      words.setAttribute("role", "status");
-      this.place.append(words);
+    let note = this.place.querySelector(".lk-elsewhere");
+    if (!note) {
+      note = document.createElement("p");
+      note.className = "lk-elsewhere";
+      note.setAttribute("role", "status");
+      this.place.append(note);
     }
-    words.textContent = SAY;
+    note.textContent = NEEDS_PYTHON;
   }
 }
 
-/** @param {any} place an element, which gets its `model` */
-export async function open(place) {
+/**
+ * @param {any} place the element of a view; its `model` is set
+ * @param {any} [given] the view's traits, or a promise of them, if they are not those of its file
+ */
+export async function open(place, given) {
   const { module, style, state } = place.dataset;
   const link = document.createElement("link");
   Object.assign(link, { rel: "stylesheet", href: new URL(`views/${style}`, here) });
   if (!document.querySelector(`link[href="${link.href}"]`)) document.head.append(link);
   const [found, traits] = await Promise.all([
     import(String(new URL(`views/${module}`, here))),
-    fetch(new URL(`views/${state}`, here)).then((answer) => answer.json()),
+    given ?? fetch(new URL(`views/${state}`, here)).then((response) => response.json()),
   ]);
   const model = new Model(traits, place);
   const box = document.createElement("div");
@@ -85,7 +92,7 @@ export async function open(place) {
   place.dataset.plays = "true";
 }
 
-/** JupyterLab tells views its theme by this attribute; a page does the same. */
+/** Sets the attribute with which JupyterLab announces its theme to views. */
 function followTheme() {
   const { theme } = document.body.dataset;
   const dark = theme === "dark" ||
@@ -100,7 +107,7 @@ const seen = new IntersectionObserver((entries) => {
   for (const { isIntersecting, target } of entries) {
     if (isIntersecting) {
       seen.unobserve(target);
-      open(target).catch((error) => console.error("this view stays a picture:", error));
+      open(target).catch((error) => console.error("cannot load this view:", error));
     }
   }
 }, { rootMargin: "300px" });

@@ -1,80 +1,86 @@
-"""Questions to the exercises about a cluster: quorums, confirming, ensembles, recovery, repair."""
+"""Generated test cases about a cluster: quorums, confirmation, ensembles, recovery, repair."""
 
-from labkit.course.checking.draw import BEYOND, Draw
+from labkit.course.checking.generated_cases import BEYOND, Draw
 from labkit.system.client.striping import write_set
 from labkit.system.trace.events import Event
 
-MOST_BOOKIES = 7
+MAX_BOOKIES = 7
 
 
-def _sizes(draw: Draw, most: int = MOST_BOOKIES) -> tuple[int, int, int]:
-    """E >= Qw >= Qa."""
+def _sizes(draw: Draw, most: int = MAX_BOOKIES) -> tuple[int, int, int]:
+    """E, Qw and Qa, with E >= Qw >= Qa."""
     ensemble = draw.number(1, most)
     write_quorum = draw.number(1, ensemble)
     return ensemble, write_quorum, draw.number(1, write_quorum)
 
 
 def striped_entry(draw: Draw) -> tuple[int, int, int]:
-    """An entry, E and Qw."""
     return draw.id(), *_sizes(draw, 9)[:2]
 
 
-def answers(draw: Draw) -> tuple[frozenset[int], int, int, int]:
-    """Places that answered, E, Qw and Qa."""
+def responses(draw: Draw) -> tuple[frozenset[int], int, int, int]:
+    """The ensemble indices of the bookies that responded, E, Qw and Qa."""
     sizes = _sizes(draw)
     return frozenset(draw.some(range(sizes[0]))), *sizes
 
 
 def denials(draw: Draw) -> tuple[int, int, int, int]:
-    """How many of a write set denied an entry and how many were silent, Qw and Qa."""
+    """The number of bookies of a write set that denied an entry, the number that were silent, Qw
+    and Qa.
+    """
     write_quorum = draw.number(1, 12)
     ack_quorum, denied = draw.number(1, write_quorum), draw.number(0, write_quorum)
     return denied, draw.number(0, write_quorum - denied), write_quorum, ack_quorum
 
 
 def acknowledgements(draw: Draw) -> tuple[int, list[int], int]:
-    """LastAddConfirmed, the acknowledgements of the entries after it, and Qa."""
+    """LastAddConfirmed, the number of acknowledgements of each entry after it, and Qa."""
     write_quorum = draw.number(1, 6)
     acks = [draw.number(0, write_quorum) for _ in range(draw.number(0, 12))]
     return draw.id(-1), acks, draw.number(1, write_quorum)
 
 
 def newest_entries(draw: Draw) -> tuple[int, list[tuple[int, int]]]:
-    """What a reader knows, and each answering bookie's newest entry with the LAC in it.
+    """The LAC that a reader knows, and each bookie's newest entry together with the LAC in that
+    entry.
 
-    A later entry of the writer carries no smaller LAC.  What recovery wrote back may: it carries
-    the LAC that recovery knew.
+    The LACs in a writer's entries never decrease.  An entry that recovery wrote back may have a
+    smaller LAC, namely the LAC that recovery knew.
     """
-    carried: dict[int, int] = {}
-    confirmed = -1
-    for entry_id in sorted({draw.id() for _ in range(draw.number(0, 4))}):
-        confirmed = draw.number(confirmed, min(entry_id - 1, confirmed + 5))
-        if draw.number(0, 1):
-            confirmed = entry_id - 1
-        carried[entry_id] = confirmed if draw.number(0, 3) else draw.number(-1, confirmed)
-    told = [draw.one_of(sorted(carried)) for _ in range(draw.number(0, 6))] if carried else []
+    newest: list[tuple[int, int]] = []
+    confirmed = entry_id = -1
+    while len(newest) < 5 and draw.number(0, 3):
+        entry_id = draw.id(entry_id + 1)
+        confirmed = max(confirmed, entry_id - 1 - draw.one_of((0, 0, 1, 2, 9)))
+        was_written_back = draw.chance(25)
+        carried = draw.number(-1, confirmed) if was_written_back else confirmed
+        newest += [(entry_id, carried)] * draw.number(1, 2)
     known = draw.one_of((-1, confirmed, confirmed + 1, max(-1, confirmed - 1)))
-    return known, [(entry_id, carried[entry_id]) for entry_id in told]
+    return known, draw.shuffled(newest)
 
 
 def failed_add(draw: Draw) -> tuple[int, int, int]:
-    """LastAddConfirmed, the entry whose add failed, and the last one that was sent."""
+    """LastAddConfirmed, the id of the entry whose add failed, and the id of the last entry that was
+    sent.
+    """
     confirmed = draw.id(-1)
     failed = confirmed + 1 + draw.number(0, 12)
     return confirmed, failed, failed + draw.number(0, 12)
 
 
 def pending_entry(draw: Draw) -> tuple[int, frozenset[int], tuple[int, ...], frozenset[int]]:
-    """A place, the places of new bookies, an entry's write set, and who acknowledged it."""
+    """An ensemble index, the replaced indices, and an entry's write set, with the indices of the
+    bookies that acknowledged the entry.
+    """
     size, write_quorum, _ = _sizes(draw)
-    places = write_set(draw.number(0, size - 1), size, write_quorum)
-    acked = frozenset(draw.some(places))
+    stripe = write_set(draw.number(0, size - 1), size, write_quorum)
+    acked = frozenset(draw.some(stripe))
     replaced = frozenset(draw.some(range(size))) or frozenset({0})
-    return draw.number(0, size - 1), replaced, places, acked
+    return draw.number(0, size - 1), replaced, stripe, acked
 
 
 def failed_bookies(draw: Draw) -> tuple[tuple[str, ...], dict[int, str], list[str]]:
-    """An ensemble, its failed bookies by place, and those that take writes, in any order."""
+    """An ensemble, its failed bookies by index, and the writable bookies in arbitrary order."""
     names = [f"b{number}" for number in range(13)]
     ensemble = tuple(draw.shuffled(names)[: draw.number(1, 6)])
     failed = draw.some(range(len(ensemble))) or [0]
@@ -85,12 +91,14 @@ def failed_bookies(draw: Draw) -> tuple[tuple[str, ...], dict[int, str], list[st
 
 
 def reports(draw: Draw) -> tuple[list[int], int]:
-    """What bookies report as confirmed, and the first entry of the last ensemble."""
+    """The LACs that bookies report, and the first entry of the last segment."""
     return [draw.id(-1) for _ in range(draw.number(0, 7))], draw.id()
 
 
 def missing_bookies(draw: Draw) -> tuple[dict[str, float], float, float]:
-    """Who is away since when, the delay, and now."""
+    """The missing bookies with the time at which each went missing, the delay, and the current
+    time.
+    """
     now = draw.one_of((20.0, 100.0, 90_000.0))
     names = draw.shuffled([f"b{number}" for number in range(5)])[: draw.number(0, 5)]
     if len(names) > 1 and draw.number(0, 1):
@@ -100,7 +108,7 @@ def missing_bookies(draw: Draw) -> tuple[dict[str, float], float, float]:
 
 
 def add_to_a_ledger(draw: Draw) -> tuple[bool, bool]:
-    """Whether a ledger is fenced, and whether recovery sends the add."""
+    """Whether a ledger is fenced, and whether recovery sent the add."""
     return draw.chance(50), draw.chance(50)
 
 
@@ -115,7 +123,9 @@ _ERRORS = (
 
 
 def checked_copies(draw: Draw) -> tuple[list[str], list[str], dict[int, list[str]]]:
-    """An ensemble, who is registered, and what registered bookies answered instead of entries."""
+    """An ensemble, the registered bookies, and the errors that each bookie returned, by ensemble
+    index.
+    """
     ensemble = draw.shuffled([f"b{number}" for number in range(12)])[: draw.number(1, 6)]
     registered = [name for name in draw.shuffled(ensemble) if draw.number(0, 3)]
     failures = {
@@ -127,15 +137,16 @@ def checked_copies(draw: Draw) -> tuple[list[str], list[str], dict[int, list[str
 
 
 def error(draw: Draw) -> tuple[str]:
-    """What a bookie answers instead of an entry."""
+    """The name of an error that a client gets instead of an entry."""
     return (draw.one_of(_ERRORS),)
 
 
 def confirmations(draw: Draw) -> tuple[list[Event]]:
-    """What clients record as bookies acknowledge their adds, in some order that can be.
+    """The events that clients record when bookies acknowledge their adds, in one possible order.
 
-    Two writers with a ledger each, and a client that recovers the first one's and writes the same
-    entries again.  Rarely an entry is confirmed with one acknowledgement.
+    There are up to two writers, each with its own ledger, and a client that recovers the first
+    ledger and writes the same entries again.  Occasionally, an entry is confirmed after only one
+    acknowledgement.
     """
     first = draw.one_of((0, 1, 9, *BEYOND[1:3]))
     streams = []

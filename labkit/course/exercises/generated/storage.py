@@ -1,9 +1,10 @@
-"""Questions to the exercises about one bookie: entries, journals, indexes, entry logs, garbage."""
+"""Generated test cases about a single bookie: entries, journals, indexes, entry logs, garbage."""
 
 import struct
 
-from labkit.course.checking.draw import Draw
+from labkit.course.checking.generated_cases import Draw
 from labkit.system.model.entry import (
+    ENTRY_HEADER,
     NO_ENTRY_ID,
     Digest,
     DigestType,
@@ -18,12 +19,12 @@ from labkit.system.storage.log_mark import LogMark
 DIGESTS = tuple(make_digest(digest_type, b"pw") for digest_type in DigestType)
 COVERING = tuple(digest for digest in DIGESTS if digest.size)
 BLOCK = 512
-MOST_OFFSET = 2**31 - 1
-"""Files end here: an offset in a journal or an entry log has 31 bits."""
+MAX_OFFSET = 2**31 - 1
+"""The largest offset in a journal or an entry log. Offsets have 31 bits."""
 
 
 def entry(draw: Draw) -> tuple[Entry, Digest]:
-    """An entry whose ids need up to 64 bits, and whose payload no text has."""
+    """An entry with ids of more than 32 bits and a payload that is not valid text."""
     digest, ledger_id, entry_id = draw.one_of(DIGESTS), draw.id(), draw.id()
     confirmed = draw.number(NO_ENTRY_ID, min(entry_id - 1, 3)) if entry_id else NO_ENTRY_ID
     if draw.chance(40):
@@ -33,12 +34,17 @@ def entry(draw: Draw) -> tuple[Entry, Digest]:
 
 
 def payload_sizes(draw: Draw) -> tuple[list[int]]:
-    """Payloads of a ledger, empty and huge ones too."""
+    """The payload sizes of the entries of a ledger. Some payloads are empty, and some are huge."""
     return ([draw.one_of((0, 1, 7, 300, 2**20, 2**31)) for _ in range(draw.number(1, 12))],)
 
 
 def bytes_of_an_entry(draw: Draw) -> tuple[bytes, Digest]:
-    """An entry as its writer packed it, or with some bits flipped, bytes cut off or put behind."""
+    """An entry that is either unchanged or has flipped bits, missing bytes or extra bytes.
+
+    Without a digest, a reader can only detect that the header is truncated.
+    """
+    if draw.chance(10):
+        return bytes(draw.number(0, ENTRY_HEADER.size + 4)), make_digest(DigestType.DUMMY, b"pw")
     digest = draw.one_of(COVERING)
     payload = draw.data(12)
     ids = draw.id(), draw.id()
@@ -56,16 +62,18 @@ def bytes_of_an_entry(draw: Draw) -> tuple[bytes, Digest]:
     return bytes(data), digest
 
 
-def place_to_pad(draw: Draw) -> tuple[int, int]:
-    """An offset in a journal, near the end of a block, and journalAlignmentSize."""
+def offset_to_pad(draw: Draw) -> tuple[int, int]:
+    """An offset near the end of a block of a journal, and journalAlignmentSize."""
     alignment = draw.one_of((512, 1024, 4096))
-    block = draw.one_of((1, 2, 3, 100, 2**17, MOST_OFFSET // 4096 - 1))
+    block = draw.one_of((1, 2, 3, 100, 2**17, MAX_OFFSET // 4096 - 1))
     near = draw.one_of((0, 1, 4, 7, 8, 9, 12, alignment - 1, alignment // 2))
     return block * 4096 + alignment - near, alignment
 
 
 def journal(draw: Draw) -> tuple[bytes, int]:
-    """A journal of records and paddings, cut somewhere at its end, and a record to begin at."""
+    """A journal of records and padding that is truncated near its end, and the offset at which to
+    start.
+    """
     data, starts = bytearray(JOURNAL_HEADER.struct.pack(MAGIC, VERSION)), [BLOCK]
     for _ in range(draw.number(0, 8)):
         body = struct.pack(">qq", draw.id(), draw.number(-1, 12)) + draw.data(6)
@@ -81,15 +89,17 @@ def journal(draw: Draw) -> tuple[bytes, int]:
 
 
 def journals(draw: Draw) -> tuple[list[int], int, int]:
-    """Journals whose ids have gaps (BookKeeper numbers them by time), a mark, and backups."""
+    """The ids of journals (with gaps, because BookKeeper derives them from the time), the id of the
+    journal into which the mark points, and the number of backups.
+    """
     ids = draw.ids(7, least=1)
     mark = draw.one_of([*ids, max(ids, default=0) + draw.number(1, 3)])
     return ids, mark, draw.number(0, 6)
 
 
 def marks(draw: Draw) -> tuple[LogMark, LogMark]:
-    """LastLogMark and a record: in one journal, in neighbours, in ones far apart."""
-    files, offsets = [draw.id(1), draw.id(1)], [0, BLOCK, BLOCK + 1, 2 * BLOCK, MOST_OFFSET]
+    """LastLogMark and the position of a record, in the same journal or in different ones."""
+    files, offsets = [draw.id(1), draw.id(1)], [0, BLOCK, BLOCK + 1, 2 * BLOCK, MAX_OFFSET]
     mark, record = (
         LogMark(draw.one_of(files), draw.one_of([*offsets, draw.number(BLOCK, 5000)]))
         for _ in range(2)
@@ -98,25 +108,25 @@ def marks(draw: Draw) -> tuple[LogMark, LogMark]:
 
 
 def arrivals(draw: Draw) -> tuple[list[tuple[int, int]]]:
-    """Entries of several ledgers in the order of their arrival, each once."""
+    """Distinct entries of several ledgers, in order of arrival."""
     ledgers = draw.ids(4) or [7]
     keys = {(draw.one_of(ledgers), draw.id()) for _ in range(draw.number(1, 9))}
     return (draw.shuffled(sorted(keys)),)
 
 
-def place_in_a_log(draw: Draw) -> tuple[int, int]:
-    """An entry log, and an offset in it behind its header."""
+def log_and_offset(draw: Draw) -> tuple[int, int]:
     log_id = draw.one_of((0, 1, 9, 10, 255, 256, 2**16, 2**31 - 1))
-    return log_id, draw.one_of((1028, 1024 + 4, 2**16, 2**20 + 4, 2**30, MOST_OFFSET))
+    return log_id, draw.one_of((1028, 1024 + 4, 2**16, 2**20 + 4, 2**30, MAX_OFFSET))
 
 
 def slot(draw: Draw) -> tuple[int, int]:
-    """An entry and a page size."""
     return draw.id(), draw.one_of((512, 1024, 4096, 8192, 65536))
 
 
 def used_logs(draw: Draw) -> tuple[list[EntryLogMetadata], float]:
-    """Logs of different sizes, of several ledgers each, with gaps in their ids; a threshold."""
+    """Entry logs of different sizes that several ledgers share, and a threshold. The ids of the
+    logs have gaps.
+    """
     logs = []
     for log_id in draw.shuffled(draw.ids(6)):
         total = draw.one_of((100, 10, 1000, 4096, 2**31))
@@ -132,8 +142,8 @@ def used_logs(draw: Draw) -> tuple[list[EntryLogMetadata], float]:
 
 
 def changing_ledgers(draw: Draw) -> tuple[list[int], list[int], list[int]]:
-    """The ledgers that a bookie stores, those of them that are deleted, and those that a client
-    creates between two questions.
+    """The ledgers that a bookie stores, which of them have been deleted, and the ledgers that a
+    client creates between two queries.
     """
     stored = draw.ids(6)
     deleted = draw.some(stored)

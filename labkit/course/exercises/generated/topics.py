@@ -1,31 +1,35 @@
-"""Questions to the exercises about topics and streams: ids, acknowledgements, retention, gaps."""
+"""Generated test cases about topics and streams: ids, acknowledgements, retention, gaps."""
 
-from labkit.course.checking.draw import Draw
+from labkit.course.checking.generated_cases import Draw
 from labkit.system.model.message_id import MessageId
 
 Arrival = tuple[str, int, int, int, int]
-"""Topic, partition, ledger, entry and batch index."""
+"""A stored message: its topic, partition, ledger, entry and batch index."""
 Sender = tuple[str, int]
-"""Producer and sequence id."""
-Place = tuple[int, int]
-"""Ledger and entry."""
+"""The producer of a message, and its sequence id."""
+Position = tuple[int, int]
+"""A ledger id and an entry id."""
 BATCH = 40
-"""Messages of a batch: more than 32 bits hold."""
+"""The number of messages in a batch. Their bit set does not fit in 32 bits."""
 
 
-def _place(draw: Draw, ledgers: list[int]) -> Place:
+def _position(draw: Draw, ledgers: list[int]) -> Position:
     return draw.one_of(ledgers), draw.id()
 
 
 def _message(draw: Draw, ledgers: list[int]) -> MessageId:
-    """Every other ledger holds batches only, the others messages by themselves."""
-    ledger, entry = _place(draw, ledgers)
+    """A message id. Every other ledger contains only batches, and the remaining ledgers contain
+    only single messages.
+    """
+    ledger, entry = _position(draw, ledgers)
     batch_index = draw.one_of((0, 1, 2, 9, 10, 11)) if ledgers.index(ledger) % 2 else -1
     return MessageId(ledger, entry, ledgers.index(ledger) // 2 % 2, batch_index)
 
 
 def two_messages(draw: Draw) -> tuple[MessageId, MessageId]:
-    """Ids of two partitions, whose ledgers alternate, and neighbours in one of them."""
+    """Two message ids: either adjacent ids in one partition, or any ids in two partitions whose
+    ledgers alternate.
+    """
     ledgers = draw.ids(6) or [5]
     one = _message(draw, ledgers)
     if draw.number(0, 1):
@@ -39,37 +43,41 @@ def two_messages(draw: Draw) -> tuple[MessageId, MessageId]:
 
 def stored_acknowledgements(
     draw: Draw,
-) -> tuple[Place, int, Place, list[tuple[Place, Place]], int | None]:
-    """A message, and what its cursor has stored: mark-delete, ranges, the rest of its batch."""
+) -> tuple[Position, int, Position, list[tuple[Position, Position]], int | None]:
+    """The position and batch index of a message, and the state of a cursor: the mark-delete
+    position, the acknowledged ranges, and which messages of the same batch are left.
+    """
     ledgers = draw.ids(3) or [5]
-    places = sorted({_place(draw, ledgers) for _ in range(draw.number(2, 9))})
-    mark = draw.number(0, len(places) - 1)
+    positions = sorted({_position(draw, ledgers) for _ in range(draw.number(2, 9))})
+    mark = draw.number(0, len(positions) - 1)
     ranges, lower = [], mark + 1
-    while lower + 1 < len(places) and draw.number(0, 2):
-        upper = draw.number(lower + 1, len(places) - 1)
-        ranges.append((places[lower], places[upper]))
+    while lower + 1 < len(positions) and draw.number(0, 2):
+        upper = draw.number(lower + 1, len(positions) - 1)
+        ranges.append((positions[lower], positions[upper]))
         lower = upper + 1
-    position = draw.one_of(places)
-    if position <= places[mark] or any(a < position <= b for a, b in ranges):
-        return position, draw.number(-1, BATCH - 1), places[mark], ranges, None
+    position = draw.one_of(positions)
+    if position <= positions[mark] or any(a < position <= b for a, b in ranges):
+        return position, draw.number(-1, BATCH - 1), positions[mark], ranges, None
     if not draw.number(0, 1):
-        return position, -1, places[mark], ranges, None
-    gone = draw.some(range(BATCH)) if draw.number(0, 1) else [draw.number(0, BATCH - 1)]
-    left = (1 << BATCH) - 1 & ~sum(1 << index for index in gone)
-    return position, draw.number(0, BATCH - 1), places[mark], ranges, left or 1
+        return position, -1, positions[mark], ranges, None
+    acked = draw.some(range(BATCH)) if draw.number(0, 1) else [draw.number(0, BATCH - 1)]
+    left = (1 << BATCH) - 1 & ~sum(1 << index for index in acked)
+    return position, draw.number(0, BATCH - 1), positions[mark], ranges, left or 1
 
 
 def oldest_ledger(draw: Draw) -> tuple[bool, int, int, int, int]:
-    """Whether it is consumed, its age, the bytes behind it, and the two limits of retention."""
+    """Whether a ledger has been consumed, its age, the number of bytes after it, and the two
+    retention limits.
+    """
     time, size = draw.one_of((0, -1, 1, 10_000)), draw.one_of((0, -1, 1, 500))
     age = max(0, draw.one_of((0, time - 1, time, time + 1, 15_000)))
     left = max(0, draw.one_of((0, size - 1, size, size + 1, 800, 2**31)))
     return not draw.chance(30), age, left, time, size
 
 
-def arriving_entries(draw: Draw) -> tuple[list[Place]]:
-    """Entries of a stream: ledgers one after the other, some entries missing, some again."""
-    arrived: list[Place] = []
+def arriving_entries(draw: Draw) -> tuple[list[Position]]:
+    """The entries of a stream, ledger by ledger. Some are missing, and some arrive again."""
+    arrived: list[Position] = []
     for ledger in draw.ids(4) or [5]:
         entry = draw.number(0, 2) if not draw.chance(20) else draw.id()
         for _ in range(draw.number(1, 4)):
@@ -82,10 +90,11 @@ def arriving_entries(draw: Draw) -> tuple[list[Place]]:
 
 
 def arriving_messages(draw: Draw, topic: str) -> list[tuple[Arrival, Sender]]:
-    """Messages of a topic as a reader may get them.
+    """The messages of a topic, as a reader may receive them.
 
-    Ledgers of its partitions alternate; some entries are batches; some are missing, come twice, or
-    early, even before the ledger in front of theirs; some were sent again under another id.
+    The ledgers of the partitions alternate, and some entries are batches.  Some messages are
+    missing, arrive twice or arrive early, even before messages of the previous ledger.  Other
+    messages were sent again and stored under another id.
     """
     arrived: list[tuple[Arrival, Sender]] = []
     ledgers = draw.ids(4) or [5]

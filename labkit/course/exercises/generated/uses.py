@@ -1,13 +1,15 @@
-"""Questions to the exercises about programs on ledgers: offsets and snapshots."""
+"""Generated test cases about programs that store their data in ledgers: offsets and snapshots."""
 
-from labkit.course.checking.draw import Draw
+from labkit.course.checking.generated_cases import Draw
 
 _GROUPS = ("billing", "audit", "a", "b", "Billing", "\u00fc")
 _NAMES = ("names", "users", "x")
 
 
 def records(draw: Draw) -> tuple[list[tuple[str, int | None]]]:
-    """Commits of some groups in their order: often of the same one, some smaller than before."""
+    """The commits of several groups. A group may commit several times, even with decreasing
+    offsets.
+    """
     groups = _GROUPS[: draw.number(1, len(_GROUPS))]
     count = draw.number(0, 10)
     return ([(draw.one_of(groups), None if draw.chance(20) else draw.id()) for _ in range(count)],)
@@ -16,10 +18,11 @@ def records(draw: Draw) -> tuple[list[tuple[str, int | None]]]:
 def ledgers_of_snapshots(
     draw: Draw,
 ) -> tuple[list[tuple[int, str, int]], dict[str, tuple[int, int]]]:
-    """Ledgers of snapshots, by id, and what the nodes of some names say.
+    """Snapshot ledgers, sorted by id, and the contents of the metadata node of each name.
 
-    Versions of a name are made one after the other, sometimes two of a version at a time.  A later
-    version may have a smaller ledger id: its writer was quicker between id and name.
+    The versions of a name are created one after another.  Sometimes, two ledgers with the same
+    version are created at the same time.  A later version may have a smaller ledger id, because its
+    writer was faster.
     """
     made: list[tuple[str, int]] = []
     newest: dict[str, int] = {}

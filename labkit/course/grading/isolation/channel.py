@@ -1,8 +1,8 @@
-"""channel: messages between two processes, one of which may run a stranger's code.
+"""Messages between two processes, one of which may run a student's code.
 
-A message is its length followed by JSON.  The receiver limits the size of each message, the number
-and total size of all messages, and the time until a message is complete, so it survives a sender
-that never stops, stops in the middle of a message or never reads.
+A message is a length followed by JSON.  The receiver limits the size of each message, the number
+and total size of all messages, and the time until a message is complete.  So it copes with a peer
+that never stops sending, stops in the middle of a message, or never reads.
 """
 
 import json
@@ -15,38 +15,43 @@ from typing import Any
 
 _LENGTH = struct.Struct("!I")
 _PIECE_BYTES = 65_536
-MOST_MESSAGES = 1_000_000
-MOST_BYTES = 512 << 20
-"""Of all messages that one end receives."""
+MAX_MESSAGES = 1_000_000
+MAX_BYTES = 512 << 20
+"""Total size of all messages that one end receives."""
 
 
 class ChannelError(Exception):
-    """The other process ended, was too slow, or sent something that is not a message."""
+    """The other process has ended, was too slow, or sent something that is not a message."""
 
 
 class PipeChannel:
-    """One end: pipes to receive from and to send to (-1: none), and the largest messages."""
+    """One end of a channel: the pipes to read and write (-1: none), and the size limits of a
+    message.
+    """
 
-    def __init__(self, incoming: int, outgoing: int, most_in: int, most_out: int) -> None:
+    def __init__(self, incoming: int, outgoing: int, max_in_bytes: int, max_out_bytes: int) -> None:
         self._incoming, self._outgoing = incoming, outgoing
-        self._most_in, self._most_out = most_in, most_out
-        self._messages_left, self._bytes_left = MOST_MESSAGES, MOST_BYTES
+        self._max_in_bytes, self._max_out_bytes = max_in_bytes, max_out_bytes
+        self._messages_left, self._bytes_left = MAX_MESSAGES, MAX_BYTES
         if outgoing >= 0:
             os.set_blocking(outgoing, False)
 
     def send(self, message: Any, until: float = math.inf) -> None:
-        """Send one message, at most until this time of `time.monotonic`.
+        """Send one message, giving up at the time `until` of `time.monotonic`.
 
-        Raises `ChannelError`, and ValueError for a message that is too large; nothing is sent then.
+        Raises `ChannelError`; raises ValueError, without sending anything, if the message is too
+        large.
         """
         body = json.dumps(message).encode()
-        if len(body) > self._most_out:
-            raise ValueError(f"a message of {len(body):,} bytes; at most {self._most_out:,}")
+        if len(body) > self._max_out_bytes:
+            raise ValueError(
+                f"the message has {len(body):,} bytes; the limit is {self._max_out_bytes:,}"
+            )
         data = memoryview(_LENGTH.pack(len(body)) + body)
         try:
             while data:
                 if not select.select([], [self._outgoing], [], _left(until))[1]:
-                    raise ChannelError("its process does not read what it is asked")
+                    raise ChannelError("its process is not reading requests")
                 data = data[os.write(self._outgoing, data[:_PIECE_BYTES]) :]
         except OSError as error:
             raise ChannelError("its process has ended") from error
@@ -56,25 +61,29 @@ class PipeChannel:
         (size,) = _LENGTH.unpack(self._exactly(_LENGTH.size, until))
         self._messages_left -= 1
         self._bytes_left -= size
-        if size > self._most_in:
-            raise ChannelError(f"a message of {size:,} bytes; at most {self._most_in:,}")
+        if size > self._max_in_bytes:
+            raise ChannelError(
+                f"it sent a message of {size:,} bytes; the limit is {self._max_in_bytes:,}"
+            )
         if self._messages_left < 0 or self._bytes_left < 0:
-            raise ChannelError("it sends too many messages, or too large ones")
+            raise ChannelError("it sent too many messages, or too much data in total")
         try:
             message = json.loads(self._exactly(size, until))
         except (ValueError, RecursionError) as error:
-            raise ChannelError("a message that is not JSON, or nested too deeply") from error
+            raise ChannelError(
+                "it sent a message that is not JSON, or nested too deeply"
+            ) from error
         if not isinstance(message, dict):
-            raise ChannelError("a message that is not an object")
+            raise ChannelError("it sent a message that is not a JSON object")
         return message
 
     def _exactly(self, size: int, until: float) -> bytes:
         pieces = []
         while size:
             left = _left(until)
-            # Check the time even if data is available: a sender that never stops is late, too.
+            # Check the time even if data is available, because a sender may never stop.
             if left == 0 or not select.select([self._incoming], [], [], left)[0]:
-                raise ChannelError("it did not come to an end in time")
+                raise ChannelError("it did not finish in time")
             piece = os.read(self._incoming, min(size, _PIECE_BYTES))
             if not piece:
                 raise ChannelError("its process has ended")

@@ -1,13 +1,13 @@
-"""inside: the submission's side of the border.
+"""The submission's side of the pipe, which runs in the sandbox.
 
     python -m labkit.course.grading.isolation.inside MEGABYTES PROCESSES OPEN_FILES CELL_SECONDS
     USER [spark]
 
-The first message that comes in is the notebook's code cells and the functions of labkit that are
-withheld from it.  Each call of `check` is sent as an answer to an exercise; then calls of the
-answers come in, and what they return is sent.  The submission's code runs in this very process and
-may break all of it: the grader believes nothing here but the values, which are the submission's own
-answers.
+The first incoming message contains the notebook's code cells and the names of labkit's functions
+that are blocked.  Each call of `check` sends an answer to the grader.  Then the grader sends calls
+of the answers, and this process returns their results.  The submission's code runs in this process
+and may break everything in it.  The grader trusts nothing here except the returned values, which
+are the submission's own answers.
 """
 
 import ast
@@ -26,51 +26,61 @@ from typing import Any
 
 import labkit.course.lessons
 import labkit.system.model.errors
-from labkit.course.checking.exercise import plain
-from labkit.course.grading.blocked_answers import withhold
+from labkit.course.checking.exercise import without_numpy
+from labkit.course.grading.blocked_answers import block_answers
 from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
-from labkit.course.grading.slices import needed
-from labkit.course.grading.values import packed, unpacked
+from labkit.course.grading.isolation.sandbox import BUSY
+from labkit.course.grading.slices import needed_code, syntax_errors
+from labkit.course.grading.values import decode_value, encode_value
 
 _CELL = "<your notebook>"
 _FILE_BYTES = 64 << 20
-MOST_ASKED, MOST_SAID = 64 << 20, 4 << 20
-"""Bytes of one message of the grader, which may be a table, and of one of the submission."""
+MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES = 64 << 20, 4 << 20
+"""Size limits in bytes of a message from the grader, which may contain a table, and from the
+submission.
+"""
 
 
 class CellTooLongError(BaseException):
-    """A cell did not come to an end."""
+    """A cell ran for too long."""
 
 
 class Inside:
-    """The answers of one submission, and calls of them."""
+    """The answers of one submission, which the grader can call."""
 
     def __init__(self, channel: PipeChannel) -> None:
         self._channel = channel
         self._answers: dict[str, Any] = {}
         self._call: Callable[..., Any] = lambda answer, arguments: answer(*arguments)
 
-    def say(self, **message: Any) -> None:
-        """Send one message to the grader.  Raises ValueError for one that is too large."""
+    def send(self, **message: Any) -> None:
+        """Send one message to the grader.  Raises ValueError if it is too large."""
         self._channel.send(message)
 
-    def hear(self) -> Any:
-        """The grader's next message.  Raises `SystemExit` when the grader is gone."""
+    def receive(self) -> Any:
+        """Return the grader's next message.  Raises `SystemExit` if the grader has exited."""
         try:
             return self._channel.receive()
         except ChannelError:
             raise SystemExit from None
 
-    def keep(self, name: str, answer: Any, *_: Any, **__: Any) -> None:
-        """Stands in the place of `check`: the last answer to an exercise counts."""
+    def record_answer(self, name: str, answer: Any, must_pass: bool | None = None) -> None:
+        """Replacement for `check`: record the answer; the last answer to an exercise counts.
+
+        A lesson's own demonstrations of wrong answers, with `must_pass=False`, do not count.
+        """
+        if must_pass is False:
+            return
         self._answers[name] = answer
-        self.say(answer=name, **described(answer))
+        self.send(answer=name, **describe_answer(answer))
 
     def run(self, cells: list[str], cell_s: int) -> None:
-        """Run what the answers need; an error ends its cell and is reported."""
-        labkit.course.lessons.check = self.keep  # type: ignore[assignment]
+        """Run the code that the answers need; an exception ends its cell and is reported."""
+        labkit.course.lessons.check = self.record_answer  # type: ignore[assignment]
         names: dict[str, Any] = {"__name__": "__main__", "display": lambda *_: None}
-        for tree in needed(cells):
+        for problem in syntax_errors(cells):
+            self.send(problem={"kind": "SyntaxError", "text": problem})
+        for tree in needed_code(cells):
             try:
                 with _alarm(cell_s):
                     code = compile(tree, _CELL, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
@@ -78,46 +88,50 @@ class Inside:
                     if inspect.iscoroutine(waiting):
                         asyncio.run(waiting)
             except BaseException as error:  # noqa: BLE001
-                self.say(problem=_described_error(error))
-        self.say(loaded=True)
+                start = ast.unparse(tree).partition("\n")[0]
+                self.send(problem=_described_error(error) | {"cell": start})
+        self.send(loaded=True)
 
     def serve(self) -> None:
-        """Call the answers for as long as the grader asks."""
         while True:
-            asked = self.hear()
-            if "ping" in asked:
-                self.say(pong=asked["ping"])
+            request = self.receive()
+            if "ping" in request:
+                self.send(pong=request["ping"])
                 continue
             try:
-                arguments = [unpacked(each, self._called_back) for each in asked["arguments"]]
-                result = plain(self._call(self._answers[asked["name"]], arguments))
-                self.say(id=asked["id"], returned=packed(result))
+                arguments = [decode_value(each, self._called_back) for each in request["arguments"]]
+                result = without_numpy(self._call(self._answers[request["name"]], arguments))
+                self.send(id=request["id"], returned=encode_value(result))
             except BaseException as error:  # noqa: BLE001
-                self.say(id=asked["id"], raised=_described_error(error))
+                self.send(id=request["id"], raised=_described_error(error))
 
     def start_spark(self) -> None:
-        """Answers are jobs from now on: they get DataFrames of this process's session."""
-        # Only these submissions wait for the seconds that the import of Spark takes.
+        """Treat the answers as Spark jobs from now on: pass them DataFrames of this process's
+        session.
+        """
+        # Importing Spark takes seconds, so only submissions that need it do so.
         from labkit.course.grading.frames import in_spark  # noqa: PLC0415
         from labkit.views.spark.session import spark_session  # noqa: PLC0415
 
         self._call = partial(in_spark, spark_session("submission"))
 
     def _called_back(self, number: int) -> Callable[..., Any]:
-        """A function of the grader's, such as one that lists what is stored."""
+        """Return a stub for one of the grader's functions, such as one that lists what is
+        stored.
+        """
 
         def function(*arguments: Any) -> Any:
-            self.say(call=number, arguments=[packed(each) for each in arguments])
-            said = self.hear()
-            if "failed" in said:
-                raise _error_of(*said["failed"])
-            return unpacked(said["returned"])
+            self.send(call=number, arguments=[encode_value(each) for each in arguments])
+            response = self.receive()
+            if "failed" in response:
+                raise _error_of(*response["failed"])
+            return decode_value(response["returned"])
 
         return function
 
 
 def _error_of(kind: str, text: str, number: int) -> Exception:
-    """What a function of the grader's raised, with its number there."""
+    """Return the exception that a function of the grader raised, with its number in the grader."""
     found = getattr(labkit.system.model.errors, kind, getattr(builtins, kind, None))
     if not (isinstance(found, type) and issubclass(found, Exception)):
         found = RuntimeError
@@ -126,8 +140,8 @@ def _error_of(kind: str, text: str, number: int) -> Exception:
     return error
 
 
-def described(answer: Any) -> dict[str, Any]:
-    """What the grader learns of an answer before it calls it."""
+def describe_answer(answer: Any) -> dict[str, Any]:
+    """Tell the grader what kind of answer this is, before the answer is called."""
     if answer is None:
         return {"kind": "none"}
     if callable(answer):
@@ -140,51 +154,56 @@ def described(answer: Any) -> dict[str, Any]:
             "file": code.co_filename if code else "",
         }
     try:
-        return {"kind": "value", "value": packed(answer)}
+        return {"kind": "value", "value": encode_value(answer)}
     except Exception:  # noqa: BLE001
         return {"kind": "other", "title": type(answer).__name__}
 
 
 def _parameters(function: Any) -> list[tuple[str, int, bool]] | None:
     try:
-        taken = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except (ValueError, TypeError):
         return None
-    return [(each.name, int(each.kind), each.default is not each.empty) for each in taken]
+    return [(each.name, int(each.kind), each.default is not each.empty) for each in parameters]
 
 
 def _described_error(error: BaseException) -> dict[str, Any]:
     own = [each for each in extract_tb(error.__traceback__) if each.filename == _CELL]
     where = f"{own[-1].name}, line {own[-1].lineno}" if own else ""
-    described = {"kind": type(error).__name__, "text": str(error)[:500], "where": where}
-    return described | {"failed": getattr(error, "number_at_grader", None)}
+    description = {"kind": type(error).__name__, "text": str(error)[:500], "where": where}
+    return description | {"failed": getattr(error, "number_at_grader", None)}
 
 
 @contextmanager
 def _alarm(seconds: int) -> Iterator[None]:
+    """Interrupt a cell after `seconds` of processor time, or if the cell sleeps for too long."""
+
     def ring(_signal: int, _frame: FrameType | None) -> None:
-        raise CellTooLongError(f"it ran for more than {seconds} s")
+        raise CellTooLongError(f"the cell ran for more than {seconds} s")
 
     signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
+    signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_REAL, BUSY * seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _limit(megabytes: int, processes: int, open_files: int, user: int, has_spark: bool) -> None:
-    """Give up what this process may use; it cannot take it back."""
+    """Limit the resources of this process; the limits cannot be raised afterwards."""
     import resource  # noqa: PLC0415 - Windows has none
 
     if user:
-        # The limit of processes does not hold for root.
+        # The limit on processes does not apply to root.
         os.setgroups([])
         os.setgid(user)
         os.setuid(user)
     if has_spark:
-        # A JVM reserves gigabytes of addresses that it never writes to: not even the grader's own
-        # limit, which was inherited, may hold.
+        # A JVM reserves gigabytes of address space that it never uses, so even the limit inherited
+        # from the grader must be lifted.
         most = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     for what, most in (
@@ -198,19 +217,20 @@ def _limit(megabytes: int, processes: int, open_files: int, user: int, has_spark
 
 
 def main() -> None:
-    """Serve one submission until the grader hangs up."""
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     megabytes, processes, open_files, cell_s, user = map(int, sys.argv[1:6])
     has_spark = sys.argv[6:] == ["spark"]
     _limit(megabytes, processes, open_files, user, has_spark)
-    channel = PipeChannel(os.dup(0), os.dup(1), most_in=MOST_ASKED, most_out=MOST_SAID)
+    channel = PipeChannel(
+        os.dup(0), os.dup(1), max_in_bytes=MAX_REQUEST_BYTES, max_out_bytes=MAX_RESPONSE_BYTES
+    )
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)
     inside = Inside(channel)
-    inside.say(ready=True)
-    notebook = inside.hear()
-    withhold(notebook["withheld"])
+    inside.send(ready=True)
+    notebook = inside.receive()
+    block_answers(notebook["blocked_answers"])
     if has_spark:
         inside.start_spark()
     inside.run(notebook["cells"], cell_s)

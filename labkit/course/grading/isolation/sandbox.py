@@ -1,9 +1,9 @@
-"""sandbox: the process that runs one submission's code.
+"""The process that runs one submission's code.
 
-bubblewrap gives it a separate file system: the system, Python and labkit to read, 64 MB in memory
-to write.  It sees no other process and has no network.  `seccomp` refuses the system calls that
-hand out memory beyond its limit.  `inside` sets the limits of memory, processes and open files
-before any of the submission's code runs.
+bubblewrap gives the process its own file system: the operating system, Python and labkit are
+read-only, and 64 MB in memory are writable.  The process sees no other processes and has no
+network.  `seccomp` rejects system calls that allocate memory outside the memory limit.  `inside`
+sets the limits on memory, processes and open files before any of the submission's code runs.
 """
 
 import os
@@ -11,10 +11,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
+
+from psutil import NoSuchProcess, Process
 
 import labkit
 from labkit.course.checking.forked_check import without_memory_limit
@@ -23,6 +25,12 @@ from labkit.system.model.missing_part import MissingPart
 from labkit.worlds.live.host.java import find_java
 
 WRITABLE_BYTES = 64 << 20
+BUSY = 8
+"""How many times slower than on an idle machine a submission may run.
+
+Limits count processor time, so that no student loses a point because of other programs.  Elapsed
+time is limited to this multiple, because code that sleeps uses no processor time.
+"""
 _FIRST_USER, _USERS = 60_000, 5_000
 _PACKAGES = "/code"
 _INSIDE = "labkit.course.grading.isolation.inside"
@@ -30,12 +38,14 @@ _INSIDE = "labkit.course.grading.isolation.inside"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a submission may use.
+    """The resources that a submission may use.
 
-    exercise_s: wall-clock time of the student's function in one exercise; load_s: of the notebook's
-    cells before that, all together; cell_s: of one of them.  megabytes: address space of its
-    process, with Spark memory of each of its processes; processes: how many threads, with Spark
-    processes and threads; java: the home of the Java that runs Spark.
+    exercise_s: processor time of the student's function in one exercise
+    load_s: elapsed time, on an idle machine, to run all of the notebook's cells before that
+    cell_s: processor time of one cell
+    megabytes: address space of its process; with Spark, memory of each of its processes
+    processes: number of threads; with Spark, of processes and threads
+    java: home directory of the Java that runs Spark
     """
 
     exercise_s: float = 20.0
@@ -47,17 +57,23 @@ class Limits:
     java: Path | None = None
 
     @property
+    def elapsed_s(self) -> float:
+        """Elapsed time after which one exercise is aborted, however busy the machine is."""
+        return BUSY * self.exercise_s
+
+    @property
     def submission_s(self) -> float:
-        """Wall-clock time of everything that is done with one submission, from its start."""
+        """Elapsed time after which the whole submission is aborted."""
         return 90 * self.exercise_s
 
     def with_spark(self) -> "Limits":
-        """The limits of a submission whose exercises need Spark.
+        """Return the limits of a submission whose exercises need Spark.
 
-        A JVM has some hundred threads and opens every jar, and an exercise is a dozen small jobs,
-        of a second each where two run at a time.  Raises `MissingPart` without a suitable Java.
+        A JVM has about a hundred threads and opens every jar; an exercise consists of about a dozen
+        small jobs, each of which takes a second if two run at a time.  Raises `MissingPart` if no
+        suitable Java is installed.
         """
-        with without_memory_limit():  # A JVM reserves gigabytes of addresses.
+        with without_memory_limit():  # A JVM reserves gigabytes of address space.
             java = find_java().home
         return replace(
             self,
@@ -70,13 +86,13 @@ class Limits:
 
 
 def require_sandbox() -> None:
-    """Raises `MissingPart` where strangers' code cannot be shut in."""
+    """Raise `MissingPart` if untrusted code cannot be sandboxed on this machine."""
     if shutil.which("bwrap") is None:
         raise MissingPart(
             "bubblewrap",
-            "`labkit grade` runs strangers' code only in a sandbox, and there is no `bwrap` here",
-            "on Debian `apt install bubblewrap`; on macOS and Windows grade in Docker or WSL; "
-            "--without-sandbox runs code that you trust",
+            "`labkit grade` runs students' code in a sandbox, which needs the program `bwrap`",
+            "on Debian, run `apt install bubblewrap`; on macOS and Windows, grade in Docker or WSL;"
+            " for code that you trust, use --without-sandbox",
         )
     with _in_bubblewrap([sys.executable, "-c", "import labkit"], Limits(), 0) as (command, given):
         tried = subprocess.run(
@@ -86,32 +102,32 @@ def require_sandbox() -> None:
         is_bubblewraps = tried.stderr.startswith("bwrap: ") and "execvp" not in tried.stderr
         raise MissingPart(
             "bubblewrap",
-            f"no sandbox can be started: {tried.stderr.strip()[-200:]}",
+            f"the sandbox cannot be started: {tried.stderr.strip()[-200:]}",
             (
                 "allow user namespaces, or grade on a machine that allows them"
                 if is_bubblewraps
                 else f"bubblewrap works, but not the Python in {sys.prefix}: install labkit into"
                 " an environment whose files all users may read"
             )
-            + "; --without-sandbox runs code that you trust",
+            + "; for code that you trust, use --without-sandbox",
         )
 
 
 @contextmanager
-def started(limits: Limits, is_shut_in: bool) -> Iterator["subprocess.Popen[bytes]"]:
-    """Start a submission's process, which waits for the notebook's cells; kill it at the end.
+def start_sandboxed(limits: Limits, is_sandboxed: bool) -> Iterator["subprocess.Popen[bytes]"]:
+    """Start a submission's process, which waits for the notebook's cells, and kill it on exit.
 
-    Raises `MissingPart` if it cannot be started.
+    Raises `MissingPart` if the process cannot be started.
     """
-    user = _FIRST_USER + os.getpid() % _USERS if is_shut_in and os.getuid() == 0 else 0
-    # Outside of a sandbox the limit counts all processes of this user.
-    processes = limits.processes if is_shut_in else 1 << 16
+    user = _FIRST_USER + os.getpid() % _USERS if is_sandboxed and os.getuid() == 0 else 0
+    # Outside a sandbox, the limit counts all processes of this user.
+    processes = limits.processes if is_sandboxed else 1 << 16
     numbers = (limits.megabytes, processes, limits.open_files, limits.cell_s, user)
     spark = ["spark"] if limits.java else []
     command = [sys.executable, "-m", _INSIDE, *map(str, numbers), *spark]
     with ExitStack() as stack:
         given: tuple[int, ...] = ()
-        if is_shut_in:
+        if is_sandboxed:
             command, given = stack.enter_context(_in_bubblewrap(command, limits, user))
         try:
             process = stack.enter_context(
@@ -127,17 +143,27 @@ def started(limits: Limits, is_shut_in: bool) -> Iterator["subprocess.Popen[byte
         except OSError as error:
             raise MissingPart(
                 "sandbox",
-                f"no process can be started: {error}",
-                "grade again with fewer --jobs, or end other programs",
+                f"cannot start a process: {error}",
+                "use fewer --jobs, or close other programs",
             ) from error
         try:
             yield process
         finally:
-            process.kill()  # and with it all that it started in its sandbox
+            process.kill()  # This also kills everything that it started in its sandbox.
+
+
+def processor_s_of(pid: int) -> float:
+    """Return the processor time of a process and of all those that it started."""
+    used_s = 0.0
+    with suppress(NoSuchProcess):
+        process = Process(pid)
+        for each in (process, *process.children(recursive=True)):
+            with suppress(NoSuchProcess):
+                used_s += sum(each.cpu_times()[:4])  # includes the children that have ended
+    return used_s
 
 
 def pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
-    """The ends that the grader holds: to write, to read, and of the standard error."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -148,12 +174,14 @@ def pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes], IO[
 def _in_bubblewrap(
     command: list[str], limits: Limits, user: int
 ) -> Iterator[tuple[list[str], tuple[int, ...]]]:
-    """The command in its sandbox, and the open files that bubblewrap reads and closes."""
+    """Yield the command that runs in a sandbox, and the open files that bubblewrap reads and
+    closes.
+    """
     with ExitStack() as stack:
         given = []
 
         def readable(data: bytes) -> str:
-            # A pipe: it leads to nothing that could be written.
+            # Use a pipe, because it does not give the sandbox access to anything writable.
             reader, writer = os.pipe()
             given.append(stack.enter_context(os.fdopen(reader, "rb")).fileno())
             with os.fdopen(writer, "wb") as file:
@@ -162,10 +190,10 @@ def _in_bubblewrap(
 
         options = _bubblewrap()
         if limits.java is not None:
-            # Java looks up the name and the home of its user.
+            # Java looks up its user's name and home directory.
             users = f"student:x:{user or os.getuid()}:0::/tmp:/bin/sh\n".encode()
             options += _for_spark(limits.java, readable(users))
-        # Last, when every folder is in place.
+        # This must come last, after all directories have been created.
         options += ["--remount-ro", "/"]
         if (filtering := seccomp.program(has_processes=limits.java is not None)) is not None:
             options += ["--seccomp", readable(filtering)]
@@ -175,7 +203,8 @@ def _in_bubblewrap(
 def _bubblewrap() -> list[str]:
     command = ["bwrap", "--die-with-parent", "--new-session", "--clearenv"]
     if os.getuid() == 0:
-        # It becomes an ordinary user inside; in a user namespace it would stay root for the limits.
+        # Switch to an unprivileged user inside the sandbox: in a user namespace, the process would
+        # still be root as far as the resource limits are concerned.
         command += [f"--unshare-{each}" for each in ("ipc", "pid", "net", "uts", "cgroup-try")]
         command += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
@@ -192,21 +221,23 @@ def _bubblewrap() -> list[str]:
 
 
 def _files() -> list[str]:
-    """The system, Python and labkit to read, and an empty folder to write."""
+    """Return options that mount the system, Python and labkit read-only, and an empty writable
+    folder.
+    """
     command = []
     for folder in ("/usr", "/bin", "/sbin", "/lib", "/lib64"):
         if os.path.islink(folder):
             command += ["--symlink", os.readlink(folder), folder]
         elif os.path.isdir(folder):
             command += ["--ro-bind", folder, folder]
-    # Before the environment, which may be in there.
+    # Mount /tmp before the Python environment, which may be inside it.
     command += ["--size", str(WRITABLE_BYTES), "--perms", "1777", "--tmpfs", "/tmp"]
     shown = {f"{_PACKAGES}/labkit": str(Path(labkit.__file__).parent)}
     for prefix in (sys.base_prefix, sys.prefix):
         if not Path(prefix).is_relative_to("/usr"):
             shown[prefix] = os.path.realpath(prefix)
     for inside, outside in shown.items():
-        # bubblewrap makes folders that only root may enter.
+        # Create the parents explicitly, because bubblewrap's own are accessible only to root.
         for parent in reversed(Path(inside).parents[:-1]):
             if parent != Path("/tmp"):
                 command += ["--perms", "0755", "--dir", str(parent)]
@@ -215,8 +246,8 @@ def _files() -> list[str]:
 
 
 def _for_spark(java: Path, users: str) -> list[str]:
-    """What Java and Spark want to see: the runtime, its settings in /etc, a host, and a user from
-    the open file `users`.
+    """Return options for Java and Spark: the runtime, its settings in /etc, a host name, and a user
+    read from the open file `users`.
     """
     shown = [java, *Path("/etc").glob("java*")]
     command = [part for each in shown for part in ("--ro-bind", str(each), str(each))]

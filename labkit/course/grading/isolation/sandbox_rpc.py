@@ -1,10 +1,10 @@
-"""border: the grader's end of the pipe.
+"""The grader's end of the pipe.
 
-    with Border(cells, limits) as border:
-        border.answers["quorums.write_set"]     a `Remote`, which is called like the function itself
+    with SubmissionConnection(cells, limits) as connection:
+        connection.answers["quorums.write_set"]     a `Remote`, called like the function itself
 
-A trial in a forked copy of the grader (`labkit.course.checking.forked_check`) uses the same pipes:
-while it runs, the grader itself waits, and ends the copy that takes too long.
+A trial that runs in a forked copy of the grader (`labkit.course.checking.forked_check`) uses the
+same pipes; meanwhile the grader itself only waits, and kills the copy if it takes too long.
 """
 
 import itertools
@@ -20,13 +20,19 @@ from typing import Any, Self
 
 from labkit.course.checking.exercise import RaisedThereError
 from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
-from labkit.course.grading.isolation.inside import MOST_ASKED, MOST_SAID
-from labkit.course.grading.isolation.sandbox import Limits, pipes, started
-from labkit.course.grading.values import CannotCrossError, packed, unpacked
+from labkit.course.grading.isolation.inside import MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES
+from labkit.course.grading.isolation.sandbox import (
+    BUSY,
+    Limits,
+    pipes,
+    processor_s_of,
+    start_sandboxed,
+)
+from labkit.course.grading.values import EncodingError, decode_value, encode_value
 from labkit.system.model.missing_part import MissingPart
 
-MOST_ANSWERS = 500
-"""Checks and errors that a notebook may report while it is loaded."""
+MAX_ANSWERS = 500
+"""Limit on the checks and errors that a notebook may report while it is loaded."""
 PING_S = 2.0
 OWN = "labkit"
 _KINDS = (
@@ -36,40 +42,40 @@ _KINDS = (
     Parameter.KEYWORD_ONLY,
     Parameter.VAR_KEYWORD,
 )
-"""By the number that `inspect` gives each kind."""
+"""Parameter kinds, indexed by their numbers in `inspect`."""
 
 
-class NoAnswerError(Exception):
-    """The submission's process has ended, or says nothing that the grader understands."""
+class SubmissionProcessError(Exception):
+    """The submission's process has ended, or sent something that the grader does not understand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
-    """An answer that cannot cross the border, and why."""
+class UnsupportedAnswer:
+    """An answer that cannot be passed between processes, with the reason."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """An answer that is a value, as it was sent.
+    """An answer that is a value, still encoded.
 
-    To unpack it can take long: a set of a stranger's numbers may be slow on purpose.  So the trial
-    does it, within its limits.
+    Decoding can take a long time, because a student may deliberately hand in a set of numbers that
+    is slow to read.  So the trial decodes it, within its time limit.
     """
 
     form: Any
 
     def value(self) -> Any:
-        """The value.  Raises `CannotCrossError`."""
-        return unpacked(self.form)
+        """Decode the value.  Raises `EncodingError`."""
+        return decode_value(self.form)
 
 
 class Remote:
-    """A function of the submission, called across the border."""
-
-    def __init__(self, border: "Border", name: str, described: dict[str, Any]) -> None:
-        self._border, self._name = border, name
+    def __init__(
+        self, connection: "SubmissionConnection", name: str, described: dict[str, Any]
+    ) -> None:
+        self._connection, self._name = connection, name
         self.__name__ = str(described.get("title"))[:80]
         self.__module__ = "builtins"
         self.origin, self.file = (str(described.get(name))[:500] for name in ("origin", "file"))
@@ -79,18 +85,18 @@ class Remote:
 
     @property
     def is_labkits(self) -> bool:
-        """Whether labkit defines it, as far as the submission's process can tell."""
+        """Whether labkit defines the function, according to the submission's process."""
         return self.origin.split(".")[0] == OWN or "/labkit/" in self.file
 
     def __call__(self, *arguments: Any) -> Any:
         try:
-            return self._border.ask(self._name, arguments)
-        except (NoAnswerError, CannotCrossError) as error:
+            return self._connection.ask(self._name, arguments)
+        except (SubmissionProcessError, EncodingError) as error:
             raise RaisedThereError(str(error), self.__name__) from None
 
 
 def _signature(parameters: Any) -> Signature | None:
-    """What the function takes, as the submission says; None if that makes no sense."""
+    """Return the function's signature as reported by the submission, or None if it is invalid."""
     try:
         return Signature(
             [
@@ -102,41 +108,45 @@ def _signature(parameters: Any) -> Signature | None:
         return None
 
 
-class Border:
-    """One submission's process, and what it answers."""
-
+class SubmissionConnection:
     def __init__(
         self,
         cells: list[str],
         limits: Limits,
-        is_shut_in: bool = True,
-        withheld: Sequence[str] = (),
+        is_sandboxed: bool = True,
+        blocked_answers: Sequence[str] = (),
     ) -> None:
-        """Start the process and run the notebook.  Raises `MissingPart` if it does not start."""
-        self.answers: dict[str, Foreign | Packed | Remote | None] = {}
+        """Start the process and run the notebook.  Raises `MissingPart` if the process does not
+        start.
+        """
+        self.answers: dict[str, UnsupportedAnswer | Packed | Remote | None] = {}
         self.problems: list[str] = []
         self.is_loaded = False
-        """Whether the notebook came to its end."""
+        """Whether the notebook ran to completion."""
         self._ids = itertools.count()
         with ExitStack() as stack:
-            until = time.monotonic() + limits.load_s
-            process = stack.enter_context(started(limits, is_shut_in))
+            until = time.monotonic() + BUSY * limits.load_s
+            process = stack.enter_context(start_sandboxed(limits, is_sandboxed))
+            self._pid = process.pid
             writer, reader, errors = pipes(process)
             self._channel = PipeChannel(
-                reader.fileno(), writer.fileno(), most_in=MOST_SAID, most_out=MOST_ASKED
+                reader.fileno(),
+                writer.fileno(),
+                max_in_bytes=MAX_RESPONSE_BYTES,
+                max_out_bytes=MAX_REQUEST_BYTES,
             )
             try:
-                self._hear(until)  # that it is ready: none of the submission's code ran yet
-            except NoAnswerError as error:
+                self._hear(until)  # "ready", sent before any of the submission's code runs
+            except SubmissionProcessError as error:
                 process.kill()
-                said = os.read(errors.fileno(), 2000).decode(errors="replace").strip()[-300:]
+                output = os.read(errors.fileno(), 2000).decode(errors="replace").strip()[-300:]
                 raise MissingPart(
                     "sandbox",
-                    f"the process for a submission did not start: {said or error}",
+                    f"the process for a submission did not start: {output or error}",
                     "run `labkit doctor`",
                 ) from None
             errors.close()
-            self._load(cells, withheld, until)
+            self._load(cells, blocked_answers, until)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -151,10 +161,10 @@ class Border:
         self._stack.close()
 
     def ask(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        """What the submission's answer returns for these arguments.
+        """Return the result of calling the submission's answer with these arguments.
 
-        Raises `RaisedThereError` or NotImplementedError for what it raised, `NoAnswerError`, and
-        `CannotCrossError`.
+        Raises `RaisedThereError` or NotImplementedError if the function raised,
+        `SubmissionProcessError`, and `EncodingError`.
         """
         kept: list[Callable[..., Any]] = []
         errors: list[Exception] = []
@@ -164,36 +174,41 @@ class Border:
             return len(kept) - 1
 
         request = f"{name}:{next(self._ids)}"
-        forms = [packed(each, number_of) for each in arguments]
+        forms = [encode_value(each, number_of) for each in arguments]
         self._send({"id": request, "name": name, "arguments": forms})
         while True:
             reply = self._hear()
             if "call" in reply:
                 self._send(_called(kept, reply, errors))
             elif reply.get("id") != request:
-                raise NoAnswerError("an answer to another question")
+                raise SubmissionProcessError("it responded to a different request")
             elif "raised" in reply:
                 _raise(reply["raised"], errors)
             else:
-                return unpacked(reply.get("returned"))
+                return decode_value(reply.get("returned"))
 
-    def is_in_step(self) -> bool:
-        """Whether the process still answers: nothing of an earlier call is under way."""
+    def processor_s(self) -> float:
+        """Return the processor time that the submission's process has used."""
+        return processor_s_of(self._pid)
+
+    def is_responsive(self) -> bool:
+        """Return whether the process responds to a ping, which shows that no earlier call is still
+        running.
+        """
         number = next(self._ids)
         until = time.monotonic() + PING_S
         try:
             self._send({"ping": number}, until)
             while self._hear(until).get("pong") != number:
                 pass
-        except NoAnswerError:
+        except SubmissionProcessError:
             return False
         return True
 
-    def _load(self, cells: list[str], withheld: Sequence[str], until: float) -> None:
-        """Run the notebook; the answers that it checks are known after that."""
+    def _load(self, cells: list[str], blocked_answers: Sequence[str], until: float) -> None:
         try:
-            self._send({"cells": cells, "withheld": list(withheld)}, until)
-            for _ in range(MOST_ANSWERS):
+            self._send({"cells": cells, "blocked_answers": list(blocked_answers)}, until)
+            for _ in range(MAX_ANSWERS):
                 message = self._hear(until)
                 if "loaded" in message:
                     self.is_loaded = True
@@ -202,12 +217,12 @@ class Border:
                     self.answers[str(message["answer"])[:100]] = self._answer(message)
                 elif "problem" in message:
                     self.problems.append(_words(message["problem"]))
-            raise NoAnswerError(f"it reports more than {MOST_ANSWERS} checks and errors")
-        except NoAnswerError as error:
+            raise SubmissionProcessError(f"it reported more than {MAX_ANSWERS} checks and errors")
+        except SubmissionProcessError as error:
             self.answers.clear()
             self.problems.append(str(error))
 
-    def _answer(self, message: dict[str, Any]) -> Foreign | Packed | Remote | None:
+    def _answer(self, message: dict[str, Any]) -> UnsupportedAnswer | Packed | Remote | None:
         kind = message.get("kind")
         if kind == "value":
             return Packed(message.get("value"))
@@ -215,44 +230,49 @@ class Border:
             return Remote(self, str(message["answer"]), message)
         if kind == "none":
             return None
-        return Foreign(f"a {str(message.get('title'))[:80]} cannot be passed between processes")
+        return UnsupportedAnswer(
+            f"a {str(message.get('title'))[:80]} cannot be passed between processes"
+        )
 
     def _send(self, message: Any, until: float = math.inf) -> None:
         try:
             self._channel.send(message, until)
         except (ChannelError, ValueError) as error:
-            raise NoAnswerError(str(error)) from error
+            raise SubmissionProcessError(str(error)) from error
 
     def _hear(self, until: float = math.inf) -> dict[str, Any]:
         try:
             return self._channel.receive(until)
         except ChannelError as error:
-            raise NoAnswerError(str(error)) from error
+            raise SubmissionProcessError(str(error)) from error
 
 
 def _called(
     kept: list[Callable[..., Any]], reply: dict[str, Any], errors: list[Exception]
 ) -> dict[str, Any]:
-    """What a function of the trial, which the submission calls, returns or raises.
+    """Call a function of the trial for the submission; return its result or its exception as a
+    message.
 
-    What it raises is put into `errors`, and the submission gets an error of that kind with its
-    number there.
+    An exception is appended to `errors`, and the submission gets an exception of the same class
+    that carries its index in that list.
     """
     try:
         function = kept[int(reply["call"])]
-        arguments = [unpacked(each) for each in reply.get("arguments", ())]
-    except (LookupError, TypeError, ValueError, CannotCrossError) as error:
-        raise NoAnswerError(f"a call that cannot be made: {error}") from error
+        arguments = [decode_value(each) for each in reply.get("arguments", ())]
+    except (LookupError, TypeError, ValueError, EncodingError) as error:
+        raise SubmissionProcessError(f"it sent an invalid call: {error}") from error
     try:
-        return {"returned": packed(function(*arguments))}
+        return {"returned": encode_value(function(*arguments))}
     except Exception as error:  # noqa: BLE001
-        # It goes through the submission's code, as in the learner's notebook, which may catch it.
+        # Raise it in the submission's code, which may catch it, as in the learner's notebook.
         errors.append(error)
         return {"failed": [type(error).__name__, str(error), len(errors) - 1]}
 
 
 def _raise(raised: Any, errors: Sequence[Exception]) -> None:
-    """Raise what the submission raised: an error of the trial's own as it was."""
+    """Raise the exception that the submission raised; if it came from the trial, raise the
+    original.
+    """
     kind = str(raised.get("kind")) if isinstance(raised, dict) else ""
     number = raised.get("failed") if kind else None
     if isinstance(number, int) and 0 <= number < len(errors):
@@ -264,5 +284,8 @@ def _raise(raised: Any, errors: Sequence[Exception]) -> None:
 
 def _words(problem: Any) -> str:
     if not isinstance(problem, dict):
-        return "an error that it does not describe"
-    return f"{problem.get('kind')}: {problem.get('text')}".removesuffix(": ")[:600]
+        return "an unknown error"
+    words = f"{problem.get('kind')}: {problem.get('text')}".removesuffix(": ")[:600]
+    if cell := problem.get("cell"):
+        words += f", in the cell that begins with `{str(cell)[:60]}`"
+    return words

@@ -1,7 +1,8 @@
-"""seccomp: which system calls the sandbox refuses, as a program for the kernel.
+"""A seccomp filter: a BPF program that tells the kernel which system calls to reject.
 
-Most of them hand out memory that the limit of address space does not count.  Without Spark a
-submission is one process, which may have threads: then that limit is a limit of the submission.
+Most rejected calls allocate memory that the address space limit does not count.  Without Spark, a
+submission is a single process, possibly with threads, so that limit applies to the whole
+submission.
 """
 
 import platform
@@ -13,12 +14,12 @@ _INSTRUCTION = struct.Struct("=HBBI")
 _LOAD, _RETURN = 0x20, 0x06
 _IS_EQUAL, _IS_AT_LEAST, _HAS_BITS = 0x15, 0x35, 0x45
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
-"""Offsets in what the kernel shows to the program; both architectures are little-endian."""
+"""Offsets in the kernel's `struct seccomp_data`; both architectures are little-endian."""
 _ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 
 _CLONE_THREAD, _CLONE_NAMESPACES = 0x00010000, 0x7E020000
 _FAMILIES = (1, 2, 10)
-"""AF_UNIX, AF_INET and AF_INET6.  AF_VSOCK would reach the host of a virtual machine."""
+"""AF_UNIX, AF_INET and AF_INET6.  AF_VSOCK would give access to the host of a virtual machine."""
 _X32 = 0x40000000
 
 _X86_64 = {
@@ -83,18 +84,19 @@ _OF_BOTH = {
 }
 _MACHINES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}
 _JUDGED = ("clone", "clone3", "fork", "vfork", "socket")
-"""Not simply refused."""
+"""System calls that need a more specific rule than rejection."""
 
 
 def program(*, has_processes: bool) -> bytes | None:
-    """The program; with `has_processes` new processes are allowed, and not threads alone.
+    """Return the BPF program.  With `has_processes`, new processes are allowed, otherwise only
+    threads.
 
-    None on a machine whose numbers of system calls are not known here.
+    Returns None if this machine's system call numbers are not in the tables above.
     """
-    known = _MACHINES.get(platform.machine())
-    if known is None or sys.maxsize < 2**32:
+    machine = _MACHINES.get(platform.machine())
+    if machine is None or sys.maxsize < 2**32:
         return None
-    architecture, own = known
+    architecture, own = machine
     calls = own | _OF_BOTH
     steps = [
         (_LOAD, 0, 0, _ARCHITECTURE),
@@ -107,13 +109,13 @@ def program(*, has_processes: bool) -> bytes | None:
     for name, number in calls.items():
         if name not in _JUDGED:
             steps += [(_IS_EQUAL, 0, 1, number), _error(EPERM)]
-    # Its flags are in memory, where no program can look; the C library falls back to clone.
+    # clone3 passes its flags in memory, which a filter cannot read; the C library then uses clone.
     steps += [(_IS_EQUAL, 0, 1, calls["clone3"]), _error(ENOSYS)]
     if not has_processes:
         for name in ("fork", "vfork"):
             if name in calls:
                 steps += [(_IS_EQUAL, 0, 1, calls[name]), _error(EPERM)]
-    # A clone: a thread, or, with processes, whatever makes no namespace.
+    # Allow clone only for threads or, with `has_processes`, for anything without new namespaces.
     bits, allowed, refused = (_CLONE_NAMESPACES, 1, 0) if has_processes else (_CLONE_THREAD, 0, 1)
     steps += [(_IS_EQUAL, 0, 4, calls["clone"]), (_LOAD, 0, 0, _FIRST_ARGUMENT)]
     steps += [(_HAS_BITS, allowed, refused, bits), (_RETURN, 0, 0, _ALLOW), _error(EPERM)]

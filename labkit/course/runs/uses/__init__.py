@@ -1,17 +1,17 @@
-"""Uses: three small programs on labkit's client, for lesson 15.
+"""Three small programs on labkit's client, for lesson 15.
 
-    edit_log        a write-ahead log with two name nodes, one of them active
-    offset_store    the newest offset of each consumer group
-    snapshot_store  objects in chunks, found by name
-    ledger_list     what the first two share: their ledgers, in a node that compare-and-set guards
-    stories         the programs in the simulated world, with faults: runs for lesson and exercises
+    edit_log        a write-ahead log shared by two name nodes, one of which is active
+    offset_store    stores the latest offset of each consumer group
+    snapshot_store  stores objects in chunks, found by name
+    ledger_list     used by the first two: their list of ledgers, in a znode
+    stories         runs the programs in the simulated world, with faults
 
-Each program uses only what a client offers: `create_ledger`, `add`, `open_ledger`, `delete_ledger`,
-and the metadata store.  None knows of the simulated world, so each would run on a live cluster.
+Each program uses only the client's API: `create_ledger`, `add`, `open_ledger`, `delete_ledger`, and
+the metadata store.  None of them depends on the simulation, so each would run on a live cluster.
 
-What the three have in common is the shape of everything on BookKeeper, a topic too: entries go to a
-ledger; a node in the metadata store says which ledgers count; the node is changed by
-compare-and-set; and a ledger is taken over only by recovery, which fences its writer.
+All three are structured like everything built on BookKeeper, including a topic.  Entries are
+appended to a ledger, a znode says which ledgers are current, the znode is changed by
+compare-and-set, and a ledger is taken over only by recovery, which fences its writer.
 
 Read in this order: `ledger_list`, `edit_log`, `offset_store`, `snapshot_store`, `stories`.
 """

@@ -1,8 +1,8 @@
-"""A write-ahead log: the edits of a file system's names, as HDFS's name node keeps them.
+"""A write-ahead log of file system edits, as HDFS's name node keeps them.
 
-The names are in memory.  An edit is answered when it is in the log, so a name node that replays the
-log has every edit that was answered.  Two name nodes share the log, and only the active one writes:
-the other becomes active by taking the log over, which fences the first.
+The directory names are kept in memory.  An edit is acknowledged once it is in the log, so a name
+node that replays the log has every acknowledged edit.  Two name nodes share the log, but only the
+active one writes.  The other becomes active by taking over the log, which fences the first.
 """
 
 from collections.abc import Sequence
@@ -21,15 +21,15 @@ TAKE_OVER = (READ, RECOVER, REPLAY, CREATE, PUBLISH)
 
 
 class StandbyError(LabkitError):
-    """This name node is not active: ask the other one."""
+    """This name node is not active: use the other one."""
 
 
 class StepError(LabkitError):
-    """A step of a take-over lacks what an earlier one brings."""
+    """A step of the take-over needs the result of an earlier step that was not performed."""
 
 
 class NameNode:
-    """A name node, on standby until it takes the log over."""
+    """A name node, on standby until it takes over the log."""
 
     def __init__(self, client: BookKeeper, path: str = "/namenode/edits") -> None:
         self.directories: set[str] = set()
@@ -54,13 +54,13 @@ class NameNode:
         self.is_active = True
 
     async def mkdir(self, directory: str) -> int:
-        """Make a directory: first in the log, then here; returns its entry id.
+        """Create a directory, first in the log and then in memory, and return the entry id.
 
-        Raises `StandbyError`, and is on standby from then on: after a failed add the other name
-        node may be active.
+        Raises `StandbyError` and stays on standby if the add fails, because the other name node may
+        be active.
         """
         if not self.is_active or self._writer is None:
-            raise StandbyError("this name node is on standby: ask the other one")
+            raise StandbyError("this name node is on standby: use the other one")
         try:
             entry_id = await self._writer.add(directory.encode())
         except BKException as error:
@@ -80,7 +80,7 @@ class NameNode:
 
     async def _replay(self) -> None:
         for ledger_id in self._known():
-            # Ledgers before the last one are closed; the last one is, if it was recovered.
+            # Earlier ledgers are closed; the last one is closed if it has been recovered.
             reader = await self._client.open_ledger_no_recovery(ledger_id)
             async for entry in reader.read():
                 self.directories.add(entry.payload.decode())
@@ -91,10 +91,10 @@ class NameNode:
 
     async def _publish(self) -> None:
         if self._writer is None:
-            raise StepError("a new ledger was not created yet: what is to go into the list?")
+            raise StepError("no new ledger has been created yet")
         await self._list.replace((*self._known(), self.ledger_id))
 
     def _known(self) -> tuple[int, ...]:
         if self._ids is None:
-            raise StepError("the list of ledgers was not read yet: which ledger is the last?")
+            raise StepError("the list of ledgers has not been read yet")
         return self._ids

@@ -1,8 +1,9 @@
-"""The ledgers that a program has written, oldest first, in one node of the metadata store.
+"""The list of the ledgers that a program has written, oldest first, stored in a znode.
 
-The same idea as a topic's chain (`labkit.system.topic.chain.chain_store`): a ledger has one writer
-and ends once, so a program that goes on needs a list of ledgers; and since the list is replaced by
-compare-and-set, of two programs that go on at the same time one gets its ledger in.
+This is the same idea as a topic's chain (`labkit.system.topic.chain.chain_store`).  A ledger has
+one writer and is closed only once, so a program that keeps writing needs a list of ledgers.  The
+list is replaced by compare-and-set, so if two programs try at the same time, only one of them adds
+its ledger.
 """
 
 import json
@@ -20,11 +21,11 @@ _MISSING = -1
 
 
 class ListChangedError(LabkitError):
-    """Another program has changed the list since this one read it."""
+    """Another program has changed the list since it was last read."""
 
 
 class LedgerList:
-    """One program's view of the list; `read` it before `replace`."""
+    """One program's view of the list; call `read` before `replace`."""
 
     def __init__(self, store: MetadataStore, path: str) -> None:
         self._store = store
@@ -32,7 +33,7 @@ class LedgerList:
         self._version = _MISSING
 
     async def read(self) -> tuple[int, ...]:
-        """The ids; none if nothing was ever written."""
+        """Return the ledger ids; an empty tuple if the list has never been written."""
         try:
             data, self._version = await self._store.get(self._path)
         except NoNodeError:
@@ -40,7 +41,7 @@ class LedgerList:
         return tuple(json.loads(data))
 
     async def replace(self, ids: Sequence[int]) -> None:
-        """Store another list in the place of the one that was read.  Raises `ListChangedError`."""
+        """Replace the list that was read.  Raises `ListChangedError`."""
         data = json.dumps(list(ids)).encode()
         try:
             if self._version == _MISSING:
@@ -50,5 +51,5 @@ class LedgerList:
                 self._version = await self._store.set(self._path, data, self._version)
         except (BadVersionError, NodeExistsError):
             raise ListChangedError(
-                f"{self._path} was changed by another program: give up, or read it again"
+                f"another program has changed {self._path}: read it again or give up"
             ) from None

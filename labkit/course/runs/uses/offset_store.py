@@ -1,8 +1,8 @@
-"""An offset store: how far each consumer group has read, as Pulsar keeps its cursors.
+"""An offset store: how far each consumer group has read, stored like Pulsar's cursors.
 
-Each commit is an entry.  A full ledger is followed by one that begins with the newest offset of
-every group; then the old one is not needed any more, and it is deleted.  So the store stays small,
-however many commits it takes.
+Each commit is an entry.  When a ledger is full, the store creates a new one that starts with the
+latest offset of every group, and deletes the old one.  So the store stays small no matter how many
+commits it receives.
 """
 
 import json
@@ -19,7 +19,9 @@ Newest = Callable[[list[Record]], dict[str, int]]
 
 
 def newest(records: list[Record]) -> dict[str, int]:
-    """The offset of each group, from all records in the order in which they were written."""
+    """Return the latest offset of each group, given all records in the order in which they were
+    written.
+    """
     offsets: dict[str, int] = {}
     for group, offset in records:
         if offset is None:
@@ -30,22 +32,22 @@ def newest(records: list[Record]) -> dict[str, int]:
 
 
 def encode(record: Record) -> bytes:
-    """A record as an entry's payload."""
     return json.dumps(record).encode()
 
 
 def decode(payload: bytes) -> Record:
-    """The inverse."""
     group, offset = json.loads(payload)
     return group, offset
 
 
 class NotOpenError(LabkitError):
-    """The store was not opened, or another client has opened it since."""
+    """The store has not been opened."""
 
 
 class OffsetStore:
-    """The offsets of all groups.  `open` it before anything else; one client at a time writes."""
+    """The offsets of all groups.  Call `open` before anything else; only one client at a time can
+    write.
+    """
 
     def __init__(
         self,
@@ -64,18 +66,19 @@ class OffsetStore:
         self._count = 0
 
     async def open(self) -> None:
-        """Take the store over from whichever client had it.  Raises `BKException`."""
+        """Take over the store from the client that had it before.  Raises `BKException`."""
         old = await self._list.read()
         if old:
-            # With recovery: no commit of the client before can be answered from now on.
+            # Recover the ledger, so that no further commit of the previous client succeeds.
             reader = await self._client.open_ledger(old[-1])
             self.offsets = self._newest([decode(e.payload) async for e in reader.read()])
         await self._begin(old)
 
     async def commit(self, group: str, offset: int | None) -> None:
-        """Keep a group's offset, which may be smaller than before; None removes the group.
+        """Store a group's offset, which may be lower than before; None removes the group.
 
-        Raises `NotOpenError` and `BKException`; then the offset is kept or not.
+        Raises `NotOpenError` and `BKException`; after a `BKException` the offset may or may not be
+        stored.
         """
         if self._writer is None:
             raise NotOpenError("open the store first")
@@ -90,7 +93,9 @@ class OffsetStore:
             await self._begin((self.ledger_id,))
 
     async def _begin(self, old: tuple[int, ...]) -> None:
-        """A ledger with the newest offsets; then the list names it; then the old ones go."""
+        """Write the latest offsets to a new ledger, put it into the list, then delete the old
+        ledgers.
+        """
         writer = await self._client.create_ledger(3, 3, 2)
         for record in self.offsets.items():
             await writer.add(encode(record))

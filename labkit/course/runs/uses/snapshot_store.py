@@ -1,11 +1,11 @@
-"""An object store: snapshots of a state machine, each a ledger, found by name.
+"""An object store: named snapshots of a state machine, each in a ledger.
 
-A snapshot is too large for an entry, so it is cut into chunks.  It exists from the moment when its
-node in the metadata store names its ledger, and that ledger is closed by then: a reader gets a
-snapshot whole, or the one before it.
+A snapshot is too large for one entry, so it is split into chunks.  It exists from the moment its
+znode refers to its ledger; by then, the ledger has been closed.  So a reader gets either the
+complete snapshot or the previous one.
 
-A ledger that no node names is a snapshot being written, or garbage.  Which of the two, `removable`
-tells from the version that each ledger carries in its metadata.
+A ledger to which no znode refers is either a snapshot being written or garbage.  `removable` tells
+the two apart by the version stored in each ledger's metadata.
 """
 
 import json
@@ -18,14 +18,14 @@ from labkit.system.metadata.store import BadVersionError, NodeExistsError, NoNod
 from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException, LabkitError
 
 Ledger = tuple[int, str, int]
-"""A ledger's id, the name of its snapshot, and which version it is, from 1 on."""
+"""A ledger's id, the name of its snapshot, and its version, from 1 on."""
 Named = dict[str, tuple[int, int]]
-"""For each name the version and the ledger that its node names."""
+"""The version and the ledger id stored in the znode of each name."""
 Removable = Callable[[list[Ledger], Named], list[int]]
 
 
 def removable(ledgers: list[Ledger], named: Named) -> list[int]:
-    """The ledgers that are garbage: another one has their version, or a newer one."""
+    """Return the garbage: ledgers whose version, or a later one, is stored in another ledger."""
     return [
         ledger_id
         for ledger_id, name, version in ledgers
@@ -34,12 +34,12 @@ def removable(ledgers: list[Ledger], named: Named) -> list[int]:
 
 
 class SupersededError(LabkitError):
-    """Another client has stored this version of the snapshot: make the next one."""
+    """Another client has already stored this version of the snapshot: store the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """What a name's node says, and the node's own version; -1 while there is none."""
+    """The contents of a name's znode, and the znode's version; -1 if it does not exist."""
 
     version: int = 0
     ledger_id: int = -1
@@ -47,7 +47,7 @@ class _Node:
 
 
 class SnapshotStore:
-    """Snapshots by name.  Any number of clients may use it at the same time."""
+    """Snapshots by name.  Any number of clients can use it at the same time."""
 
     def __init__(
         self, client: BookKeeper, chunk_bytes: int = 1000, path: str = "/snapshots"
@@ -57,9 +57,9 @@ class SnapshotStore:
         self._path = path
 
     async def put(self, name: str, data: bytes) -> int:
-        """Store the next version; returns its ledger's id.
+        """Store the next version and return the id of its ledger.
 
-        Raises `SupersededError` when another client was quicker, and `BKException`.
+        Raises `SupersededError` if another client was faster, and `BKException`.
         """
         before = await self._read(name)
         version = before.version + 1
@@ -76,11 +76,15 @@ class SnapshotStore:
             else:
                 await store.set(path, node, before.node_version)
         except (BadVersionError, NodeExistsError):
-            raise SupersededError(f"version {version} of {name} is another client's") from None
+            raise SupersededError(
+                f"another client has already stored version {version} of {name}"
+            ) from None
         return writer.ledger_id
 
     async def get(self, name: str) -> bytes:
-        """The newest version.  Raises `KeyError` when there is none, and `BKException`."""
+        """Return the latest version.  Raises `KeyError` if there is none; may also raise
+        `BKException`.
+        """
         node = await self._read(name)
         if node.ledger_id < 0:
             raise KeyError(name)
@@ -88,7 +92,7 @@ class SnapshotStore:
         return b"".join([entry.payload async for entry in reader.read()])
 
     async def collect(self, removable: Removable = removable) -> list[int]:
-        """Delete what is garbage; returns the ledgers' ids."""
+        """Delete the garbage and return the ids of the deleted ledgers."""
         ledgers = await self._ledgers()
         garbage = removable(ledgers, await self._named())
         for ledger_id in garbage:
@@ -99,7 +103,7 @@ class SnapshotStore:
     async def _ledgers(self) -> list[Ledger]:
         found = []
         for ledger_id in await self._client.list_ledgers():
-            # Another client may collect at the same time.
+            # Another client may be collecting garbage at the same time.
             with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
                 metadata = await self._client.ledger_metadata(ledger_id)
                 about = dict(metadata.custom_metadata)
@@ -120,5 +124,5 @@ class SnapshotStore:
             data, node_version = await self._client.store.get(f"{self._path}/{name}")
         except NoNodeError:
             return _Node()
-        said = json.loads(data)
-        return _Node(said["version"], said["ledger"], node_version)
+        stored = json.loads(data)
+        return _Node(stored["version"], stored["ledger"], node_version)

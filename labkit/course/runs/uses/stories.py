@@ -1,4 +1,4 @@
-"""The programs in the simulated world, with faults: what lesson 15 shows, and its trials judge."""
+"""Runs the programs in the simulated world, with faults, for lesson 15 and its trials."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,7 +24,6 @@ _LIMIT_S = 10.0
 
 
 def play(steps: Sequence[Do], faults: Sequence[Fault] = ()) -> Trace:
-    """What happens when these steps run on three bookies."""
     workload: Any = tuple(steps)
     scenario = Scenario(
         Cluster(_BOOKIES), workload, tuple(faults), ends_in_power_cut=False, limit_s=_LIMIT_S
@@ -37,8 +36,6 @@ def play(steps: Sequence[Do], faults: Sequence[Fault] = ()) -> Trace:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """An edit that a name node has answered, and where the log has it."""
-
     directory: str
     node: str
     ledger_id: int
@@ -47,14 +44,18 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class NameNodes:
-    """A run of several name nodes: what each answered, and the names it found when it took over."""
+    """A run of several name nodes: the acknowledged edits, and the names that each found when it
+    took over.
+    """
 
     trace: Trace
     answered: tuple[Edit, ...]
     found: dict[str, frozenset[str]]
 
     def lost(self) -> list[tuple[str, Edit]]:
-        """Answered edits that a later name node does not have, each with that node's name."""
+        """Return acknowledged edits that a later name node does not have, each with that node's
+        name.
+        """
         return [
             (node, edit)
             for node, directories in self.found.items()
@@ -70,7 +71,7 @@ class _Log:
     found: dict[str, frozenset[str]] = field(default_factory=dict)
 
     async def serve(self, node: ClientNode, steps: Sequence[str]) -> None:
-        """Take over, then make directories until another name node is active."""
+        """Take over, then create directories until another name node is active."""
         names = NameNode(node.client)
         await names.take_over(steps)
         self.found[node.name] = frozenset(names.directories)
@@ -88,10 +89,10 @@ def name_nodes(
     edits: int = 30,
     faults: Sequence[Fault] = (),
 ) -> NameNodes:
-    """n1 is active; n2 takes over by `steps` while n1 goes on, or dies after that many of them;
-    then n3 takes over.
+    """Run three name nodes that take over one after the other.
 
-    Raises what n2's take-over raises.
+    n1 is active first.  n2 takes over by `steps` while n1 keeps running, or dies after `dies_after`
+    steps.  Then n3 takes over.  Reraises the exception raised by n2's takeover.
     """
     log = _Log(edits)
 
@@ -116,7 +117,9 @@ def name_nodes(
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """A run of an offset store: the commits that were answered, and what a second client found."""
+    """A run of an offset store: the acknowledged commits, and the offsets that a second client
+    found.
+    """
 
     trace: Trace
     answered: tuple[Record, ...]
@@ -124,7 +127,7 @@ class Offsets:
     ledger_count: int
 
     def allowed(self, commits: Sequence[Record]) -> list[dict[str, int]]:
-        """What may be found: all that was answered, or that and the commit that was under way."""
+        """Return the valid results: all acknowledged commits, with or without the one in flight."""
         count = len(self.answered)
         return [newest(list(commits[:end])) for end in (count, count + 1)]
 
@@ -135,9 +138,9 @@ def offsets(
     dies_after: int | None = None,
     records_per_ledger: int = 100,
 ) -> Offsets:
-    """`s` commits, and dies after that many entries are confirmed; then `t` opens the store.
+    """Let `s` commit, and die after `dies_after` confirmed entries; then let `t` open the store.
 
-    Raises what t's opening raises.
+    Reraises the exception with which `t` failed to open the store.
     """
     answered: list[Record] = []
 
@@ -165,8 +168,10 @@ def offsets(
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
-    """A run of a snapshot store: who stored which ledger (an error otherwise), what is read at the
-    end (None: it could not be read), the ledgers that are left then, and those collected.
+    """A run of a snapshot store.
+
+    stored: the ledger that each client stored, or its error; read: the snapshot read at the end,
+    None if that failed; left: the ledgers that remain; collected: the ledgers that were deleted
     """
 
     trace: Trace
@@ -177,8 +182,8 @@ class Snapshots:
 
 
 def snapshots(rule: Removable = removable, chunk_bytes: int = 100) -> Snapshots:
-    """Four clients store versions of one snapshot, two of them at the same time; a fifth collects
-    garbage all the while.
+    """Let four clients store versions of one snapshot, two of them at the same time, while a fifth
+    collects garbage.
     """
     stored: dict[str, int | LabkitError] = {}
     collected: list[int] = []

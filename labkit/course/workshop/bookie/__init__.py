@@ -1,16 +1,17 @@
-"""Build a bookie: the parts between an add and its answer, and back after a crash.
+"""The track "build a bookie": the write path of an add, and recovery after a crash.
 
-    skeleton        what the learner's file begins as: the contract of each part
-    track           the steps in their order
+    skeleton        the initial contents of the learner's file: the contract of each part
+    track           the steps in order
     steps/          the seven steps
+    contract        the contract of step 7, shared with the tests that start processes
     process         the learner's store as a process: `labkit bookie --store mybookie.py`
-    served          what step 7 tries: SIGKILL, a restart, and the files that are left
-    store           the learner's parts as labkit sees them, and labkit's store with them
-    inside          crashes, orders and storms, the same for every step
+    served          tests of step 7: SIGKILL, a restart, and the files on disk
+    store           the learner's parts as labkit sees them, and a store built with them
+    inside          crashes, message orders and storms, the same for every step
     solution        passes every step; only tests and the solutions notebook use it
 
-A part is tried by itself first, on hundreds of drawn cases, then in labkit's own store with
-labkit's parts around it.  What a part costs is counted on the simulated disk.
+A part is first tested alone with hundreds of generated cases, and then in a store in which the
+other parts are labkit's own.  The cost of a part is counted on the simulated disk.
 
-Read in the order of the list.
+Read the modules in the order of this list.
 """

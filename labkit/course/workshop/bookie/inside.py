@@ -1,8 +1,9 @@
-"""Where every step of the track is tried: one bookie on disks that crash, and in a cluster.
+"""Tests that every step runs: a bookie on disks that crash, and in a simulated cluster.
 
-crashes     every crash of some scripts, before every disk operation, in six ways
-orders      every order of the messages of one add, with a crash of the bookie between any two
-storms      drawn faults on a bookie that alone holds a ledger, and on three that share one
+crashes     runs some scripts with a crash before every disk operation, in six variants
+orders      runs every order of one add's messages, with a bookie crash between any two
+storms      injects random faults into a bookie that stores a ledger on its own, and into three
+            bookies that share a ledger
 """
 
 from collections.abc import Iterator
@@ -39,8 +40,8 @@ SCRIPTS: tuple[tuple[ScriptStep, ...], ...] = (
         *(Checkpoint(), Restart(), Add(6, 2), Commit(), Collect((5,))),
     ),
 )
-"""From the smallest on: adds of two groups; a checkpoint beside adds, restarts, a fence, an
-explicit LAC; a full entry log, a deleted ledger, a compaction.
+"""The scripts, smallest first: adds in two groups; a checkpoint during adds, restarts, a fence and
+an explicit LAC; a full entry log, a deleted ledger and a compaction.
 """
 
 ONE_ADD = Scenario(
@@ -57,25 +58,25 @@ _FAULTS, _HORIZON_MS = 2, 15.0
 
 
 def crashes(learner: Learner) -> str:
-    """Nothing that was acknowledged is lost in any crash."""
+    """Check that no crash loses anything that was acknowledged."""
     points = 0
     for script in SCRIPTS:
         found = must_survive(
-            "What was acknowledged must be there after every crash, and nothing else.",
+            "After every crash, everything that was acknowledged is available, and nothing else.",
             script,
             store_of(learner),
         )
         points += len(found.points)
-    return f"Nothing was lost in {points} crashes of a bookie, each in {len(found.variants)} ways."
+    return f"Nothing was lost in {points} crashes of a bookie, each of {len(found.variants)} kinds."
 
 
 def orders(learner: Learner) -> str:
-    """No order of an add's messages breaks a promise, even when the bookie loses power in it."""
+    """Check that no order of an add's messages breaks a promise, even with a crash in between."""
     return in_every_order(learner, ONE_ADD, crashes=1, store=store_of(learner))
 
 
 def storms(learner: Learner) -> str:
-    """No promise breaks in the cluster, whatever the seed."""
+    """Check that no seed breaks a promise in the cluster."""
     return under_seeds(learner, _drawn(learner.seeds), store=store_of(learner))
 
 

@@ -10,9 +10,9 @@ from labkit.system.storage.store import LedgerStore
 
 
 def store_from(file: Path) -> type[LedgerStore]:
-    """A store with all parts of the learner's file.
+    """Return a store class whose parts all come from the learner's file.
 
-    Raises `BKIncorrectParameterException` for a file that cannot be loaded, or that lacks a part.
+    Raises `BKIncorrectParameterException` if the file cannot be loaded or lacks a part.
     """
     try:
         learner = load(file, seeds=0)

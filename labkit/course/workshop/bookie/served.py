@@ -1,6 +1,6 @@
-"""The learner's bookie as a process of a live cluster: what step 7 tries.
+"""Tests step 7, which runs the learner's bookie as a process of a live cluster.
 
-Apart from the step itself, as a browser tab has the steps and no processes.
+This is a separate module because a browser can load the steps but not start processes.
 """
 
 import asyncio
@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.bookie.contract import READABLE, SURVIVES
 from labkit.course.workshop.files import last_lines
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.writer import LedgerWriter
@@ -24,8 +25,8 @@ _ENTRIES = 200
 _LIMIT_S = 120.0
 
 
-class YourCluster(LocalCluster):
-    """A cluster of one bookie: the learner's.  Each answer that a client gets is its answer."""
+class LearnersCluster(LocalCluster):
+    """A cluster whose only bookie is the learner's, so every response comes from that bookie."""
 
     def __init__(self, file: Path, folder: Path, zookeeper: str = "") -> None:
         super().__init__(1, zookeeper=zookeeper, folder=folder, traced=False)
@@ -36,10 +37,12 @@ class YourCluster(LocalCluster):
 
 
 def serves_a_cluster(learner: Learner, zookeeper: str = "") -> str:
-    """What it acknowledged is there after SIGKILL, and labkit's tools read what it wrote."""
+    """Check that acknowledged entries survive SIGKILL, and that labkit's tools can read the
+    bookie's files.
+    """
     with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
         try:
-            said = outside_event_loops(
+            report = outside_event_loops(
                 lambda: asyncio.run(_bounded(learner.file.absolute(), Path(folder), zookeeper))
             )
         except (MissingPart, ZooKeeperNotStarted) as error:
@@ -47,10 +50,10 @@ def serves_a_cluster(learner: Learner, zookeeper: str = "") -> str:
         except (LabkitError, TimeoutError, OSError) as error:
             log = Path(folder) / NAME / "bookie.log"
             raise Refused(
-                "Your bookie must serve a real cluster, and again after it was killed.",
+                f"{SURVIVES} Your bookie did not serve the cluster, or not again after the kill.",
                 "\n".join([f"{type(error).__name__}: {error}", *last_lines(log, 12)]),
             ) from None
-    return said
+    return report
 
 
 async def _bounded(file: Path, folder: Path, zookeeper: str) -> str:
@@ -59,7 +62,7 @@ async def _bounded(file: Path, folder: Path, zookeeper: str) -> str:
 
 
 async def _serve(file: Path, folder: Path, zookeeper: str) -> str:
-    async with YourCluster(file, folder, zookeeper) as cluster:
+    async with LearnersCluster(file, folder, zookeeper) as cluster:
         client = await cluster.connect()
         closed = await client.create_ledger(1, 1, 1)
         for number in range(_ENTRIES):
@@ -74,25 +77,26 @@ async def _serve(file: Path, folder: Path, zookeeper: str) -> str:
             found = [entry.payload async for entry in reader.read()]
             if found[:least] != [_payload(number) for number in range(least)]:
                 raise Refused(
-                    "What was acknowledged is there after SIGKILL and a restart.",
-                    f"ledger {ledger_id}: {least} entries were acknowledged, and {len(found)} are"
-                    " there",
+                    SURVIVES,
+                    f"ledger {ledger_id}: {least} entries were acknowledged, but {len(found)} were"
+                    " found after the restart",
                 )
     report = check_consistency(open_data_folder(folder / NAME))
     if report.errors or report.entry_count < _ENTRIES + confirmed:
         raise Refused(
-            "labkit's shell reads every entry from your files.",
-            "\n".join(report.errors) or f"it finds {report.entry_count} entries",
+            READABLE,
+            "\n".join(report.errors)
+            or f"it found {report.entry_count} entries, expected {_ENTRIES + confirmed}",
         )
     return (
-        f"{_ENTRIES + confirmed} entries were acknowledged by your bookie, a process of a live"
-        " cluster, and were there after SIGKILL; labkit's shell found"
-        f" {report.entry_count} in its files."
+        f"Your bookie, a process of a live cluster, acknowledged {_ENTRIES + confirmed} entries,"
+        " which survived SIGKILL; labkit's shell found"
+        f" {report.entry_count} entries in its files."
     )
 
 
 async def _killed_under_way(writer: LedgerWriter, cluster: LocalCluster) -> int:
-    """Kill the bookie while adds are under way; returns how many were acknowledged."""
+    """Kill the bookie while adds are in flight; return the number of acknowledged adds."""
     adds = [writer.add(_payload(number)) for number in range(_ENTRIES)]
     await adds[_ENTRIES // 2]
     await cluster.kill(NAME)

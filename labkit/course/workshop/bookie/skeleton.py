@@ -1,16 +1,17 @@
 """Your bookie.
 
-Each class below is a step of the track "build a bookie".  The check is
+Each class below is a step of the track "build a bookie".  Check a step with
 
     from labkit.course.workshop import check
     check("bookie", 1)                      in a notebook
     labkit workshop bookie 1                in a terminal
 
-Write a step where it raises NotImplementedError, and leave the names and arguments as they are.
-What you have not written yet is labkit's own.  All formats are Apache BookKeeper's, so that at the
-end its own tools read your files.  Numbers in files are big-endian.
+Write your code wherever NotImplementedError is raised, and do not change the names and parameters.
+For the parts that you have not written yet, labkit uses its own.  All file formats are Apache
+BookKeeper's, so in the end BookKeeper's own tools can read your files.  Numbers in files are
+big-endian.
 
-What `disk` and the `file` that it gives can do:
+What you can do with `disk`, and with the `file` that it returns:
 
     disk.create(path)                       a new empty file        disk.open(path)
     disk.exists(path)                       disk.files(folder, suffix)      names, sorted
@@ -28,40 +29,44 @@ from labkit.system.storage.disk import Disk, File
 
 
 class Journal:
-    """One file of the journal, current/<file id in hex>.txn, as its only writer.
+    """One journal file, current/<file id in hex>.txn, which only this object writes.
 
     The file:   header   512 bytes: b"BKLG", i32 6, zeros
-                groups   each begins at a multiple of 512
-    A group:    records  each an i32 (how many bytes follow) and its body
-                padding  i32 -0x100, i32 (how many zeros follow), zeros up to a multiple of 512;
-                         none if the file is there already.  With fewer than 8 bytes left, the
-                         zeros go on to the end of the next block
+                groups   each starts at a multiple of 512
+    A group:    records  each an i32 (the number of bytes that follow) and its body
+                padding  i32 -0x100, i32 (the number of zeros that follow), zeros up to a multiple
+                         of 512; none if the group already ends there.  If fewer than 8 bytes are
+                         left, the zeros continue to the end of the next block
 
-    While one group is being written, in another thread, records of the next one are appended.
+    While another thread writes a group, records are already appended to the next group.
     """
 
     def __init__(self, disk: Disk, file_id: int) -> None:
-        """Make the file with its header: contents and name (folder "current") are durable."""
+        """Create the file with its header, and make its contents and its name (in "current")
+        durable.
+        """
         raise NotImplementedError
 
     def append(self, body: bytes) -> int:
-        """Add a record to the open group; returns the offset at which it will lie in the file.
+        """Add a record to the open group, and return the offset at which it will be stored in the
+        file.
 
-        Takes no time: it touches no disk.
+        This must be fast: do not access the disk.
         """
         raise NotImplementedError
 
     def seal(self) -> tuple[int, bytes] | None:
-        """Close the open group and begin the next one behind it.
+        """Close the open group and start the next one after it.
 
-        Returns the group's offset in the file and all its bytes, padding included; None if it has
-        no records.
+        Returns the group's offset in the file and all its bytes, including the padding, or None if
+        the group has no records.
         """
         raise NotImplementedError
 
     def write(self, offset: int, data: bytes) -> None:
-        """Put a sealed group on disk: one write and one sync.  Durable on return, and only then are
-        its adds answered.
+        """Write a sealed group to disk, with one write and one sync.
+
+        The group is durable on return, and only then are its adds acknowledged.
         """
         raise NotImplementedError
 
@@ -70,29 +75,34 @@ class Journal:
 
 
 class Memtable:
-    """Entries in memory, from their add to the flush that brings them to the entry log."""
+    """Entries in memory, from their add until a flush writes them to the entry log."""
 
     def __init__(self) -> None:
         raise NotImplementedError
 
     def put(self, ledger_id: int, entry_id: int, data: bytes) -> None:
-        """Keep an entry.  If it is here already, its first bytes stay and these are dropped."""
+        """Keep an entry.  If the entry already exists, keep the existing bytes and drop the new
+        ones.
+        """
         raise NotImplementedError
 
     def get(self, ledger_id: int, entry_id: int) -> bytes | None:
-        """The entry's bytes; None if it is not here."""
+        """Return the entry's bytes, or None if the entry is not in the memtable."""
         raise NotImplementedError
 
     def last_entry_id(self, ledger_id: int) -> int:
-        """The ledger's highest entry id; -1 if it has none here.  Asked often: do not search."""
+        """Return the ledger's highest entry id, or -1 if the memtable has no entry of the ledger.
+
+        This is called often, so do not search.
+        """
         raise NotImplementedError
 
     def size_bytes(self) -> int:
-        """The bytes of all entries that are kept."""
+        """Return the total size of all entries in bytes."""
         raise NotImplementedError
 
     def entries(self) -> list[tuple[int, int, bytes]]:
-        """(ledger id, entry id, bytes) of all entries: by ledger, and in a ledger by entry."""
+        """Return (ledger id, entry id, bytes) of all entries, sorted by ledger, then by entry."""
         raise NotImplementedError
 
 
@@ -100,36 +110,38 @@ class Memtable:
 
 
 class EntryLog:
-    """An entry log that is being written.  Its file exists, and is empty.
+    """An entry log that is being written.  Its file exists and is empty.
 
     The file:   header    1024 bytes: b"BKLO", i32 1, zeros
-                entries   each an i32 (how many bytes follow) and its bytes
+                entries   each an i32 (the number of bytes that follow) and its bytes
     """
 
     def __init__(self, file: File) -> None:
-        """Begin; this touches no disk."""
+        """Start a log; do not access the disk."""
         raise NotImplementedError
 
     def append(self, entry: bytes) -> int:
-        """Take an entry, in memory.  Returns the offset at which its bytes will begin: behind its
-        length.
+        """Add an entry in memory.
+
+        Returns the offset at which the entry's bytes will start, right after its length.
         """
         raise NotImplementedError
 
     def size(self) -> int:
-        """Where the next entry's length will lie."""
+        """Return the offset at which the length of the next entry will be stored."""
         raise NotImplementedError
 
     def sync(self) -> None:
-        """Make durable what was appended: one write of all that is new, and one sync."""
+        """Make the appended entries durable, with one write of everything new and one sync."""
         raise NotImplementedError
 
 
 def read_entry(file: File, offset: int, ledger_id: int, entry_id: int) -> bytes | None:
-    """The entry whose bytes begin at `offset`.
+    """Return the entry whose bytes start at `offset`.
 
-    None if it is not there whole, or is another one: an entry's first 16 bytes are its ledger id
-    and its entry id, two i64.  A damaged length must not make this read a whole disk.
+    Returns None if the entry is incomplete or a different one.  An entry's first 16 bytes are its
+    ledger id and its entry id, two i64.  A corrupt length must not make this function read a whole
+    disk.
     """
     raise NotImplementedError
 
@@ -138,51 +150,55 @@ def read_entry(file: File, offset: int, ledger_id: int, entry_id: int) -> bytes 
 
 
 class Index:
-    """What a bookie knows of one ledger: key, fence, explicit LAC, where each entry lies.
+    """A bookie's data about one ledger: key, fence, explicit LAC, and the location of each entry.
 
     The file at `path`:   header    1024 bytes: b"BKLE", i32 1,
                                     i32 length of the master key, the key,
                                     i32 state (1: fenced, 0: not),
                                     i32 length of the explicit LAC, the LAC, zeros
-                          slots     an i64 for each entry id: its location, 0 if it is not here;
-                                    up to a multiple of 8192 bytes, as BookKeeper's shell passes
-                                    over a page that is not whole
+                          slots     an i64 for each entry id: its location, or 0 if it is not here;
+                                    padded to a multiple of 8192 bytes, because BookKeeper's shell
+                                    ignores an incomplete page
 
     `master_key` (bytes), `fenced` (bool) and `explicit_lac` (bytes, b"" if there is none) are
     attributes; the bookie sets the last two.
     """
 
     def __init__(self, disk: Disk, path: str, master_key: bytes) -> None:
-        """A new ledger.  Nothing of it is on disk before the first `flush`."""
+        """Create the index of a new ledger.  Nothing is written to disk before the first
+        `flush`.
+        """
         raise NotImplementedError
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> "Index":
-        """The ledger of a file that exists.  Raises ValueError for a header that makes no sense.
+        """Load the index of an existing file.  Raises ValueError for an invalid header.
 
-        A slot that the end of the file cuts was never synced: it counts as 0.
+        A slot truncated by the end of the file was never synced, so it counts as 0.
         """
         raise NotImplementedError
 
     def set_location(self, entry_id: int, location: int) -> None:
-        """Note where an entry lies, in memory."""
+        """Record where an entry is stored, in memory."""
         raise NotImplementedError
 
     def location(self, entry_id: int) -> int:
-        """Where the entry lies; 0 if it is not here."""
+        """Return where the entry is stored, or 0 if it is not here."""
         raise NotImplementedError
 
     def locations(self) -> list[tuple[int, int]]:
-        """(entry id, location) of every entry that is here, ascending."""
+        """Return (entry id, location) of every entry in ascending order."""
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Make everything durable: contents, the name, and the names of the folders above it.
+        """Make everything durable: the contents, the file name, and the names of the parent
+        folders.
 
-        A ledger has a whole header or no file: the first file of a ledger is written and synced as
-        `path` + ".new", and then renamed.  Later only what has changed is written.  If nothing has
-        changed nothing is done; but the first flush after `load` syncs file and folders all the
-        same, as the process before may have been killed between its write and its sync.
+        The file of a ledger either has a complete header or does not exist: a ledger's first file
+        is written and synced as `path` + ".new", and then renamed.  Later flushes only write what
+        has changed. If nothing has changed, a flush does nothing, except that the first flush after
+        `load` always syncs the file and its folders, because the previous process may have been
+        killed between a write and its sync.
         """
         raise NotImplementedError
 
@@ -191,42 +207,50 @@ class Index:
 
 
 def write_last_mark(disk: Disk, file_id: int, offset: int) -> None:
-    """Make durable, in the file current/lastMark, where replay will start: two i64.
+    """Durably store the position where replay starts, as two i64 in the file current/lastMark.
 
-    At every moment there is the old mark or the new one, whole: write aside, then rename.
+    The file must always contain either the complete old mark or the complete new one, so write
+    another file and rename it.
     """
     raise NotImplementedError
 
 
 def read_last_mark(disk: Disk) -> tuple[int, int]:
-    """The mark; (0, 0), which is before every journal, if there is none, if its file has not 16
-    bytes, or if a number in it is negative.
+    """Return the mark.
+
+    Returns (0, 0), which precedes every journal, if the file does not exist, is not 16 bytes long,
+    or contains a negative number.
     """
     raise NotImplementedError
 
 
 class Checkpoint:
-    """Brings the memtable to disk, then moves LastLogMark.
+    """Writes the memtable to disk, then advances LastLogMark.
 
-    What `bookie` can do:
+    What you can do with `bookie`:
 
         bookie.synced()                     (file id, offset): how far the journal is durable now
         bookie.set_memtable_aside()         [(ledger id, entry id, entry), ...] in the log's order;
-                                            adds go on into an empty memtable
-        bookie.append(ledger_id, entry)     into the entry log, not synced; returns its location
+                                            new adds go to an empty memtable
+        bookie.append(ledger_id, entry)     to the entry log, without sync; returns the location
         bookie.sync_entry_log()
-        bookie.set_location(ledger_id, entry_id, location)      into the index, in memory
+        bookie.set_location(ledger_id, entry_id, location)      in the index, in memory
         bookie.flush_indexes()
         bookie.move_mark(file_id, offset)   persists LastLogMark, with your write_last_mark
-        bookie.remove_journals(file_id)     those before that file: replay never reads them again
+        bookie.remove_journals(file_id)     deletes the files before that one, which replay no
+                                            longer needs
     """
 
     def __init__(self, bookie: Any) -> None:
-        """Begin.  Quick, without a disk: no add comes in between."""
+        """Start the checkpoint. This must be fast and must not access the disk, because no add is
+        processed in the meantime.
+        """
         raise NotImplementedError
 
     def flush(self, bookie: Any) -> None:
-        """Do the work.  It takes long, in another thread: adds go on and are acknowledged."""
+        """Perform the checkpoint. This runs in another thread and may take long; adds are still
+        acknowledged in the meantime.
+        """
         raise NotImplementedError
 
 
@@ -234,37 +258,38 @@ class Checkpoint:
 
 
 def records(data: bytes, start: int) -> list[tuple[int, bytes]]:
-    """The records of a journal file's bytes from the offset `start` on, as (offset, body).
+    """Return the records in a journal file's bytes from the offset `start` on, as (offset, body).
 
-    A length of 0 ends the file, and so does a record that is not there whole: a torn tail.  -0x100
-    is padding.
+    A length of 0 ends the file, and so does an incomplete record (a torn tail).  A length of -0x100
+    marks padding.
     """
     raise NotImplementedError
 
 
 def replay(bookie: Any, disk: Disk, file_id: int, offset: int) -> tuple[int, int]:
-    """Do again what the journal has from LastLogMark (`file_id`, `offset`) on.
+    """Replay the journal from LastLogMark (`file_id`, `offset`) on.
 
-    Returns the id of the last journal file and where its records end; without any file, the mark.
-    Raises StorageDamagedException if there should be a file of the mark's id (0 is none) and it is
-    missing: without it acknowledged entries are gone.
+    Returns the id of the last journal file and the offset where its records end, or the mark if
+    there are no files.  Raises StorageDamagedException if the mark's file id is not 0 and that file
+    does not exist, because acknowledged entries have been lost.
 
-    A record's body begins with a ledger id and an entry id, two i64.  The entry id says what it is:
+    A record's body starts with a ledger id and an entry id, two i64.  The entry id determines the
+    kind of record:
 
         0 or more   an entry; the body is its bytes
-        -0x1000     the ledger's master key: i32 length, key.  By itself it creates nothing: the
-                    ledger is made again by its first other record
+        -0x1000     the ledger's master key: i32 length, key.  This record alone creates nothing;
+                    the ledger is recreated by its first record of another kind
         -0x2000     a fence
         -0x8000     an explicit LAC: i32 length, body
 
-    Records of a ledger that has neither an index nor a key record belong to a deleted one: they are
-    passed over.  A file begins with its header; its first record lies at 512.
+    Records of a ledger that has neither an index nor a key record belong to a deleted ledger, so
+    skip them.  A file starts with its header; the first record is at offset 512.
 
-    What `bookie` can do:
+    What you can do with `bookie`:
 
         bookie.journal_ids(disk)            the ids of the journal files, oldest first
         bookie.has_ledger(ledger_id)        bookie.create_ledger(ledger_id, master_key)
-        bookie.put(ledger_id, entry_id, entry)          into the memtable, unless it is on disk
+        bookie.put(ledger_id, entry_id, entry)          in the memtable, unless it is on disk
         bookie.fence(ledger_id)             bookie.set_explicit_lac(ledger_id, body)
     """
     raise NotImplementedError

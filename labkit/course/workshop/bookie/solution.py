@@ -1,6 +1,6 @@
-"""A bookie that passes every step: for the tests of the track, and for teachers.
+"""A bookie that passes every step, for the tests of the track and for teachers.
 
-Of the notebooks only the solution of lesson 16 uses this file.
+The only notebook that uses this file is the solution of lesson 16.
 """
 
 import struct
@@ -13,8 +13,6 @@ from labkit.system.storage.disk import Disk, File
 
 
 class Journal:
-    """One file of the journal."""
-
     def __init__(self, disk: Disk, file_id: int) -> None:
         self.file = disk.create(f"current/{file_id:x}.txn")
         self.file.write(0, (b"BKLG" + struct.pack(">i", 6)).ljust(512, b"\0"))
@@ -24,13 +22,11 @@ class Journal:
         self.group = bytearray()
 
     def append(self, body: bytes) -> int:
-        """Add a record to the open group."""
         offset = self.group_offset + len(self.group)
         self.group += struct.pack(">i", len(body)) + body
         return offset
 
     def seal(self) -> tuple[int, bytes] | None:
-        """Close the open group."""
         if not self.group:
             return None
         left = -len(self.group) % 512
@@ -43,7 +39,6 @@ class Journal:
         return sealed
 
     def write(self, offset: int, data: bytes) -> None:
-        """Put a sealed group on disk."""
         self.file.write(offset, data)
         self.file.sync()
 
@@ -52,15 +47,12 @@ class Journal:
 
 
 class Memtable:
-    """Entries in memory."""
-
     def __init__(self) -> None:
         self.ledgers: dict[int, dict[int, bytes]] = {}
         self.last: dict[int, int] = {}
         self.size = 0
 
     def put(self, ledger_id: int, entry_id: int, data: bytes) -> None:
-        """Keep an entry, the first copy of it."""
         kept = self.ledgers.setdefault(ledger_id, {})
         if entry_id in kept:
             return
@@ -69,19 +61,15 @@ class Memtable:
         self.last[ledger_id] = max(self.last.get(ledger_id, -1), entry_id)
 
     def get(self, ledger_id: int, entry_id: int) -> bytes | None:
-        """The entry's bytes."""
         return self.ledgers.get(ledger_id, {}).get(entry_id)
 
     def last_entry_id(self, ledger_id: int) -> int:
-        """The ledger's highest entry id."""
         return self.last.get(ledger_id, -1)
 
     def size_bytes(self) -> int:
-        """The bytes of all entries."""
         return self.size
 
     def entries(self) -> list[tuple[int, int, bytes]]:
-        """All entries, by ledger and entry."""
         return [
             (ledger_id, entry_id, self.ledgers[ledger_id][entry_id])
             for ledger_id in sorted(self.ledgers)
@@ -93,24 +81,19 @@ class Memtable:
 
 
 class EntryLog:
-    """An entry log that is being written."""
-
     def __init__(self, file: File) -> None:
         self.file = file
         self.written = 0
         self.buffer = bytearray((b"BKLO" + struct.pack(">i", 1)).ljust(1024, b"\0"))
 
     def append(self, entry: bytes) -> int:
-        """Take an entry, in memory."""
         self.buffer += struct.pack(">i", len(entry)) + entry
         return self.size() - len(entry)
 
     def size(self) -> int:
-        """Where the next entry's length will lie."""
         return self.written + len(self.buffer)
 
     def sync(self) -> None:
-        """Make durable what was appended."""
         if self.buffer:
             self.file.write(self.written, bytes(self.buffer))
             self.written += len(self.buffer)
@@ -119,7 +102,7 @@ class EntryLog:
 
 
 def read_entry(file: File, offset: int, ledger_id: int, entry_id: int) -> bytes | None:
-    """The entry whose bytes begin at `offset`."""
+    """Return the entry whose bytes start at `offset`, or None."""
     head = file.read(offset - 4, 20)
     if len(head) < 20:
         return None
@@ -135,8 +118,6 @@ def read_entry(file: File, offset: int, ledger_id: int, entry_id: int) -> bytes 
 
 
 class Index:
-    """What a bookie knows of one ledger."""
-
     def __init__(self, disk: Disk, path: str, master_key: bytes) -> None:
         self.disk, self.path, self.master_key = disk, path, master_key
         self.fenced, self.explicit_lac = False, b""
@@ -147,7 +128,6 @@ class Index:
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> "Index":
-        """The ledger of a file that exists."""
         file = disk.open(path)
         head, slots = file.read(0, 1024), file.read(1024, file.size())
         file.close()
@@ -167,25 +147,20 @@ class Index:
         return index
 
     def header(self) -> bytes:
-        """The file's first 1024 bytes."""
         head = struct.pack(">4sii", b"BKLE", 1, len(self.master_key)) + self.master_key
         head += struct.pack(">ii", int(self.fenced), len(self.explicit_lac)) + self.explicit_lac
         return head.ljust(1024, b"\0")
 
     def set_location(self, entry_id: int, location: int) -> None:
-        """Note where an entry lies."""
         self.known[entry_id] = self.changed[entry_id] = location
 
     def location(self, entry_id: int) -> int:
-        """Where the entry lies."""
         return self.known.get(entry_id, 0)
 
     def locations(self) -> list[tuple[int, int]]:
-        """Every entry and its location."""
         return sorted(self.known.items())
 
     def flush(self) -> None:
-        """Make everything durable."""
         header, is_new = self.header(), not self.stored_header
         if header == self.stored_header and not self.changed and not self.must_sync:
             return
@@ -208,7 +183,7 @@ class Index:
         self.stored_header, self.changed, self.must_sync = header, {}, False
 
     def runs(self) -> list[tuple[int, bytes]]:
-        """The changed slots: each run of neighbours as one piece."""
+        """Return the changed slots, merging each run of consecutive slots into one piece."""
         runs: list[tuple[int, bytes]] = []
         for entry_id in sorted(self.changed):
             slot = struct.pack(">q", self.changed[entry_id])
@@ -223,7 +198,6 @@ class Index:
 
 
 def write_last_mark(disk: Disk, file_id: int, offset: int) -> None:
-    """Make durable where replay will start."""
     file = disk.create("current/lastMark.new")
     file.write(0, struct.pack(">qq", file_id, offset))
     file.sync()
@@ -233,7 +207,6 @@ def write_last_mark(disk: Disk, file_id: int, offset: int) -> None:
 
 
 def read_last_mark(disk: Disk) -> tuple[int, int]:
-    """The mark."""
     if not disk.exists("current/lastMark"):
         return 0, 0
     file = disk.open("current/lastMark")
@@ -246,14 +219,11 @@ def read_last_mark(disk: Disk) -> tuple[int, int]:
 
 
 class Checkpoint:
-    """Brings the memtable to disk, then moves LastLogMark."""
-
     def __init__(self, bookie: Any) -> None:
         self.mark = bookie.synced()
         self.entries = bookie.set_memtable_aside()
 
     def flush(self, bookie: Any) -> None:
-        """Do the work."""
         places = [
             (ledger_id, entry_id, bookie.append(ledger_id, entry))
             for ledger_id, entry_id, entry in self.entries
@@ -270,7 +240,6 @@ class Checkpoint:
 
 
 def records(data: bytes, start: int) -> list[tuple[int, bytes]]:
-    """The records of a journal file's bytes."""
     found, at = [], start
     while at + 4 <= len(data):
         (length,) = struct.unpack_from(">i", data, at)
@@ -285,7 +254,6 @@ def records(data: bytes, start: int) -> list[tuple[int, bytes]]:
 
 
 def replay(bookie: Any, disk: Disk, file_id: int, offset: int) -> tuple[int, int]:
-    """Do again what the journal has from the mark on."""
     needed = [each for each in bookie.journal_ids(disk) if each >= file_id]
     if file_id and file_id not in needed:
         raise StorageDamagedException(f"journal {file_id:x}.txn is missing")
@@ -304,7 +272,6 @@ def replay(bookie: Any, disk: Disk, file_id: int, offset: int) -> tuple[int, int
 
 
 def redo(bookie: Any, keys: dict[int, bytes], body: bytes) -> None:
-    """Do again what one record says."""
     ledger_id, entry_id = struct.unpack_from(">qq", body)
     if entry_id == -0x1000:
         keys[ledger_id] = body[20:]

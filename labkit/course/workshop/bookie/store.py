@@ -1,7 +1,7 @@
-"""The learner's store: `LedgerStore` with the learner's parts in the place of labkit's.
+"""The learner's store: `LedgerStore` with labkit's parts replaced by the learner's.
 
-For each step a class of labkit's whose work an object of the learner's does; then `store_of`, which
-puts those together that are written.
+Each step has an adapter, a labkit class that delegates to one of the learner's objects. `store_of`
+combines the adapters of the parts that the learner has written.
 """
 
 import struct
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from labkit.course.workshop.learner import Learner, Yours
+from labkit.course.workshop.learner import Learner, LearnersObject
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.storage.config import StorageConfig
@@ -34,9 +34,9 @@ from labkit.system.storage.store import Checkpoint, LedgerStore
 
 
 class LearnersJournal(Journal):
-    """The journal of one directory: one file of the learner's for each process.
+    """The journal of one directory: one file per process, written by the learner's object.
 
-    A file does not end before its process does, however long it gets.
+    The file is not rolled over, however large it gets.
     """
 
     learner: Learner
@@ -76,13 +76,13 @@ class LearnersJournal(Journal):
         end = LogMark(self.file_id, offset + len(data))
         return JournalGroup(self.file_id, offset, [data], b"", end, ends_file=False)
 
-    def put(self, group: JournalGroup) -> None:
-        # All of the group's records, with the lengths and the padding that the learner gave them.
+    def write_unsynced(self, group: JournalGroup) -> None:
+        # The data contains all records of the group, with the learner's lengths and padding.
         (data,) = group.records
         self.yours.call("write", object, group.offset, data)
 
     def sync(self) -> None:
-        """The learner's `write` has synced already."""
+        """Do nothing, because the learner's `write` has already synced."""
 
     def trim(self, mark: LogMark) -> None:
         old = [file_id for file_id in journal_ids(self.directory) if file_id < mark.file_id]
@@ -90,14 +90,14 @@ class LearnersJournal(Journal):
             self.directory.remove(f"current/{LogMark(file_id, 0).file_name}")
 
     def close(self) -> None:
-        """The learner's file is closed with its process."""
+        """Do nothing: the operating system closes the learner's file when the process exits."""
 
 
 # Step 2: a memtable whose entries the learner's `Memtable` keeps
 
 
 class LearnersMemtable(Memtable):
-    """Entries that wait for a flush.  It keeps them until it is dropped as a whole."""
+    """Entries waiting for a flush.  All of them are kept until the whole memtable is dropped."""
 
     learner: Learner
 
@@ -122,7 +122,7 @@ class LearnersMemtable(Memtable):
         return [entry_id for ledger, entry_id, _ in self if ledger == ledger_id]
 
     def remove(self, runs: Iterable[LedgerEntries]) -> None:
-        """They go with the whole memtable."""
+        """Do nothing, because entries are dropped with the whole memtable."""
 
     def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
         return iter(self.yours.call("entries", list[tuple[int, int, bytes]]))
@@ -132,31 +132,29 @@ class LearnersMemtable(Memtable):
 
 
 class LearnersLog(OpenLog):
-    """A log that is being written.  It ends without a ledgers map, and readers scan it instead."""
+    """A log that is being written. It has no ledgers map at the end, so readers must scan it."""
 
     def __init__(self, learner: Learner, log_id: int, file: File) -> None:
         self.log_id = log_id
         self.file = file
-        self.is_synced = False
+        self.has_durable_entries = False
         self.yours = learner.make("EntryLog", file)
         self.end = self.yours.call("size", int)
 
     def append(self, ledger_id: int, entries: Iterable[bytes]) -> list[int]:
-        places = [location_of(self.log_id, self.yours.call("append", int, e)) for e in entries]
+        locations = [location_of(self.log_id, self.yours.call("append", int, e)) for e in entries]
         self.end = self.yours.call("size", int)
-        return places
+        return locations
 
     def append_ledgers_map(self) -> None:
-        """None is written."""
+        """Do nothing: no map is written."""
 
     def sync(self) -> None:
         self.yours.call("sync", object)
-        self.is_synced = True
+        self.has_durable_entries = True
 
 
 class LearnersEntryLogger(EntryLogger):
-    """All entry logs of the bookie."""
-
     learner: Learner
 
     def open_log(self, file: File, log_id: int) -> OpenLog:
@@ -177,9 +175,9 @@ class LearnersEntryLogger(EntryLogger):
         return data
 
     def read_all(
-        self, locations: Sequence[int], ledger_id: int, first: int, room: int
+        self, locations: Sequence[int], ledger_id: int, first: int, max_bytes: int
     ) -> tuple[list[bytes], int]:
-        """None at a time: each is read by `read`."""
+        """Return no entries, so that each one is read with `read`."""
         return [], 0
 
 
@@ -187,11 +185,11 @@ class LearnersEntryLogger(EntryLogger):
 
 
 UNREADABLE = (ValueError, struct.error)
-"""What `load` raises for a header that makes no sense."""
+"""Exceptions that `load` may raise for an invalid header."""
 
 
 class LearnersIndex(LedgerIndex):
-    """One ledger.  Its flush is the learner's, from the first write to the last name."""
+    """The index of one ledger, flushed entirely by the learner's code."""
 
     learner: Learner
 
@@ -208,17 +206,17 @@ class LearnersIndex(LedgerIndex):
         path = index_path(ledger_id)
         load = cls.learner.part("Index").load
         try:
-            index.yours = Yours(
+            index.yours = LearnersObject(
                 cls.learner,
                 cls.learner.checked("Index.load", load, object, (disk, path), UNREADABLE),
             )
         except UNREADABLE as error:
-            words = f"index {disk.path(path)}: unreadable header ({error})"
-            raise StorageDamagedException(words) from None
+            message = f"index {disk.path(path)}: unreadable header ({error})"
+            raise StorageDamagedException(message) from None
         return index
 
     def begin(self, ledger_id: int, disk: Disk, page_size: int) -> None:
-        """Set what labkit itself keeps of an index."""
+        """Initialize the attributes that labkit itself uses."""
         self.ledger_id, self.disk, self.page_size = ledger_id, disk, page_size
 
     @property
@@ -238,8 +236,8 @@ class LearnersIndex(LedgerIndex):
     def changed_page_count(self) -> int:
         return 0
 
-    def mark_unsynced(self) -> None:
-        """The first flush after `load` makes durable what an earlier process may have left."""
+    def assume_unsynced(self) -> None:
+        """Do nothing, because the learner's first flush after `load` always syncs."""
 
     def set_locations(self, entry_ids: Sequence[int], locations: Sequence[int]) -> None:
         for entry_id, location in zip(entry_ids, locations, strict=True):
@@ -263,16 +261,16 @@ class LearnersIndex(LedgerIndex):
         return None
 
     def forget_file(self) -> None:
-        """The learner's index opens its file when it needs it."""
+        """Do nothing, because the learner's index opens its file when needed."""
 
     def close(self) -> None:
-        """The same."""
+        """Do nothing, because the learner's index opens its file when needed."""
 
 
 # Step 5: a store whose checkpoints the learner's `Checkpoint` makes
 
 
-class Flushing:
+class CheckpointView:
     """The bookie as the learner's checkpoint sees it."""
 
     def __init__(self, store: LedgerStore) -> None:
@@ -281,67 +279,63 @@ class Flushing:
         self._written: list[WrittenEntry] = []
 
     def synced(self) -> tuple[int, int]:
-        """Journal file and offset up to which records are durable now."""
+        """Return the journal file id and offset up to which records are durable now."""
         file_id, offset = self._store.journals[0].synced
         return file_id, offset
 
     def set_memtable_aside(self) -> list[tuple[int, int, bytes]]:
-        """(ledger id, entry id, entry) in the order of the entry log; adds go on into an empty
-        memtable.  Reads find the entries until the checkpoint has ended.
+        """Return (ledger id, entry id, entry) for all entries, in the order in which they are
+        written to the entry log.
+
+        New adds go to an empty memtable.  The entries remain readable until the checkpoint has
+        ended.
         """
         return list(LedgerStore.begin_checkpoint(self._store).memtable)
 
     def append(self, ledger_id: int, entry: bytes) -> int:
-        """Put an entry into the entry log, not synced; returns its location."""
+        """Append an entry to the entry log without syncing, and return its location."""
         [location] = self._store.entry_logger.append(ledger_id, [entry])
         self._sizes[location] = len(entry)
         return location
 
     def sync_entry_log(self) -> None:
-        """Make durable what was appended."""
         self._store.entry_logger.sync()
 
     def set_location(self, ledger_id: int, entry_id: int, location: int) -> None:
-        """Put a location into the ledger's index, in memory."""
         self._store.ledgers.set_locations(ledger_id, (entry_id,), (location,))
         size = self._sizes.get(location, 0)
         self._written.append(WrittenEntry(ledger_id, entry_id, location, size))
 
     def flush_indexes(self) -> None:
-        """Make all indexes durable."""
         self._store.ledgers.flush()
         record_flush(self._store.recorder, self._written)
         self._written = []
 
     def move_mark(self, file_id: int, offset: int) -> None:
-        """Persist LastLogMark in every ledger directory, with your `write_last_mark`."""
+        """Persist LastLogMark in every ledger directory, with the learner's `write_last_mark`."""
         mark = LogMark(file_id, offset)
         if mark != START:
             self._store.persist_marks((mark,))
 
     def remove_journals(self, file_id: int) -> None:
-        """Remove the journal files before that one, except the configured backups."""
+        """Delete the journal files before that one, except for the configured backups."""
         self._store.journals[0].trim(LogMark(file_id, 0))
 
 
 @dataclass(frozen=True, slots=True)
 class LearnersCheckpoint(Checkpoint):
-    """A checkpoint under way, and the learner's object that makes it."""
-
-    yours: Yours
-    bookie: Flushing
+    yours: LearnersObject
+    bookie: CheckpointView
 
 
 class CheckpointingStore(LedgerStore):
-    """A store with one journal whose checkpoints are the learner's."""
-
     learner: Learner
 
     def begin_checkpoint(self) -> Checkpoint:
-        bookie = Flushing(self)
+        bookie = CheckpointView(self)
         yours = self.learner.make("Checkpoint", bookie)
         marks = tuple(journal.synced for journal in self.journals)
-        return LearnersCheckpoint(marks, self.flushing or self.memtable, yours, bookie)
+        return LearnersCheckpoint(marks, self.flushing_memtable or self.memtable, yours, bookie)
 
     def flush(self, checkpoint: Checkpoint) -> None:
         assert isinstance(checkpoint, LearnersCheckpoint)
@@ -349,7 +343,7 @@ class CheckpointingStore(LedgerStore):
 
 
 def mark_functions(learner: Learner) -> dict[str, object]:
-    """The learner's functions for lastMark, as a store's attributes."""
+    """Return the learner's functions for lastMark, as attributes of a store class."""
 
     def read_last_mark(disk: Disk, name: str) -> LogMark:
         return LogMark(*learner.call("read_last_mark", tuple, disk))
@@ -363,10 +357,10 @@ def mark_functions(learner: Learner) -> dict[str, object]:
     }
 
 
-# Step 6: a store whose journal the learner's `replay` reads at its start
+# Step 6: a store whose journal the learner's `replay` reads at startup
 
 
-class Replaying:
+class ReplayView:
     """The bookie as the learner's replay sees it."""
 
     def __init__(self, store: LedgerStore) -> None:
@@ -374,47 +368,42 @@ class Replaying:
         self.record_count = 0
 
     def journal_ids(self, disk: Disk) -> list[int]:
-        """The ids of the journal files that there are, oldest first."""
+        """Return the ids of the journal files, oldest first."""
         return journal_ids(disk)
 
     def has_ledger(self, ledger_id: int) -> bool:
-        """Whether there is an index of the ledger, or it was created since."""
+        """Return whether the ledger has an index, or has been created during this replay."""
         return self._store.ledgers.get(ledger_id) is not None
 
     def create_ledger(self, ledger_id: int, master_key: bytes) -> None:
-        """Make the ledger again that the journal's key record names."""
         self._store.ledgers.create(ledger_id, master_key)
 
     def put(self, ledger_id: int, entry_id: int, entry: bytes) -> None:
-        """Put an entry into the memtable again, unless index and entry log have it."""
+        """Put an entry into the memtable, unless it is already in the index and the entry log."""
         ledger = self._ledger(ledger_id)
-        if not self._store.is_stored(ledger, entry_id):
+        if not self._store.keep_stored_copy(ledger, entry_id):
             self._store.memtable.put(ledger_id, entry_id, entry)
 
     def fence(self, ledger_id: int) -> None:
-        """Fence the ledger again."""
         self._ledger(ledger_id).fence()
 
     def set_explicit_lac(self, ledger_id: int, body: bytes) -> None:
-        """Keep an explicit LAC again."""
         self._ledger(ledger_id).set_explicit_lac(body)
 
     def _ledger(self, ledger_id: int) -> LedgerDescriptor:
         ledger = self._store.ledgers.get(ledger_id)
         if ledger is None:
-            raise ValueError(f"there is no ledger {ledger_id}: create_ledger comes first")
-        ledger.index.mark_unsynced()
+            raise ValueError(f"ledger {ledger_id} does not exist: call create_ledger first")
+        ledger.index.assume_unsynced()
         self.record_count += 1
         return ledger
 
 
 class ReplayingStore(LedgerStore):
-    """A store that starts with the learner's replay."""
-
     learner: Learner
 
     def replay(self, disk: Disk, mark: LogMark) -> LogMark:
-        bookie = Replaying(self)
+        bookie = ReplayView(self)
         end = LogMark(*self.learner.call("replay", tuple, bookie, disk, *mark))
         if end != mark or bookie.record_count:
             self.recorder.record(
@@ -440,7 +429,7 @@ _STORES = {"replay": ReplayingStore, "Checkpoint": CheckpointingStore}
 
 
 def store_of(learner: Learner) -> type[LedgerStore]:
-    """A store with the learner's written parts (`Learner.parts`)."""
+    """Return a store class with the parts that the learner has written (`Learner.parts`)."""
     fields: dict[str, object] = {"learner": learner}
     for name, (field, part) in _PARTS.items():
         if name in learner.parts:
@@ -456,6 +445,6 @@ def store_of(learner: Learner) -> type[LedgerStore]:
 
 
 def bound(part: type[T], learner: Learner) -> type[T]:
-    """A part's class that uses this learner's code."""
-    made: type[T] = type("Yours", (part,), {"learner": learner})
+    """Return a subclass of the adapter that uses this learner's code."""
+    made: type[T] = type("LearnersPart", (part,), {"learner": learner})
     return made

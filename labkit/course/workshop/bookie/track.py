@@ -1,4 +1,4 @@
-"""The track "build a bookie", step by step."""
+"""The steps of the track "build a bookie"."""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""What `myclient.py` imports: the cluster, and the words of BookKeeper that it speaks in."""
+"""The names that `myclient.py` imports: the cluster, ledger metadata, and BookKeeper's
+exceptions.
+"""
 
 from labkit.course.workshop.client.cluster import Cluster
 from labkit.course.workshop.client.ledgers import Ledgers

@@ -1,15 +1,16 @@
-"""The cluster as a learner's client sees it: requests to single bookies, and versioned metadata.
+"""The cluster as a learner's client sees it: requests to individual bookies, and versioned
+metadata.
 
-Which bookie to ask, how many answers are enough and what an error proves is the learner's part.
-Everything that is asked and answered here is reported to the trace, so that `labkit.system.check`
-judges the learner's client as it judges labkit's.
+The learner decides which bookies to ask, how many responses are enough, and what an error proves.
+All requests and responses are recorded in the trace, so `labkit.system.check` judges the learner's
+client as it judges labkit's.
 """
 
 import asyncio
 import zlib
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from labkit.system.client.context import ClientContext
 from labkit.system.client.reads import BookieReads
@@ -17,15 +18,17 @@ from labkit.system.model.entry import NO_ENTRY_ID, Entry, encode_entry, make_dig
 from labkit.system.model.errors import BKException
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.system.model.wire import Flag, encode_add
+from labkit.system.trace.events import Fields
 
 T = TypeVar("T")
 
 
 class Cluster:
-    """Bookies and metadata, for one ledger.
+    """The bookies and the metadata of one ledger.
 
-    Every call may raise a `LabkitError`: of a bookie a `BKException`, and of metadata also
-    `MetadataUnavailableError`, after which a change may or may not be stored.
+    Every call may raise a `LabkitError`. For requests to a bookie, it is a `BKException`. Calls
+    that access metadata may also raise `MetadataUnavailableError`, after which a change may or may
+    not have been stored.
     """
 
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
@@ -36,44 +39,45 @@ class Cluster:
         self._digest = make_digest(metadata.digest_type, metadata.password)
         self._master_key = make_master_key(metadata.password)
         self.is_closed = False
-        """Whether the metadata said so when they were read or written last."""
-        self._known: tuple[Segment, ...] = metadata.segments
-        """The segments that the trace has."""
+        """Whether the ledger was closed when its metadata were last read or written."""
+        self._segments: tuple[Segment, ...] = metadata.segments
+        """The segments recorded in the trace."""
         self._before_request: Callable[[int], None] = _nothing
-        self._failed: Callable[[BaseException], None] = _raise
+        self.failed: Callable[[BaseException], None] = _raise
 
     # Bookies
 
     async def add_entry(self, bookie: str, entry: Entry, *, recovery: bool = False) -> None:
-        """Store the entry on that bookie; returns when it is on its disk.
+        """Store the entry on that bookie, and return once it is on the bookie's disk.
 
-        Raises `BKLedgerFencedException` when the bookie takes no more of this ledger's adds, unless
-        it is a `recovery` add, and another `BKException` when the bookie is down, silent for 5 s or
-        cannot write: the bookie may still have the entry.
+        Raises `BKLedgerFencedException` if the ledger is fenced on the bookie, unless this is a
+        `recovery` add. Raises another `BKException` if the bookie is down, does not respond for 5 s
+        or cannot write; the bookie may still have stored the entry.
         """
         self._before_request(NO_ENTRY_ID)
         added: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         flags = Flag.RECOVERY_ADD | Flag.HIGH_PRIORITY if recovery else 0
         request = encode_add(self._master_key, encode_entry(entry, self._digest), flags)
         self._recorder.record("add.sent", self.ledger_id, entry.entry_id, peer=bookie)
-        client = self._context.bookies.get(bookie)
+        client = self._context.bookie_client.get(bookie)
         client.add(self.ledger_id, entry.entry_id, request, _added, added)
-        kind, note = "add.acked", ""
+        kind, failure = "add.acked", ""
         try:
             await added
         except BKException as error:
-            kind, note = "add.failed", type(error).__name__
+            kind, failure = "add.failed", type(error).__name__
             raise
         finally:
-            self._recorder.record(kind, self.ledger_id, entry.entry_id, peer=bookie, note=note)
+            ids = self.ledger_id, entry.entry_id
+            self._recorder.record(kind, *ids, peer=bookie, error=failure)
 
     async def read_entry(self, bookie: str, entry_id: int, *, fence: bool = False) -> Entry:
-        """That bookie's copy of an entry, its digest checked.  With `fence` the bookie takes no
-        more adds to this ledger but recovery's, before it answers.
+        """Return that bookie's copy of an entry, after checking its digest.
 
-        Raises `BKNoSuchEntryException` or `BKNoSuchLedgerExistsException` (both are in
-        `PROVES_ABSENCE`) when the bookie looked and has no copy, and another `BKException` when
-        that is not known: it is down, silent, or cannot read what it has.
+        With `fence`, the bookie fences the ledger before it responds: from then on it accepts only
+        recovery adds. Raises `BKNoSuchEntryException` or `BKNoSuchLedgerExistsException` (both in
+        `PROVES_ABSENCE`) if the bookie has no copy, and another `BKException` if it is unknown
+        whether it has one, because the bookie is down, does not respond or cannot read its copy.
         """
         self._before_request(entry_id)
         key = self._master_key if fence else b""
@@ -81,7 +85,7 @@ class Cluster:
 
         def on_reply(_: str, __: int, reply: Entry | BKException) -> None:
             if replied.done():
-                return  # The one who asked was cancelled.
+                return  # The caller was cancelled.
             if isinstance(reply, Entry):
                 replied.set_result(reply)
             else:
@@ -91,28 +95,30 @@ class Cluster:
         return await replied
 
     async def read_last_entry(self, bookie: str, *, fence: bool = False) -> Entry:
-        """The entry with the highest id that the bookie has of this ledger; raises as
-        `read_entry`.  Its `last_add_confirmed` is what the writer had confirmed when it packed it.
+        """Return the entry with the highest id that the bookie has of this ledger.
+
+        The returned entry's `last_add_confirmed` is the last entry that the writer had confirmed
+        when it created the returned entry. Raises the same errors as `read_entry`.
         """
         return await self.read_entry(bookie, NO_ENTRY_ID, fence=fence)
 
     async def writable_bookies(self) -> list[str]:
-        """All bookies that take writes now, sorted by name."""
+        """Return the names of all writable bookies, sorted."""
         return await self._context.watcher.writable()
 
     # Metadata
 
     async def read_metadata(self) -> tuple[LedgerMetadata, int]:
-        """The ledger's metadata as stored now, and their version."""
+        """Return the ledger's stored metadata and their version."""
         metadata, version = await self._context.manager.read(self.ledger_id)
         self._record_segments(metadata)
         self.is_closed = metadata.state is LedgerState.CLOSED
         return metadata, version
 
     async def write_metadata(self, metadata: LedgerMetadata, version: int) -> int:
-        """Store the metadata if the stored ones still have that version; returns the new version.
+        """Store the metadata if the stored version is still `version`; return the new version.
 
-        Raises `BKMetadataVersionException` when another client was first: nothing was stored.
+        Raises `BKMetadataVersionException`, without storing anything, if another client was faster.
         """
         wanted = replace(metadata, c_token=0)
         version = await self._context.manager.write(self.ledger_id, wanted, version)
@@ -126,47 +132,67 @@ class Cluster:
     # Tasks
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Run it beside what runs now, from the next turn of the event loop on.
+        """Run the coroutine concurrently, starting in the next iteration of the event loop.
 
-        An error that it does not catch itself is a mistake of its author, and `check` shows it.
+        An exception that the coroutine does not catch is a bug in the learner's code; `check` shows
+        the exception.
         """
         asyncio.get_running_loop().create_task(coroutine).add_done_callback(self._ended)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            self._failed(error)
+            self.failed(error)
 
     # For the adapter
 
     def watch(
         self, failed: Callable[[BaseException], None], before_request: Callable[[int], None]
     ) -> None:
-        """Report uncaught errors, and call a function with the entry that is
-        looked for, or -1, before each request to a bookie.
+        """Register a function to call with uncaught exceptions, and one to call before each request
+        to a bookie.
+
+        The latter receives the id of the requested entry, or -1.
         """
-        self._failed, self._before_request = failed, before_request
+        self.failed, self._before_request = failed, before_request
 
     def pushed(self, entry_id: int, payload: bytes) -> None:
-        """Report that the writer's caller handed it this entry."""
-        note = f"{zlib.crc32(payload):08x}"
-        self._recorder.record("add.pushed", self.ledger_id, entry_id, size=len(payload), note=note)
+        """Record that the caller passed this entry to the writer."""
+        checksum = f"{zlib.crc32(payload):08x}"
+        self._recorder.record(
+            "add.pushed", self.ledger_id, entry_id, size=len(payload), checksum=checksum
+        )
 
-    def record(self, kind: str, entry_id: int = NO_ENTRY_ID, note: str = "") -> None:
-        """Report what the learner's client has come to."""
-        self._recorder.record(kind, self.ledger_id, entry_id, note=note)
+    def record(self, kind: str, entry_id: int = NO_ENTRY_ID, **fields: Unpack[Fields]) -> None:
+        """Record an event of the learner's client."""
+        self._recorder.record(kind, self.ledger_id, entry_id, **fields)
+
+    def record_creation(self, metadata: LedgerMetadata) -> None:
+        """Record a new ledger."""
+        self.record(
+            "ledger.created",
+            ensemble_size=metadata.ensemble_size,
+            write_quorum=metadata.write_quorum,
+            ack_quorum=metadata.ack_quorum,
+        )
+        for segment in metadata.segments:
+            self.record("ensemble.set", segment.first_entry_id, ensemble=segment.ensemble)
+
+    def record_recovery(self) -> None:
+        """Record the start of a recovery."""
+        segments = tuple((each.first_entry_id, each.ensemble) for each in self.segments)
+        self.record("recovery.started", segments=segments)
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The segments as this client read or wrote them last."""
-        return self._known
+        """The segments that this client last read or wrote."""
+        return self._segments
 
     def _record_segments(self, metadata: LedgerMetadata) -> None:
         for segment in metadata.segments:
-            if segment not in self._known:
-                names = ",".join(segment.ensemble)
-                self.record("ensemble.set", segment.first_entry_id, names)
-        self._known = metadata.segments
+            if segment not in self._segments:
+                self.record("ensemble.set", segment.first_entry_id, ensemble=segment.ensemble)
+        self._segments = metadata.segments
 
 
 def _added(stored: "Sequence[asyncio.Future[None]]", error: BKException | None) -> None:

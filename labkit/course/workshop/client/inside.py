@@ -1,11 +1,12 @@
-"""The learner's client in labkit's place: the adapter between the workload and the learner's parts.
+"""Runs the learner's client in labkit's place: an adapter between the workload and the learner's
+parts.
 
-The simulated nodes named in `nodes` write, read and recover with the learner's parts; all others,
-the epilogue too, use labkit's own client.  So whatever the learner's client stores is read back,
-and judged, by another.
+The simulated nodes in `nodes` write, read and recover with the learner's parts. All other nodes,
+including the epilogue, use labkit's own client, so a different client reads back and checks what
+the learner's client stored.
 
-What is reported to the trace is what the caller sees: an entry is confirmed when `add` returns its
-id, LastAddConfirmed is learnt when `read_last_add_confirmed` returns it.
+The trace records what the caller observes: an entry is confirmed when `add` returns its id, and
+LastAddConfirmed is known when `read_last_add_confirmed` returns it.
 """
 
 import asyncio
@@ -13,6 +14,8 @@ from typing import Any
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.workshop.client.cluster import Cluster
+from labkit.course.workshop.client.contract import RETURNS_ID
+from labkit.course.workshop.client.judged import RecoverersCluster, WritersCluster
 from labkit.course.workshop.client.program import Program
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.bookkeeper import BookKeeper
@@ -24,9 +27,11 @@ from labkit.system.model.ledger import LedgerMetadata, Segment, check_quorums
 
 
 def client_of(learner: Learner, nodes: tuple[str, ...], reads: bool = True) -> Any:
-    """What makes a client for a node: the learner's on these `nodes`, labkit's own elsewhere.
+    """Return a factory that creates the learner's client on these `nodes`, and labkit's own client
+    on all others.
 
-    Without `reads` the learner's reader only says how far it may be read; labkit's reads.
+    Without `reads`, the learner's reader only reads LastAddConfirmed, and labkit's reader reads the
+    entries.
     """
 
     def make(store: Any, network: Any, recorder: Any, *others: Any, **options: Any) -> BookKeeper:
@@ -39,44 +44,41 @@ def client_of(learner: Learner, nodes: tuple[str, ...], reads: bool = True) -> A
 
 
 class LearnersClient(BookKeeper):
-    """A client that writes, reads and recovers with the learner's parts."""
-
     def __init__(self, learner: Learner, reads: bool, *parts: Any, **options: Any) -> None:
         super().__init__(*parts, **options)
         self._learner = learner
         self._reads = reads
 
     def program(self) -> Program:
-        """The learner's program over this client's connections."""
         return Program(self._learner, self.context, self._failed)
 
     async def create_ledger(  # type: ignore[override]
         self, ensemble_size: int = 3, write_quorum: int = 2, ack_quorum: int = 2
-    ) -> "WriterInside":
-        """A new ledger with the learner's `Writer`; its metadata is labkit's part."""
+    ) -> "LearnersWriter":
+        """Create a ledger, with metadata made by labkit, and return a writer that uses the
+        learner's `Writer`.
+        """
         check_quorums(ensemble_size, write_quorum, ack_quorum)
         ensemble = await self.context.watcher.new_ensemble(ensemble_size, write_quorum)
         metadata = LedgerMetadata(ensemble_size, write_quorum, ack_quorum, (Segment(0, ensemble),))
         ledger_id = await self.context.manager.new_ledger_id()
         version = await self.context.manager.create(ledger_id, metadata)
-        cluster = self._cluster(ledger_id, metadata)
-        note = f"E={ensemble_size} Qw={write_quorum} Qa={ack_quorum}"
-        cluster.record("ledger.created", note=note)
-        cluster.record("ensemble.set", 0, ",".join(ensemble))
-        return WriterInside(self._learner, cluster, metadata, version)
+        cluster = WritersCluster(ledger_id, metadata, self.context)
+        cluster.watch(self._failed, lambda _: None)
+        cluster.record_creation(metadata)
+        return LearnersWriter(self._learner, cluster, metadata, version)
 
     async def open_ledger_no_recovery(self, ledger_id: int, **_: Any) -> LedgerReader:
-        """A reader of an open ledger."""
         metadata, _version = await self.context.manager.read(ledger_id)
-        cluster = self._cluster(ledger_id, metadata)
-        reader = ReaderInside(self._learner, self._reads, cluster, metadata, self.context)
+        cluster = Cluster(ledger_id, metadata, self.context)
+        cluster.watch(self._failed, lambda _: None)
+        reader = LearnersReader(self._learner, self._reads, cluster, metadata, self.context)
         await reader.read_last_add_confirmed()
         return reader
 
     async def open_ledger(self, ledger_id: int, **_: Any) -> LedgerReader:
-        """A reader of a ledger that the learner's `recover` has closed."""
         metadata, _version = await self.context.manager.read(ledger_id)
-        metadata = await self._recovered(self._cluster(ledger_id, metadata))
+        metadata = await self._recovered(RecoverersCluster(ledger_id, metadata, self.context))
         return LedgerReader(ledger_id, metadata, self.context)
 
     async def _recovered(self, cluster: Cluster) -> LedgerMetadata:
@@ -86,56 +88,50 @@ class LearnersClient(BookKeeper):
             nonlocal has_started, has_covered
             if not has_started:
                 has_started = True
-                found = (f"{s.first_entry_id}:{','.join(s.ensemble)}" for s in cluster.segments)
-                cluster.record("recovery.started", note=" ".join(found))
+                cluster.record_recovery()
             if entry_id != NO_ENTRY_ID and not has_covered:
                 has_covered = True
                 cluster.record("recovery.covered", entry_id - 1)
 
         cluster.watch(self._failed, start)
         try:
-            with self._learner.noting():
+            with self._learner.recording_errors():
                 metadata: LedgerMetadata = await self._learner.part("recover")(cluster)
                 _must_be(metadata, LedgerMetadata, "recover")
         except LabkitError as error:
-            cluster.record("recovery.failed", note=type(error).__name__)
+            cluster.record("recovery.failed", error=type(error).__name__)
             raise
         if has_started:
             cluster.record("recovery.ended", metadata.last_entry_id)
         return metadata
 
-    def _cluster(self, ledger_id: int, metadata: LedgerMetadata) -> Cluster:
-        cluster = Cluster(ledger_id, metadata, self.context)
-        cluster.watch(self._failed, lambda _: None)
-        return cluster
-
     def _failed(self, error: BaseException) -> None:
-        """Keep the error of a task that caught none: a `LabkitError`, too, is a mistake there."""
+        """Keep the uncaught exception of a task; even an uncaught `LabkitError` is a bug."""
         if self._learner.error is None:
             self._learner.error = error
 
 
 def _taken(added: "asyncio.Task[int]") -> None:
-    """A caller that ended with an earlier add's error does not ask for this one's."""
+    """Retrieve the exception, so that asyncio does not warn if the caller never awaits this add."""
     if not added.cancelled():
         added.exception()
 
 
-class WriterInside:
-    """The learner's `Writer` as the workload uses a writer."""
+class LearnersWriter:
+    """The learner's `Writer`, with the interface that the workload expects."""
 
     def __init__(
-        self, learner: Learner, cluster: Cluster, metadata: LedgerMetadata, version: int
+        self, learner: Learner, cluster: WritersCluster, metadata: LedgerMetadata, version: int
     ) -> None:
         self.ledger_id = cluster.ledger_id
         self._learner = learner
         self._cluster = cluster
         self._pushed = NO_ENTRY_ID
-        with learner.noting():
+        with learner.recording_errors():
             self._writer = learner.part("Writer")(cluster, metadata, version)
 
     def add(self, payload: bytes) -> "asyncio.Future[int]":
-        """Call the learner's `add`; the future gives the entry id that it returns."""
+        """Call the learner's `add`; the result of the future is the entry id."""
         self._pushed += 1
         self._cluster.pushed(self._pushed, payload)
         added = asyncio.get_running_loop().create_task(self._add(payload, self._pushed))
@@ -143,27 +139,25 @@ class WriterInside:
         return added
 
     async def _add(self, payload: bytes, expected: int) -> int:
-        with self._learner.noting():
+        with self._learner.recording_errors():
             entry_id: int = await self._writer.add(payload)
             if entry_id != expected:
                 raise Refused(
-                    f"`add` was called with entry {expected} and returned {entry_id!r}: it returns"
-                    " the entry's id, and entries get their ids in the order of the calls, before"
-                    " the first `await`."
+                    f"{RETURNS_ID} Call {expected} must return {expected}; yours returned"
+                    f" {entry_id!r}. Assign the id before the first `await`."
                 )
-        self._cluster.record("lac.advanced", entry_id)
+        self._cluster.confirmed(entry_id)
         return entry_id
 
     async def close(self) -> None:
-        """Call the learner's `close`."""
-        with self._learner.noting():
+        with self._learner.recording_errors():
             await self._writer.close()
             if not self._cluster.is_closed:
-                raise Refused("`close` returned, and the metadata are not CLOSED.")
+                raise Refused("`close` returned, but the metadata are not CLOSED.")
 
 
-class ReaderInside(LedgerReader):
-    """The learner's `Reader` as the workload uses a reader."""
+class LearnersReader(LedgerReader):
+    """The learner's `Reader`, with the interface that the workload expects."""
 
     def __init__(
         self,
@@ -177,12 +171,11 @@ class ReaderInside(LedgerReader):
         self._learner = learner
         self._learners_reads = reads
         self._cluster = cluster
-        with learner.noting():
+        with learner.recording_errors():
             self._reader = learner.part("Reader")(cluster, metadata)
 
     async def read_last_add_confirmed(self) -> int:
-        """What the learner's reader says."""
-        with self._learner.noting():
+        with self._learner.recording_errors():
             last = await self._reader.read_last_add_confirmed()
             _must_be(last, int, "read_last_add_confirmed")
         self.last_add_confirmed = last
@@ -190,13 +183,13 @@ class ReaderInside(LedgerReader):
         return self.last_add_confirmed
 
     async def read_entries(self, first: int, last: int) -> list[Entry]:
-        """The entries, all asked for at once, from the learner's reader."""
+        """Read all entries concurrently, each with the learner's reader."""
         if not self._learners_reads:
             return await super().read_entries(first, last)
         return list(await asyncio.gather(*map(self._read, range(first, last + 1))))
 
     async def _read(self, entry_id: int) -> Entry:
-        with self._learner.noting():
+        with self._learner.recording_errors():
             entry: Entry = await self._reader.read_entry(entry_id)
             _must_be(entry, Entry, "read_entry")
         if entry.entry_id != entry_id:

@@ -1,10 +1,10 @@
-"""The learner's program in a real process.
+"""Runs the learner's program in a real process.
 
     seq 1000 | labkit client --file myclient.py --zookeeper HOST:PORT write
     labkit client --file myclient.py --zookeeper HOST:PORT take 5
 
-`write` makes each line of its input an entry and prints `ledger 5`, then `confirmed 0`, ..., at the
-end `closed`.  `take` recovers that ledger and prints its entries.
+`write` adds each line of its input as an entry, and prints `ledger 5`, then `confirmed 0` and so
+on, and finally `closed`. `take` recovers the given ledger and prints its entries.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from pathlib import Path
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.workshop.client.program import Program, Sizes
-from labkit.course.workshop.files import NotLoadedError, load, place_in, words_of
+from labkit.course.workshop.files import NotLoadedError, last_line_in, load, words_of
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.context import ClientConfig
-from labkit.system.metadata.place import MetadataPlace, parse_place
+from labkit.system.metadata.location import MetadataLocation, parse_location
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.system.model.ledger import check_quorums
 from labkit.system.trace.recorder import Recorder
@@ -33,7 +33,9 @@ from labkit.worlds.live.trace_stream import TraceServer
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
 PATIENT = ClientConfig(request_timeout_s=30.0)
-"""A bookie that is killed fails at once; one on a busy machine is slow, and has not failed."""
+"""Requests to a killed bookie fail at once anyway, but on a busy machine, a working bookie may be
+slow.
+"""
 _READ_SIZE = 65536
 _LINES_WAITING = 1000
 Say = Callable[[str], None]
@@ -41,7 +43,7 @@ Use = Callable[[Program], Awaitable[None]]
 
 
 class ProgramError(Exception):
-    """The learner's program ended with an error; the text names it, and its line if it has one."""
+    """The learner's program failed; the message contains the exception and, if known, its line."""
 
 
 class InputError(ProgramError):
@@ -50,25 +52,29 @@ class InputError(ProgramError):
 
 @dataclass(frozen=True, slots=True)
 class ProgramSettings:
-    """The settings of a program's process.  `name` is its node in the trace; with `announces` its
-    first line is JSON (pid, trace_port), and the events of its start wait for a listener.
+    """Settings of the process that runs a program.
+
+    name: the node name in the trace; announces: whether to print a first line of JSON (pid,
+    trace_port) and to keep the first events until a listener connects.
     """
 
     file: Path
-    metadata: MetadataPlace
+    metadata: MetadataLocation
     name: str
     announces: bool
 
 
 async def run_command(arguments: Namespace, say: Say) -> None:
-    """`labkit client`.  Raises as `run_program` does, and `BKIncorrectParameterException`."""
-    place = parse_place(arguments.zookeeper)
-    settings = ProgramSettings(arguments.file, place, arguments.id, arguments.trace_from_start)
+    """Run `labkit client`.  Raises the same errors as `run_program`, and
+    `BKIncorrectParameterException`.
+    """
+    location = parse_location(arguments.zookeeper)
+    settings = ProgramSettings(arguments.file, location, arguments.id, arguments.trace_from_start)
     if arguments.use == "take":
         await run_program(settings, take(arguments.ledger, say), say)
         return
     if arguments.window < 1:
-        raise BKIncorrectParameterException(f"--window {arguments.window}; it must be at least 1")
+        raise BKIncorrectParameterException(f"--window must be at least 1, got {arguments.window}")
     use = write(_sizes(arguments.sizes), arguments.window, say)
     await run_program(settings, use, say)
 
@@ -78,17 +84,17 @@ def _sizes(text: str) -> Sizes:
         ensemble_size, write_quorum, ack_quorum = map(int, text.split(","))
     except ValueError:
         raise BKIncorrectParameterException(
-            f"--sizes {text}; it must be three numbers, E,Qw,Qa"
+            f"--sizes must be three numbers E,Qw,Qa, got {text}"
         ) from None
     check_quorums(ensemble_size, write_quorum, ack_quorum)
     return ensemble_size, write_quorum, ack_quorum
 
 
 async def run_program(settings: ProgramSettings, use: Use, say: Say) -> None:
-    """Load the learner's file and use its program; returns when that has ended well.
+    """Load the learner's file and run its program; return when the program has succeeded.
 
-    It ends at SIGTERM and SIGINT.  Raises `ProgramError`, and `LabkitError` when the cluster cannot
-    be reached.
+    SIGTERM and SIGINT cancel the program. Raises `ProgramError`, and `LabkitError` if the cluster
+    cannot be reached.
     """
     cancel_on_stop_signal()
     try:
@@ -127,23 +133,27 @@ async def _run(
 
 
 def _explained(learner: Learner, error: BaseException) -> BaseException:
-    """What is said of an error: of a stop signal nothing, of a refusal its words alone."""
+    """Return the exception to report: unchanged for a stop signal, only the message for a
+    refusal.
+    """
     if isinstance(error, Refused):
         return ProgramError(error.message)
     if isinstance(error, asyncio.CancelledError | InputError):
         return error
-    where = "" if isinstance(error, LabkitError) else place_in(learner.file, error.__traceback__)
+    where = (
+        "" if isinstance(error, LabkitError) else last_line_in(learner.file, error.__traceback__)
+    )
     return ProgramError(f"{words_of(error)}{f' in {where}' if where else ''}")
 
 
 def write(sizes: Sizes, window: int, say: Say) -> Use:
-    """The program writes the lines of standard input as a ledger.
+    """Return a function that has the program write the lines of standard input to a ledger.
 
-    Raises `ProgramError` when that is closed.
+    Raises `ProgramError` if standard input is closed.
     """
     if sys.stdin is None:
-        # The next file or connection that is opened gets the number of the closed input.
-        raise ProgramError("the standard input is closed: write needs lines to write")
+        # File descriptor 0 would be reused by the next file or connection that is opened.
+        raise ProgramError("standard input is closed: pass the lines to write")
 
     async def use(program: Program) -> None:
         await program.write(
@@ -159,7 +169,7 @@ def write(sizes: Sizes, window: int, say: Say) -> Use:
 
 
 def take(ledger_id: int, say: Say) -> Use:
-    """The program takes over the ledger and prints its entries."""
+    """Return a function that has the program take over a ledger, and prints its entries."""
 
     async def use(program: Program) -> None:
         for entry in await program.take_over(ledger_id):
@@ -170,10 +180,11 @@ def take(ledger_id: int, say: Say) -> Use:
 
 
 async def lines_of_input() -> AsyncIterator[bytes]:
-    """The lines of standard input, without their ends, as they come.  Raises `InputError`.
+    """Yield the lines of standard input, without line ends, as they arrive.  Raises `InputError`.
 
-    A thread reads, as asyncio does not read files.  It uses the file's number: a thread that is
-    still reading would hold `sys.stdin` when Python ends.
+    A thread reads the input, because asyncio cannot read files.  It reads the file descriptor
+    directly, because a thread blocked in `sys.stdin` would hold that object's lock when Python
+    exits.
     """
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[bytes | InputError | None] = asyncio.Queue()
@@ -187,7 +198,7 @@ async def lines_of_input() -> AsyncIterator[bytes]:
         try:
             read_all()
         except OSError as error:
-            put(InputError(f"the standard input cannot be read: {error}"))
+            put(InputError(f"standard input cannot be read: {error}"))
 
     def read_all() -> None:
         rest = b""

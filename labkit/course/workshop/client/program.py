@@ -1,8 +1,8 @@
-"""The learner's program, step 7, over a client's connections: in the simulated world and in a
-process of the live one.
+"""Runs the learner's program (step 7) over a client's connections, in the simulated and the live
+world.
 
-What is reported to the trace is what the program's user sees: an entry is confirmed when the
-program reports it.
+The trace records what the program's user observes: an entry is confirmed when the program reports
+it.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
@@ -16,14 +16,14 @@ from labkit.system.model.entry import Entry
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 Sizes = tuple[int, int, int]
-"""E, Qw and Qa."""
+"""Ensemble size, write quorum and ack quorum."""
 
 
 class Program:
-    """The learner's `create_ledger`, `append_all` and `take_over`, and what their callers get.
+    """The learner's `create_ledger`, `append_all` and `take_over`, with checks of their contracts.
 
-    failed: gets the error of a task that the learner's code spawned and that caught none.
-    Every call raises `Refused` for what the contract of the learner's part excludes.
+    failed: called with the uncaught exception of a task that the learner's code spawned. Every
+    method raises `Refused` if the learner's part violates its contract.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Program:
     ) -> None:
         self._learner = learner
         self._ledgers = Ledgers(context, failed)
-        self.noting = learner.noting
+        self.recording_errors = learner.recording_errors
 
     async def write(
         self,
@@ -41,17 +41,20 @@ class Program:
         created: Callable[[int], None],
         confirmed: Callable[[int], None],
     ) -> int:
-        """Create a ledger, add the payloads, close it; returns how many entries were unconfirmed at
-        most.  Reports the ledger's id, and each entry's once it is confirmed.
+        """Create a ledger, add the payloads, and close it; return the maximum number of unconfirmed
+        entries.
+
+        Calls `created` with the ledger's id, and `confirmed` with the id of each entry once it is
+        confirmed.
         """
-        with self._learner.noting():
+        with self._learner.recording_errors():
             writer = await self._learner.part("create_ledger")(self._ledgers, *sizes)
             cluster = self._ledgers.created
             if cluster is None or not isinstance(writer, self._learner.part("Writer")):
                 raise Refused(
                     "`create_ledger` must store the ledger's metadata with `create_metadata` and"
-                    f" return a `Writer`; yours returned {type(writer).__name__}, and"
-                    f" {'nothing' if cluster is None else 'the metadata'} is stored."
+                    f" return a `Writer`; yours returned {type(writer).__name__} and"
+                    f" {'stored no' if cluster is None else 'stored the'} metadata."
                 )
             await self._check_ensemble(cluster)
             created(cluster.ledger_id)
@@ -62,8 +65,7 @@ class Program:
         return flow.most
 
     async def take_over(self, ledger_id: int) -> list[Entry]:
-        """Recover a ledger with the learner's parts; returns all its entries."""
-        with self._learner.noting():
+        with self._learner.recording_errors():
             entries = await self._learner.part("take_over")(self._ledgers, ledger_id)
             metadata, _version = await self._ledgers.read_metadata(ledger_id)
             _must_be_whole(entries, metadata)
@@ -74,27 +76,26 @@ class Program:
         ensemble = metadata.segments[0].ensemble
         if len(set(ensemble)) < metadata.ensemble_size:
             raise Refused(
-                f"An ensemble of {metadata.ensemble_size} has as many different bookies; the stored"
-                f" metadata name {', '.join(ensemble)}."
+                f"An ensemble of size {metadata.ensemble_size} must have"
+                f" {metadata.ensemble_size} different bookies; the stored metadata list"
+                f" {', '.join(ensemble)}."
             )
 
     async def _check_end(self, cluster: Cluster, flow: "_Flow") -> None:
         metadata, _version = await self._ledgers.read_metadata(cluster.ledger_id)
         if metadata.state is not LedgerState.CLOSED:
             raise Refused(
-                f"`append_all` returned, and the stored metadata are {metadata.state.name}: where"
-                " the ledger ends is not fixed."
+                f"`append_all` returned, but the stored metadata are {metadata.state.name}, so the"
+                " ledger's last entry is not fixed."
             )
-        if flow.confirmed != flow.taken or metadata.last_entry_id != flow.taken - 1:
+        if flow.confirmed != flow.consumed or metadata.last_entry_id != flow.consumed - 1:
             raise Refused(
-                f"`append_all` took {flow.taken} payloads, reported {flow.confirmed} as confirmed"
-                f" and closed the ledger behind entry {metadata.last_entry_id}."
+                f"`append_all` consumed {flow.consumed} payloads, reported {flow.confirmed} as"
+                f" confirmed, and closed the ledger at entry {metadata.last_entry_id}."
             )
 
 
 class _Flow:
-    """What goes into `append_all`, and what it reports."""
-
     def __init__(
         self,
         cluster: Cluster,
@@ -102,32 +103,31 @@ class _Flow:
         window: int,
         report: Callable[[int], None],
     ) -> None:
-        self.taken = self.confirmed = self.most = 0
+        self.consumed = self.confirmed = self.most = 0
         self._cluster = cluster
         self._payloads = payloads
         self._window = window
         self._report = report
 
     async def payloads(self) -> AsyncIterator[bytes]:
-        """The payloads, one after the other.  Raises `Refused` outside of the window."""
+        """Yield the payloads one by one.  Raises `Refused` if the window is exceeded."""
         async for payload in self._payloads:
-            # One may be taken, and wait for its place in the window.
-            if self.taken - self.confirmed > self._window:
+            # One more payload may have been consumed and be waiting for room in the window.
+            if self.consumed - self.confirmed > self._window:
                 raise Refused(
-                    f"At most {self._window} entries may be unconfirmed. `append_all` took payload"
-                    f" {self.taken} when {self.confirmed} entries were confirmed."
+                    f"At most {self._window} entries may be unconfirmed, but `append_all` consumed"
+                    f" payload {self.consumed} when {self.confirmed} entries were confirmed."
                 )
-            self._cluster.pushed(self.taken, payload)
-            self.taken += 1
-            self.most = max(self.most, self.taken - self.confirmed)
+            self._cluster.pushed(self.consumed, payload)
+            self.consumed += 1
+            self.most = max(self.most, self.consumed - self.confirmed)
             yield payload
 
     def confirm(self, entry_id: int) -> None:
-        """The learner's program says that this entry is confirmed."""
-        if entry_id != self.confirmed or entry_id >= self.taken:
+        if entry_id != self.confirmed or entry_id >= self.consumed:
             raise Refused(
-                f"`confirmed` was called with {entry_id!r}; entry {self.confirmed} is the next one:"
-                " each entry is reported once, in their order."
+                f"`confirmed` was called with {entry_id!r}, but the next entry is"
+                f" {self.confirmed}: report each entry once, in order of the ids."
             )
         self.confirmed += 1
         self._cluster.record("lac.advanced", entry_id)
@@ -141,12 +141,12 @@ def _must_be_whole(entries: object, metadata: LedgerMetadata) -> None:
         )
     if metadata.state is not LedgerState.CLOSED:
         raise Refused(
-            f"`take_over` returned, and the stored metadata are {metadata.state.name}: the writer"
-            " may go on."
+            f"`take_over` returned, but the stored metadata are {metadata.state.name}, so the"
+            " writer can still add entries."
         )
     found = [entry.entry_id for entry in entries]
     if found != list(range(metadata.last_entry_id + 1)):
         raise Refused(
-            f"The ledger has entries 0 to {metadata.last_entry_id}, in this order; `take_over`"
+            f"The ledger has entries 0 to {metadata.last_entry_id}, in this order, but `take_over`"
             f" returned {len(found)}: {found[:5]} ... {found[-2:]}."
         )

@@ -1,4 +1,4 @@
-"""The learner's program in the simulated cluster, before it becomes a process."""
+"""Runs the learner's program in a simulated cluster, before step 7 runs it as a process."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from labkit.worlds.sim.workload.steps import payload
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Append(Value):
-    """Run the program that creates a ledger, adds entries and closes it."""
+    """A step that has the program create a ledger, add entries and close the ledger."""
 
     entries: int = 12
     window: int = 4
@@ -28,7 +28,9 @@ class Append(Value):
         return f"append {self.entries} entries, {self.window} at a time"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`, and `Refused` where the window is not used."""
+        """Run the step.  Raises `LabkitError`, and `Refused` if the program does not fill the
+        window.
+        """
         program = cast("LearnersClient", node.client).program()
         most = await program.write(
             (3, 3, 2),
@@ -37,11 +39,11 @@ class Append(Value):
             lambda ledger_id: node.ledgers.created(0, ledger_id),
             lambda _: None,
         )
-        with program.noting():
+        with program.recording_errors():
             if most < self.window:
                 raise Refused(
-                    f"All {self.entries} payloads were there at once and the window is"
-                    f" {self.window}; `append_all` had at most {most} under way."
+                    f"All {self.entries} payloads were available at once and the window is"
+                    f" {self.window}, but `append_all` had at most {most} adds in flight."
                 )
 
     async def _payloads(self) -> AsyncIterator[bytes]:
@@ -51,8 +53,6 @@ class Append(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TakeOver(Value):
-    """Run the program that recovers a ledger and reads all of it."""
-
     client: str = "r"
     when: Moment = START
 
@@ -68,7 +68,6 @@ class TakeOver(Value):
 def program(
     *steps: Append | TakeOver, bookies: int = 4, faults: tuple[Fault, ...] = ()
 ) -> Scenario:
-    """A run of the program."""
     return quiet(*steps, bookies=bookies, faults=faults)
 
 
@@ -81,4 +80,4 @@ IS_TAKEN = program(
     TakeOver(when=On("lac.advanced", 10)),
     faults=(Pause("w", 40.0, On("lac.advanced", 10)),),
 )
-"""The writer is stopped with adds under way, and goes on after its ledger was taken over."""
+"""The writer is paused with adds in flight, and resumes after its ledger was taken over."""

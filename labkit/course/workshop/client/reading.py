@@ -1,8 +1,13 @@
-"""What `read_entry` makes of its bookies' answers, tried with every combination of them."""
+"""Tests `Reader` with bookies and metadata that respond according to a script."""
 
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
 from itertools import product
+from typing import Any
 
 from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.client import contract
 from labkit.course.workshop.learner import Learner
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import (
@@ -22,7 +27,7 @@ _METADATA = LedgerMetadata(
     4, 3, 2, (Segment(0, ("b0", "b1", "b2", "b3")), Segment(6, ("b4", "b5", "b6", "b7")))
 )
 _WRITE_SETS = {3: ("b3", "b0", "b1"), 6: ("b6", "b7", "b4"), 7: ("b7", "b4", "b5")}
-"""By entry id: the last of the first segment, and the first two of the second."""
+"""By entry id: 3 is in the first segment, and 6 and 7 are the first entries of the second."""
 _ERRORS: tuple[type[BKException], ...] = (
     BKNoSuchEntryException,
     BKNoSuchLedgerExistsException,
@@ -32,8 +37,78 @@ _ERRORS: tuple[type[BKException], ...] = (
 )
 
 
+IN_WRITE_SET = (
+    "An entry is requested only from the bookies of its write set, in the ensemble of its segment."
+)
+ONE_BY_ONE = "The bookies are asked one after the other until one returns the entry."
+ANY_COPY = "A copy that cannot be read does not matter as long as another copy can be read."
+PROOF = (
+    "`PROVES_ABSENCE` is raised only if all bookies of the write set deny having the entry. A"
+    " bookie that is silent or down, or cannot read its copy, proves nothing, so its error is"
+    " raised."
+)
+ALL_DENY = "If all bookies of the write set deny having the entry, `PROVES_ABSENCE` is raised."
+
+
+class _Growing:
+    """A ledger whose bookies report the LastAddConfirmed of their segment; it records which bookies
+    were asked.
+    """
+
+    ledger_id = 0
+
+    def __init__(self, metadata: LedgerMetadata) -> None:
+        self.metadata = metadata
+        self.asked: list[str] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def read_metadata(self) -> tuple[LedgerMetadata, int]:
+        return self.metadata, 0
+
+    async def read_last_entry(self, bookie: str, *, fence: bool = False) -> Entry:
+        self.asked.append(bookie)
+        lac = 4 if bookie in _METADATA.segments[0].ensemble else 8
+        return Entry(0, lac + 1, lac, 80, b"")
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(coroutine))
+
+
+def last_add_confirmed_is_current(learner: Learner) -> str:
+    """Check that a reader asks the last ensemble, and notices changes of the metadata."""
+    old = replace(_METADATA, segments=_METADATA.segments[:1])
+    changed = (
+        f"the reader begins with {old.segments}; by now, the metadata has {_METADATA.segments}"
+    )
+    for known, line, case in (
+        (_METADATA, contract.LAST_ENSEMBLE, f"the segments are {_METADATA.segments}"),
+        (old, contract.CURRENT, changed),
+    ):
+        cluster = _Growing(_METADATA)
+        _read_last_add_confirmed(learner, cluster, known)
+        if set(cluster.asked) - set(_METADATA.segments[-1].ensemble):
+            raise Refused(line, f"{case}\nyou asked {cluster.asked}")
+    cluster = _Growing(_METADATA.closed(9, 80))
+    last = _read_last_add_confirmed(learner, cluster, _METADATA)
+    if last != 9:
+        raise Refused(
+            contract.CURRENT,
+            f"the ledger has been closed at entry 9 since the reader began\nyou returned {last}",
+        )
+    return "The last ensemble was asked, also after the metadata had changed."
+
+
+def _read_last_add_confirmed(learner: Learner, cluster: _Growing, known: LedgerMetadata) -> object:
+    async def read() -> object:
+        with learner.recording_errors():
+            return await learner.part("Reader")(cluster, known).read_last_add_confirmed()
+
+    # Use the simulated loop, because asyncio's does not run in a browser.
+    return outside_event_loops(lambda: SimLoop().run(read()))
+
+
 class _Answers:
-    """A cluster whose bookies answer as they are set to, and that notes who was asked."""
+    """A cluster whose bookies give fixed responses; it records which bookies were asked."""
 
     ledger_id = 0
 
@@ -50,12 +125,16 @@ class _Answers:
 
 
 def answers_decide(learner: Learner) -> str:
-    """The entry if any of the write set gives it, else an error that says what is known."""
+    """Check that `read_entry` returns the entry if any bookie of the write set has it, and
+    otherwise raises an error that reflects what is known.
+    """
     answers = list(product((None, *_ERRORS), repeat=3))
     for entry_id, write_set in _WRITE_SETS.items():
         for case in answers:
             _try_case(learner, entry_id, dict(zip(write_set, case, strict=True)))
-    return f"{len(answers) * len(_WRITE_SETS)} combinations of answers were read rightly."
+    return (
+        f"{len(answers) * len(_WRITE_SETS)} combinations of responses were interpreted correctly."
+    )
 
 
 def _given(entry_id: int) -> Entry:
@@ -66,53 +145,66 @@ def _try_case(
     learner: Learner, entry_id: int, answers: dict[str, type[BKException] | None]
 ) -> None:
     cluster = _Answers(answers)
-    story = ", ".join(
-        f"{bookie} {error.__name__ if error else 'gives it'}" for bookie, error in answers.items()
+    responses = ", ".join(
+        f"{bookie}: {error.__name__ if error else 'the entry'}" for bookie, error in answers.items()
     )
-    case = f"Entry {entry_id} of {_METADATA.segments}; {story}."
+    case = f"Entry {entry_id} of {_METADATA.segments}; {responses}."
     try:
-        # The simulated loop, as asyncio's does not run in a browser tab.
-        said = outside_event_loops(lambda: SimLoop().run(_read(learner, cluster, entry_id)))
+        # Use the simulated loop, because asyncio's does not run in a browser.
+        result = outside_event_loops(lambda: SimLoop().run(_read(learner, cluster, entry_id)))
     except DeadlockError:
-        raise Refused("Every bookie has answered, and `read_entry` waits for ever.", case) from None
+        raise Refused(
+            f"{ANY_COPY} Every bookie has responded, but `read_entry` waits for ever.", case
+        ) from None
     case += f" You asked {cluster.asked}"
     stray = [bookie for bookie in cluster.asked if bookie not in answers]
     if stray:
         raise Refused(
-            f"{stray[0]} is not in the write set of entry {entry_id}: that is"
-            f" {', '.join(answers)}, places {entry_id % 4}, {(entry_id + 1) % 4} and"
-            f" {(entry_id + 2) % 4} of its segment's ensemble.",
+            f"{IN_WRITE_SET} {stray[0]} is not in the write set of entry {entry_id}, which is"
+            f" {', '.join(answers)}, the bookies at indexes {entry_id % 4}, {(entry_id + 1) % 4}"
+            f" and {(entry_id + 2) % 4} of its segment's ensemble.",
             case,
         )
+    gave = next((n for n, name in enumerate(cluster.asked) if answers[name] is None), -1)
+    if 0 <= gave < len(cluster.asked) - 1:
+        raise Refused(f"{ONE_BY_ONE} {cluster.asked[gave]} returned it.", case)
     if None in answers.values():
-        if said != _given(entry_id):
-            raise Refused(f"A bookie gives the entry, and `read_entry` came to {said!r}.", case)
+        if result != _given(entry_id):
+            raise Refused(
+                f"{ANY_COPY} A bookie has the entry, but the result of `read_entry` was"
+                f" {result!r}.",
+                case,
+            )
         return
-    _judge_error(said, [error for error in answers.values() if error is not None], case)
+    _judge_error(result, [error for error in answers.values() if error is not None], case)
 
 
-def _judge_error(said: object, errors: list[type[BKException]], case: str) -> None:
-    if not isinstance(said, BKException):
+def _judge_error(result: object, errors: list[type[BKException]], case: str) -> None:
+    if not isinstance(result, BKException):
         raise Refused(
-            f"No bookie returned the entry, so `read_entry` must raise; it returned {said!r}.", case
-        )
-    all_deny = all(issubclass(error, PROVES_ABSENCE) for error in errors)
-    if isinstance(said, PROVES_ABSENCE) and not all_deny:
-        raise Refused(
-            "A bookie that is silent, down or cannot read may have the entry: then absence is not"
-            f" proven, and {type(said).__name__} says that it is.",
+            f"{PROOF if not _all_deny(errors) else ALL_DENY} No bookie returned the entry, so"
+            f" `read_entry` must raise; it returned {result!r}.",
             case,
         )
-    if all_deny and not isinstance(said, PROVES_ABSENCE):
+    all_deny = _all_deny(errors)
+    if isinstance(result, PROVES_ABSENCE) and not all_deny:
         raise Refused(
-            "All bookies of the write set looked and have no such entry. That is a proof, and"
-            f" {type(said).__name__} hides it.",
+            f"{PROOF} Here, {type(result).__name__} claims a proof that does not exist.",
             case,
         )
+    if all_deny and not isinstance(result, PROVES_ABSENCE):
+        raise Refused(
+            f"{ALL_DENY} Here, {type(result).__name__} hides the proof.",
+            case,
+        )
+
+
+def _all_deny(errors: list[type[BKException]]) -> bool:
+    return all(issubclass(error, PROVES_ABSENCE) for error in errors)
 
 
 async def _read(learner: Learner, cluster: _Answers, entry_id: int) -> object:
-    with learner.noting():
+    with learner.recording_errors():
         try:
             return await learner.part("Reader")(cluster, _METADATA).read_entry(entry_id)
         except BKException as error:

@@ -1,4 +1,4 @@
-"""A learner's program as a process: its lines, its input, its end."""
+"""Controls a learner's program that runs as a process: its output, its input, its exit."""
 
 import asyncio
 import json
@@ -13,8 +13,8 @@ from labkit.course.checking.exercise import Refused
 from labkit.course.workshop.files import last_lines
 from labkit.system.trace.recorder import Sink
 from labkit.worlds.live.host.own_python import own_command, own_path
+from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.host.posix import continue_process, stop_process
-from labkit.worlds.live.net import LOOPBACK
 from labkit.worlds.live.trace_stream import TraceStream
 
 _LINE_LIMIT_S = 120.0
@@ -23,8 +23,10 @@ _NUMBER = re.compile("[0-9]{1,19}")
 
 
 class ProgramProcess:
-    """A process of `labkit client`.  Each call that waits raises `Refused`, with what the program
-    printed last, where the program does not do in time what is waited for.
+    """A process of `labkit client`.
+
+    Each method that waits for something raises `Refused`, with the program's last output, if the
+    program does not reach the expected state in time.
     """
 
     def __init__(self, name: str, process: Process, log: Path) -> None:
@@ -37,27 +39,26 @@ class ProgramProcess:
         self._reading: asyncio.Task[None] | None = None
 
     async def begin(self, sink: Sink) -> None:
-        """Take its announcement, and its events from then on."""
         assert self._process.stdout is not None
         line = b""
         with suppress(TimeoutError):
             async with asyncio.timeout(_LINE_LIMIT_S):
                 line = await self._process.stdout.readline()
         if not line:
-            raise Refused(f"Your program does not start: {self.error()}")
+            raise Refused(f"Your program did not start: {self.error()}")
         try:
             port = json.loads(line)["trace_port"]
         except (ValueError, TypeError, KeyError):
             raise Refused(
-                f"Your program {self.name} prints {line!r} while it is imported; labkit's line with"
-                " the port must be the first."
+                f"Your program {self.name} prints {line!r} while it is imported; the first line of"
+                " the output must be labkit's line with the port."
             ) from None
         self._stream = TraceStream(LOOPBACK, port, sink)
         await self._stream.start()
         self._reading = asyncio.create_task(self._read())
 
     def numbers(self, word: str) -> list[int]:
-        """The numbers that followed this word in its lines so far."""
+        """Return the number after this word in each printed line that starts with the word."""
         lines = [line.split() for line in self._lines]
         return [
             int(line[1])
@@ -65,8 +66,7 @@ class ProgramProcess:
             if line[:1] == [word] and len(line) > 1 and _NUMBER.fullmatch(line[1])
         ]
 
-    async def said_at_least(self, count: int, word: str) -> None:
-        """Wait for that many lines that begin with this word."""
+    async def wait_for_lines(self, count: int, word: str) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_LINE_LIMIT_S):
                 while len(self.numbers(word)) < count and self._is_reading():
@@ -74,26 +74,23 @@ class ProgramProcess:
                     await self._more.wait()
         if len(self.numbers(word)) < count:
             raise Refused(
-                f"Your program {self.name} must print {count} lines `{word} ...`; it has printed"
+                f"Your program {self.name} must print {count} lines `{word} ...`; it printed"
                 f" {len(self.numbers(word))} and {self._how()}."
             )
 
     async def give(self, lines: bytes) -> None:
-        """Write to its standard input."""
         assert self._process.stdin is not None
-        with suppress(ConnectionError):  # Its end is noticed by those who wait for its lines.
+        with suppress(ConnectionError):  # Whoever waits for lines will notice the exit.
             self._process.stdin.write(lines)
             await self._process.stdin.drain()
 
     async def close_input(self) -> None:
-        """No more lines come."""
         assert self._process.stdin is not None
         with suppress(ConnectionError):
             self._process.stdin.close()
             await self._process.stdin.wait_closed()
 
     async def ended(self) -> int:
-        """Wait for its end; returns its exit code."""
         try:
             async with asyncio.timeout(_LINE_LIMIT_S):
                 code = await self._process.wait()
@@ -104,23 +101,22 @@ class ProgramProcess:
                 return code
         except TimeoutError:
             raise Refused(
-                f"Your program {self.name} got all of its input, and after {_LINE_LIMIT_S:.0f} s it"
-                f" has not ended. Its last line: {self._lines[-1:]}"
+                f"Your program {self.name} did not end within {_LINE_LIMIT_S:.0f} s after it had"
+                f" received all of its input. Its last line: {self._lines[-1:]}"
             ) from None
 
     async def stop(self) -> None:
-        """SIGSTOP: it does nothing, and keeps its connections and its session."""
+        """Send SIGSTOP: the process does nothing, but keeps its connections and its session."""
         try:
             await stop_process(self._process.pid)
         except ProcessLookupError:
             raise Refused(f"Your program {self.name} has ended: {self.error()}") from None
 
-    def go_on(self) -> None:
-        """SIGCONT."""
+    def resume(self) -> None:
         continue_process(self._process.pid)
 
     async def kill(self) -> None:
-        """SIGKILL, unless it has ended."""
+        """Send SIGKILL unless the process has exited."""
         if self._process.returncode is None:
             self._process.kill()
         await self._process.wait()
@@ -128,13 +124,13 @@ class ProgramProcess:
             await self._reading
 
     def error(self) -> str:
-        """What it printed last about its end."""
-        said = last_lines(self._log, 1)
-        return said[0].removeprefix(f"labkit: {self.name}: ") if said else "it says nothing"
+        """Return the last line of the process's log."""
+        lines = last_lines(self._log, 1)
+        return lines[0].removeprefix(f"labkit: {self.name}: ") if lines else "no error message"
 
     def _how(self) -> str:
         if self._is_reading():
-            return f"still runs after {_LINE_LIMIT_S:.0f} s"
+            return f"is still running after {_LINE_LIMIT_S:.0f} s"
         return f"has ended: {self.error()}"
 
     def _is_reading(self) -> bool:
@@ -149,7 +145,7 @@ class ProgramProcess:
                 if len(self._lines) == _MOST_LINES:
                     raise ValueError("too many lines")
         except ValueError:
-            # Also of a line that is longer than any that this program has to print.
+            # `readline` also raises ValueError for a line longer than its limit.
             self._process.kill()
         finally:
             self._more.set()
@@ -158,10 +154,10 @@ class ProgramProcess:
 async def start_program(
     file: Path, name: str, folder: Path, zookeeper: str, arguments: Sequence[str], sink: Sink
 ) -> ProgramProcess:
-    """Start `labkit client` with the learner's file; `sink` gets its events.
+    """Start `labkit client` with the learner's file; `sink` receives its events.
 
-    It leads a process group: where this process dies while the program is stopped, the
-    system continues and ends it.
+    The program leads its own process group, so if this process dies while the program is stopped,
+    the operating system resumes the program and terminates it.
     """
     command = own_command("labkit", "client", "--file", str(file), "--id", name)
     options = ("--zookeeper", zookeeper, "--trace-from-start", *arguments)
@@ -186,7 +182,7 @@ async def start_program(
 
 
 async def run_to_end(program: ProgramProcess) -> ProgramProcess:
-    """Close its input and wait until it has ended well.  Raises `Refused` where it ends badly."""
+    """Close the program's input and wait until it has succeeded.  Raises `Refused` if it fails."""
     await program.close_input()
     if await program.ended() != 0:
         raise Refused(f"Your program {program.name} ended with {program.error()}")

@@ -1,6 +1,6 @@
-"""The runs of the track: small clusters for every order of messages, and storms by their seeds.
+"""Scenarios of the track: small clusters for every order of messages, and storms from seeds.
 
-Nodes are called the same in all of them: w writes, q reads while w writes, r and s recover.
+Node names are the same in all of them: w writes, q reads while w is writing, r and s recover.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.nodes.nodes import ClientNode
-from labkit.worlds.sim.scenario.faults import BitRot, Crash, Delay, Fault, Loss, Partition, Pause
+from labkit.worlds.sim.scenario.faults import BitRot, Crash, Delay, Fault, Partition, Pause
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.scenario_values import Value
@@ -17,18 +17,18 @@ from labkit.worlds.sim.settings.triggers import START, At, Moment, On
 from labkit.worlds.sim.workload.steps import Read, Recover, Step, Write, payload
 
 SIZES = ((3, 3, 2), (3, 2, 2), (4, 3, 2), (5, 3, 2), (3, 3, 3), (2, 2, 1))
-"""E, Qw and Qa of the storms, in turn."""
+"""Ensemble size, write quorum and ack quorum of the storms, used in turn."""
 
 
 def write(entries: int, sizes: tuple[int, int, int] = (3, 3, 2), **fields: float) -> Write:
-    """A writer's step that leaves its ledger open."""
+    """Return a writer's step that leaves its ledger open."""
     ensemble, write_quorum, ack_quorum = sizes
     step = Write(0, entries, ensemble, write_quorum, ack_quorum, close=False)
     return replace(step, **fields)  # type: ignore[arg-type]
 
 
 def quiet(*steps: Step, bookies: int = 3, faults: tuple[Fault, ...] = ()) -> Scenario:
-    """A run with these faults alone, and with no power cut at its end."""
+    """Return a scenario with only these faults, and without a power cut at the end."""
     return Scenario(Cluster(bookies), steps, faults, ends_in_power_cut=False, limit_s=20.0)
 
 
@@ -42,7 +42,7 @@ ONE_IS_LATE = quiet(
     write(6, (3, 2, 2), window=6),
     faults=(Delay("w", "b1", 8.0, 4.0), Delay("b0", "w", 3.0, 6.0)),
 )
-"""Answers come out of order: entries that need b1 are acknowledged last."""
+"""Responses arrive out of order: entries that need b1 are acknowledged last."""
 ONE_OF_TWO_IS_LATE = quiet(
     write(2, (2, 2, 2), window=2), bookies=2, faults=(Delay("w", "b1", 9.0),)
 )
@@ -60,7 +60,7 @@ READ_LATE = quiet(write(8, (3, 3, 2)), Read(client="q", when=At(30.0)))
 ONE_ANSWERS_LATE = quiet(
     write(8), Read(client="q", when=At(30.0)), faults=(Delay("b2", "q", 40.0),)
 )
-"""The answers of b0 and b1 are enough."""
+"""The responses of b0 and b1 are enough."""
 READ_AT_ANY_MOMENT = quiet(
     write(2, (2, 2, 2), window=1), Read(client="q", when=On("add.pushed", 2)), bookies=2
 )
@@ -69,31 +69,31 @@ READ_AT_ANY_MOMENT = quiet(
 READ_BEFORE_ALL = quiet(
     write(2, window=1, pause_ms=30.0), Read(client="q", when=On("ledger.created"))
 )
-"""The reader comes before any bookie has heard of the ledger."""
+"""The reader starts before any bookie has received an entry of the ledger."""
 
 
 def one_knows_the_last() -> Scenario:
-    """Qa is 1, and b2 alone has the newest entry, and answers last."""
+    """Qa is 1; only b2 has the newest entry, and b2 responds last."""
     faults = Partition(("w",), ("b0",)), Delay("b2", "q", 6.0)
     step = write(6, (3, 2, 1), window=1)
     return quiet(step, Read(client="q", when=At(100.0)), faults=faults)
 
 
 def one_knows_nothing() -> Scenario:
-    """b0 missed everything and answers first; b1 and b2 have the entries."""
+    """b0 missed everything and responds first; b1 and b2 have the entries."""
     faults = (Partition(("w",), ("b0",)), Delay("b1", "q", 4.0), Delay("b2", "q", 4.0))
     return quiet(write(6), Read(client="q", when=At(30.0)), faults=faults)
 
 
 def some_are_silent() -> Scenario:
-    """Two of three bookies are down, and the third one never heard of the ledger."""
+    """Two of three bookies are down, and the third has received no entries of the ledger."""
     down = Crash("b1", when=At(20.0)), Crash("b2", when=At(20.0))
     faults = (Partition(("w",), ("b0",)), *down)
     return quiet(write(6), Read(client="q", when=At(30.0)), faults=faults)
 
 
 def a_copy_is_damaged() -> Scenario:
-    """b0's entry log is damaged, so that it cannot read what it has."""
+    """b0's entry log is corrupt, so b0 cannot read its copies."""
     rot = [BitRot("b0", "entry log", part / 20, At(400.0)) for part in range(20)]
     faults: tuple[Fault, ...] = (Crash("b0", down_ms=50.0, when=At(300.0)), *rot)
     return quiet(write(8), Read(client="q", when=At(500.0)), faults=faults)
@@ -105,28 +105,34 @@ ONE_MAY_CRASH = quiet(write(1, (2, 2, 2)), bookies=3)
 
 
 def two_fail_together() -> Scenario:
-    """Two copies, both acknowledgements needed, and both bookies die with all adds under way."""
+    """Both bookies must acknowledge each entry (Qa = 2); both die while all adds are in flight."""
     when = On("add.sent", 1)
     faults = Crash("b0", when=when), Crash("b1", when=when)
     return quiet(write(3, (2, 2, 2)), bookies=4, faults=faults)
 
 
 def one_fails_in_the_middle() -> Scenario:
-    """Some entries are confirmed already when b1 dies."""
+    """b1 dies after some entries have been confirmed."""
     faults = (Crash("b1", when=On("lac.advanced", 3)),)
     return quiet(write(8, (3, 2, 2), window=3), bookies=4, faults=faults)
 
 
 def one_fails_late() -> Scenario:
-    """b2 answers first, and dies while the two others still work on the same entries."""
+    """b2 responds first, and dies while the two others are still working on the same entries."""
     slow = Delay("w", "b0", 6.0, 12.0), Delay("w", "b1", 6.0, 12.0)
     faults = (*slow, Crash("b2", when=At(7.0)))
     return quiet(write(5, window=5, every_ms=1.5), bookies=4, faults=faults)
 
 
+NONE_IS_LEFT = quiet(
+    write(4, (2, 2, 2), window=1), bookies=2, faults=(Crash("b1", when=On("lac.advanced", 1)),)
+)
+"""Both bookies must acknowledge each entry (Qa = 2); b1 dies, and no third bookie exists."""
+
+
 def confirmed_late() -> Scenario:
-    """b1 acknowledges six entries and dies; b0's acknowledgements of the same entries arrive while
-    the metadata with the new ensemble, from entry 0 on, are on their way.
+    """b1 acknowledges six entries and dies.  b0's acknowledgements of the same entries arrive while
+    the metadata with the new ensemble, which starts at entry 0, are being stored.
     """
     begin = On("add.pushed", 1)
     faults = (
@@ -142,7 +148,7 @@ def confirmed_late() -> Scenario:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CloseAtOnce(Value):
-    """Create a ledger, add entries, and close it without waiting for them."""
+    """A step that creates a ledger, adds entries, and closes it without waiting for them."""
 
     entries: int = 4
     client: str = "w"
@@ -152,7 +158,7 @@ class CloseAtOnce(Value):
         return f"add {self.entries} entries and close at once"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`; adds that fail are as they should be."""
+        """Run the step.  Raises `LabkitError`; failed adds are expected."""
         writer = await node.client.create_ledger(3, 3, 2)
         node.ledgers.created(0, writer.ledger_id)
         adds = [writer.add(payload(0, number, 32)) for number in range(self.entries)]
@@ -166,7 +172,7 @@ CLOSED_UNHEARD = quiet(
     CloseAtOnce(),
     faults=(Partition(("w",), ("b0", "b1", "b2"), when=On("add.pushed")),),
 )
-"""No bookie gets any of the entries."""
+"""No bookie receives any of the entries."""
 CLOSES_LATE = quiet(
     write(4, window=2, close=True),
     Recover(when=On("lac.advanced", 4)),
@@ -185,9 +191,10 @@ TAKEN = quiet(
     Recover(when=At(9.0)),
     faults=(Pause("w", 15.0, At(7.0)),),
 )
-"""The writer is only paused, and goes on after its ledger was recovered."""
+"""The writer is only paused, and resumes after its ledger was recovered."""
 CLOSED = quiet(write(6, window=3, close=True))
 ONE_TAKES_IT = quiet(write(1, (2, 2, 1), close=True), Recover(when=On("add.pushed")), bookies=2)
+ONE_IS_TAKEN = quiet(write(1, (2, 2, 1)), Recover(when=On("add.pushed")), bookies=2)
 DIES = quiet(
     write(9, window=3, every_ms=0.4),
     Recover(when=At(12.0)),
@@ -199,8 +206,8 @@ LONG_DEAD = quiet(
 
 
 def silent_bookie() -> Scenario:
-    """b0 and b1 acknowledged the last entry; b2 never got it.  When r looks for it b1 is down, and
-    b0 says nothing for a while.
+    """b0 and b1 acknowledged the last entry, and b2 never received it.  When r looks for the entry,
+    b1 is down and b0 does not respond for a while.
     """
     faults = (
         Partition(("w",), ("b2",), when=On("add.pushed", 4)),
@@ -212,7 +219,7 @@ def silent_bookie() -> Scenario:
 
 
 def one_is_down_for_good() -> Scenario:
-    """b1 is down when r looks for the end; b0 and b2 have all there is."""
+    """b1 is down when r looks for the end; b0 and b2 have all entries."""
     faults = Crash("w", when=At(18.0)), Crash("b1", when=At(20.0))
     return quiet(write(4, window=1), Recover(when=At(30.0)), faults=faults)
 
@@ -227,7 +234,9 @@ def found_once() -> Scenario:
 
 
 def both_restart() -> Scenario:
-    """Both bookies restart when r begins, and the writer looks for others while r sleeps."""
+    """Both bookies restart when r starts, and the writer looks for replacements while r is
+    paused.
+    """
     start = On("recovery.started")
     gone = Crash("b0", down_ms=100.0, when=start), Crash("b1", down_ms=100.0, when=start)
     faults = (*gone, Pause("r", 300.0, start))
@@ -236,7 +245,7 @@ def both_restart() -> Scenario:
 
 
 def fresh_ensemble() -> Scenario:
-    """Both bookies were replaced, and the writer died before the new ones got anything."""
+    """Both bookies were replaced, and the writer died before the new ones received anything."""
     at_third = On("lac.advanced", 3)
     faults = (
         Delay("w", "b2", 50.0),
@@ -249,24 +258,55 @@ def fresh_ensemble() -> Scenario:
     return quiet(*steps, bookies=4, faults=faults)
 
 
+def old_bookie_is_gone() -> Scenario:
+    """b1 died and was replaced, and the writer died before the new ensemble received anything.
+
+    The LastAddConfirmed that b0 reports precedes the start of the last segment. A recovery that
+    starts at this LastAddConfirmed writes an entry back to b1.
+    """
+    faults = (
+        Crash("b1", when=On("lac.advanced", 4)),
+        Partition(("w",), ("b0",), when=On("add.pushed", 5)),
+        Crash("w", when=On("ensemble.set", 2)),
+    )
+    steps = write(8, (2, 2, 2), window=1, every_ms=4.0), Recover(when=At(60.0))
+    return quiet(*steps, bookies=3, faults=faults)
+
+
+def one_fence_is_slow() -> Scenario:
+    """b1 does not respond to r for a while, and it could be the only bookie that acknowledged an
+    add (Qa = 1).
+    """
+    faults = Crash("w", when=At(25.0)), Delay("b1", "r", 60.0)
+    return quiet(
+        write(4, (5, 2, 1), window=1, every_ms=4.0),
+        Recover(when=At(40.0)),
+        bookies=5,
+        faults=faults,
+    )
+
+
 def lost_fence() -> Scenario:
-    """b0 has the last entry, b1 gets it late, b2 never; the first request of r to b1 is lost."""
+    """b0 has the last entry, b1 receives it late and b2 never; the first request from r to b1 is
+    lost.
+    """
     last = On("add.pushed", 4)
     faults = (
         Delay("w", "b1", 40.0, when=last),
         Partition(("w",), ("b2",), when=last),
         Delay("b0", "w", 3.0, when=last),
-        Loss("r", "b1", 1.0, 4.0, On("recovery.started")),
         Delay("b0", "r", 6.0, when=last),
     )
-    # Before that r has read, so its connection to b1 is there.
+    # r has read before, so its connection to b1 is already open.
     steps = write(4, window=1, every_ms=10.0), Read(client="r", when=On("add.pushed", 2))
-    return quiet(*steps, Recover(when=last), faults=faults)
+    # Without a seed in the scenario, `Loss` loses no messages by itself, so name the message to
+    # lose.
+    return replace(quiet(*steps, Recover(when=last), faults=faults), decisions={"lose r>b1 3": 1})
 
 
 def cut_off_by_another() -> Scenario:
-    """Only b0 has the last entry; r writes it back to b1 and dies.  A reader asks b1, and s, which
-    hears from b2 first, closes the ledger before that entry.
+    """Only b0 has the last entry; r writes it back to b1 and dies.  A reader asks b1.  Then s, to
+    which b2 responds first, closes the ledger before that entry.
     """
     faults = (
         Partition(("w",), ("b1", "b2"), when=On("add.pushed", 4)),
@@ -287,7 +327,9 @@ def cut_off_by_another() -> Scenario:
 
 
 def taken_by(*clients: str) -> tuple[Recover, ...]:
-    """Clients that recover the ledger at about the same time, while its writer may still live."""
+    """Return steps of clients that recover the ledger at about the same time, possibly while its
+    writer is still alive.
+    """
     return tuple(
         Recover(client=name, when=At(12.0 + number)) for number, name in enumerate(clients)
     )
@@ -296,7 +338,7 @@ def taken_by(*clients: str) -> tuple[Recover, ...]:
 def storms(
     seeds: int, *more: Step, bookies: int = 5, close: bool = False, faults: int = 3
 ) -> Iterator[Scenario]:
-    """A writer in bad weather and further steps, once for each seed."""
+    """Yield a scenario for each seed: a writer under random faults, and further steps."""
     for seed in range(seeds):
         sizes = SIZES[seed % len(SIZES)]
         step = write(12, sizes, window=6, every_ms=(0.0, 2.0)[seed % 2], close=close)

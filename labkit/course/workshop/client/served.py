@@ -1,6 +1,6 @@
-"""The learner's program in a live cluster: what step 7 tries.
+"""Tests step 7, which runs the learner's program in a live cluster.
 
-Apart from the step itself, as a browser tab has the steps and no processes.
+This is a separate module because a browser can load the steps but not start processes.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import TypeVar
 from labkit.course.checking.exercise import Refused
 from labkit.course.runs.timeline import LiveRunCounterexample
 from labkit.course.workshop.client.cluster import Cluster
+from labkit.course.workshop.client.contract import READABLE, SURVIVES, TAKEN_OVER
 from labkit.course.workshop.client.process import PATIENT
 from labkit.course.workshop.client.program import Program, Sizes
 from labkit.course.workshop.client.running import ProgramProcess, run_to_end, start_program
@@ -43,8 +44,8 @@ _COST_ENTRIES, _COST_WINDOW, _COST_ROUNDS = 1000, 100, 3
 
 
 def serves_a_cluster(learner: Learner) -> str:
-    """The program writes, survives a bookie's SIGKILL, and takes a stopped writer's ledger over;
-    labkit's client and shell find everything that it confirmed.
+    """Check that the program writes, survives the SIGKILL of a bookie, and takes over a stopped
+    writer's ledger, and that labkit's client and shell read everything that the program confirmed.
     """
 
     async def serve(folder: Path) -> str:
@@ -65,8 +66,8 @@ def serves_a_cluster(learner: Learner) -> str:
 
 
 def processor_times(learner: Learner) -> tuple[float, float]:
-    """Processor milliseconds of the learner's program and of labkit's client for the same entries,
-    in turn on one cluster; the least of three rounds each.
+    """Return the CPU milliseconds that the learner's program and labkit's client take for the same
+    entries. They run alternately on one cluster, and each figure is the minimum of three rounds.
     """
 
     async def measure(folder: Path) -> tuple[float, float]:
@@ -101,7 +102,7 @@ async def _labkits(client: BookKeeper) -> None:
     async for payload in _payloads():
         await room.acquire()
         writer.add(payload).add_done_callback(lambda _: room.release())
-    await writer.confirmed()
+    await writer.all_confirmed()
     await writer.close()
 
 
@@ -127,18 +128,16 @@ def _in_a_folder(serve: Callable[[Path], Awaitable[T]]) -> T:
         except (MissingPart, ZooKeeperNotStarted, NodeNotStartedError) as error:
             raise Refused(
                 f"A live cluster cannot be started here: {error}\nIt needs Linux or macOS, Java and"
-                " ZooKeeper's jars; `labkit doctor` says what is missing, and the remedy."
+                " ZooKeeper's jars; run `labkit doctor` to see what is missing."
             ) from None
         except (LabkitError, TimeoutError, OSError) as error:
             raise Refused(
-                f"Your program must come to an end in a live cluster within {_LIMIT_S:.0f} s.",
+                f"Your program must end within {_LIMIT_S:.0f} s in a live cluster.",
                 f"{type(error).__name__}: {error}",
             ) from None
 
 
 class _Live:
-    """The cluster, and the learner's programs that run on it."""
-
     def __init__(self, cluster: LocalCluster, file: Path, client: BookKeeper) -> None:
         self.cluster = cluster
         self.client = client
@@ -147,19 +146,16 @@ class _Live:
         self._programs: list[ProgramProcess] = []
 
     async def write(self, name: str, sizes: Sizes) -> ProgramProcess:
-        """A writing program, which has created its ledger."""
         numbers = ",".join(map(str, sizes))
         program = await self._start(name, "write", "--sizes", numbers, "--window", "8")
-        await program.said_at_least(1, "ledger")
+        await program.wait_for_lines(1, "ledger")
         self.ledger_id = program.numbers("ledger")[0]
         return program
 
     async def take(self) -> ProgramProcess:
-        """A program that has taken the newest ledger over."""
         return await run_to_end(await self._start("r", "take", str(self.ledger_id)))
 
     async def end(self) -> None:
-        """Kill what still runs, stopped or not."""
         for program in self._programs:
             await program.kill()
 
@@ -172,22 +168,26 @@ class _Live:
         return program
 
     async def found(self, least: int) -> LedgerMetadata:
-        """The closed ledger as labkit's shell reads it, all its entries as they were written.
+        """Read the closed ledger with labkit's shell, compare its entries, and return its metadata.
 
-        Raises `Refused` unless it has at least that many, each on Qa of the bookies that it names.
+        Raises `Refused` unless the ledger has at least `least` entries, each on Qa of the bookies
+        listed in the metadata.
         """
         metadata = (await ledgermetadata(self.client, self.ledger_id)).metadata
         if metadata.state is not LedgerState.CLOSED:
-            raise Refused(f"labkit's shell finds the ledger {metadata.state.name}, not CLOSED.")
+            raise Refused(
+                f"{READABLE} The ledger must be CLOSED; labkit's shell shows {metadata.state.name}."
+            )
         try:
             found = [each.data async for each in readledger(self.client, self.ledger_id)]
         except BKException as error:
             raise Refused(
-                f"labkit's client cannot read the ledger back: {type(error).__name__}: {error}."
+                f"{READABLE} labkit's client cannot read the ledger: {type(error).__name__}:"
+                f" {error}."
             ) from None
         if len(found) < least or found != [_line(number) for number in range(len(found))]:
             raise Refused(
-                f"{least} entries were confirmed; labkit's client finds {len(found)}:"
+                f"{SURVIVES} {least} were confirmed, but labkit's client read {len(found)}:"
                 f" {found[:2]} ... {found[-1:]}."
             )
         await self._check_copies(metadata)
@@ -199,15 +199,16 @@ class _Live:
         for entry_id in range(metadata.last_entry_id + 1):
             ensemble = metadata.ensemble_at(entry_id)
             names = [ensemble[place] for place in write_set(entry_id, *sizes)]
-            # A bookie that was killed had what it acknowledged.
+            # A bookie that was killed is assumed to have what it acknowledged.
             have = [each for each in names if not self.cluster.is_up(each)]
             for bookie in names:
                 if bookie not in have and await _has(cluster, bookie, entry_id):
                     have.append(bookie)
             if len(have) < metadata.ack_quorum:
                 raise Refused(
-                    f"Entry {entry_id} was confirmed, so {metadata.ack_quorum} of the bookies that"
-                    f" the metadata name, {', '.join(names)}, have it. It is on"
+                    f"{SURVIVES} Entry {entry_id} was confirmed, so {metadata.ack_quorum} of"
+                    " the bookies in"
+                    f" the metadata, {', '.join(names)}, must have it. It is on"
                     f" {', '.join(have) or 'none of them'}."
                 )
 
@@ -226,65 +227,64 @@ async def _write(live: _Live) -> str:
     await run_to_end(writer)
     await live.found(_ENTRIES)
     return (
-        f"{_ENTRIES} entries were written by your program, a process, and read by labkit's shell;"
+        f"Your program, running as a process, wrote {_ENTRIES} entries, which labkit's shell read;"
     )
 
 
 async def _take_over(live: _Live) -> str:
     writer = await live.write("w2", _SIZES)
     await writer.give(_lines(0, _ENTRIES))
-    await writer.said_at_least(_ENTRIES, "confirmed")
+    await writer.wait_for_lines(_ENTRIES, "confirmed")
     await writer.stop()
     await writer.give(_lines(_ENTRIES, 2 * _ENTRIES))
     taker = await live.take()
     taken = len(taker.numbers("entry"))
     if taken < _ENTRIES:
         raise Refused(
-            "Nothing that was confirmed is lost when a ledger is taken over. The first program had"
-            f" {_ENTRIES} entries confirmed, and was stopped (SIGSTOP); the second one found"
-            f" {taken} and closed the ledger behind entry {taken - 1}."
+            f"{SURVIVES} The first program had"
+            f" {_ENTRIES} entries confirmed when it was stopped (SIGSTOP), but the second one found"
+            f" {taken} and closed the ledger at entry {taken - 1}."
         )
-    writer.go_on()
+    writer.resume()
     await writer.close_input()
     code = await writer.ended()
     late = [number for number in writer.numbers("confirmed") if number >= taken]
     if late:
         raise Refused(
-            f"The ledger was taken over and closed behind entry {taken - 1}. The first program was"
-            f" only stopped, went on, and confirmed {len(late)} more, entries {late[0]} to"
-            f" {late[-1]}: they are lost. A fence makes enough bookies refuse them."
+            f"{TAKEN_OVER} The ledger was closed at entry {taken - 1}. The first program, which"
+            f" was only stopped, resumed and confirmed {len(late)} more, entries {late[0]} to"
+            f" {late[-1]}: they are lost. Fencing makes enough bookies reject them."
         )
     if code == 0:
         raise Refused(
-            "The first program went on after its ledger was taken over, had adds refused, and ended"
-            " as if all were well: its user must learn of it."
+            f"{TAKEN_OVER} The first program resumed after the take-over, its adds were"
+            " rejected, and it still exited with status 0: it must report the failure to its user."
         )
     await live.found(_ENTRIES)
-    return f"{taken} were taken over from a stopped one, which then ended with {writer.error()};"
+    return f"{taken} were taken over from a stopped writer, which then ended with {writer.error()};"
 
 
 async def _lose_a_bookie(live: _Live) -> str:
     writer = await live.write("w3", _STRIPED)
     await writer.give(_lines(0, _ENTRIES))
-    await writer.said_at_least(_ENTRIES // 3, "confirmed")
+    await writer.wait_for_lines(_ENTRIES // 3, "confirmed")
     before = (await ledgermetadata(live.client, live.ledger_id)).metadata
     killed = before.segments[-1].ensemble[1]
     await live.cluster.kill(killed)
     await writer.give(_lines(_ENTRIES, 2 * _ENTRIES))
-    await writer.said_at_least(2 * _ENTRIES, "confirmed")
-    # Before the close, which stores the metadata again.
+    await writer.wait_for_lines(2 * _ENTRIES, "confirmed")
+    # Read the metadata before the close, which stores them again.
     stored = (await ledgermetadata(live.client, live.ledger_id)).metadata.segments[-1].ensemble
     if killed in stored:
         raise Refused(
-            f"{killed} was killed in mid-write; all {2 * _ENTRIES} entries are confirmed, and the"
-            f" ledger's last ensemble in ZooKeeper is still {', '.join(stored)}. There a reader"
-            " looks for them, and so does a recovery."
+            f"{READABLE} {killed} was killed in mid-write; all {2 * _ENTRIES} entries are"
+            " confirmed, but the"
+            f" ledger's last ensemble in ZooKeeper is still {', '.join(stored)}, where readers and"
+            " recoveries look for them."
         )
     await run_to_end(writer)
     metadata = await live.found(2 * _ENTRIES)
-    return (
-        f"{2 * _ENTRIES} were kept while {killed} was killed, in {len(metadata.segments)} segments."
-    )
+    return f"{2 * _ENTRIES} survived the kill of {killed}, in {len(metadata.segments)} segments."
 
 
 def _line(number: int) -> bytes:
@@ -296,7 +296,9 @@ def _lines(first: int, end: int) -> bytes:
 
 
 def _shown(trace: TraceLog, refused: Refused, live: _Live) -> LiveRunCounterexample:
-    """The live run, opened at the last milestone of the ledger, with what led there."""
+    """Return the live run, opened at the ledger's last milestone, with the events that led to
+    it.
+    """
     of_nodes = ("node.killed", "node.paused", "node.resumed")
     seqs = [
         event.seq

@@ -1,15 +1,15 @@
-"""My client of BookKeeper.
+"""My BookKeeper client.
 
     labkit workshop client        the steps
-    labkit workshop client 1      what step 1 asks for, and whether this file does it
+    labkit workshop client 1      describes step 1 and tests this file
 
-What your client can ask for is `Cluster`: requests to single bookies, and the ledger's metadata
-with their version; `help(Cluster)` shows the contract of each call. Which bookies to ask, how many
-answers are enough and what an error proves is yours to write. What is written here may be changed
-as you go on, all but the names and arguments.
+Your client can use `Cluster` to send requests to individual bookies, and to read and write the
+ledger's metadata with their version; `help(Cluster)` shows the contract of each call. You decide
+which bookies to ask, how many responses are enough and what an error proves. You can change
+anything in this file except the names and parameters.
 
-`asyncio` works as usual, in simulated time. A set of texts has another order in each process: go
-through lists and dictionaries instead, or a run is not the same twice.
+`asyncio` works as usual, in simulated time.  A set of strings has a different order in each
+process, so iterate over lists and dictionaries instead; otherwise runs are not reproducible.
 """
 
 import asyncio
@@ -39,13 +39,13 @@ from labkit.course.workshop.client.api import (  # noqa: F401 - the steps use th
 
 
 def write_set(entry_id: int, ensemble_size: int, write_quorum: int) -> list[int]:
-    """The places, from 0, in the ensemble of the bookies that store the entry."""
+    """Return the ensemble indexes (from 0) of the bookies that store the entry."""
     raise NotImplementedError
 
 
 @dataclass
 class PendingAdd:
-    """An entry that is not confirmed yet; `confirmed` is what its `add` waits for."""
+    """An entry that is not confirmed yet; its `add` waits for `confirmed`."""
 
     entry: Entry
     confirmed: "asyncio.Future[int]"
@@ -53,7 +53,7 @@ class PendingAdd:
 
 
 class Writer:
-    """The one writer of a ledger."""
+    """The only writer of a ledger."""
 
     def __init__(self, cluster: Cluster, metadata: LedgerMetadata, version: int) -> None:
         self.cluster = cluster
@@ -66,23 +66,23 @@ class Writer:
 
     @property
     def ensemble(self) -> tuple[str, ...]:
-        """The bookies that new entries go to."""
+        """The bookies that store new entries."""
         return self.metadata.segments[-1].ensemble
 
     async def add(self, payload: bytes) -> int:
-        """Append an entry; returns its id once it is confirmed.
+        """Append an entry, and return its id once it is confirmed.
 
-        `Entry(ledger_id, entry_id, last_add_confirmed, length, payload)`: `length` counts the
-        ledger's payload bytes up to and with this entry.
+        `Entry(ledger_id, entry_id, last_add_confirmed, length, payload)`: `length` is the total
+        size in bytes of the ledger's payloads up to and including this entry.
         """
         raise NotImplementedError
 
-    # Step 4: another bookie takes the place of one that failed
+    # Step 4: replace a bookie that failed
 
-    # Step 5: close, and be fenced
+    # Step 5: close the ledger, and handle being fenced
 
     async def close(self) -> None:
-        """Fix the ledger's end at LastAddConfirmed; adds that are not confirmed by then fail."""
+        """Close the ledger at LastAddConfirmed; adds that are not confirmed yet fail."""
         raise NotImplementedError
 
 
@@ -90,20 +90,20 @@ class Writer:
 
 
 class Reader:
-    """Reads a ledger that may still grow."""
+    """Reads a ledger that may still be growing."""
 
     def __init__(self, cluster: Cluster, metadata: LedgerMetadata) -> None:
         self.cluster = cluster
         self.metadata = metadata
 
     async def read_last_add_confirmed(self) -> int:
-        """The id of the last entry that can be read; -1: none yet."""
+        """Return the id of the last entry that can be read, or -1 if there is none yet."""
         raise NotImplementedError
 
-    # Step 3: read an entry, and know what an answer proves
+    # Step 3: read an entry, and know what a response proves
 
     async def read_entry(self, entry_id: int) -> Entry:
-        """An entry up to LastAddConfirmed, from the first bookie that gives it."""
+        """Return an entry up to LastAddConfirmed, from the first bookie that returns it."""
         raise NotImplementedError
 
 
@@ -111,7 +111,7 @@ class Reader:
 
 
 async def recover(cluster: Cluster) -> LedgerMetadata:
-    """Close the ledger `cluster.ledger_id` behind its last entry; returns its closed metadata."""
+    """Close the ledger `cluster.ledger_id` at its last entry, and return its closed metadata."""
     raise NotImplementedError
 
 
@@ -121,9 +121,9 @@ async def recover(cluster: Cluster) -> LedgerMetadata:
 async def create_ledger(
     ledgers: Ledgers, ensemble_size: int, write_quorum: int, ack_quorum: int
 ) -> Writer:
-    """Store a new ledger's metadata; returns its writer.
+    """Store a new ledger's metadata, and return its writer.
 
-    Raises `BKNotEnoughBookiesException` where fewer than `ensemble_size` bookies take writes.
+    Raises `BKNotEnoughBookiesException` if fewer than `ensemble_size` bookies are writable.
     """
     raise NotImplementedError
 
@@ -134,15 +134,15 @@ async def append_all(
     confirmed: Callable[[int], None],
     window: int,
 ) -> None:
-    """Add all payloads, at most `window` of them unconfirmed at a time, and close the ledger.
+    """Add all payloads, with at most `window` of them unconfirmed at a time, and close the ledger.
 
-    Calls `confirmed` with the id of each entry once it is confirmed, in the order of the ids. Where
-    an add fails it raises that error at once, also while it waits for the next payload, and leaves
-    the ledger as it is.
+    Calls `confirmed` with the id of each entry once it is confirmed, in order of the ids.  If an
+    add fails, raises that error at once, even while waiting for the next payload, and leaves the
+    ledger open.
     """
     raise NotImplementedError
 
 
 async def take_over(ledgers: Ledgers, ledger_id: int) -> list[Entry]:
-    """Recover the ledger, whatever its writer does, and read all of it."""
+    """Recover the ledger, no matter what its writer does, and read all of it."""
     raise NotImplementedError

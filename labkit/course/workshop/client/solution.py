@@ -1,4 +1,4 @@
-"""My client of BookKeeper: the reference solution of the track."""
+"""My BookKeeper client: the reference solution of the track."""
 
 import asyncio
 from collections import deque
@@ -28,14 +28,11 @@ from labkit.course.workshop.client.api import (
 
 
 def write_set(entry_id: int, ensemble_size: int, write_quorum: int) -> list[int]:
-    """Places in the ensemble of the bookies that store the entry."""
     return [(entry_id + i) % ensemble_size for i in range(write_quorum)]
 
 
 @dataclass
 class PendingAdd:
-    """An entry that is not confirmed yet."""
-
     entry: Entry
     confirmed: "asyncio.Future[int]"
     acked: list[int] = field(default_factory=list)
@@ -43,8 +40,6 @@ class PendingAdd:
 
 
 class Writer:
-    """The one writer of a ledger."""
-
     def __init__(self, cluster: Cluster, metadata: LedgerMetadata, version: int) -> None:
         self.cluster = cluster
         self.metadata = metadata
@@ -61,11 +56,9 @@ class Writer:
 
     @property
     def ensemble(self) -> tuple[str, ...]:
-        """The bookies that new entries go to."""
         return self.metadata.segments[-1].ensemble
 
     async def add(self, payload: bytes) -> int:
-        """Append an entry; returns its id once it is confirmed."""
         if self.ended_by is not None:
             raise self.ended_by
         self.last_add_pushed += 1
@@ -84,7 +77,6 @@ class Writer:
         return await pending.confirmed
 
     def places(self, entry_id: int) -> list[int]:
-        """The entry's write set."""
         return write_set(entry_id, self.metadata.ensemble_size, self.metadata.write_quorum)
 
     async def send(self, pending: PendingAdd, place: int, bookie: str) -> None:
@@ -102,7 +94,7 @@ class Writer:
                 self.confirm()
 
     def confirm(self) -> None:
-        """Confirm entries in order, as far as each has Qa acknowledgements."""
+        """Confirm entries in order, as long as the next one has Qa acknowledgements."""
         if self.is_changing or self.ended_by is not None:
             return
         while self.pending and len(self.pending[0].acked) >= self.metadata.ack_quorum:
@@ -114,7 +106,6 @@ class Writer:
     # Step 4: ensemble change
 
     def bookie_failed(self, bookie: str) -> None:
-        """Replace a bookie that failed an add."""
         if self.ended_by is not None or bookie not in self.ensemble or bookie in self.failed:
             return
         self.failed.append(bookie)
@@ -123,7 +114,6 @@ class Writer:
             self.cluster.spawn(self.change_ensemble())
 
     async def change_ensemble(self) -> None:
-        """Put other bookies into the places of those that failed, and send them what is pending."""
         before = self.ensemble
         try:
             while self.failed and self.ended_by is None:
@@ -143,7 +133,7 @@ class Writer:
         self.confirm()
 
     async def replace_bookies(self, failed: list[str]) -> None:
-        """Store an ensemble without these bookies, from LastAddConfirmed + 1 on."""
+        """Store an ensemble without these bookies, starting at LastAddConfirmed + 1."""
         unwanted = (*self.ensemble, *self.given_up)
         spare = [each for each in await self.cluster.writable_bookies() if each not in unwanted]
         others = dict(zip(failed, spare, strict=False))
@@ -160,26 +150,24 @@ class Writer:
         self.metadata = changed
 
     def send_again(self, pending: PendingAdd, place: int) -> None:
-        """Send to the new bookie at that place; what the old one answered counts no more."""
+        """Send the entry to the new bookie at that index, and forget the old bookie's response."""
         pending.acked = [each for each in pending.acked if each != place]
         pending.failed = [each for each in pending.failed if each != place]
         self.cluster.spawn(self.send(pending, place, self.ensemble[place]))
 
     def is_blocked(self, pending: PendingAdd) -> bool:
-        """Whether fewer than Qa bookies of its write set are left."""
+        """Return whether fewer than Qa bookies of the entry's write set are left."""
         return len(pending.failed) > self.metadata.write_quorum - self.metadata.ack_quorum
 
-    # Step 5: close, and be fenced
+    # Step 5: close the ledger, and handle being fenced
 
     def end(self, error: LabkitError) -> None:
-        """Nothing is confirmed any more, and nothing can be added."""
         if self.ended_by is None:
             self.ended_by = error
         while self.pending:
             self.pending.popleft().confirmed.set_exception(error)
 
     async def close(self) -> None:
-        """Fix the ledger's end at LastAddConfirmed."""
         self.end(BKLedgerClosedException("this writer has closed the ledger"))
         last = self.last_add_confirmed
         metadata = await close_at(
@@ -194,7 +182,9 @@ class Writer:
 async def close_at(
     cluster: Cluster, metadata: LedgerMetadata, version: int, last: int, length: int
 ) -> LedgerMetadata:
-    """Close the ledger there unless another client has closed it; returns the closed metadata."""
+    """Close the ledger at entry `last` unless another client has closed it; return the closed
+    metadata.
+    """
     while metadata.state is not LedgerState.CLOSED:
         closed = metadata.closed(last, length)
         try:
@@ -209,21 +199,17 @@ async def close_at(
 
 
 class Reader:
-    """Reads a ledger that may still grow."""
-
     def __init__(self, cluster: Cluster, metadata: LedgerMetadata) -> None:
         self.cluster = cluster
         self.metadata = metadata
 
     async def read_last_add_confirmed(self) -> int:
-        """How far the ledger can be read."""
         self.metadata, _ = await self.cluster.read_metadata()
         if self.metadata.state is LedgerState.CLOSED:
             return self.metadata.last_entry_id
         return await newest_lac(self.cluster, self.metadata)
 
     async def read_entry(self, entry_id: int) -> Entry:
-        """An entry, from the first bookie of its write set that gives it."""
         sizes = self.metadata.ensemble_size, self.metadata.write_quorum
         ensemble = self.metadata.ensemble_at(entry_id)
         errors: list[BKException] = []
@@ -236,7 +222,9 @@ class Reader:
 
 
 async def newest_lac(cluster: Cluster, metadata: LedgerMetadata, *, fence: bool = False) -> int:
-    """The highest LastAddConfirmed that the last ensemble knows, from enough of its bookies."""
+    """Return the highest LastAddConfirmed that the last ensemble's bookies report, once enough of
+    them have responded.
+    """
     ensemble = metadata.segments[-1].ensemble
     answers: asyncio.Queue[tuple[int, int | None]] = asyncio.Queue()
 
@@ -264,7 +252,9 @@ async def newest_lac(cluster: Cluster, metadata: LedgerMetadata, *, fence: bool 
 
 
 def is_covered(known: dict[int, int], metadata: LedgerMetadata) -> bool:
-    """Whether the bookies that did not answer cannot have acknowledged an entry alone."""
+    """Return whether the bookies that did not respond are too few to have acknowledged an entry
+    alone.
+    """
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     for first in range(size):
         unknown = [place for place in write_set(first, size, quorum) if place not in known]
@@ -277,7 +267,6 @@ def is_covered(known: dict[int, int], metadata: LedgerMetadata) -> bool:
 
 
 async def recover(cluster: Cluster) -> LedgerMetadata:
-    """Close a ledger whose writer is gone; returns its metadata."""
     metadata, version = await cluster.read_metadata()
     while metadata.state is LedgerState.OPEN:
         marked = replace(metadata, state=LedgerState.IN_RECOVERY)
@@ -303,7 +292,7 @@ async def recover(cluster: Cluster) -> LedgerMetadata:
 
 
 async def find(cluster: Cluster, metadata: LedgerMetadata, entry_id: int) -> Entry | None:
-    """The entry, or None if it cannot have been confirmed."""
+    """Return the entry, or None if it cannot have been confirmed."""
     ensemble = metadata.ensemble_at(entry_id)
     places = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
     answers: asyncio.Queue[Entry | BKException] = asyncio.Queue()
@@ -328,7 +317,7 @@ async def find(cluster: Cluster, metadata: LedgerMetadata, entry_id: int) -> Ent
 
 
 async def write_back(cluster: Cluster, metadata: LedgerMetadata, entry: Entry) -> None:
-    """Store a recovered entry on its write set again; returns when Qa bookies have it."""
+    """Store a recovered entry on its write set again; return when Qa bookies have it."""
     ensemble = metadata.ensemble_at(entry.entry_id)
     places = write_set(entry.entry_id, metadata.ensemble_size, metadata.write_quorum)
     answers: asyncio.Queue[bool] = asyncio.Queue()
@@ -357,7 +346,6 @@ async def write_back(cluster: Cluster, metadata: LedgerMetadata, entry: Entry) -
 async def create_ledger(
     ledgers: Ledgers, ensemble_size: int, write_quorum: int, ack_quorum: int
 ) -> Writer:
-    """Store a new ledger's metadata; returns its writer."""
     bookies = await ledgers.writable_bookies()
     if len(bookies) < ensemble_size:
         raise BKNotEnoughBookiesException(f"{len(bookies)} of {ensemble_size} take writes")
@@ -375,7 +363,6 @@ async def append_all(
     confirmed: Callable[[int], None],
     window: int,
 ) -> None:
-    """Add all payloads, at most `window` of them unconfirmed, and close the ledger."""
     room = asyncio.Semaphore(window)
 
     async def add(payload: bytes) -> None:
@@ -393,7 +380,6 @@ async def append_all(
 
 
 async def take_over(ledgers: Ledgers, ledger_id: int) -> list[Entry]:
-    """Recover the ledger, whatever its writer does, and read all of it."""
     metadata, _ = await ledgers.read_metadata(ledger_id)
     cluster = ledgers.cluster(ledger_id, metadata)
     reader = Reader(cluster, await recover(cluster))

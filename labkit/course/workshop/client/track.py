@@ -1,4 +1,4 @@
-"""The track "build a client", step by step."""
+"""The steps of the track "build a client"."""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""What the steps of the track share: runs that must end well, reads that must fail, and counts."""
+"""Code shared by the steps of the track: runs that must end well, reads that must fail, and
+counts.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -7,9 +9,11 @@ from labkit.course.checking.exercise import Refused
 from labkit.course.runs.cluster_trial import PROMISES, found, run_with
 from labkit.course.workshop.client.inside import client_of
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import RedTest, Trial
+from labkit.course.workshop.step import FirstTest, Trial
 from labkit.course.workshop.worlds import in_every_order, judge, run_yours, under_seeds
 from labkit.system.check import CHECKS, Check
+from labkit.system.trace.events import Event
+from labkit.system.trace.sentence import how_it_ended
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
@@ -17,27 +21,40 @@ from labkit.worlds.sim.trace import Trace
 Nodes = tuple[str, ...]
 
 
-def red(words: str, scenario: Scenario, nodes: Nodes, reads: bool = True) -> RedTest:
-    """A first test: one small run that must end well."""
-    return RedTest(words, lambda learner: _all_well(learner, scenario, nodes, reads, words))
+def red(
+    words: str,
+    scenario: Scenario,
+    nodes: Nodes,
+    reads: bool = True,
+    line: str = "",
+    checks: Sequence[type[Check]] = PROMISES,
+) -> FirstTest:
+    """Return a first test: one small run that must end well. A failed step in the run breaks
+    `line`.
+    """
+    rule = f"{line} {words}".strip()
+    return FirstTest(
+        words, lambda learner: _all_well(learner, scenario, nodes, reads, rule, checks)
+    )
 
 
 def ends_well(scenarios: Iterable[Scenario], nodes: Nodes, rule: str, reads: bool = True) -> Trial:
-    """No promise breaks in these runs, and each step of each workload does its work; where one does
-    not, `rule` says why it can.
+    """Return a trial that requires these runs to break no promise and their steps to succeed.
+
+    If a step fails, `rule` explains why it could have succeeded.
     """
     runs = tuple(scenarios)
 
     def trial(learner: Learner) -> str:
         for scenario in runs:
             _all_well(learner, scenario, nodes, reads, rule)
-        return f"{len(runs)} small runs with slow, silent and dead bookies ended as they should."
+        return f"{len(runs)} small runs with slow, silent or dead bookies ended correctly."
 
     return trial
 
 
 def every_order_of(scenario: Scenario, nodes: Nodes, reads: bool = True, **mishaps: int) -> Trial:
-    """No promise breaks, whatever the order of the messages."""
+    """Return a trial that requires every order of the messages to break no promise."""
 
     def trial(learner: Learner) -> str:
         client = client_of(learner, nodes, reads)
@@ -49,7 +66,7 @@ def every_order_of(scenario: Scenario, nodes: Nodes, reads: bool = True, **misha
 def in_storms(
     scenarios_of: Callable[[int], Iterable[Scenario]], nodes: Nodes, reads: bool = True
 ) -> Trial:
-    """No promise breaks under as many seeds as the learner asked for."""
+    """Return a trial that requires the storms with the learner's seeds to break no promise."""
 
     def trial(learner: Learner) -> str:
         client = client_of(learner, nodes, reads)
@@ -59,27 +76,33 @@ def in_storms(
 
 
 def holds(scenarios: Iterable[Scenario], nodes: Nodes) -> Trial:
-    """No promise breaks in these runs."""
+    """Return a trial that requires these runs to break no promise."""
     runs = tuple(scenarios)
 
     def trial(learner: Learner) -> str:
         for scenario in runs:
             run_of(learner, scenario, nodes)
-        return f"Small runs made for this step in which no promise broke: {len(runs)}."
+        return f"No promise broke in {len(runs)} small runs made for this step."
 
     return trial
 
 
 def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bool = True) -> Trial:
-    """The last step of the workload ends with that error: anything else breaks `rule`."""
+    """Return a trial that requires the last step of the workload to fail with an error whose name
+    starts with `error`.
+
+    Any other outcome breaks `rule`.
+    """
 
     def trial(learner: Learner) -> str:
-        trace = run_of(learner, scenario, nodes, reads)
+        # First check how the step ended, because a broken promise would explain less.
+        trace = run_of(learner, scenario, nodes, reads, ())
         ended = [event for event in trace.events if event.kind == "step.ended"]
         last = next((e for e in reversed(ended) if e.node == nodes[-1]), trace.events[-1])
-        if f": {error}" not in last.note:
-            raise Refused(rule, found(trace, last.seq, f"{last.node}: {last.note}."))
-        return f"{nodes[-1]} failed with {error}, as it must."
+        if not last.error.startswith(error):
+            raise Refused(rule, found(trace, last.seq, _told(last)))
+        judge(learner, trace, {"client": client_of(learner, nodes, reads)})
+        return f"{nodes[-1]} got the error {last.error}, because no other result would be right."
 
     return trial
 
@@ -87,7 +110,7 @@ def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bo
 def count_of(
     scenario: Scenario, nodes: Nodes, *kinds: str, per: int = 1, reads: bool = True
 ) -> Callable[[Learner | None], float]:
-    """How many events of these kinds the nodes report, divided by `per`."""
+    """Return a function that counts these nodes' events of these kinds and divides by `per`."""
 
     def measure(learner: Learner | None) -> float:
         trace = run_of(learner, scenario, nodes, reads) if learner else run_with(scenario)
@@ -97,7 +120,7 @@ def count_of(
 
 
 def metadata_requests(scenario: Scenario, node: str) -> Callable[[Learner | None], float]:
-    """How many messages that node sends to the metadata server."""
+    """Return a function that counts the messages from that node to the metadata server."""
 
     def measure(learner: Learner | None) -> float:
         trace = run_of(learner, scenario, (node,)) if learner else run_with(scenario)
@@ -110,7 +133,9 @@ def metadata_requests(scenario: Scenario, node: str) -> Callable[[Learner | None
 def time_between(
     scenario: Scenario, nodes: Nodes, first: str, last: str, reads: bool = True
 ) -> Callable[[Learner | None], float]:
-    """Simulated milliseconds from the first event of one kind to the last of another."""
+    """Return a function that measures the simulated milliseconds from the first event of one kind
+    to the last event of another.
+    """
 
     def measure(learner: Learner | None) -> float:
         trace = run_of(learner, scenario, nodes, reads) if learner else run_with(scenario)
@@ -128,22 +153,32 @@ def run_of(
     reads: bool = True,
     checks: Sequence[type[Check]] = CHECKS,
 ) -> Trace:
-    """The run with the learner's client on these nodes, no promise broken."""
     parts: dict[str, Any] = {"client": client_of(learner, nodes, reads)}
     trace = run_yours(learner, scenario, parts)
     judge(learner, trace, parts, checks)
     return trace
 
 
-def _all_well(learner: Learner, scenario: Scenario, nodes: Nodes, reads: bool, rule: str) -> None:
-    trace = run_of(learner, scenario, nodes, reads, PROMISES)
+def _all_well(
+    learner: Learner,
+    scenario: Scenario,
+    nodes: Nodes,
+    reads: bool,
+    rule: str,
+    checks: Sequence[type[Check]] = PROMISES,
+) -> None:
+    trace = run_of(learner, scenario, nodes, reads, checks)
     ended = [event for event in trace.events if event.kind == "step.ended"]
     killed = [event.node for event in trace.events if event.kind == "node.killed"]
     for step in scenario.workload:
         mine = [event for event in ended if event.node == step.client]
-        if step.client in killed or (mine and mine[-1].note.endswith(": done")):
+        if step.client in killed or (mine and mine[-1].detail == "done"):
             continue
         if mine:
-            raise Refused(rule, found(trace, mine[-1].seq, f"{step.client}: {mine[-1].note}."))
+            raise Refused(rule, found(trace, mine[-1].seq, _told(mine[-1])))
         last = next(e for e in reversed(trace.events) if e.kind == "epilogue.started")
         raise Refused(rule, found(trace, last.seq, f"{step.client} waits for ever: {step}."))
+
+
+def _told(end: Event) -> str:
+    return f"{end.node}: {end.step}: {how_it_ended(end)}."

@@ -1,30 +1,31 @@
-"""Dispatch: which consumer of a subscription gets which entry, and when.
+"""Dispatch: decides which consumer of a subscription gets which entry, and when.
 
-    consumer        one consumer: permits, and what it has not acknowledged
-    entry           the facts of a stored entry that dispatch needs
-    dispatcher      the task that reads entries while a consumer can take them
-    single_active   one consumer gets all, in order: the only one there may be (Exclusive), or the
-                    first by priority and name (Failover)
-    multiple        several share, each entry goes to one of them, and again if necessary
-        shared          in turn
-        key_shared      by key: ranges of hashes
-        waiting     entries that were given back, or that no consumer could take yet
-        hashes          a key's hash, and the consumer that holds entries of a hash
+    consumer        one consumer: its permits and unacknowledged entries
+    entry           a stored entry with its decoded metadata
+    dispatcher      base class: reads entries while a consumer can receive more
+    single_active   one consumer gets everything in order: the only one (Exclusive), or the first
+                    by priority and name (Failover)
+    multiple        several consumers share the entries, with redelivery
+        shared          round-robin
+        key_shared      by hash range of the key
+        waiting     entries to redeliver, or that no consumer could receive yet
+        hashes          key hashes, and the consumer that holds entries of a hash
         delayed         entries that are not due yet
 
-The choices (Exclusive, Failover, Shared, KeyShared) know neither the cursor nor the
-ledger; the dispatchers know no protocol.
+The selectors (such as `SharedSelector`) do not depend on the cursor or the managed ledger, and the
+dispatchers do not depend on the wire protocol.
 
-Invariants: a consumer without permits, or whose client does not read, gets nothing and stops no
-other; an entry is with at most one consumer at a time; an entry that the cursor has as acknowledged
-is never sent; whatever was sent and is not acknowledged is sent again when its consumer leaves.
-Entries that were acknowledged may come again after a broker's crash, since cursors are stored with
-a delay; others are never lost.
+Invariants: A consumer that has no permits, or whose client does not read, receives nothing and does
+not block other consumers.  An entry is pending at one consumer at most.  Acknowledged entries are
+never sent.  Unacknowledged entries are redelivered when their consumer leaves.  No unacknowledged
+entry is ever lost, but acknowledged entries may be redelivered after a broker crash, because
+cursors are stored with a delay.
 
-A dispatcher reads, and consumers join, leave, acknowledge and give back during the read.  So who
-gets an entry is decided after the read, from what is true then.  The cost of a message does not
-depend on how many entries wait.
+While a dispatcher waits for a read, consumers join, leave, acknowledge and request redelivery.
+Therefore it picks the consumer for an entry after the read, from the state at that time.  The cost
+of dispatching a message does not depend on the number of waiting entries.
 
-Redelivery counts are kept in memory, for Shared and Key_Shared only, and count what clients ask
-for: a consumer that just leaves does not count.  They drive the client's dead letter policy.
+Redelivery counts are kept in memory, for Shared and Key_Shared only.  They count redeliveries that
+a client requests, not those caused by a consumer that leaves.  Clients use them for their dead
+letter policy.
 """

@@ -1,10 +1,10 @@
-"""One consumer of a subscription: its permits, and the entries that it has not acknowledged.
+"""One consumer of a subscription: its permits and its unacknowledged entries.
 
-A permit is one message.  Every FLOW adds permits, and every entry sent takes one for each of its
-messages for the consumer, so a large batch may push the number below zero; the consumer then gets
-nothing until FLOWs have brought it above zero.  Acknowledging gives no permit back: the client does
-that with FLOW.  A consumer gets nothing while its connection is full either: permits limit the
-number of messages, not their size.
+A permit allows the broker to send one message.  Every FLOW adds permits, and every entry uses as
+many as it contains messages for the consumer.  A large batch may make the number negative; the
+consumer then receives nothing until further FLOWs make it positive.  Acknowledgements return no
+permits: the client sends FLOW for that.  A consumer also receives nothing while its connection's
+send buffer is full, because permits limit the number of messages but not their size.
 
 In Pulsar: `broker/service/Consumer.java`.
 """
@@ -17,16 +17,18 @@ from labkit.system.broker.protocol.frames import NO_REQUEST, message_id_data
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand
 from labkit.system.topic.chain.chain import Position
-from labkit.system.topic.chain.formats import words_of
+from labkit.system.topic.chain.formats import to_java_longs
 
-MOST_PENDING = 50_000
-"""Unacknowledged entries, in Shared and Key_Shared (Pulsar: maxUnackedMessagesPerConsumer)."""
+MAX_PENDING = 50_000
+"""Maximum unacknowledged entries, for Shared and Key_Shared (Pulsar:
+maxUnackedMessagesPerConsumer).
+"""
 
 
 class Consumer:
-    """A client's consumer, on its connection, of a topic with partition index `partition`.
+    """A client's consumer of a topic whose partition index is `partition`.
 
-    The lowest `priority` comes first.
+    Consumers with the lowest `priority` number are preferred.
     """
 
     def __init__(
@@ -40,69 +42,72 @@ class Consumer:
         priority: int = 0,
         hash_ranges: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """`on_disconnected` gets the consumer's id when `disconnect` sends the client away."""
+        """`on_disconnected` is called with the consumer's id when the broker disconnects it."""
         self.consumer_id = consumer_id
         self.name = name
         self.priority = priority
         self.hash_ranges = hash_ranges
         self.permits = 0
         self.pending: dict[Position, int] = {}
-        """The entries that it has and has not acknowledged, with their keys' hashes."""
+        """Unacknowledged entries with the hashes of their keys."""
         self.epoch = 0
         self.traffic = Traffic()
-        self.takes_any_schema = False
-        """Whether it reads whatever schema the topic has (AUTO_CONSUME)."""
+        self.accepts_any_schema = False
+        """Whether the consumer accepts any schema (AUTO_CONSUME)."""
         self.is_connected = True
         self._connection = connection
         self._on_disconnected = on_disconnected
-        # One command, refilled for each entry: creating one takes longer than everything else.
+        # Reuse one command for all entries: creating one takes longer than everything else.
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
         self._command.message.consumer_id = consumer_id
         self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))
 
-    def can_take(self) -> bool:
-        """Whether the consumer has permits, its client reads, and it has fewer unacknowledged
-        entries than the limit.
+    def can_receive(self) -> bool:
+        """Return whether the consumer has permits, its client is reading, and the limit on pending
+        messages allows another dispatch.
         """
-        return (
-            self.permits > 0 and len(self.pending) < MOST_PENDING and self._connection.is_writable
-        )
+        return self.permits > 0 and len(self.pending) < MAX_PENDING and self._connection.is_writable
 
-    def send(self, entry: MessageEntry, redelivery_count: int, left: int | None) -> None:
-        """Deliver an entry.  Of a batch, `left` selects messages by its bits; None: all."""
+    def send(
+        self, entry: MessageEntry, redelivery_count: int, unacknowledged_bits: int | None
+    ) -> None:
+        """Send an entry.
+
+        `unacknowledged_bits` selects the messages of a batch to deliver; None: all of them.
+        """
         message, message_id = self._command.message, self._command.message.message_id
         message_id.ledgerId, message_id.entryId = entry.position
         message.redelivery_count = redelivery_count
         count = entry.message_count
         del message.ack_set[:]
-        if left is not None:
-            message.ack_set.extend(words_of(left))
-            count = left.bit_count()
+        if unacknowledged_bits is not None:
+            message.ack_set.extend(to_java_longs(unacknowledged_bits))
+            count = unacknowledged_bits.bit_count()
         if self.epoch:
             message.consumer_epoch = self.epoch
         self.permits -= count
         self.traffic.add(count, len(entry.data))
         self._connection.send(self._command, entry.data)
 
-    def announce_active(self, is_active: bool) -> None:
-        """Send whether this is the consumer that gets the entries of a Failover subscription."""
+    def send_active_change(self, is_active: bool) -> None:
         command = BaseCommand(type=BaseCommand.ACTIVE_CONSUMER_CHANGE)
         command.active_consumer_change.consumer_id = self.consumer_id
         command.active_consumer_change.is_active = is_active
         self._connection.send(command)
 
-    def announce_end(self) -> None:
-        """Send that no message will follow: the topic is terminated, and all is acknowledged."""
+    def send_end_of_topic(self) -> None:
         command = BaseCommand(type=BaseCommand.REACHED_END_OF_TOPIC)
         command.reachedEndOfTopic.consumer_id = self.consumer_id
         self._connection.send(command)
 
     def probe(self) -> None:
-        """Another consumer wants its place: check that its client is alive."""
+        """Check that the existing consumer's client is alive, because no other consumer can join
+        while it is connected.
+        """
         self._connection.probe()
 
     def disconnect(self) -> None:
-        """Close the consumer: its client looks the topic up and subscribes again."""
+        """Disconnect the consumer; its client looks the topic up and subscribes again."""
         self.is_connected = False
         self._on_disconnected(self.consumer_id)
         command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)

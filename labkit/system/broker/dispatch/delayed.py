@@ -1,7 +1,7 @@
-"""Entries whose delivery their producers delayed, in the order in which they are due.
+"""Entries with delayed delivery, ordered by the time at which they are due.
 
-They are kept only in memory: a broker that starts reads all unacknowledged entries, and so finds
-the delayed ones again.
+They are kept in memory only: after a restart, the broker reads all unacknowledged entries and thus
+finds the delayed ones again.
 
 In Pulsar: `broker/delayed/InMemoryDelayedDeliveryTracker.java`.
 """
@@ -11,24 +11,22 @@ import heapq
 from labkit.system.topic.chain.chain import Position
 
 
-class Delayed:
-    """Positions with the time at which they are due, in milliseconds since 1970."""
+class DelayedEntries:
+    """Priority queue of delayed entries, by delivery time in milliseconds since 1970."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, Position, int]] = []
 
     def add(self, due_ms: int, position: Position, key_hash: int) -> None:
-        """Keep an entry back."""
         heapq.heappush(self._heap, (due_ms, position, key_hash))
 
-    def take_due(self, now_ms: int, most: int) -> list[tuple[Position, int]]:
-        """Remove and return entries, with their key's hash, that are due by now."""
+    def pop_due(self, now_ms: int, max_entries: int) -> list[tuple[Position, int]]:
+        """Remove and return entries that are due, with the hashes of their keys."""
         due: list[tuple[Position, int]] = []
-        while self._heap and self._heap[0][0] <= now_ms and len(due) < most:
+        while self._heap and self._heap[0][0] <= now_ms and len(due) < max_entries:
             _, position, key_hash = heapq.heappop(self._heap)
             due.append((position, key_hash))
         return due
 
     def next_due_ms(self) -> int | None:
-        """When the next one is due; None if there is none."""
         return self._heap[0][0] if self._heap else None

@@ -1,9 +1,9 @@
-"""What every dispatcher does: a task that reads entries while its consumers have permits.
+"""The base class of dispatchers: a task that reads entries while consumers have permits.
 
-The task sleeps until something changes (an entry is confirmed, a FLOW came, a consumer joined or
-left, an entry must be delivered again), then takes turns until there is nothing to do.  An entry
-that cannot be read stays where it is: the task tries again after a pause, longer each time, or when
-a consumer asks for more; it skips nothing.
+The task sleeps until something changes (an entry is confirmed, a FLOW arrives, a consumer joins or
+leaves, an entry must be redelivered), then works in turns until there is nothing left to do.  If an
+entry cannot be read, the task does not skip it but retries with exponential backoff, or earlier if
+a consumer sends a request.
 
 In Pulsar: `AbstractBaseDispatcher.java`, `PersistentDispatcherMultipleConsumers.readMoreEntries`.
 """
@@ -22,35 +22,36 @@ from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.trace.recorder import Recorder
 
-MAX_ENTRIES = 100
-MAX_BYTES = 4 * 1024 * 1024
-"""Limits of one read (Pulsar: dispatcherMaxReadBatchSize, dispatcherMaxReadSizeBytes)."""
+MAX_READ_ENTRIES = 100
+MAX_READ_BYTES = 4 * 1024 * 1024
+"""Limits for one read (Pulsar: dispatcherMaxReadBatchSize, dispatcherMaxReadSizeBytes)."""
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchContext:
-    """Shared by all dispatchers of the topic with this full name.
+    """What all dispatchers of a topic share; `topic` is its full name.
 
-    After a failed read the next one waits `first_pause_ms`, then longer, up to `longest_pause_ms`.
+    Failed reads are retried with exponential backoff, from `initial_backoff_ms` to
+    `max_backoff_ms`.
     """
 
     topic: str
     wall_clock_ms: Callable[[], int]
     recorder: Recorder
-    first_pause_ms: int
-    longest_pause_ms: int
+    initial_backoff_ms: int
+    max_backoff_ms: int
 
 
 def after(position: Position) -> Position:
-    """The position after this one; after (L, -1), the first entry of L."""
+    """Return the position after this one; for (L, -1), the first entry of L."""
     ledger_id, entry_id = position
     return ledger_id, entry_id + 1
 
 
 class Dispatcher:
-    """Hands a subscription's entries out, from the cursor's mark-delete position on.
+    """Sends a subscription's entries to its consumers, from the mark-delete position on.
 
-    It lives as long as the subscription has consumers.
+    A dispatcher exists while the subscription has consumers.
     """
 
     def __init__(
@@ -58,85 +59,88 @@ class Dispatcher:
     ) -> None:
         self.consumers: list[Consumer] = []
         self._context = context
-        self._pauses = Backoff(context.first_pause_ms / 1000, context.longest_pause_ms / 1000)
-        self._asked = asyncio.Event()
+        self._backoff = Backoff(context.initial_backoff_ms / 1000, context.max_backoff_ms / 1000)
+        self._retry_event = asyncio.Event()
         self._ledger = ledger
         self.cursor = cursor
-        self.next_position = self._reading = after(cursor.mark_delete)
+        self.next_position = self._read_position = after(cursor.mark_delete)
         self.messages_per_entry = 1
-        self._changed = asyncio.Event()
+        self._wake_event = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(_raise_error)
 
     def wake(self) -> None:
-        """Let the task look again: something changed."""
-        self._changed.set()
+        self._wake_event.set()
 
     def retry(self) -> None:
-        """Look again at a consumer's request, without the pause after a failed read."""
-        self._asked.set()
+        """End the pause after a failed read, because a consumer sent a request."""
+        self._retry_event.set()
         self.wake()
 
     def skip(self) -> None:
-        """Continue after mark-delete: an administrator has acknowledged entries."""
+        """Continue after the mark-delete position, because an administrator skipped entries."""
         self.next_position = max(self.next_position, after(self.cursor.mark_delete))
         self.wake()
 
     def stop(self) -> None:
-        """Hand out nothing more."""
         self._task.cancel()
 
     def add(self, consumer: Consumer) -> None:
-        """Add a consumer.  Raises `BrokerError` when it may not join."""
+        """Add a consumer.  Raises `BrokerError` if it cannot join."""
         raise NotImplementedError
 
     def remove(self, consumer: Consumer) -> None:
-        """Remove a consumer: its unacknowledged entries go to the others."""
+        """Remove a consumer and redeliver its unacknowledged entries to the others."""
         raise NotImplementedError
 
     def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Note that the consumer acknowledged these entries, all of their messages."""
+        """Record that the consumer has completely acknowledged these entries."""
         raise NotImplementedError
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Deliver these entries of the consumer again; all that it has if none are named."""
+        """Redeliver these entries of the consumer; if `positions` is empty, all of its entries."""
         raise NotImplementedError
 
     async def turn(self) -> bool:
-        """Hand out entries; returns whether there may be more to do at once."""
+        """Read and send some entries; return whether there may be more to do immediately."""
         raise NotImplementedError
 
     async def _run(self) -> None:
         while True:
-            await self._changed.wait()
-            self._changed.clear()
+            await self._wake_event.wait()
+            self._wake_event.clear()
             try:
                 while await self.turn():  # noqa: ASYNC110 - others have their turn
                     await asyncio.sleep(0)
-            except LabkitError as error:  # Too few bookies answer: consumers wait until they do.
+            except LabkitError as error:  # Too few bookies responded.
                 await self._pause(error)
 
     async def _pause(self, error: LabkitError) -> None:
-        pause_s = self._pauses.failed()
-        note = f"{self.cursor.name} of {self._context.topic}: {error}; for {pause_s:g} s"
-        self._context.recorder.record("dispatch.delayed", *self._reading, note=note)
-        # Only a later request shortens the pause: the failure has answered the earlier ones.
-        self._asked.clear()
+        pause_s = self._backoff.failed()
+        self._context.recorder.record(
+            "dispatch.delayed",
+            *self._read_position,
+            topic=self._context.topic,
+            subscription=self.cursor.name,
+            explanation=str(error),
+            seconds=pause_s,
+        )
+        # Only a request made after the failed read ends the pause, because that read was already
+        # for the earlier requests.
+        self._retry_event.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
-                await self._asked.wait()
-        self._changed.set()
+                await self._retry_event.wait()
+        self._wake_event.set()
 
-    def entries_for(self, permits: int) -> int:
-        """How many entries have about as many messages as there are permits."""
+    def entries_for_permits(self, permits: int) -> int:
         return max(1, -(-permits // self.messages_per_entry))
 
     async def read_entries(self, start: Position, max_entries: int) -> list[MessageEntry]:
-        """The next entries from `start` on."""
-        self._reading = start
-        wanted = min(MAX_ENTRIES, max_entries)
-        entries = [read_entry(e) for e in await self._ledger.read(start, wanted, MAX_BYTES)]
-        self._pauses.succeeded()
+        self._read_position = start
+        wanted = min(MAX_READ_ENTRIES, max_entries)
+        entries = [read_entry(e) for e in await self._ledger.read(start, wanted, MAX_READ_BYTES)]
+        self._backoff.succeeded()
         if entries:
             messages = sum(entry.message_count for entry in entries)
             self.messages_per_entry = max(1, messages // len(entries))
@@ -144,6 +148,6 @@ class Dispatcher:
 
 
 def _raise_error(task: asyncio.Task[None]) -> None:
-    """Hand an unexpected error to the loop's exception handler, so that it is not lost."""
+    """Pass unexpected exceptions to the event loop's exception handler."""
     if not task.cancelled():
         task.result()

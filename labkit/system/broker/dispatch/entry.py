@@ -1,6 +1,6 @@
-"""A stored entry for dispatch: its position, its number of messages, its metadata.
+"""A stored entry with its decoded metadata.
 
-The bytes go to the client as they were stored, without the broker's own metadata in front.
+The bytes are sent to consumers as they were stored, but without the broker's own metadata prefix.
 
 In Pulsar: `AbstractBaseDispatcher.filterEntriesForConsumer`, `common/protocol/Commands.java`.
 """
@@ -11,12 +11,12 @@ from labkit.system.model.errors import BKDigestMatchException
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata
 from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.chain.chain_reader import StoredEntry
-from labkit.system.topic.messages import decode_metadata, without_broker_part
+from labkit.system.topic.messages import decode_metadata, strip_broker_metadata
 
 
 @dataclass(frozen=True, slots=True)
 class MessageEntry:
-    """`data` is what follows the command in a MESSAGE."""
+    """An entry; `data` is the part of a MESSAGE frame after the command."""
 
     position: Position
     data: bytes
@@ -25,10 +25,12 @@ class MessageEntry:
 
 
 def read_entry(stored: StoredEntry) -> MessageEntry:
-    """Decode a stored entry.  If its metadata cannot be read, it counts as one message: the client
-    then finds its checksum wrong and reports it.
+    """Decode a stored entry.
+
+    An entry whose metadata cannot be decoded counts as one message: its checksum is wrong, which
+    the client will detect and report.
     """
-    data = without_broker_part(stored.data)
+    data = strip_broker_metadata(stored.data)
     try:
         metadata = decode_metadata(data)
     except BKDigestMatchException:

@@ -1,4 +1,4 @@
-"""The place of a key on the ring of 65,536 hashes, and the consumer that holds entries of a hash.
+"""Key hashes (0 to 65,535), and which consumer holds unacknowledged entries of each hash.
 
 In Pulsar: `common/util/Murmur3_32Hash.java`.
 """
@@ -11,13 +11,12 @@ HASH_COUNT = 65_536
 _WORD = 0xFFFFFFFF
 _CACHED_BYTES = 256
 _HASHED_BYTES = 16 * 1024
-"""The rest of a longer key is ignored: hashing a key of megabytes would take seconds, in which no
-other client is served.  The key still stays with one consumer.
+"""Only this prefix of a longer key is hashed: hashing a key of several megabytes would take
+seconds, during which no other client is served.  All entries of a key still have the same hash.
 """
 
 
 def hash_of_key(key: bytes) -> int:
-    """The key's place on the ring of 65,536."""
     if len(key) <= _CACHED_BYTES:
         return cached_hash(key)
     return _hash(key[:_HASHED_BYTES])
@@ -28,15 +27,15 @@ def _hash(key: bytes) -> int:
 
 
 cached_hash = lru_cache(maxsize=100_000)(_hash)
-"""For keys of at most 256 bytes, as most keys come again."""
+"""For keys of at most 256 bytes, because most keys recur."""
 
 
 def murmur3_32(data: bytes) -> int:
-    """Austin Appleby's MurmurHash3, x86, 32 bits, with seed 0."""
+    """MurmurHash3 by Austin Appleby: x86, 32 bits, seed 0."""
     value = 0
     whole = len(data) & ~3
-    for at in range(0, whole, 4):
-        value ^= _scramble(int.from_bytes(data[at : at + 4], "little"))
+    for offset in range(0, whole, 4):
+        value ^= _scramble(int.from_bytes(data[offset : offset + 4], "little"))
         value = (_rotate(value, 13) * 5 + 0xE6546B64) & _WORD
     value ^= _scramble(int.from_bytes(data[whole:], "little"))
     value ^= len(data)
@@ -54,26 +53,23 @@ def _scramble(word: int) -> int:
 
 
 class Holders:
-    """For each hash with unacknowledged entries, the consumer that holds them, and their number.
+    """Which consumer holds the unacknowledged entries of each hash, and how many.
 
-    Key_Shared asks here before it hands one out, so that a hash has one holder at a time.
+    Key_Shared consults this before it sends an entry, so that a hash has one holder at a time.
     """
 
     def __init__(self) -> None:
-        self._held: dict[int, tuple[Consumer, int]] = {}
+        self._holders: dict[int, tuple[Consumer, int]] = {}
 
-    def of(self, key_hash: int) -> Consumer | None:
-        """The consumer that holds entries of the hash, if any."""
-        consumer, _ = self._held.get(key_hash, (None, 0))
+    def holder_of(self, key_hash: int) -> Consumer | None:
+        consumer, _ = self._holders.get(key_hash, (None, 0))
         return consumer
 
     def add(self, consumer: Consumer, key_hash: int) -> None:
-        """Count one more entry of the hash for the consumer."""
-        _, count = self._held.get(key_hash, (consumer, 0))
-        self._held[key_hash] = consumer, count + 1
+        _, count = self._holders.get(key_hash, (consumer, 0))
+        self._holders[key_hash] = consumer, count + 1
 
     def remove(self, key_hash: int) -> None:
-        """Count one entry less: it was acknowledged, or its consumer no longer holds it."""
-        consumer, count = self._held.pop(key_hash)
+        consumer, count = self._holders.pop(key_hash)
         if count > 1:
-            self._held[key_hash] = consumer, count - 1
+            self._holders[key_hash] = consumer, count - 1

@@ -1,10 +1,10 @@
-"""Key_Shared: which consumer gets the entries of a key.
+"""Key_Shared: entries with the same key go to the same consumer.
 
-    key -> hash (Murmur3, 0 to 65535) -> the consumer whose range holds the hash
+    key -> hash (Murmur3, 0 to 65535) -> the consumer whose range contains the hash
 
-Ranges move when consumers come and go.  Rule: at most one consumer holds unacknowledged entries of
-a hash.  So after a range has moved, its new owner waits until the old owner holds no more entries
-of the hash, and a key's order survives.
+Ranges move when consumers join or leave.  To preserve the order within a key, at most one consumer
+holds unacknowledged entries of a hash: after a range has moved, its new owner waits until the old
+owner has no more unacknowledged entries of that hash.
 
 In Pulsar: `broker/service/HashRangeAutoSplitStickyKeyConsumerSelector.java`,
 `HashRangeExclusiveStickyKeyConsumerSelector.java`, `DrainingHashesTracker.java`.
@@ -15,7 +15,6 @@ import binascii
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.hashes import HASH_COUNT, Holders, hash_of_key
@@ -25,20 +24,23 @@ from labkit.system.model.proto.pulsar_pb2 import MessageMetadata, ServerError
 
 
 def sticky_key(metadata: MessageMetadata) -> bytes:
-    """The key that keeps entries together: the ordering key, else the key, else the producer's name
-    and the sequence id, which spreads entries without a key.
+    """Return the key that determines an entry's consumer.
+
+    This is the ordering key or else the partition key.  Without either, it is the producer name and
+    sequence id, which spreads entries over the consumers.
     """
     if metadata.HasField("ordering_key"):
         return metadata.ordering_key
     if not metadata.HasField("partition_key"):
         return f"{metadata.producer_name}-{metadata.sequence_id}".encode()
     text: str | bytes = metadata.partition_key
-    key = text if isinstance(text, bytes) else text.encode()  # protobuf gives bytes if not UTF-8.
+    # protobuf returns bytes if the text is not valid UTF-8.
+    key = text if isinstance(text, bytes) else text.encode()
     if metadata.partition_key_b64_encoded:
         try:
             return base64.b64decode(key, validate=True)
         except binascii.Error:
-            pass  # Not base64, although it says so: the raw bytes identify the key as well.
+            pass  # Not valid base64 despite the flag: the raw bytes identify the key just as well.
     return key
 
 
@@ -48,46 +50,33 @@ class _Range:
     owner: Consumer
 
 
-class HashRanges(Protocol):
-    """The consumers' parts of the ring."""
-
-    def add(self, consumer: Consumer) -> None:
-        """Give a consumer its part.  Raises `BrokerError`."""
-
-    def remove(self, consumer: Consumer) -> None:
-        """Take its part back."""
-
-    def owner_of(self, key_hash: int) -> Consumer | None:
-        """The consumer whose part contains the hash; None: no consumer, so its entries wait."""
-
-
 class AutoSplitRanges:
-    """Every hash has an owner: a new consumer takes half of the largest range, one that leaves
-    gives its range to a neighbour.
+    """Splits and merges ranges so that every hash is assigned.
+
+    A new consumer gets the lower half of the largest range; the range of a consumer that leaves is
+    merged into a neighbour's.
     """
 
     def __init__(self) -> None:
         self._ranges: list[_Range] = []
 
     def add(self, consumer: Consumer) -> None:
-        """Give the new consumer the lower half of the largest range."""
         if not self._ranges:
             self._ranges = [_Range(HASH_COUNT - 1, consumer)]
             return
         firsts = [0, *(each.last_hash + 1 for each in self._ranges)]
         sizes = [each.last_hash - first for first, each in zip(firsts, self._ranges, strict=False)]
-        at = sizes.index(max(sizes))
-        middle = (firsts[at] + self._ranges[at].last_hash) // 2
-        self._ranges.insert(at, _Range(middle, consumer))
+        index = sizes.index(max(sizes))
+        middle = (firsts[index] + self._ranges[index].last_hash) // 2
+        self._ranges.insert(index, _Range(middle, consumer))
 
     def remove(self, consumer: Consumer) -> None:
-        """Join its range to the next one, or, at the end of the ring, to the one before."""
+        """Merge the consumer's range into the next one, or into the previous one if it is last."""
         self._ranges = [each for each in self._ranges if each.owner is not consumer]
         if self._ranges:
             self._ranges[-1].last_hash = HASH_COUNT - 1
 
     def owner_of(self, key_hash: int) -> Consumer | None:
-        """The consumer whose range the hash is in; None only without consumers."""
         if not self._ranges:
             return None
         return self._ranges[
@@ -96,81 +85,78 @@ class AutoSplitRanges:
 
 
 class StickyRanges:
-    """Consumers name their ranges; no two may overlap."""
+    """Assigns the ranges that consumers request, which must not overlap."""
 
     def __init__(self) -> None:
         self._ranges: dict[Consumer, Sequence[tuple[int, int]]] = {}
 
     def add(self, consumer: Consumer) -> None:
-        """Raises `BrokerError` for ranges that are invalid or another consumer's."""
+        """Assign ranges to a consumer.  Raises `BrokerError` if they are not available."""
         ranges = consumer.hash_ranges
         if not ranges or any(not 0 <= first <= last < HASH_COUNT for first, last in ranges):
             raise BrokerError(
                 ServerError.ConsumerAssignError,
-                f"consumer {consumer.name!r} asks for the hash ranges {_text(ranges)}; a sticky"
-                f" consumer needs at least one, first to last within 0 to {HASH_COUNT - 1}",
+                f"consumer {consumer.name!r} requested the hash ranges {_format_ranges(ranges)};"
+                f" a sticky consumer needs at least one range within 0 to {HASH_COUNT - 1}",
             )
-        for other, taken in self._ranges.items():
-            if any(a <= d and c <= b for a, b in ranges for c, d in taken):
+        for other, other_ranges in self._ranges.items():
+            if any(a <= d and c <= b for a, b in ranges for c, d in other_ranges):
                 raise BrokerError(
                     ServerError.ConsumerAssignError,
-                    f"the hash ranges {_text(ranges)} of consumer {consumer.name!r} overlap with"
-                    f" {_text(taken)} of consumer {other.name!r}",
+                    f"the hash ranges {_format_ranges(ranges)} of consumer {consumer.name!r}"
+                    f" overlap {_format_ranges(other_ranges)} of consumer {other.name!r}",
                 )
         self._ranges[consumer] = ranges
 
     def remove(self, consumer: Consumer) -> None:
-        """Free the consumer's ranges."""
         self._ranges.pop(consumer, None)
 
     def owner_of(self, key_hash: int) -> Consumer | None:
-        """The consumer whose named ranges contain the hash."""
         for consumer, ranges in self._ranges.items():
             if any(first <= key_hash <= last for first, last in ranges):
                 return consumer
         return None
 
 
-class KeyShared:
-    """Chooses by key.  `keeps_order` False: a moved range's new owner does not wait."""
+class KeySharedSelector:
+    """Selects consumers by key.  If `keeps_order` is False, a range's new owner does not wait."""
 
-    def __init__(self, ranges: HashRanges, *, keeps_order: bool) -> None:
+    def __init__(self, ranges: AutoSplitRanges | StickyRanges, *, keeps_order: bool) -> None:
         self.keeps_order = keeps_order
         self._ranges = ranges
         self._holders = Holders()
 
     def add(self, consumer: Consumer) -> None:
-        """Raises `BrokerError` when the consumer's hash ranges are not available."""
         self._ranges.add(consumer)
 
     def remove(self, consumer: Consumer) -> None:
-        """The consumer left; what it held is given back by `given_back`."""
+        """Remove a consumer; `entry_released` must be called for each entry that it held."""
         self._ranges.remove(consumer)
 
     def hash_of(self, metadata: MessageMetadata) -> int:
-        """The hash of an entry's key: entries of one hash keep their order."""
+        """Return the hash of an entry's key; entries with the same hash are delivered in order."""
         return hash_of_key(sticky_key(metadata))
 
     def receiver_of(self, key_hash: int) -> Receiver:
-        """The owner of the hash; no consumer while another consumer holds entries of the hash."""
-        owner, holder = self._ranges.owner_of(key_hash), self._holders.of(key_hash)
+        """Return the owner of the hash, or NO_CONSUMER while another consumer still holds entries
+        with this hash.
+        """
+        owner, holder = self._ranges.owner_of(key_hash), self._holders.holder_of(key_hash)
         if owner is None or (self.keeps_order and holder not in (owner, None)):
             return Receivers.NO_CONSUMER
         return owner
 
     def choose(self, key_hash: int) -> Consumer | None:
-        """The consumer that may get an entry of this hash now; None: it waits."""
+        """Return the consumer that can receive an entry now; None if the entry must wait."""
         receiver = self.receiver_of(key_hash)
-        return receiver if isinstance(receiver, Consumer) and receiver.can_take() else None
+        return receiver if isinstance(receiver, Consumer) and receiver.can_receive() else None
 
-    def handed_out(self, consumer: Consumer, key_hash: int) -> None:
-        """The consumer holds one more unacknowledged entry of the hash."""
+    def entry_sent(self, consumer: Consumer, key_hash: int) -> None:
         self._holders.add(consumer, key_hash)
 
-    def given_back(self, key_hash: int) -> None:
-        """One entry of the hash was acknowledged, or its consumer no longer holds it."""
+    def entry_released(self, key_hash: int) -> None:
         self._holders.remove(key_hash)
 
 
-def _text(ranges: Sequence[tuple[int, int]]) -> str:
+def _format_ranges(ranges: Sequence[tuple[int, int]]) -> str:
     return ", ".join(f"{first} to {last}" for first, last in ranges) or "(none)"

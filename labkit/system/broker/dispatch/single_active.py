@@ -1,16 +1,16 @@
-"""One consumer gets everything, in order: Exclusive and Failover.
+"""One consumer gets all entries in order: Exclusive and Failover.
 
-    Exclusive    one consumer; a second one is refused
-    Failover     several consumers, one of them active; when it leaves, the next takes over
+    Exclusive    allows only one consumer
+    Failover     allows several, one of which is active; when it leaves, the next one takes over
 
-Failover orders its consumers by priority (the lowest number first), then by name.  The partitions
-of a topic are spread over the consumers of the best priority: of three, the second is active for
-partitions 1, 4, 7.  For a topic without partitions it is the first (Pulsar's newer brokers draw it
-from the topic's hash).
+Failover sorts its consumers by priority (the lowest number first), then by name.  The partitions of
+a topic are spread over the consumers with the best priority: of three consumers, the second one is
+active for partitions 1, 4 and 7.  For a topic without partitions, the first consumer is active
+(newer versions of Pulsar derive it from the topic's hash).
 
-Entries that were sent are not remembered.  A consumer that becomes active, or asks for redelivery,
-gets all unacknowledged entries again, from the mark-delete position on; so redelivery counts stay
-0, as in Pulsar.
+The dispatcher does not track the entries that it has sent.  A consumer that becomes active or
+requests redelivery receives all unacknowledged entries, starting after the mark-delete position.
+Redelivery counts therefore stay 0, as in Pulsar.
 
 In Pulsar: `AbstractDispatcherSingleActiveConsumer.java` (`addConsumer`,
 `pickAndScheduleActiveConsumer`), `PersistentDispatcherSingleActiveConsumer.java`.
@@ -27,89 +27,83 @@ from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 
 
-class Exclusive:
-    """Chooses the only consumer."""
+class ExclusiveSelector:
+    announces_active = False
 
-    announces = False
-
-    def admit(self, consumer: Consumer, connected: Sequence[Consumer]) -> None:
-        """Raises `BrokerError` while another is connected."""
+    def check_can_join(self, consumer: Consumer, connected: Sequence[Consumer]) -> None:
+        """Raise `BrokerError` if another consumer is connected."""
         if connected:
             raise BrokerError(
                 ServerError.ConsumerBusy,
-                f"consumer {consumer.name!r} is refused: the exclusive subscription has the"
-                f" consumer {connected[0].name!r}; close that one, or subscribe as Failover, Shared"
-                " or Key_Shared",
+                f"consumer {consumer.name!r} cannot join: the exclusive subscription already has"
+                f" the consumer {connected[0].name!r}; close that one, or subscribe as Failover,"
+                " Shared or Key_Shared",
             )
 
     def active(self, connected: Sequence[Consumer]) -> Consumer:
-        """The consumer that gets the entries."""
         return connected[0]
 
 
-class Failover:
-    """Chooses a consumer for the topic with partition index `partition`, -1 for none."""
+class FailoverSelector:
+    """Selects the active consumer for partition `partition` of a topic (-1: no partitions)."""
 
-    announces = True
+    announces_active = True
 
     def __init__(self, partition: int) -> None:
         self._partition = partition
 
-    def admit(self, consumer: Consumer, connected: Sequence[Consumer]) -> None:
-        """Every consumer may join."""
+    def check_can_join(self, consumer: Consumer, connected: Sequence[Consumer]) -> None:
+        """Allow every consumer to join."""
 
     def active(self, connected: Sequence[Consumer]) -> Consumer:
-        """The consumer that gets the entries."""
         ordered = sorted(connected, key=lambda each: (each.priority, each.name))
         best = [each for each in ordered if each.priority == ordered[0].priority]
         return best[max(self._partition, 0) % len(best)]
 
 
-class SingleActive(Dispatcher):
-    """Sends to the consumer that `choice` names."""
+class SingleActiveDispatcher(Dispatcher):
+    """Sends all entries to the consumer that `selector` picks."""
 
     def __init__(
         self,
         ledger: ManagedLedger,
         cursor: ManagedCursor,
-        choice: Exclusive | Failover,
+        selector: ExclusiveSelector | FailoverSelector,
         context: DispatchContext,
     ) -> None:
         super().__init__(ledger, cursor, context)
-        self._choice = choice
+        self._selector = selector
         self._active: Consumer | None = None
         self._rewinds = 0
 
     def add(self, consumer: Consumer) -> None:
-        """Raises `BrokerError` when the subscription is exclusive and taken."""
-        self._choice.admit(consumer, self.consumers)
+        self._selector.check_can_join(consumer, self.consumers)
         self.consumers.append(consumer)
-        if not self._appoint() and self._choice.announces:
-            consumer.announce_active(consumer is self._active)
+        if not self._update_active() and self._selector.announces_active:
+            consumer.send_active_change(consumer is self._active)
 
     def remove(self, consumer: Consumer) -> None:
-        """If the active one left, the next takes over."""
         self.consumers.remove(consumer)
-        self._appoint()
+        self._update_active()
 
     def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Nothing to note: the cursor has the acknowledgements."""
+        """Do nothing: the cursor tracks the acknowledgements."""
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Send all unacknowledged entries again, in order: single entries are not remembered."""
+        """Resend all unacknowledged entries in order, because the entries sent are not tracked."""
         if consumer is self._active:
             consumer.epoch = epoch
             self._rewind()
 
-    def _appoint(self) -> bool:
-        """Choose the active consumer; returns whether it has changed."""
-        active = self._choice.active(self.consumers) if self.consumers else None
+    def _update_active(self) -> bool:
+        """Select the active consumer; return whether it has changed."""
+        active = self._selector.active(self.consumers) if self.consumers else None
         if active is self._active:
             return False
         self._active = active
-        if self._choice.announces:
+        if self._selector.announces_active:
             for consumer in self.consumers:
-                consumer.announce_active(consumer is active)
+                consumer.send_active_change(consumer is active)
         self._rewind()
         return True
 
@@ -120,18 +114,18 @@ class SingleActive(Dispatcher):
 
     async def turn(self) -> bool:
         consumer = self._active
-        if consumer is None or not consumer.can_take():
+        if consumer is None or not consumer.can_receive():
             return False
         rewinds = self._rewinds
-        wanted = self.entries_for(consumer.permits)
+        wanted = self.entries_for_permits(consumer.permits)
         entries = await self.read_entries(self.next_position, wanted)
-        # These entries were read before a rewind: sending them would change the order.
+        # These entries were read before a rewind; sending them would break the order.
         if rewinds != self._rewinds:
             return True
         for entry in entries:
-            if not consumer.can_take():
+            if not consumer.can_receive():
                 return False
             self.next_position = after(entry.position)
             if not self.cursor.is_acknowledged(entry.position):
-                consumer.send(entry, 0, self.cursor.left_in_batch(entry.position))
+                consumer.send(entry, 0, self.cursor.unacknowledged_in_batch(entry.position))
         return bool(entries)

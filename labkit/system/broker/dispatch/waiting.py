@@ -1,12 +1,11 @@
-"""The entries that wait for a consumer, grouped by the consumer that must get them.
+"""Entries that wait for a consumer, grouped by their key's hash and by receiver.
 
-    receivers       one consumer, any consumer, or none for now
-      hashes        in the order of their first waiting entries
-        entries     in the order of the topic
+    receivers       one consumer, any consumer, or no consumer for now
+      hashes        ordered by their first waiting entries
+    entries         per hash, ordered by position
 
-Every call costs the same whether one entry waits or a hundred thousand do, because nothing is
-scanned: when the receiver of a hash changes, only the hash moves to another queue.  The queues are
-heaps.  Items that are out of date stay in them until they reach the top.
+No call scans the waiting entries: when the receiver of a hash changes, only the hash moves to
+another queue.  The queues are heaps; stale items stay in them until they reach the top.
 
 In Pulsar: `MessageRedeliveryController.java`.
 """
@@ -21,31 +20,34 @@ from labkit.system.topic.chain.chain import Position
 
 
 class Receivers(Enum):
-    """Receivers that are not one consumer."""
+    """Receivers other than a specific consumer."""
 
     ANY_CONSUMER = "any consumer"
     NO_CONSUMER = "no consumer for now"
 
 
 Receiver: TypeAlias = Consumer | Receivers
-"""Who gets the entries of a hash, whether or not it can take one at this moment."""
+"""Who gets the entries of a hash, whether or not it can receive one now."""
 
 
 class WaitingEntries:
-    """The waiting entries, by their positions, with the hashes of their keys."""
+    """The positions of waiting entries, with the hashes of their keys."""
 
     def __init__(self, receiver_of: Callable[[int], Receiver]) -> None:
-        """`receiver_of` names the receiver of a hash.  When its result may have changed, call
-        `update_receiver` or `update_all_receivers`.
+        """`receiver_of` maps a hash to its receiver.
+
+        Call `update_receiver` or `update_all_receivers` when its result may have changed.
         """
         self._receiver_of = receiver_of
         self._hash_of: dict[Position, int] = {}
         self._entries: dict[int, list[Position]] = {}
-        """A heap for each hash; the one at the top waits, others may have been discarded."""
+        """A heap of positions for each hash.  The first one is waiting; others may have been
+        discarded.
+        """
         self._receivers: dict[int, Receiver] = {}
-        """The queue that each hash is in."""
+        """The receiver in whose queue each hash is."""
         self._queues: dict[Receiver, list[tuple[Position, int]]] = {}
-        """Hashes with their first entries: a heap for each receiver."""
+        """A heap for each receiver: its hashes, by their first entries."""
 
     def __len__(self) -> int:
         return len(self._hash_of)
@@ -54,12 +56,10 @@ class WaitingEntries:
         return iter(self._hash_of)
 
     def first_of(self, key_hash: int) -> Position | None:
-        """The first waiting entry of the hash."""
         entries = self._entries.get(key_hash)
         return entries[0] if entries else None
 
     def add(self, position: Position, key_hash: int) -> None:
-        """Let an entry wait."""
         if position in self._hash_of:
             return
         self._hash_of[position] = key_hash
@@ -69,45 +69,43 @@ class WaitingEntries:
             self._enqueue(key_hash)
 
     def discard(self, position: Position) -> None:
-        """Remove an entry, if it waits."""
         key_hash = self._hash_of.pop(position, None)
         if key_hash is not None and self._entries[key_hash][0] == position:
             self._remove_first(key_hash)
 
-    def take(self, room: Mapping[Receiver, int], span: int) -> list[tuple[Position, int]]:
-        """Remove and return the first entries, with their hashes, that these receivers can take:
-        for each receiver at most as many as it has room for, and all of them within `span`
-        consecutive entries of one ledger, so that one read gets them.
+    def pop_ready(self, capacity: Mapping[Receiver, int], span: int) -> list[tuple[Position, int]]:
+        """Remove and return the first entries that receivers have capacity for, with their hashes.
+
+        All of them are within `span` consecutive entries of one ledger, so that one read gets them.
         """
-        receivers, left = list(room), list(room.values())
+        receivers, remaining = list(capacity), list(capacity.values())
         heads = [
-            (first, number)
-            for number, receiver in enumerate(receivers)
+            (first, index)
+            for index, receiver in enumerate(receivers)
             if (first := self._first_for(receiver)) is not None
         ]
         heapify(heads)
-        taken: list[tuple[Position, int]] = []
+        popped: list[tuple[Position, int]] = []
         while heads:
-            position, number = heappop(heads)
-            ledger_id, entry_id = taken[0][0] if taken else position
+            position, index = heappop(heads)
+            ledger_id, entry_id = popped[0][0] if popped else position
             if position[0] != ledger_id or position[1] >= entry_id + span:
                 break
-            taken.append((position, self._hash_of[position]))
+            popped.append((position, self._hash_of[position]))
             self.discard(position)
-            left[number] -= 1
-            following = self._first_for(receivers[number]) if left[number] else None
+            remaining[index] -= 1
+            following = self._first_for(receivers[index]) if remaining[index] else None
             if following is not None:
-                heappush(heads, (following, number))
-        return taken
+                heappush(heads, (following, index))
+        return popped
 
     def update_receiver(self, key_hash: int) -> None:
-        """Move the hash if its receiver has changed."""
         before = self._receivers.get(key_hash)
         if before is not None and self._receiver_of(key_hash) is not before:
             self._enqueue(key_hash)
 
     def update_all_receivers(self) -> None:
-        """Move all hashes: consumers have joined or left."""
+        """Rebuild the queues, because consumers have joined or left."""
         self._queues.clear()
         for key_hash in self._entries:
             self._enqueue(key_hash)

@@ -1,9 +1,9 @@
-"""Handles the commands of a client.
+"""Handlers for client commands.
 
-    lookup           how many partitions a topic has, and which broker serves it
-    producers        PRODUCER and SEND: messages in, receipts out
-    consumers        SUBSCRIBE, FLOW, ACK and their like
-    schema_requests  schemas, asked for and registered
+    lookup           partition counts and topic lookup
+    producers        PRODUCER and SEND: stores messages, sends receipts
+    consumers        SUBSCRIBE, FLOW, ACK and related commands
+    schema_requests  reads and registers schemas
 
-A handler stores nothing itself: it calls the topic.  Read `producers` and `consumers` first.
+Handlers store nothing themselves: they call the topic.  Read `producers` and `consumers` first.
 """

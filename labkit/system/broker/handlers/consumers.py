@@ -1,13 +1,13 @@
-"""Consumers on the wire: their commands, and what these do to the topic's subscriptions.
+"""Handlers for consumer commands.
 
-    SUBSCRIBE    -> SUCCESS; from then on FLOW permits, MESSAGE delivers
-    ACK          entries, or parts of batches, are done; answered only if the client wants that
-    REDELIVER    a negative acknowledgement, a timeout in the client, or an explicit call
-    SEEK         -> CLOSE_CONSUMER to all consumers, then SUCCESS; they subscribe again
+    SUBSCRIBE    -> SUCCESS; then FLOW grants permits and MESSAGE delivers
+    ACK          acknowledges entries or messages of batches; gets a response only on request
+    REDELIVER    a negative acknowledgement, an acknowledgement timeout or an explicit request
+    SEEK         -> CLOSE_CONSUMER to all consumers, then SUCCESS; the consumers subscribe again
     UNSUBSCRIBE  -> SUCCESS, and the subscription is deleted
 
-CLOSE_CONSUMER comes before a seek's SUCCESS because a client that stays connected empties its queue
-without giving the permits back, so it would receive nothing more.
+A seek sends CLOSE_CONSUMER before SUCCESS, because a client that stays connected clears its receive
+queue without returning the permits and would therefore receive nothing more.
 
 In Pulsar: `broker/service/ServerCnx.java`.
 """
@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.dispatch.consumer import Consumer
-from labkit.system.broker.errors import BrokerError, refused_names
+from labkit.system.broker.errors import BrokerError, invalid_names_as_broker_errors
 from labkit.system.broker.handlers.schema_requests import check_consumer_schema
 from labkit.system.broker.positions import last_message_id
 from labkit.system.broker.protocol.authorization import CONSUME
 from labkit.system.broker.protocol.connection import (
-    MOST_OF_A_CONNECTION,
+    MAX_PER_CONNECTION,
     ClientConnection,
-    too_many,
+    too_many_error,
 )
 from labkit.system.broker.protocol.frames import message_id_data, position_of
 from labkit.system.broker.protocol.refusals import NO_REPLICATION, NO_TRANSACTIONS
@@ -39,35 +39,31 @@ from labkit.system.model.proto.pulsar_pb2 import (
     ServerError,
 )
 from labkit.system.topic.names import check_name, partition_of
+from labkit.system.trace.events import Fields
 
-_MOST_RANGES = 1000
-_MOST_WORDS = 1024
-"""Words in the acknowledgement of a batch, each for 64 messages."""
+_MAX_HASH_RANGES = 1000
+_MAX_ACK_SET_WORDS = 1024
+"""Maximum number of 64-bit words in the acknowledgement of a batch, one bit per message."""
 
 
-class Subscribed(NamedTuple):
-    """A client's consumer, its subscription, and the topic, which this broker serves."""
-
+class AttachedConsumer(NamedTuple):
     topic: BrokerTopic
     subscription: Subscription
     consumer: Consumer
 
     def leave(self) -> None:
-        """Called when the consumer is closed, or its client is gone."""
         self.topic.subscriptions.leave(self.subscription, self.consumer)
 
 
 class Consumers:
-    """The consumers of a client's connection, by the ids that the client gives them."""
-
     def __init__(self, broker: BrokerService, connection: ClientConnection) -> None:
         self._broker = broker
         self._connection = connection
-        self._subscribed: dict[int, Subscribed] = {}
-        self._subscribing: dict[int, int] = {}
-        """The newest request to subscribe, until it is granted."""
-        self._seeking: Counter[int] = Counter()
-        """How many seeks of each consumer are under way."""
+        self._attached: dict[int, AttachedConsumer] = {}
+        self._pending_requests: dict[int, int] = {}
+        """The request id of the latest pending SUBSCRIBE of each consumer."""
+        self._seeks_in_progress: Counter[int] = Counter()
+        """The number of seeks in progress per consumer."""
         connection.serve(
             {
                 BaseCommand.SUBSCRIBE: self._subscribe,
@@ -80,195 +76,206 @@ class Consumers:
                 BaseCommand.CLOSE_CONSUMER: self._close,
             }
         )
-        connection.when_writable(self._wake)
-        connection.when_closed(self._leave)
+        connection.when_writable(self._wake_subscriptions)
+        connection.when_closed(self._on_connection_closed)
 
-    def _wake(self) -> None:
-        for subscribed in list(self._subscribed.values()):
-            subscribed.subscription.wake()
+    def _wake_subscriptions(self) -> None:
+        for attached in list(self._attached.values()):
+            attached.subscription.wake()
 
-    def _leave(self) -> None:
-        """Close all consumers: the client is gone."""
-        for subscribed in list(self._subscribed.values()):
-            subscribed.leave()
-        self._subscribed.clear()
+    def _on_connection_closed(self) -> None:
+        for attached in list(self._attached.values()):
+            attached.leave()
+        self._attached.clear()
 
-    def _forget(self, consumer_id: int) -> None:
-        """Forget a consumer that was disconnected.  After its own seek it comes back; if not, its
-        subscription may have to be deleted with the connection.
+    def _on_consumer_disconnected(self, consumer_id: int) -> None:
+        """Forget a disconnected consumer, unless its own seek disconnected it.
+
+        After its own seek, the consumer subscribes again.  If it does not, its subscription may
+        have to be deleted when the connection closes.
         """
-        if not self._seeking[consumer_id]:
-            self._subscribed.pop(consumer_id, None)
+        if not self._seeks_in_progress[consumer_id]:
+            self._attached.pop(consumer_id, None)
 
-    def _find(self, consumer_id: int) -> Subscribed:
-        if consumer_id not in self._subscribed:
-            raise _no_consumer(consumer_id)
-        return self._subscribed[consumer_id]
+    def _find(self, consumer_id: int) -> AttachedConsumer:
+        if consumer_id not in self._attached:
+            raise _no_consumer_error(consumer_id)
+        return self._attached[consumer_id]
 
-    def _succeed(self, request_id: int) -> None:
+    def _send_success(self, request_id: int) -> None:
         command = BaseCommand(type=BaseCommand.SUCCESS)
         command.success.request_id = request_id
         self._connection.send(command)
 
     def _subscribe(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
-        with refused_names():
+        with invalid_names_as_broker_errors():
             check_name(command.subscribe.subscription, "subscription")
         if command.subscribe.replicate_subscription_state:
             raise BrokerError(
                 ServerError.NotAllowedError,
-                f"replicateSubscriptionState is set, but {NO_REPLICATION}; subscribe without it",
+                f"replicateSubscriptionState is set, but {NO_REPLICATION}: unset it",
             )
-        if len(command.subscribe.keySharedMeta.hashRanges) > _MOST_RANGES:
+        if len(command.subscribe.keySharedMeta.hashRanges) > _MAX_HASH_RANGES:
             raise BrokerError(
                 ServerError.ConsumerAssignError,
-                f"more than {_MOST_RANGES} hash ranges of a consumer",
+                f"a consumer can have at most {_MAX_HASH_RANGES} hash ranges, got"
+                f" {len(command.subscribe.keySharedMeta.hashRanges)}",
             )
-        if len(self._subscribed) + len(self._subscribing) >= MOST_OF_A_CONNECTION:
-            raise too_many(self._subscribed, "consumers")
-        # Noted before anything is awaited: a CLOSE_CONSUMER may come in the same receive.
-        self._subscribing[command.subscribe.consumer_id] = command.subscribe.request_id
-        return self._join(command.subscribe)
+        if len(self._attached) + len(self._pending_requests) >= MAX_PER_CONNECTION:
+            raise too_many_error(self._attached, "consumers")
+        # Record this before the first await, because a CLOSE_CONSUMER may arrive in the same
+        # receive.
+        self._pending_requests[command.subscribe.consumer_id] = command.subscribe.request_id
+        return self._handle_subscribe(command.subscribe)
 
-    async def _join(self, request: CommandSubscribe) -> None:
+    async def _handle_subscribe(self, request: CommandSubscribe) -> None:
         try:
             await self._add_consumer(request)
         finally:
-            if self._subscribing.get(request.consumer_id) == request.request_id:
-                del self._subscribing[request.consumer_id]
+            if self._pending_requests.get(request.consumer_id) == request.request_id:
+                del self._pending_requests[request.consumer_id]
 
     async def _add_consumer(self, request: CommandSubscribe) -> None:
-        before = self._subscribed.get(request.consumer_id)
-        # A client may send SUBSCRIBE again for a consumer that it has: it only gets the answer.
+        before = self._attached.get(request.consumer_id)
+        # If the client sends SUBSCRIBE for a consumer that is already subscribed, just respond.
         if before is None or before.consumer not in before.subscription.consumers:
-            await self._connection.check_may(
+            await self._connection.check_permission(
                 request.topic, CONSUME, subscription=request.subscription
             )
             if not request.force_topic_creation:
                 await self._broker.check_exists(request.topic)
             topic = await self._broker.topic(request.topic)
             await check_consumer_schema(self._broker, topic, request.schema)
-            subscribed = Subscribed(
-                topic, *await topic.subscriptions.subscribe(self._connection, request, self._forget)
+            attached = AttachedConsumer(
+                topic,
+                *await topic.subscriptions.subscribe(
+                    self._connection, request, self._on_consumer_disconnected
+                ),
             )
-            subscribed.consumer.takes_any_schema = request.schema.type == Schema.AutoConsume
-            wanted = self._subscribing.get(request.consumer_id) == request.request_id
+            attached.consumer.accepts_any_schema = request.schema.type == Schema.AutoConsume
+            wanted = self._pending_requests.get(request.consumer_id) == request.request_id
             if self._connection.is_closed or not wanted:
-                subscribed.leave()  # The client has given up.
+                attached.leave()  # The client has withdrawn the request.
                 return
-            self._subscribed[request.consumer_id] = subscribed
-        self._succeed(request.request_id)
-        self._subscribed[request.consumer_id].subscription.announce_end()
+            self._attached[request.consumer_id] = attached
+        self._send_success(request.request_id)
+        self._attached[request.consumer_id].subscription.notify_if_end_reached()
 
     def _flow(self, command: BaseCommand, _: bytes) -> None:
-        subscribed = self._subscribed.get(command.flow.consumer_id)
-        if subscribed is not None:
-            subscribed.subscription.flow(subscribed.consumer, command.flow.messagePermits)
+        attached = self._attached.get(command.flow.consumer_id)
+        if attached is not None:
+            attached.subscription.flow(attached.consumer, command.flow.messagePermits)
 
     def _acknowledge(self, command: BaseCommand, _: bytes) -> None:
         request = command.ack
-        answer = BaseCommand(type=BaseCommand.ACK_RESPONSE)
-        answer.ackResponse.consumer_id = request.consumer_id
+        reply = BaseCommand(type=BaseCommand.ACK_RESPONSE)
+        reply.ackResponse.consumer_id = request.consumer_id
         try:
-            subscribed = self._find(request.consumer_id)
-            if not subscribed.consumer.is_connected:
-                raise _no_consumer(request.consumer_id)  # It would count behind the seek.
+            attached = self._find(request.consumer_id)
+            if not attached.consumer.is_connected:
+                # A late acknowledgement must not apply after the seek.
+                raise _no_consumer_error(request.consumer_id)
             if request.HasField("txnid_least_bits"):
                 raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
             if request.HasField("validation_error"):
-                self._record_discarded(subscribed, request)
-            _apply_acknowledgement(subscribed, request)
+                self._record_discarded(attached, request)
+            _apply_acknowledgement(attached, request)
         except BrokerError as error:
-            answer.ackResponse.error, answer.ackResponse.message = self._connection.refusal(error)
+            reply.ackResponse.error, reply.ackResponse.message = self._connection.error_response(
+                error
+            )
         if request.HasField("request_id"):
-            answer.ackResponse.request_id = request.request_id
-            self._connection.send(answer)
+            reply.ackResponse.request_id = request.request_id
+            self._connection.send(reply)
 
-    def _record_discarded(self, subscribed: Subscribed, request: CommandAck) -> None:
-        """Record that the client found damage and went on: its application sees only the gap."""
+    def _record_discarded(self, attached: AttachedConsumer, request: CommandAck) -> None:
+        """Record that the client discarded a corrupt message: its application sees only a gap."""
         recorder = self._broker.client.recorder
-        why = CommandAck.ValidationError.Name(request.validation_error)
+        fields = Fields(
+            topic=attached.topic.name,
+            subscription=attached.subscription.name,
+            explanation=CommandAck.ValidationError.Name(request.validation_error),
+        )
         for message_id in request.message_id:
-            ledger_id, entry_id = position_of(message_id)
-            note = f"{subscribed.subscription.name} of {subscribed.topic.name}: {why}"
-            recorder.record("entry.discarded", ledger_id, entry_id, note=note)
+            recorder.record("entry.discarded", *position_of(message_id), **fields)
 
     def _redeliver(self, command: BaseCommand, _: bytes) -> None:
         request = command.redeliverUnacknowledgedMessages
-        subscribed = self._subscribed.get(request.consumer_id)
-        if subscribed is not None:
-            # Several messages of a batch name the same entry.
+        attached = self._attached.get(request.consumer_id)
+        if attached is not None:
+            # Messages of the same batch share a position.
             positions = list(dict.fromkeys(position_of(each) for each in request.message_ids))
-            subscribed.subscription.redeliver(
-                subscribed.consumer, positions, request.consumer_epoch
-            )
+            attached.subscription.redeliver(attached.consumer, positions, request.consumer_epoch)
 
     async def _seek(self, command: BaseCommand, _: bytes) -> None:
         request = command.seek
-        subscribed = self._find(request.consumer_id)
-        subscriptions = subscribed.topic.subscriptions
-        self._seeking[request.consumer_id] += 1
+        attached = self._find(request.consumer_id)
+        subscriptions = attached.topic.subscriptions
+        self._seeks_in_progress[request.consumer_id] += 1
         try:
             if request.HasField("message_id"):
                 position = position_of(request.message_id)
-                await subscriptions.seek(subscribed.subscription, position)
+                await subscriptions.seek(attached.subscription, position)
             else:
                 await subscriptions.seek_to_time(
-                    subscribed.subscription, request.message_publish_time
+                    attached.subscription, request.message_publish_time
                 )
         finally:
-            self._seeking[request.consumer_id] -= 1
-        self._succeed(request.request_id)
+            self._seeks_in_progress[request.consumer_id] -= 1
+        self._send_success(request.request_id)
 
     async def _last_message_id(self, command: BaseCommand, _: bytes) -> None:
         request = command.getLastMessageId
-        subscribed = self._find(request.consumer_id)
-        topic = subscribed.topic
+        attached = self._find(request.consumer_id)
+        topic = attached.topic
         partition = partition_of(topic.name)
-        answer = BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE)
-        response = answer.getLastMessageIdResponse
+        reply = BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE)
+        response = reply.getLastMessageIdResponse
         response.request_id = request.request_id
         response.last_message_id.CopyFrom(await last_message_id(topic.ledger, partition))
-        # Without the mark-delete position a reader from "latest" never learns of a message.
-        mark_delete = subscribed.subscription.cursor.mark_delete
+        # Without the mark-delete position, a reader that starts at "latest" never notices new
+        # messages.
+        mark_delete = attached.subscription.cursor.mark_delete
         response.consumer_mark_delete_position.CopyFrom(message_id_data(mark_delete, partition))
-        self._connection.send(answer)
+        self._connection.send(reply)
 
     async def _unsubscribe(self, command: BaseCommand, _: bytes) -> None:
         request = command.unsubscribe
-        subscribed = self._find(request.consumer_id)
-        await subscribed.topic.subscriptions.unsubscribe(
-            subscribed.subscription, subscribed.consumer, force=request.force
+        attached = self._find(request.consumer_id)
+        await attached.topic.subscriptions.unsubscribe(
+            attached.subscription, attached.consumer, force=request.force
         )
-        # The client may have subscribed again with this id in the meantime.
-        if self._subscribed.get(request.consumer_id) is subscribed:
-            del self._subscribed[request.consumer_id]
-        self._succeed(request.request_id)
+        # The client may have reused this id for a new consumer in the meantime.
+        if self._attached.get(request.consumer_id) is attached:
+            del self._attached[request.consumer_id]
+        self._send_success(request.request_id)
 
     def _close(self, command: BaseCommand, _: bytes) -> None:
         consumer_id = command.close_consumer.consumer_id
-        self._subscribing.pop(consumer_id, None)
-        subscribed = self._subscribed.pop(consumer_id, None)
-        if subscribed is not None:
-            subscribed.leave()
-        self._succeed(command.close_consumer.request_id)
+        self._pending_requests.pop(consumer_id, None)
+        attached = self._attached.pop(consumer_id, None)
+        if attached is not None:
+            attached.leave()
+        self._send_success(command.close_consumer.request_id)
 
 
-def _no_consumer(consumer_id: int) -> BrokerError:
+def _no_consumer_error(consumer_id: int) -> BrokerError:
     return BrokerError(
         ServerError.ConsumerNotFound,
-        f"this connection has no consumer {consumer_id}; subscribe again",
+        f"consumer {consumer_id} does not exist on this connection; subscribe again",
     )
 
 
-def _apply_acknowledgement(subscribed: Subscribed, request: CommandAck) -> None:
-    if any(len(each.ack_set) > _MOST_WORDS for each in request.message_id):
+def _apply_acknowledgement(attached: AttachedConsumer, request: CommandAck) -> None:
+    if any(len(each.ack_set) > _MAX_ACK_SET_WORDS for each in request.message_id):
         raise BrokerError(
             ServerError.NotAllowedError,
-            f"of a batch of more than {64 * _MOST_WORDS} messages no part can be acknowledged",
+            f"a batch of more than {64 * _MAX_ACK_SET_WORDS} messages can only be acknowledged as"
+            " a whole",
         )
     acks = [(position_of(each), each.ack_set) for each in request.message_id]
     if request.ack_type == CommandAck.Individual:
-        subscribed.subscription.acknowledge(subscribed.consumer, acks)
+        attached.subscription.acknowledge(attached.consumer, acks)
     else:
-        for position, words in acks:
-            subscribed.subscription.acknowledge_up_to(position, words)
+        for position, ack_set in acks:
+            attached.subscription.acknowledge_up_to(position, ack_set)

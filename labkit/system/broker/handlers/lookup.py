@@ -1,8 +1,8 @@
-"""Lookups: how many partitions a topic has, and which broker serves it.
+"""Handlers for lookups: how many partitions a topic has, and which broker serves it.
 
-A client asks any broker.  A topic that no broker serves goes to the broker that its bundle selects,
-so that bundles are spread over the live brokers; the selected broker takes the topic when it is
-asked.
+A client can ask any broker.  If no broker owns the topic, the client is redirected to the broker
+that the topic's bundle selects, which spreads the bundles over the live brokers; that broker
+acquires the topic when the client asks it.
 
 In Pulsar: `broker/lookup/TopicLookupBase.java`, `broker/namespace/NamespaceService.java`.
 """
@@ -27,21 +27,21 @@ async def _partitioned_metadata(
     broker: BrokerService, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
     request = command.partitionMetadata
-    answer = CommandPartitionedTopicMetadataResponse(request_id=request.request_id)
+    response = CommandPartitionedTopicMetadataResponse(request_id=request.request_id)
     try:
         connection.check_identified()
         check_no_transactions(request.topic)
-        await connection.check_may(request.topic, PRODUCE, CONSUME)
-        answer.partitions = await broker.partition_count(
+        await connection.check_permission(request.topic, PRODUCE, CONSUME)
+        response.partitions = await broker.partition_count(
             request.topic, create=request.metadata_auto_creation_enabled
         )
-        answer.response = CommandPartitionedTopicMetadataResponse.Success
+        response.response = CommandPartitionedTopicMetadataResponse.Success
     except LabkitError as error:
-        answer.response = CommandPartitionedTopicMetadataResponse.Failed
-        answer.error, answer.message = connection.refusal(error)
+        response.response = CommandPartitionedTopicMetadataResponse.Failed
+        response.error, response.message = connection.error_response(error)
     connection.send(
         BaseCommand(
-            type=BaseCommand.PARTITIONED_METADATA_RESPONSE, partitionMetadataResponse=answer
+            type=BaseCommand.PARTITIONED_METADATA_RESPONSE, partitionMetadataResponse=response
         )
     )
 
@@ -50,34 +50,31 @@ async def _lookup(
     broker: BrokerService, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
     request = command.lookupTopic
-    answer = CommandLookupTopicResponse(request_id=request.request_id)
+    response = CommandLookupTopicResponse(request_id=request.request_id)
     try:
         connection.check_identified()
-        _check_listener(request.advertised_listener_name)
-        await connection.check_may(request.topic, PRODUCE, CONSUME)
-        there, serves = await broker.find(request.topic, authoritative=request.authoritative)
-        kind = CommandLookupTopicResponse
-        answer.response = kind.Connect if serves else kind.Redirect
-        answer.authoritative = True
-        answer.brokerServiceUrl = there.service_url
-        if there.service_url_tls:
-            answer.brokerServiceUrlTls = there.service_url_tls
-    except LabkitError as error:
-        answer.response = CommandLookupTopicResponse.Failed
-        answer.error, answer.message = connection.refusal(error)
-    connection.send(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=answer))
-
-
-def _check_listener(name: str) -> None:
-    if name:
-        raise BrokerError(
-            ServerError.NotAllowedError,
-            f"no broker here has a listener {name!r}; connect without a name of a listener",
+        if listener := request.advertised_listener_name:
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"listener {listener!r} does not exist; connect without a listener name",
+            )
+        await connection.check_permission(request.topic, PRODUCE, CONSUME)
+        broker_address, serves = await broker.find(
+            request.topic, authoritative=request.authoritative
         )
+        kind = CommandLookupTopicResponse
+        response.response = kind.Connect if serves else kind.Redirect
+        response.authoritative = True
+        response.brokerServiceUrl = broker_address.service_url
+        if broker_address.service_url_tls:
+            response.brokerServiceUrlTls = broker_address.service_url_tls
+    except LabkitError as error:
+        response.response = CommandLookupTopicResponse.Failed
+        response.error, response.message = connection.error_response(error)
+    connection.send(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=response))
 
 
 def serve_lookups(broker: BrokerService, connection: ClientConnection) -> None:
-    """Answer a client's requests for the places of topics."""
     connection.serve(
         {
             BaseCommand.PARTITIONED_METADATA: partial(_partitioned_metadata, broker, connection),

@@ -1,4 +1,4 @@
-"""Schemas on the wire: a client asks for a schema, or registers a new one.
+"""Handlers for schema commands.
 
 In Pulsar: `broker/service/ServerCnx.java`.
 """
@@ -19,53 +19,54 @@ async def _get_schema(
     broker: BrokerService, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
     request = command.getSchema
-    answer = BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE)
-    response = answer.getSchemaResponse
+    reply = BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE)
+    response = reply.getSchemaResponse
     response.request_id = request.request_id
     schemas = broker.schemas
     try:
-        await connection.check_may(request.topic, PRODUCE, CONSUME)
+        await connection.check_permission(request.topic, PRODUCE, CONSUME)
         version = request.schema_version if request.HasField("schema_version") else None
         found = await schemas.get(request.topic, version)
         response.schema_version = encode_version(found.number)
         response.schema.CopyFrom(found.schema)
     except LabkitError as error:
-        response.error_code, response.error_message = connection.refusal(error)
-    connection.send(answer)
+        response.error_code, response.error_message = connection.error_response(error)
+    connection.send(reply)
 
 
 async def _get_or_create_schema(
     broker: BrokerService, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
-    """Register a schema for a producer that changes its schema."""
+    """Register a schema on behalf of a producer that changes its schema."""
     request = command.getOrCreateSchema
-    answer = BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE)
-    response = answer.getOrCreateSchemaResponse
+    reply = BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE)
+    response = reply.getOrCreateSchemaResponse
     response.request_id = request.request_id
     try:
-        await connection.check_may(request.topic, PRODUCE)
+        await connection.check_permission(request.topic, PRODUCE)
         await broker.check_exists(request.topic)
         name = full_name(request.topic)
         response.schema_version = await broker.schemas.register(name, request.schema)
     except LabkitError as error:
-        response.error_code, response.error_message = connection.refusal(error)
-    connection.send(answer)
+        response.error_code, response.error_message = connection.error_response(error)
+    connection.send(reply)
 
 
 async def check_consumer_schema(broker: BrokerService, topic: BrokerTopic, schema: Schema) -> None:
-    """Compare the schema of a consumer that subscribes with those of its topic.
+    """Check a new consumer's schema against those of its topic.
 
-    Raises what `Schemas.check_consumer` raises.
+    Raises the same exceptions as `Schemas.check_consumer`.
     """
-    consumers = (each for some in topic.subscriptions.all for each in some.consumers)
-    is_used = topic.producers or not all(each.takes_any_schema for each in consumers)
+    consumers = (
+        each for subscription in topic.subscriptions.all for each in subscription.consumers
+    )
+    has_clients = topic.producers or not all(each.accepts_any_schema for each in consumers)
     has_messages = any(link.entry_count for link in topic.ledger.ledgers)
-    is_idle = not is_used and not has_messages
+    is_idle = not has_clients and not has_messages
     await broker.schemas.check_consumer(topic.name, schema, is_idle=is_idle)
 
 
 def serve_schemas(broker: BrokerService, connection: ClientConnection) -> None:
-    """Answer a client's requests about schemas."""
     connection.serve(
         {
             BaseCommand.GET_SCHEMA: partial(_get_schema, broker, connection),

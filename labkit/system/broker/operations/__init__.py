@@ -1,10 +1,10 @@
-"""Carries out an administrator's requests: creates, grows, deletes and inspects topics.
+"""Admin operations: create, grow, delete and inspect topics.
 
-    partitions   creates topics, with partitions or without, and adds partitions
+    partitions   creates topics and partitioned topics, and adds partitions
     deletion     deletes topics
-    topic_stats  what an administrator sees of a topic
+    topic_stats  topic statistics
 
-A refused operation changes nothing, and one that a crash interrupted can be repeated.
+A rejected operation changes nothing, and an operation interrupted by a crash can be repeated.
 
 Read `partitions` and `deletion` first.
 """

@@ -1,14 +1,14 @@
-"""Deleting topics, so that a refusal changes nothing and a crash at any step can be made good.
+"""Deletes topics so that a rejected request changes nothing and an interrupted one can be repeated.
 
-    closed      no client may use the topic here any more; a topic in use is refused unless forced
-    marked      the deletion is decided (`topic/deletion`); all later steps can be repeated
-    deleted     cursors, ledgers, chain, schema
+    closed      clients can no longer use the topic; without force, a topic in use is not deleted
+    marked      the deletion is now certain (`topic/deletion`); all later steps can be repeated
+    deleted     cursors, ledgers, managed ledger, schema
 
-A partitioned topic's record says first that it is being deleted, so that no broker opens a
-partition.  Each partition is then closed and marked by the broker that owns it, and nothing is
-deleted before all are marked: if one is in use, all marks are taken back.  The record is deleted
-last.  A deletion that has stopped halfway is finished by the next request to delete the topic;
-that of a topic without partitions also when the topic is opened.
+For a partitioned topic, the record of its partition count is changed first to say that the topic is
+being deleted, so that no broker opens a partition.  The broker that owns a partition then closes
+and marks it.  Nothing is deleted before all partitions are marked: if one is in use, all are
+unmarked.  The record is deleted last.  An interrupted deletion is finished by the next request to
+delete the topic; that of a topic without partitions is also finished when the topic is next opened.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalDeletePartitionedTopicAsync`),
 `PersistentTopic.java` (`delete`).
@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from labkit.system.broker.broker_service import BrokerService
-from labkit.system.broker.errors import BrokerError, no_partitioned_topic
+from labkit.system.broker.errors import BrokerError, no_partitioned_topic_error
 from labkit.system.broker.namespaces import topics_of
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.metadata.store import BadVersionError, NoNodeError
@@ -38,16 +38,16 @@ from labkit.system.topic.partitions import PartitionedTopic, read_partitioned_to
 
 
 async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None:
-    """Delete a topic or partition that this broker serves: its cursors, its chain, its ledgers.
+    """Delete a topic or partition that this broker serves, with its cursors and ledgers.
 
-    Raises `BrokerError` while it has producers or consumers; with `force` they are disconnected
-    first, and a topic is deleted even if what is stored of it cannot be read.
+    Raises `BrokerError` if it has producers or consumers.  With `force`, they are disconnected, and
+    the topic is deleted even if its stored state cannot be decoded.
     """
     if not await broker.store.exists(managed_ledger_path(name)):
-        raise BrokerError(ServerError.TopicNotFound, f"there is no topic {name}")
+        raise BrokerError(ServerError.TopicNotFound, f"topic {name} does not exist")
     with _closed_to_clients(broker, name):
         await _close(broker, name, force=force)
-        with _opened_meanwhile(name):
+        with _detect_concurrent_open(name):
             await mark(broker.store, name, damaged=force)
             await broker.finish_deletion(name)
 
@@ -56,34 +56,32 @@ class PartitionedDeletion:
     """The deletion of a partitioned topic, as far as one broker can carry it out."""
 
     def __init__(self, broker: BrokerService, topic: str, record: PartitionedTopic) -> None:
-        """Use `begin`."""
         self._broker = broker
         self._topic = topic
         self._record = record
 
     @classmethod
     async def begin(cls, broker: BrokerService, topic: str) -> "PartitionedDeletion":
-        """Let no broker open another partition.  Raises `BrokerError`."""
+        """Prevent all brokers from opening further partitions.  Raises `BrokerError`."""
         record = await _change_record(broker, topic, is_being_deleted=True)
         return cls(broker, topic, record)
 
     async def left(self) -> list[str]:
-        """The full names of the stored partitions that are not marked yet."""
         return [each for each in await self._stored() if not await self._is_marked(each)]
 
     async def close(self, partition: str, *, force: bool) -> None:
-        """Close and mark a partition that this broker owns.  Raises `BrokerError` if it is in use
-        and `force` is not given.
+        """Close and mark a partition that this broker owns.
+
+        Raises `BrokerError` if it is in use and `force` is False.
         """
         with _closed_to_clients(self._broker, partition), suppress(NoNodeError):
             await _close(self._broker, partition, force=force)
-            with _opened_meanwhile(partition):
+            with _detect_concurrent_open(partition):
                 await mark(self._broker.store, partition, damaged=force)
 
-    async def give_up(self) -> None:
-        """Take everything back: the topic is as it was."""
+    async def cancel(self) -> None:
         for partition in await self._stored():
-            with suppress(NoNodeError), _opened_meanwhile(partition):
+            with suppress(NoNodeError), _detect_concurrent_open(partition):
                 await unmark(self._broker.store, partition)
         await _change_record(self._broker, self._topic, is_being_deleted=False)
 
@@ -93,9 +91,11 @@ class PartitionedDeletion:
         Raises `BrokerError` if a partition is not marked.
         """
         if left := await self.left():
-            raise _not_now(f"{', '.join(left)} was opened at this moment: repeat the deletion")
+            raise _retriable_error(
+                f"{', '.join(left)} was opened concurrently; repeat the deletion"
+            )
         for partition in await self._stored():
-            with _opened_meanwhile(partition):
+            with _detect_concurrent_open(partition):
                 await self._broker.finish_deletion(partition)
         await self._broker.schemas.delete(self._topic)
         with suppress(NoNodeError):
@@ -103,26 +103,26 @@ class PartitionedDeletion:
 
     async def _stored(self) -> list[str]:
         stored = await topics_of(self._broker.store, namespace_of(self._topic))
-        # The record's number may be anything that another program stored there.
-        mine = [
+        # Another program may have stored an arbitrary partition count in the record.
+        partitions = [
             name
             for name in stored
             if 0 <= partition_of(name) < self._record.most
             and name == partition_name(self._topic, partition_of(name))
         ]
-        return sorted(mine, key=partition_of)
+        return sorted(partitions, key=partition_of)
 
     async def _is_marked(self, partition: str) -> bool:
         try:
             return await is_marked(self._broker.store, partition)
         except DamagedNodeError:
-            return False  # To mark it takes force.
+            return False  # Marking it requires force.
 
 
 async def _close(broker: BrokerService, name: str, *, force: bool) -> None:
-    topic = await broker.opened_topic(name)
+    topic = await broker.find_open_topic(name)
     if topic is not None and not force:
-        # Clients that asked before must not come in between the check and the end.
+        # Fence the topic, so that no client connects between the check and the close.
         topic.fence()
         try:
             _check_unused(topic)
@@ -138,15 +138,14 @@ def _check_unused(topic: BrokerTopic) -> None:
         raise BrokerError(
             ServerError.MetadataError,
             f"{topic.name} is in use by the producers {', '.join(topic.producers) or '(none)'} and"
-            f" the subscriptions {', '.join(consumers) or '(none)'}; close them, or delete with"
-            " force",
+            f" the subscriptions {', '.join(consumers) or '(none)'}; close them, or use force",
         )
 
 
 @contextmanager
 def _closed_to_clients(broker: BrokerService, name: str) -> Iterator[None]:
     if name in broker.deleting:
-        raise _not_now(f"another request deletes {name} at this moment")
+        raise _retriable_error(f"another request is deleting {name}")
     broker.deleting[name] = None
     try:
         yield
@@ -155,11 +154,11 @@ def _closed_to_clients(broker: BrokerService, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _opened_meanwhile(name: str) -> Iterator[None]:
+def _detect_concurrent_open(name: str) -> Iterator[None]:
     try:
         yield
     except ManagedLedgerFencedError:
-        raise _not_now(f"{name} was opened at this moment: repeat the deletion") from None
+        raise _retriable_error(f"{name} was opened concurrently; repeat the deletion") from None
 
 
 async def _change_record(
@@ -170,11 +169,11 @@ async def _change_record(
         record = replace(record, is_being_deleted=is_being_deleted)
         await broker.store.set(partitions_path(topic), record.encode(), version)
     except NoNodeError:
-        raise no_partitioned_topic(topic) from None
+        raise no_partitioned_topic_error(topic) from None
     except BadVersionError:
-        raise _not_now(f"{topic} was changed at this moment: repeat the request") from None
+        raise _retriable_error(f"{topic} was changed concurrently; repeat the request") from None
     return record
 
 
-def _not_now(why: str) -> BrokerError:
+def _retriable_error(why: str) -> BrokerError:
     return BrokerError(ServerError.ServiceNotReady, why)

@@ -1,9 +1,10 @@
-"""Creating topics, with partitions or without, and adding partitions.
+"""Creates topics and partitioned topics, and adds partitions.
 
-A growth makes the existing subscriptions on the new partitions first, at the earliest position, and
-changes the count last.  So whatever a producer sends to a new partition reaches every subscription
-that existed before, even if its consumers discover the partition much later.  Until the count has
-changed no broker opens a new partition.  A growth that was interrupted is finished by the next one.
+Before the partition count is increased, the existing subscriptions are created on the new
+partitions at the earliest position.  Whatever a producer sends to a new partition therefore reaches
+every existing subscription, even if its consumers discover the partition much later.  No broker
+opens a new partition until the count has been increased.  An interrupted increase is finished by
+the next one.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalUpdatePartitionedTopicAsync`).
 """
@@ -13,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from labkit.system.broker.broker_service import BrokerService
-from labkit.system.broker.errors import BrokerError, no_partitioned_topic
+from labkit.system.broker.errors import BrokerError, no_partitioned_topic_error
 from labkit.system.broker.namespaces import topics_of
 from labkit.system.broker.policies import check_namespace_exists
 from labkit.system.metadata.store import (
@@ -33,7 +34,7 @@ from labkit.system.topic.chain.formats import (
     encode_cursor_node,
 )
 from labkit.system.topic.names import (
-    encoded,
+    encode_name,
     managed_ledger_path,
     namespace_of,
     partition_name,
@@ -44,54 +45,52 @@ from labkit.system.topic.partitions import PartitionedTopic, read_partitioned_to
 from labkit.system.topic.producing.deduplication import CURSOR_NAME
 
 _SYSTEM_CURSORS = (CURSOR_NAME, "__compaction")
-"""Cursors of a broker, which each partition gets by itself."""
+"""Cursors that the broker creates on each partition itself."""
 
 
-class PartitionCountError(BrokerError):
-    """The number of partitions is out of range."""
+class PartitionCountError(BrokerError): ...
 
 
 async def create_topic(broker: BrokerService, topic: str) -> None:
-    """Create a topic without partitions, which this broker serves, or one partition.
+    """Create a topic that this broker serves, or a single partition.
 
-    Raises `BrokerError` if there is a topic of that name, with partitions or without.
+    Raises `BrokerError` if a topic or partitioned topic of that name exists.
     """
     for path in (managed_ledger_path(topic), partitions_path(topic)):
         if await broker.store.exists(path):
-            raise BrokerError(ServerError.NotAllowedError, f"the topic {topic} exists")
+            raise BrokerError(ServerError.NotAllowedError, f"topic {topic} already exists")
     if partition_of(topic) >= 0:
         await broker.create(topic)
     await broker.topic(topic)
 
 
 async def create_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
-    """Create a partitioned topic.
-
-    Raises `BrokerError` if a topic of that name exists, or its namespace does not.
-    """
     _check_count(broker, topic, partitions)
     await check_namespace_exists(broker.store, namespace_of(topic))
     if await broker.store.exists(managed_ledger_path(topic)):
-        raise BrokerError(ServerError.NotAllowedError, f"{topic} exists and has no partitions")
+        raise BrokerError(
+            ServerError.NotAllowedError, f"{topic} already exists and is not partitioned"
+        )
     try:
         await broker.store.create(partitions_path(topic), PartitionedTopic(partitions).encode())
     except NodeExistsError:
         raise BrokerError(
-            ServerError.NotAllowedError, f"the partitioned topic {topic} exists"
+            ServerError.NotAllowedError, f"partitioned topic {topic} already exists"
         ) from None
 
 
 async def grow_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
-    """Add partitions; clients notice within a minute.
+    """Increase the number of partitions; clients notice within a minute.
 
-    Raises `BrokerError` for fewer, and if a topic is named like one of the new partitions.
+    Raises `BrokerError` if the number would not increase, or if a separate topic has the name of a
+    new partition.
     """
     _check_count(broker, topic, partitions)
     store = broker.store
     try:
         record, version = await read_partitioned_topic(store, topic)
     except NoNodeError:
-        raise no_partitioned_topic(topic) from None
+        raise no_partitioned_topic_error(topic) from None
     await _check_may_grow(store, topic, record, partitions)
     growing = replace(record, growing_to=max(partitions, record.growing_to))
     version = await _store(store, topic, growing, version)
@@ -114,36 +113,37 @@ async def _check_may_grow(
     if partitions <= record.count:
         raise BrokerError(
             ServerError.NotAllowedError,
-            f"{topic} has {record.count} partitions; it can only get more",
+            f"{topic} has {record.count} partitions; the number can only be increased",
         )
-    # Those up to `most` were made by a growth that was interrupted.
+    # Partitions below `most` were created by an interrupted increase.
     new = {partition_name(topic, each) for each in range(record.most, partitions)}
-    if taken := sorted(new.intersection(await topics_of(store, namespace_of(topic)))):
+    if conflicting := sorted(new.intersection(await topics_of(store, namespace_of(topic)))):
         raise BrokerError(
             ServerError.MetadataError,
-            f"{topic} cannot get {partitions} partitions: {', '.join(taken)} exists and is a"
-            " separate topic; delete it first",
+            f"cannot increase {topic} to {partitions} partitions: {', '.join(conflicting)} exists"
+            " as a separate topic; delete it first",
         )
 
 
 async def _subscriptions(store: MetadataStore, partitions: Sequence[str]) -> dict[str, bytes]:
-    """Return the durable subscriptions of all these partitions, by the name of their node, each
-    with a node for a subscription that has acknowledged nothing.
+    """Return the znodes of the durable subscriptions of all these partitions, by name.
+
+    The znodes are those of subscriptions that have acknowledged nothing.
     """
     found: dict[str, bytes] = {}
     for partition in partitions:
         path = managed_ledger_path(partition)
         with suppress(NoNodeError):
             for name in await store.children(path):
-                if name not in found and name not in map(encoded, _SYSTEM_CURSORS):
+                if name not in found and name not in map(encode_name, _SYSTEM_CURSORS):
                     data, _ = await store.get(f"{path}/{name}")
-                    found[name] = _unread(data)
+                    found[name] = _node_without_acknowledgements(data)
     return found
 
 
-def _unread(data: bytes) -> bytes:
+def _node_without_acknowledgements(data: bytes) -> bytes:
     properties: tuple[tuple[str, str], ...] = ()
-    with suppress(DamagedNodeError):  # The subscription itself is what counts.
+    with suppress(DamagedNodeError):  # The properties are lost, but the subscription is kept.
         properties = decode_cursor_node(data).cursor_properties
     return encode_cursor_node(CursorNode(IN_NODE, CursorState(NOWHERE), properties))
 
@@ -153,19 +153,19 @@ async def _store(store: MetadataStore, topic: str, record: PartitionedTopic, ver
         return await store.set(partitions_path(topic), record.encode(), version)
     except (BadVersionError, NoNodeError):
         raise BrokerError(
-            ServerError.NotAllowedError, f"{topic} was changed at this moment; look again"
+            ServerError.NotAllowedError, f"{topic} was changed concurrently; repeat the request"
         ) from None
 
 
 def _check_count(broker: BrokerService, topic: str, partitions: int) -> None:
     if partition_of(topic) >= 0:
         raise BrokerError(
-            ServerError.InvalidTopicName, f"{topic} is named like a partition: take another name"
+            ServerError.InvalidTopicName, f"{topic} is named like a partition: choose another name"
         )
-    most = broker.config.most_partitions
+    most = broker.config.max_partitions
     if not 1 <= partitions <= most:
         raise PartitionCountError(
             ServerError.NotAllowedError,
-            f"{partitions} partitions; a partitioned topic has 1 or more, and at most {most} here"
-            " (maxNumPartitionsPerPartitionedTopic)",
+            f"the number of partitions must be between 1 and {most}"
+            f" (maxNumPartitionsPerPartitionedTopic), got {partitions}",
         )

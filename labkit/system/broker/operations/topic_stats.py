@@ -1,7 +1,7 @@
-"""What an administrator sees of a topic, under Pulsar's names.
+"""Topic statistics as JSON, with Pulsar's field names.
 
-Counters begin when the topic is opened.  Rates are those of the last period between two checks of
-the connections (`keepAliveIntervalSeconds`).  What this broker does not measure is left out.
+Counters start at 0 when the topic is opened.  Rates are those of the last completed keep-alive
+interval (`keepAliveIntervalSeconds`).  Fields that this broker does not measure are omitted.
 
 In Pulsar: `pulsar-common/.../stats/TopicStatsImpl.java`, `SubscriptionStatsImpl.java`,
 `PersistentTopicInternalStats.java`.
@@ -17,7 +17,6 @@ from labkit.system.broker.subscription import Subscription
 from labkit.system.broker.topics import BrokerTopic, ConnectedProducer
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import CommandSubscribe, ProducerAccessMode
-from labkit.system.topic.chain.acknowledged import Range
 from labkit.system.topic.chain.chain import LedgerInfo, Position
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
@@ -26,11 +25,11 @@ Stats = dict[str, Any]
 """A JSON object."""
 
 NO_TIME = -1
-"""The publish time of the first message of an empty backlog."""
+"""Reported as the earliest publish time of an empty backlog."""
 
 
 async def topic_stats(topic: BrokerTopic, *, with_earliest_time: bool) -> Stats:
-    """Traffic, backlogs, producers, subscriptions with their consumers.
+    """Return traffic, backlogs, producers, and subscriptions with their consumers.
 
     With `with_earliest_time`, each backlog's first entry is read for its publish time.  Raises what
     `ManagedLedger.read` raises.
@@ -39,7 +38,7 @@ async def topic_stats(topic: BrokerTopic, *, with_earliest_time: bool) -> Stats:
     times = {}
     if with_earliest_time:
         times = {each.name: await _earliest_time(each, ledger) for each in topic.subscriptions.all}
-    # Nothing is awaited from here on: the numbers are those of one moment.
+    # Do not await anything from here on, so that all numbers are from the same moment.
     subscriptions = {
         each.name: _subscription_stats(each, ledger, times.get(each.name, 0))
         for each in topic.subscriptions.all
@@ -50,7 +49,7 @@ async def topic_stats(topic: BrokerTopic, *, with_earliest_time: bool) -> Stats:
         "msgInCounter": topic.incoming.messages,
         "bytesInCounter": topic.incoming.bytes,
         **_sums(parts, ("msgRateOut", "msgThroughputOut", "msgOutCounter", "bytesOutCounter")),
-        "storageSize": sum(link.size_bytes for link in ledger.ledgers),
+        "storageSize": sum(each.size_bytes for each in ledger.ledgers),
         "backlogSize": max((each["backlogSize"] for each in parts), default=0),
         "earliestMsgPublishTimeInBacklogs": _earliest(times.values()),
         "publishers": [_publisher_stats(each) for each in topic.producers.values()],
@@ -81,7 +80,7 @@ def _publisher_stats(producer: ConnectedProducer) -> Stats:
 def _subscription_stats(
     subscription: Subscription, ledger: ManagedLedger, earliest_time_ms: int
 ) -> Stats:
-    cursor, departed, kind = subscription.cursor, subscription.departed, subscription.type
+    cursor, departed, kind = subscription.cursor, subscription.departed_traffic, subscription.type
     consumers = [_consumer_stats(each) for each in subscription.consumers]
     sums = _sums(
         consumers,
@@ -128,21 +127,21 @@ async def _earliest_time(subscription: Subscription, ledger: ManagedLedger) -> i
 
 
 def _earliest(times_ms: Iterable[int]) -> int:
-    """The earliest of these times; 0 if none was asked for."""
+    """Return the earliest of these times, or 0 if there are none."""
     times_ms = list(times_ms)
     known = [time_ms for time_ms in times_ms if time_ms != NO_TIME]
     return min(known, default=NO_TIME if times_ms else 0)
 
 
-def size_after(links: Iterable[LedgerInfo], position: Position) -> int:
-    """About how many bytes are stored after the position: a ledger's entries count as equal."""
+def size_after(ledgers: Iterable[LedgerInfo], position: Position) -> int:
+    """Estimate the bytes stored after the position, as if a ledger's entries had equal sizes."""
     size = 0
-    for link in links:
-        if link.ledger_id > position[0]:
-            size += link.size_bytes
-        elif link.ledger_id == position[0] and link.entry_count:
-            left = link.entry_count - position[1] - 1
-            size += link.size_bytes * left // link.entry_count
+    for each in ledgers:
+        if each.ledger_id > position[0]:
+            size += each.size_bytes
+        elif each.ledger_id == position[0] and each.entry_count:
+            left = each.entry_count - position[1] - 1
+            size += each.size_bytes * left // each.entry_count
     return size
 
 
@@ -152,10 +151,8 @@ _TIMES = ("earliestMsgPublishTimeInBacklog", "earliestMsgPublishTimeInBacklogs")
 _AVERAGE = "averageMsgSize"
 
 
-def add_up(parts: Iterable[Stats]) -> Stats:
-    """The statistics of several partitions as one: producers with the same name count as one, and
-    so do subscriptions.
-    """
+def sum_partition_stats(parts: Iterable[Stats]) -> Stats:
+    """Add up partition statistics, merging producers and subscriptions by name."""
     total: Stats = {"publishers": [], "subscriptions": {}}
     for part in parts:
         _add(total, part)
@@ -184,22 +181,21 @@ def _add(total: Stats, part: Stats) -> None:
 
 
 def internal_stats(topic: BrokerTopic) -> Stats:
-    """The chain of ledgers and the cursors."""
     ledger = topic.ledger
-    links = ledger.ledgers
-    open_links = links[-1:] if ledger.writer is not None else ()
+    ledgers = ledger.ledgers
+    open_ledgers = ledgers[-1:] if ledger.writer is not None else ()
     state = "Terminated" if ledger.terminated is not None else "LedgerOpened"
     return {
         "entriesAddedCounter": ledger.queue.stored_count,
-        "numberOfEntries": sum(link.entry_count for link in links),
-        "totalSize": sum(link.size_bytes for link in links),
-        "currentLedgerEntries": sum(link.entry_count for link in open_links),
-        "currentLedgerSize": sum(link.size_bytes for link in open_links),
-        "lastConfirmedEntry": _text(ledger.last_confirmed),
+        "numberOfEntries": sum(each.entry_count for each in ledgers),
+        "totalSize": sum(each.size_bytes for each in ledgers),
+        "currentLedgerEntries": sum(each.entry_count for each in open_ledgers),
+        "currentLedgerSize": sum(each.size_bytes for each in open_ledgers),
+        "lastConfirmedEntry": _format_position(ledger.last_confirmed),
         "state": "Closed" if topic.is_ended else state,
         "ledgers": [
-            {"ledgerId": link.ledger_id, "entries": link.entry_count, "size": link.size_bytes}
-            for link in links
+            {"ledgerId": each.ledger_id, "entries": each.entry_count, "size": each.size_bytes}
+            for each in ledgers
         ],
         "cursors": {name: _cursor_stats(cursor) for name, cursor in ledger.cursors.items()},
         "properties": dict(ledger.properties),
@@ -208,18 +204,15 @@ def internal_stats(topic: BrokerTopic) -> Stats:
 
 def _cursor_stats(cursor: ManagedCursor) -> Stats:
     ranges = cursor.state.ranges
+    formatted = (f"({_format_position(r.lower)}..{_format_position(r.upper)}]" for r in ranges)
     return {
-        "markDeletePosition": _text(cursor.mark_delete),
-        "individuallyDeletedMessages": _ranges_text(ranges),
+        "markDeletePosition": _format_position(cursor.mark_delete),
+        "individuallyDeletedMessages": f"[{','.join(formatted)}]",
         "numberOfEntriesSinceFirstNotAckedMessage": cursor.unacknowledged_count,
         "totalNonContiguousDeletedMessagesRange": len(ranges),
         "properties": dict(cursor.properties),
     }
 
 
-def _text(position: Position) -> str:
+def _format_position(position: Position) -> str:
     return f"{position[0]}:{position[1]}"
-
-
-def _ranges_text(ranges: tuple[Range, ...]) -> str:
-    return "[" + ",".join(f"({_text(each.lower)}..{_text(each.upper)}]" for each in ranges) + "]"

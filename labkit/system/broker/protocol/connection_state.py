@@ -1,9 +1,9 @@
-"""The states of a client's connection, and the commands that a client may send in each.
+"""The states of a client connection, and the commands that a client may send in each.
 
-    AWAITS_CONNECT --CONNECT, identity proved------> CONNECTED --its token expires--> CHALLENGED
+    AWAITS_CONNECT --CONNECT, authenticated--------> CONNECTED --its token expires--> CHALLENGED
           |                                            ^                                  |
           |                                            +--AUTH_RESPONSE for the same role-+
-          +--CONNECT, identity not proved----------> REFUSED
+          +--CONNECT, not authenticated------------> REFUSED
 
     any state --`close`, or the client is gone-----> CLOSED
 
@@ -12,23 +12,23 @@
     AWAITS_CONNECT   yes      yes   -     -              -                     -
     CONNECTED        -        yes   yes   yes            yes                   yes
     CHALLENGED       -        yes   yes   yes            yes                   yes
-    REFUSED          -        yes   yes   -              yes, gets the reason  -
+    REFUSED          -        yes   yes   -              yes, returns reason   -
     CLOSED           -        -     -     -              -                     -
 
-A client that sends a command that its state does not allow is disconnected.  Once it has sent
-CONNECT, a request of a type that this broker does not know gets an ERROR instead.
+A client that sends a command that is not allowed in its state is disconnected.  After CONNECT,
+however, a request of an unknown type gets an ERROR response.
 
-REFUSED exists because Pulsar's C++ client treats an ERROR instead of CONNECTED as a broken
-connection and silently reconnects.  So every client gets CONNECTED, and a client that did not prove
-its identity gets the reason in response to its first request, one of the two in the table.
+REFUSED exists because Pulsar's C++ client treats an ERROR in response to CONNECT as a broken
+connection and silently reconnects.  Therefore every client gets CONNECTED, and a client that failed
+to authenticate gets the reason in response to its first request, one of the two in the table.
 
-Independently of its state, a client must show that it is alive.  At each check:
+Independently of these states, a client must show that it is alive.  At each check:
 
     HEARD     -> QUIET
-    QUIET     -> PINGED, and a PING goes out
+    QUIET     -> PINGED, and the broker sends a PING
     PINGED    -> the connection is closed
 
-and whatever the client sends makes it HEARD.
+Anything that the client sends sets it to HEARD.
 
 In Pulsar: `ServerCnx.State`, `common/protocol/PulsarHandler.java`.
 """
@@ -40,12 +40,10 @@ from labkit.system.model.proto.pulsar_pb2 import BaseCommand
 
 
 class ConnectionState(Enum):
-    """How far a client has come in proving its identity, or that it is gone."""
-
     AWAITS_CONNECT = auto()
     CONNECTED = auto()
     CHALLENGED = auto()
-    """The client's token has expired, and it was asked for another one."""
+    """The client's token has expired, and the broker has asked for a new one."""
     REFUSED = auto()
     CLOSED = auto()
 
@@ -67,10 +65,10 @@ ALLOWED_COMMANDS: Mapping[ConnectionState, Collection[int]] = {
 
 
 class Liveness(Enum):
-    """Whether the client has sent anything since the last checks."""
+    """When the client last sent something, relative to the periodic checks."""
 
     HEARD = auto()
     QUIET = auto()
-    """Nothing since the last check."""
+    """Has sent nothing since the last check."""
     PINGED = auto()
-    """Nothing since a PING that asked for an answer."""
+    """Has sent nothing since the last PING."""

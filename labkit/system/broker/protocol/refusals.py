@@ -1,7 +1,7 @@
-"""Requests that this broker does not serve: each is answered, so that its client need not wait.
+"""Responses to unsupported requests, so that clients do not wait for them.
 
-A client learns from CONNECTED, or from the first of these answers, which features are missing; its
-producers and consumers on the same connection go on.
+A client learns which features are missing from CONNECTED or from the first of these responses; its
+producers and consumers on the same connection are not affected.
 
 In Pulsar: `broker/service/ServerCnx.java`, with `transactionCoordinatorEnabled=false`.
 """
@@ -12,61 +12,60 @@ from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.protocol.connection import ClientConnection, Handlers
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, ServerError
 
-NO_TRANSACTIONS = "transactions are not served here; connect without them"
-NO_REPLICATION = "geo-replication is not supported here"
-_COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
+NO_TRANSACTIONS = "transactions are not supported; disable them in the client"
+NO_REPLICATION = "geo-replication is not supported"
+_COORDINATOR_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
 
 
 def check_no_transactions(topic: str) -> None:
-    """Raises `BrokerError` for the topic by which a client looks for transactions."""
-    if topic.startswith(_COORDINATORS):
+    """Raise `BrokerError` for the topic that clients look up to find a transaction coordinator."""
+    if topic.startswith(_COORDINATOR_TOPIC):
         raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
 
 
 def final_send_error(code: ServerError, client_version: str) -> ServerError:
-    """Return the code of a SEND_ERROR after which this client gives the message up.
+    """Return the SEND_ERROR code that makes this client drop the message.
 
-    Pulsar's C++ client, which that for Python is built on, does so for ChecksumError only: after
-    any other code it reconnects and sends the message again, forever.
+    Pulsar's C++ client, on which the Python client is built, drops it only for ChecksumError: after
+    any other code, it reconnects and resends the message forever.
     """
     return ServerError.ChecksumError if client_version.startswith("Pulsar-CPP") else code
 
 
-def _refuse_transactions(command: BaseCommand, _: bytes) -> None:
+def _reject_transactions(command: BaseCommand, _: bytes) -> None:
     raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
 
 
-def _refuse_watches(command: BaseCommand, _: bytes) -> None:
+def _reject_watches(command: BaseCommand, _: bytes) -> None:
     raise BrokerError(
         ServerError.NotAllowedError,
-        "lists of topics are not watched here; ask for them again, as patterns do every minute",
+        "topic-list watches are not supported; poll the list, as pattern consumers do every minute",
     )
 
 
-def _refuse_statistics(connection: ClientConnection, command: BaseCommand, _: bytes) -> None:
-    """The C++ client waits for an answer of this type, and takes no other."""
+def _reject_statistics(connection: ClientConnection, command: BaseCommand, _: bytes) -> None:
+    """Respond with the type that the C++ client waits for; it ignores any other."""
     answer = BaseCommand(type=BaseCommand.CONSUMER_STATS_RESPONSE)
     response = answer.consumerStatsResponse
     response.request_id = command.consumerStats.request_id
     response.error_code = ServerError.NotAllowedError
-    response.error_message = "statistics are not kept here"
+    response.error_message = "consumer statistics are not supported"
     connection.send(answer)
 
 
 _REFUSALS: Handlers = {
-    BaseCommand.NEW_TXN: _refuse_transactions,
-    BaseCommand.ADD_PARTITION_TO_TXN: _refuse_transactions,
-    BaseCommand.ADD_SUBSCRIPTION_TO_TXN: _refuse_transactions,
-    BaseCommand.END_TXN: _refuse_transactions,
-    BaseCommand.END_TXN_ON_PARTITION: _refuse_transactions,
-    BaseCommand.END_TXN_ON_SUBSCRIPTION: _refuse_transactions,
-    BaseCommand.TC_CLIENT_CONNECT_REQUEST: _refuse_transactions,
-    BaseCommand.WATCH_TOPIC_LIST: _refuse_watches,
-    BaseCommand.WATCH_TOPIC_LIST_CLOSE: _refuse_watches,
+    BaseCommand.NEW_TXN: _reject_transactions,
+    BaseCommand.ADD_PARTITION_TO_TXN: _reject_transactions,
+    BaseCommand.ADD_SUBSCRIPTION_TO_TXN: _reject_transactions,
+    BaseCommand.END_TXN: _reject_transactions,
+    BaseCommand.END_TXN_ON_PARTITION: _reject_transactions,
+    BaseCommand.END_TXN_ON_SUBSCRIPTION: _reject_transactions,
+    BaseCommand.TC_CLIENT_CONNECT_REQUEST: _reject_transactions,
+    BaseCommand.WATCH_TOPIC_LIST: _reject_watches,
+    BaseCommand.WATCH_TOPIC_LIST_CLOSE: _reject_watches,
 }
 
 
 def serve_refusals(connection: ClientConnection) -> None:
-    """Answer the requests that this broker does not serve."""
     connection.serve(_REFUSALS)
-    connection.serve({BaseCommand.CONSUMER_STATS: partial(_refuse_statistics, connection)})
+    connection.serve({BaseCommand.CONSUMER_STATS: partial(_reject_statistics, connection)})

@@ -1,12 +1,12 @@
-"""Stores and compares the schemas of a topic's messages in the same way as Pulsar.
+"""Stores and compares message schemas in the same way as Pulsar.
 
     registry             the versions of a topic's schema
-    storage              where they are stored: a locator in a znode, each version in a ledger
-    types                the names of schema types
-    checks               which schemas may be stored, and which fit the ones before
-    avro_compatibility   whether one Avro schema can read data of another
-    policy               what a namespace demands of its topics' schemas
+    storage              their storage: a locator znode, and one ledger per version
+    types                names of schema types, and KeyValue schemas
+    checks               validates schemas and checks compatibility with earlier versions
+    avro_compatibility   checks whether one Avro schema can read data written with another
+    policy               a namespace's schema policies
 
-Schemas are compared with each other; no message is checked against one.  Read `registry` and
-`checks` first.
+Schemas are only compared with each other; messages are never validated against a schema.  Read
+`registry` and `checks` first.
 """

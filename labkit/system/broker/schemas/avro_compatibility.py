@@ -1,9 +1,10 @@
-"""Whether Avro schemas can be read with each other, by Apache Avro's library and Pulsar's rules.
+"""Checks whether one Avro schema can read data written with another, as Pulsar would decide it.
 
-Pulsar asks the decoder of Avro's Java library, whose rules differ from those of the comparison that
-is used here: a record is read as a record of any name; of a union's enums and fixed types only the
-one with the same full name is read; an alias stands for a full name, and that of a field counts
-only if the record has the name, too; an enum's symbols are looked at only when data are read.
+Pulsar relies on the decoder of Avro's Java library.  Its rules differ from those of Avro's Python
+library, which this module adapts: record names need not match.  A union's enum and fixed branches
+must match by full name.  Aliases are full names, and a field's aliases count only if the record's
+name matches.  Enum symbols are not compared, because the decoder looks at them only when it reads
+data.
 
 In Avro: `Resolver.java`; in Pulsar: `AvroSchemaBasedCompatibilityCheck.java`,
 `StructSchemaDataValidator.java`.
@@ -38,61 +39,61 @@ from avro.schema import (
 
 from labkit.system.broker.schemas.types import InvalidDefinitionError
 
-LARGEST_DEFINITION = 128 * 1024
-"""In bytes.  The library needs a second for an ill-natured definition of this size."""
-_DEEPEST = 100
-"""Objects and lists within each other: 25 records, each in a union within the one before."""
-_MOST_STEPS = 20_000
-"""A third of a second.  Unions within unions could take any number of steps."""
-_LONGEST_REASON = 200
+MAX_DEFINITION_BYTES = 128 * 1024
+"""In bytes.  The library needs up to one second for a malicious definition of this size."""
+_MAX_DEPTH = 100
+"""Maximum nesting of objects and lists: enough for 25 records, each in a union within the previous
+one.
+"""
+_MAX_STEPS = 20_000
+"""This many steps take a third of a second.  Nested unions could take any number of steps."""
+_MAX_REASON_LENGTH = 200
 _NAME = re.compile(r"(?!\d)[\w$]+")
-"""Pulsar also takes letters of any alphabet, and `$`, which is in the names of Java's classes."""
+"""Pulsar allows letters of any alphabet, and `$`, which occurs in the names of Java classes."""
 
 
-class _TooManyStepsError(Exception):
-    """A comparison would keep other clients waiting."""
+class _TooManyStepsError(Exception): ...
 
 
 def parse_definition(data: bytes) -> Schema:
-    """The schema that is defined.  Raises `InvalidDefinitionError`."""
-    if len(data) > LARGEST_DEFINITION:
+    if len(data) > MAX_DEFINITION_BYTES:
         raise InvalidDefinitionError(
-            f"it has {len(data)} bytes, and at most {LARGEST_DEFINITION} can be compared"
+            f"it has {len(data)} bytes; the maximum is {MAX_DEFINITION_BYTES}"
         )
     names = Names(validate_names=False)
     try:
-        # How a logical type is stored decides what can be read.
+        # Only the underlying type of a logical type determines what can be read.
         document = json.loads(data, object_hook=_without_logical_type)
-        if _depth(document) > _DEEPEST:
-            raise InvalidDefinitionError(f"it is nested more than {_DEEPEST} levels deep")
+        if _depth(document) > _MAX_DEPTH:
+            raise InvalidDefinitionError(f"it is nested more than {_MAX_DEPTH} levels deep")
         schema = make_avsc_object(document, names, validate_names=False)
         for named in names.names.values():
             _check_names(named)
-            _complete_aliases(named)
+            _qualify_aliases(named)
     except RecursionError:
         raise InvalidDefinitionError("it is nested too deeply") from None
     except (AvroException, ValueError, TypeError, AttributeError) as error:
-        # The library relies on the kinds of values that a definition must have.
-        raise InvalidDefinitionError(str(error)[:_LONGEST_REASON]) from None
+        # The library does not check the types of the values in a definition.
+        raise InvalidDefinitionError(str(error)[:_MAX_REASON_LENGTH]) from None
     return schema
 
 
-def reading_problem(reader: Schema, writer: Schema) -> str:
-    """Why `reader` cannot read what `writer` writes; empty if it can."""
+def read_incompatibility(reader: Schema, writer: Schema) -> str:
+    """Return why `reader` cannot read data written with `writer`, or "" if it can."""
     try:
         result = _Checker().get_compatibility(reader, writer)
     except _TooManyStepsError:
-        return "they are too large to be compared"
+        return "the schemas are too large to compare"
     except RecursionError:
-        return "they are nested too deeply"
+        return "the schemas are nested too deeply"
     if result.compatibility is SchemaCompatibilityType.compatible:
         return ""
     where, why = ", ".join(sorted(result.locations)), ", ".join(sorted(result.messages))
-    return f"{result.incompatibilities[0].value}, {why} (at {where})"[:_LONGEST_REASON]
+    return f"{result.incompatibilities[0].value}, {why} (at {where})"[:_MAX_REASON_LENGTH]
 
 
 class _Checker(ReaderWriterCompatibilityChecker):
-    """The library's comparison with Pulsar's rules, in a limited number of steps."""
+    """The library's comparison, with Pulsar's rules and a limited number of steps."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -100,7 +101,7 @@ class _Checker(ReaderWriterCompatibilityChecker):
 
     def get_compatibility(self, *args: Any, **kwargs: Any) -> SchemaCompatibilityResult:
         self._steps += 1
-        if self._steps > _MOST_STEPS:
+        if self._steps > _MAX_STEPS:
             raise _TooManyStepsError
         return super().get_compatibility(*args, **kwargs)
 
@@ -122,26 +123,25 @@ class _Checker(ReaderWriterCompatibilityChecker):
     def check_reader_writer_record_fields(
         self, reader: RecordSchema, writer: RecordSchema, location: list[str]
     ) -> SchemaCompatibilityResult:
-        # A dictionary for each record: the library makes one for each field.
+        # One dictionary per record, whereas the library creates one per field.
         written = writer.fields_dict
         if writer.fullname in _names(reader):
             for alias, name in _field_aliases(reader):
                 if alias in written:
                     written.setdefault(name, written[alias])
-        for at, field in enumerate(reader.fields):
-            place = [*location, "fields", str(at)]
+        for index, field in enumerate(reader.fields):
+            field_location = [*location, "fields", str(index)]
             if (found := written.get(field.name)) is not None:
-                result = self.get_compatibility(field.type, found.type, "type", place)
+                result = self.get_compatibility(field.type, found.type, "type", field_location)
                 if result.compatibility is SchemaCompatibilityType.incompatible:
                     return result
             elif not field.has_default:
                 missing = SchemaIncompatibilityType.reader_field_missing_default_value
-                return incompatible(missing, field.name, place)
+                return incompatible(missing, field.name, field_location)
         return CompatibleResult
 
 
 def _field_aliases(record: RecordSchema) -> Iterator[tuple[str, str]]:
-    """Each alias of a field of the record, and the field's name."""
     for field in record.fields:
         for alias in _aliases(field):
             yield alias, field.name
@@ -152,10 +152,9 @@ def _names(schema: NamedSchema) -> list[str]:
 
 
 def _aliases(named: NamedSchema | Field) -> list[str]:
-    """Its aliases.  Raises `InvalidDefinitionError` if they are not names."""
     aliases = named.props.get("aliases", [])
     if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
-        raise InvalidDefinitionError(f"the aliases of {named.name!r} are not a list of names")
+        raise InvalidDefinitionError(f"the aliases of {named.name!r} must be a list of names")
     return aliases
 
 
@@ -165,19 +164,19 @@ def _without_logical_type(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _depth(document: Any) -> int:
-    parts = document.values() if isinstance(document, dict) else document
-    return 1 + max(map(_depth, parts), default=0) if isinstance(document, dict | list) else 0
+    children = document.values() if isinstance(document, dict) else document
+    return 1 + max(map(_depth, children), default=0) if isinstance(document, dict | list) else 0
 
 
 def _check_names(named: NamedSchema) -> None:
     fields = named.fields if isinstance(named, RecordSchema) else ()
     for each in (named, *fields):
         if not _NAME.fullmatch(each.name):
-            raise InvalidDefinitionError(f"{each.name!r} is not a name"[:_LONGEST_REASON])
+            raise InvalidDefinitionError(f"{each.name!r} is not a valid name"[:_MAX_REASON_LENGTH])
         _aliases(each)
 
 
-def _complete_aliases(named: NamedSchema) -> None:
-    """Make its aliases full names, as the library's comparison expects them."""
+def _qualify_aliases(named: NamedSchema) -> None:
+    """Convert the aliases to full names, which the library's comparison expects."""
     names = [Name(each, None, named.namespace, validate_name=False) for each in _aliases(named)]
     named.set_prop("aliases", [name.fullname for name in names])

@@ -1,8 +1,9 @@
-"""Which schemas may be stored, and which of them fit the ones before.
+"""Validates schemas and checks whether a new schema is compatible with earlier versions.
 
-What `Strategy` asks of a new schema: BACKWARD, that it reads what the old one writes; FORWARD, that
-the old one reads what it writes; FULL, both; with TRANSITIVE, of all old schemas instead of the
-newest.  Only definitions of records are compared; of all other types every definition fits.
+A `Strategy` defines what is required of a new schema.  BACKWARD: it can read data written with the
+previous one.  FORWARD: the previous one can read data written with it.  FULL: both.  The TRANSITIVE
+variants compare with all earlier versions instead of the latest.  Only record schemas are compared;
+for all other types, every definition is compatible.
 
 In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, `validator/` beside it, and the
 classes `...SchemaCompatibilityCheck.java`.
@@ -19,22 +20,22 @@ from google.protobuf.message import DecodeError
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.schemas.types import (
     InvalidDefinitionError,
-    NotAPairError,
-    pair_of,
+    InvalidKeyValueError,
+    key_value_schemas,
     type_name,
 )
 from labkit.system.model.proto.pulsar_pb2 import Schema, ServerError
 
-_COMPARED = (Schema.Avro, Schema.Json)
-RECORDS = (*_COMPARED, Schema.Protobuf)
-"""Types whose definition is an Avro schema."""
-_FREE = (Schema.Schemaless, Schema.External)
+_AVRO_COMPARED = (Schema.Avro, Schema.Json)
+RECORDS = (*_AVRO_COMPARED, Schema.Protobuf)
+"""Types that are defined by an Avro schema."""
+_ANY_DEFINITION = (Schema.Schemaless, Schema.External)
 _NO_DEFINITION = b"null"
-"""The Python client's definition of a STRING schema."""
+"""The Python client sends this as the definition of a STRING schema."""
 
 
 class Strategy(Enum):
-    """What is asked of a new schema, by Pulsar's names."""
+    """Schema compatibility strategies, with Pulsar's names."""
 
     ALWAYS_COMPATIBLE = "ALWAYS_COMPATIBLE"
     ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
@@ -47,47 +48,46 @@ class Strategy(Enum):
 
     @property
     def is_transitive(self) -> bool:
-        """Whether all old schemas count, and not the newest alone."""
+        """Whether a new schema is compared with all earlier versions instead of only the latest."""
         return self.value.endswith("_TRANSITIVE")
 
     @property
     def for_consumers(self) -> "Strategy":
-        """What is asked of a consumer's schema: to read what producers write."""
+        """The strategy for a consumer's schema, which must be able to read what producers write."""
         only_newest = (Strategy.FORWARD, Strategy.FORWARD_TRANSITIVE, Strategy.FULL)
         return Strategy.BACKWARD if self in only_newest else self
 
 
 class InvalidSchemaDataError(BrokerError):
-    """The definition of a schema does not fit its type."""
+    """The definition of a schema does not match its type."""
 
 
 def check_definition(schema: Schema) -> None:
-    """Raises `InvalidSchemaDataError` for a definition that does not fit the schema's type."""
     try:
         problem = _definition_problem(schema)
-    except (InvalidDefinitionError, NotAPairError) as error:
+    except (InvalidDefinitionError, InvalidKeyValueError) as error:
         problem = str(error)
     if problem:
         raise InvalidSchemaDataError(
             ServerError.IncompatibleSchema,
-            f"the definition is not one of a schema of type {type_name(schema)}: {problem}",
+            f"invalid definition of a schema of type {type_name(schema)}: {problem}",
         )
 
 
 def incompatibility(old: Schema, new: Schema, strategy: Strategy) -> str:
-    """Why the new schema does not fit the old one; empty if it does."""
+    """Return why the new schema is incompatible with the old one, or "" if it is compatible."""
     if strategy is Strategy.ALWAYS_COMPATIBLE:
         return ""
     if new.type != old.type:
-        return f"it is {type_name(new)}, not {type_name(old)}"
+        return f"expected type {type_name(old)}, got {type_name(new)}"
     if new.schema_data == old.schema_data and new.type != Schema.KeyValue:
         return ""
     if strategy is Strategy.ALWAYS_INCOMPATIBLE:
-        return "no other schema may come"
+        return "the strategy allows no other schema"
     try:
-        return _misfit(old, new, strategy)
-    except (InvalidDefinitionError, NotAPairError) as error:
-        return f"one of them is no definition: {error}"
+        return _definition_incompatibility(old, new, strategy)
+    except (InvalidDefinitionError, InvalidKeyValueError) as error:
+        return f"one of the definitions is invalid: {error}"
 
 
 def _definition_problem(schema: Schema) -> str:
@@ -98,54 +98,63 @@ def _definition_problem(schema: Schema) -> str:
         is_union = parse_definition(definition).type == "union"
         return "it is a union" if kind == Schema.Avro and is_union else ""
     if kind == Schema.KeyValue:
-        for part in pair_of(schema):
+        for part in key_value_schemas(schema):
             check_definition(part)
         return ""
     if kind == Schema.ProtobufNative:
         root_message(definition)
         return ""
-    if kind in _FREE or not definition or (kind, definition) == (Schema.String, _NO_DEFINITION):
+    if (
+        kind in _ANY_DEFINITION
+        or not definition
+        or (kind, definition) == (Schema.String, _NO_DEFINITION)
+    ):
         return ""
-    return f"it has none, and here are {len(definition)} bytes"
+    return f"this type has no definition, got {len(definition)} bytes"
 
 
-def _misfit(old: Schema, new: Schema, strategy: Strategy) -> str:
-    if new.type in _COMPARED:
-        return _misfit_of_records(old.schema_data, new.schema_data, strategy)
+def _definition_incompatibility(old: Schema, new: Schema, strategy: Strategy) -> str:
+    if new.type in _AVRO_COMPARED:
+        return _record_incompatibility(old.schema_data, new.schema_data, strategy)
     if new.type == Schema.KeyValue:
-        pairs = zip(pair_of(old), pair_of(new), strict=True)
+        pairs = zip(key_value_schemas(old), key_value_schemas(new), strict=True)
         return next(filter(None, (incompatibility(*pair, strategy) for pair in pairs)), "")
     if new.type == Schema.ProtobufNative:
         names = root_message(old.schema_data), root_message(new.schema_data)
-        return "" if names[0] == names[1] else f"its message is {names[1]}, not {names[0]}"
+        return "" if names[0] == names[1] else f"expected message {names[0]}, got {names[1]}"
     return ""
 
 
-def _misfit_of_records(old: bytes, new: bytes, strategy: Strategy) -> str:
-    from labkit.system.broker.schemas.avro_compatibility import parse_definition, reading_problem
+def _record_incompatibility(old: bytes, new: bytes, strategy: Strategy) -> str:
+    from labkit.system.broker.schemas.avro_compatibility import (
+        parse_definition,
+        read_incompatibility,
+    )
 
     older, newer = parse_definition(old), parse_definition(new)
     problem = ""
     if not strategy.value.startswith("FORWARD"):
-        problem = reading_problem(newer, older)
+        problem = read_incompatibility(newer, older)
     if not problem and not strategy.value.startswith("BACKWARD"):
-        problem = reading_problem(older, newer)
+        problem = read_incompatibility(older, newer)
     return problem
 
 
 def is_same_definition(one: Schema, other: Schema) -> bool:
-    """Whether two schemas are one version: records may differ in spaces and comments."""
+    """Return whether two definitions are equal; in records, whitespace and comments are ignored."""
     if one.type != other.type or one.schema_data == other.schema_data:
         return one.type == other.type
     if one.type not in RECORDS:
         return False
     try:
-        return bool(_essence(one.schema_data) == _essence(other.schema_data))
+        return bool(
+            _parse_without_comments(one.schema_data) == _parse_without_comments(other.schema_data)
+        )
     except (ValueError, RecursionError):
         return False
 
 
-def _essence(definition: bytes) -> Any:
+def _parse_without_comments(definition: bytes) -> Any:
     return json.loads(definition, object_hook=_without_comments)
 
 
@@ -154,7 +163,7 @@ def _without_comments(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def root_message(definition: bytes) -> str:
-    """The full name of the message that a PROTOBUF_NATIVE schema defines.
+    """Return the full name of the message that a PROTOBUF_NATIVE schema defines.
 
     Raises `InvalidDefinitionError`.
     """
@@ -168,7 +177,7 @@ def root_message(definition: bytes) -> str:
             messages = next(each for each in messages if each.name == part).nested_type
     except (ValueError, KeyError, TypeError, RecursionError, StopIteration, DecodeError):
         raise InvalidDefinitionError(
-            "it is not a document with a fileDescriptorSet, its rootFileDescriptorName and a"
-            " rootMessageTypeName of that file"
+            "expected a JSON object with a fileDescriptorSet, a rootFileDescriptorName and a"
+            " rootMessageTypeName that exists in that file"
         ) from None
     return name

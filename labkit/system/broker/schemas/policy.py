@@ -1,7 +1,7 @@
-"""What a namespace asks of its topics' schemas.
+"""A namespace's schema policies.
 
-In its policies: schema_compatibility_strategy, or else the older
-schema_auto_update_compatibility_strategy; is_allow_auto_update_schema; schema_validation_enforced.
+They are part of the namespace's policies: schema_compatibility_strategy (or else the older
+schema_auto_update_compatibility_strategy), is_allow_auto_update_schema, schema_validation_enforced.
 
 In Pulsar: `common/policies/data/Policies.java`, `SchemaCompatibilityStrategy.java`.
 """
@@ -20,9 +20,9 @@ ALLOW_AUTO_UPDATE = "is_allow_auto_update_schema"
 VALIDATION_ENFORCED = "schema_validation_enforced"
 UNDEFINED = "UNDEFINED"
 DEFAULT_STRATEGY = Strategy.FULL
-_BY_NAME = {strategy.value: strategy for strategy in Strategy}
-_OLDER = "schema_auto_update_compatibility_strategy"
-_OLDER_NAMES = {
+_STRATEGIES = {strategy.value: strategy for strategy in Strategy}
+_LEGACY_STRATEGY = "schema_auto_update_compatibility_strategy"
+_LEGACY_STRATEGIES = {
     "AutoUpdateDisabled": Strategy.ALWAYS_INCOMPATIBLE,
     "AlwaysCompatible": Strategy.ALWAYS_COMPATIBLE,
     "Backward": Strategy.BACKWARD,
@@ -36,8 +36,10 @@ _OLDER_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaPolicy:
-    """How a new schema must fit the earlier ones, whether clients may add any, and whether
-    producers must have one where a topic has one.
+    """A namespace's schema settings.
+
+    `allow_auto_update`: clients may add schemas; `validation_enforced`: if a topic has a schema,
+    its producers must have one.
     """
 
     strategy: Strategy
@@ -46,7 +48,7 @@ class SchemaPolicy:
 
 
 async def read_schema_policy(store: MetadataStore, namespace: str) -> SchemaPolicy:
-    """The policy of a namespace.  Raises `BrokerError` for a strategy that there is not."""
+    """Return a namespace's schema policy.  Raises `BrokerError` if its strategy is unknown."""
     policies, _ = await stored_policies(store, namespace)
     return SchemaPolicy(
         _strategy(namespace, policies),
@@ -58,14 +60,14 @@ async def read_schema_policy(store: MetadataStore, namespace: str) -> SchemaPoli
 def _strategy(namespace: str, policies: dict[str, Any]) -> Strategy:
     name = policies.get(STRATEGY)
     if name in (None, UNDEFINED):
-        name = policies.get(_OLDER)
+        name = policies.get(_LEGACY_STRATEGY)
     if name is None:
         return DEFAULT_STRATEGY
-    found = {**_BY_NAME, **_OLDER_NAMES}.get(str(name))
+    found = {**_STRATEGIES, **_LEGACY_STRATEGIES}.get(str(name))
     if found is None:
         raise BrokerError(
             ServerError.MetadataError,
-            f"the policies of {namespace} name the strategy {str(name)[:80]!r} for schemas; there"
-            f" are {', '.join(_BY_NAME)}",
+            f"unknown schema compatibility strategy {str(name)[:80]!r} in the policies of"
+            f" {namespace}; valid strategies: {', '.join(_STRATEGIES)}",
         )
     return found

@@ -1,17 +1,19 @@
-"""Where the versions of a topic's schema are stored, as Pulsar stores them.
+"""Storage of a topic's schema versions, in the same format as Pulsar.
 
     /schemas/TENANT/NAMESPACE/TOPIC     SchemaLocator: the ledger and entry of every version
-    a ledger for each version           one entry, a SchemaEntry: the version, and those before it
+    a ledger for each version           one entry, a SchemaEntry: the version and an index of the
+                                        versions before it
 
-A ledger is closed before the locator names it, and the locator is written by compare-and-set: of
-two brokers that add a version at one moment, Pulsar's or labkit's, the later one deletes its ledger
-and looks again.  A crash in between leaves a ledger that no locator names, never the opposite.
+A ledger is closed before the locator refers to it, and the locator is updated by compare-and-set:
+if two brokers, Pulsar's or labkit's, add a version concurrently, the slower one deletes its ledger
+and retries.  A crash in between leaves a ledger that no locator refers to, never a locator that
+refers to a missing ledger.
 
-A deletion is a version too: an entry marked as deleted, whose hash is empty.  So a later version
-never gets the number of a deleted one, with which messages of the old schema may still be stored.
+A deletion is also a version: an entry that is marked as deleted, with an empty hash.  The number of
+a deleted version is therefore never reused, because messages may still be stored with it.
 
-An earlier labkit kept a `Schema` per version in nodes below the topic's, which was empty.  These
-move to ledgers when the topic's schemas are first looked at.
+Earlier versions of labkit stored each version as a `Schema` in a child of the topic's znode, which
+was itself empty.  These are moved to ledgers when the topic's schemas are first accessed.
 
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 """
@@ -27,7 +29,6 @@ from google.protobuf.message import DecodeError, Message
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import (
     BadVersionError,
-    MetadataUnavailableError,
     NodeExistsError,
     NodeTooLargeError,
     NoNodeError,
@@ -40,27 +41,25 @@ from labkit.system.model.errors import (
 )
 from labkit.system.model.proto.pulsar_pb2 import Schema
 from labkit.system.model.proto.schemas_pb2 import IndexEntry, SchemaEntry, SchemaInfo, SchemaLocator
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.chain import NOWHERE, Position
+from labkit.system.topic.chain.ledgers import create_ledger, delete_ledger
 from labkit.system.topic.config import ManagedLedgerConfig
 
 NO_NODE = -1
-_NOWHERE: Position = (-1, -1)
-"""The index in the entry of a topic's first version names that version with this position."""
 
-_Stored = TypeVar("_Stored", bound=Message)
+_Decoded = TypeVar("_Decoded", bound=Message)
 
 
-class DamagedSchemaError(LabkitError):
-    """A locator or the entry of a version cannot be decoded."""
+class DamagedSchemaError(LabkitError): ...
 
 
 class SchemasChangedError(LabkitError):
-    """Another client has changed the topic's schemas at this moment: look again."""
+    """Another client has changed the topic's schemas concurrently: retry."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSchema:
-    """A schema, or a deletion of the schemas before it."""
+    """A schema, or the deletion of all earlier versions."""
 
     schema: Schema
     timestamp_ms: int
@@ -69,7 +68,7 @@ class StoredSchema:
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """A version's number, the entry that holds it, and the hash of its definition."""
+    """A version's number, the position of its entry, and the hash of its definition."""
 
     number: int
     position: Position
@@ -77,20 +76,18 @@ class SchemaVersion:
 
     @property
     def is_deletion(self) -> bool:
-        """Whether it deletes the versions before it."""
         return not self.hash
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
-    """A topic's versions in their order, and the version of the node that names them."""
+class LocatedVersions:
+    """A topic's versions, oldest first, and the version of the locator znode."""
 
     versions: tuple[SchemaVersion, ...] = ()
     node_version: int = NO_NODE
 
     @property
     def next_number(self) -> int:
-        """The number of the version to come."""
         return self.versions[-1].number + 1 if self.versions else 0
 
     @property
@@ -101,14 +98,13 @@ class Located:
 
 
 def definition_hash(schema: Schema) -> bytes:
-    """The hash of a schema's definition, which locators carry."""
     return sha256(schema.schema_data).digest()
 
 
 class SchemaStorage:
-    """The schemas of all topics, each named by an id, `tenant/namespace/topic`.
+    """The schemas of all topics, by schema id: `tenant/namespace/topic`.
 
-    Every call may raise `MetadataUnavailableError`, and what the client of bookies raises.
+    Every method may raise `MetadataUnavailableError`, and what `BookKeeper` raises.
     """
 
     def __init__(self, client: BookKeeper, config: ManagedLedgerConfig) -> None:
@@ -116,74 +112,69 @@ class SchemaStorage:
         self._store = client.store
         self._config = config
 
-    async def locate(self, schema_id: str) -> Located:
-        """The topic's versions; none, if it has no schema.  Raises `DamagedSchemaError`."""
+    async def locate(self, schema_id: str) -> LocatedVersions:
+        """Return the topic's versions, which may be empty.  Raises `DamagedSchemaError`."""
         try:
             data, node_version = await self._store.get(_path(schema_id))
         except NoNodeError:
-            return Located()
+            return LocatedVersions()
         if not data:
-            return await self._move_old_form(schema_id, node_version)
-        locator = _decode(SchemaLocator, data, f"the node {_path(schema_id)}")
-        return Located(tuple(map(_version, locator.index)), node_version)
+            return await self._migrate(schema_id, node_version)
+        locator = _decode(SchemaLocator, data, f"the znode {_path(schema_id)}")
+        return LocatedVersions(tuple(map(_version, locator.index)), node_version)
 
     async def read(self, schema_id: str, version: SchemaVersion) -> StoredSchema | None:
-        """A version; None if its ledger was deleted.  Raises `DamagedSchemaError`."""
+        """Read a version; None if its ledger has been deleted.  Raises `DamagedSchemaError`."""
         ledger_id, entry_id = version.position
         try:
             ledger = await self._client.open_ledger(ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
             return None
-        what = f"entry {entry_id} of ledger {ledger_id}, a schema of {schema_id},"
-        entry = _decode(SchemaEntry, (await ledger.read_entry(entry_id)).payload, what)
-        return _stored_schema(_decode(SchemaInfo, entry.schema_data, what))
+        description = f"entry {entry_id} of ledger {ledger_id}, a schema of {schema_id}"
+        entry = _decode(SchemaEntry, (await ledger.read_entry(entry_id)).payload, description)
+        return _stored_schema(_decode(SchemaInfo, entry.schema_data, description))
 
-    async def append(self, schema_id: str, located: Located, stored: StoredSchema) -> int:
-        """Add a version behind those located, and return its number.
+    async def append(self, schema_id: str, located: LocatedVersions, stored: StoredSchema) -> int:
+        """Add a version after those in `located`; return its number.
 
         Raises `SchemasChangedError`.
         """
         number = located.next_number
-        longer = await self._with_version(schema_id, located, number, stored)
-        await self._write_locator(schema_id, longer, longer.versions[-1:])
+        extended = await self._with_version(schema_id, located, number, stored)
+        await self._write_locator(schema_id, extended, extended.versions[-1:])
         return number
 
     async def delete(self, schema_id: str) -> None:
-        """Forget all versions, and their numbers: the topic is deleted, too."""
+        """Delete all versions and their numbers, because the topic is being deleted."""
         path = _path(schema_id)
         while True:
             try:
                 data, node_version = await self._store.get(path)
                 for child in await self._store.children(path):
                     await self._delete_node(f"{path}/{child}")
-                # Before its ledgers: a crash in between leaves no locator of missing ledgers.
+                # Delete the locator before its ledgers, so that a crash in between leaves no
+                # dangling locator.
                 await self._store.delete(path, node_version)
             except (BadVersionError, NotEmptyError):
-                continue  # A version was added at this moment.
+                continue  # A version was added concurrently.
             except NoNodeError:
-                return  # There is none, or another client deletes it, too.
+                return  # The topic has no schema, or another client is deleting it.
             break
-        with suppress(DamagedSchemaError):  # Nobody knows its ledgers.
+        with suppress(DamagedSchemaError):  # The ledgers cannot be determined.
             index = _decode(SchemaLocator, data, path).index
             await self._delete_ledgers(entry.position.ledgerId for entry in index)
 
     async def _with_version(
-        self, schema_id: str, located: Located, number: int, stored: StoredSchema
-    ) -> Located:
-        """What is located, with one more version, in a ledger that no locator names yet."""
-        config = self._config
-        writer = await self._client.create_ledger(
-            config.ensemble_size,
-            config.write_quorum,
-            config.ack_quorum,
-            custom_metadata=(
-                ("application", b"pulsar"),
-                ("component", b"schema"),
-                ("pulsar/schemaId", schema_id.encode()),
-            ),
-        )
+        self, schema_id: str, located: LocatedVersions, number: int, stored: StoredSchema
+    ) -> LocatedVersions:
+        """Write a version to a new ledger; return `located` extended by it.
+
+        No locator refers to it yet.
+        """
+        writer = await create_ledger(self._client, self._config, "schema", schemaId=schema_id)
         hash_ = b"" if stored.is_deletion else definition_hash(stored.schema)
-        before = located.versions or [SchemaVersion(0, _NOWHERE, hash_)]
+        # The first version refers to itself, before its position is known.
+        before = located.versions or [SchemaVersion(0, NOWHERE, hash_)]
         entry = SchemaEntry(schema_data=_encode(schema_id, stored), index=map(_index_entry, before))
         try:
             entry_id = await writer.add(entry.SerializeToString(deterministic=True))
@@ -192,12 +183,12 @@ class SchemaStorage:
             await self._delete_ledgers([writer.ledger_id])
             raise
         version = SchemaVersion(number, (writer.ledger_id, entry_id), hash_)
-        return Located((*located.versions, version), located.node_version)
+        return LocatedVersions((*located.versions, version), located.node_version)
 
     async def _write_locator(
-        self, schema_id: str, located: Located, added: Sequence[SchemaVersion]
+        self, schema_id: str, located: LocatedVersions, added: Sequence[SchemaVersion]
     ) -> None:
-        """Name all versions in the node, or delete the ledgers of those that were added."""
+        """Write all versions to the locator; if that fails, delete the ledgers of `added`."""
         index = [_index_entry(version) for version in located.versions]
         data = SchemaLocator(info=index[-1], index=index).SerializeToString(deterministic=True)
         try:
@@ -208,29 +199,28 @@ class SchemaStorage:
         except (BadVersionError, NodeExistsError, NoNodeError):
             await self._delete_ledgers(version.position[0] for version in added)
             raise SchemasChangedError(
-                f"the schemas of {schema_id} were changed at this moment; look again"
+                f"the schemas of {schema_id} were changed concurrently; repeat the request"
             ) from None
         except NodeTooLargeError:
             await self._delete_ledgers(version.position[0] for version in added)
             raise
 
     async def _delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
-        """Delete ledgers that no locator names; one that is left only wastes space."""
+        """Delete ledgers that no locator refers to; if one is left over, it only wastes space."""
         for ledger_id in ledger_ids:
-            with suppress(BKNoSuchLedgerExistsOnMetadataServerException, MetadataUnavailableError):
-                await self._client.delete_ledger(ledger_id)
+            await delete_ledger(self._client, ledger_id)
 
-    async def _move_old_form(self, schema_id: str, node_version: int) -> Located:
-        """Move what an earlier labkit kept in nodes to ledgers."""
+    async def _migrate(self, schema_id: str, node_version: int) -> LocatedVersions:
+        """Move the schema versions that an earlier labkit release stored in znodes into ledgers."""
         path = _path(schema_id)
         numbers = sorted(int(each) for each in await self._store.children(path) if each.isdecimal())
-        located = Located((), node_version)
+        located = LocatedVersions((), node_version)
         if not numbers:
             return located
         try:
             for number in numbers:
                 data, _ = await self._store.get(f"{path}/{number}")
-                schema = _decode(Schema, data, f"the node {path}/{number}")
+                schema = _decode(Schema, data, f"the znode {path}/{number}")
                 stored = StoredSchema(schema, self._client.wall_clock_ms())
                 located = await self._with_version(schema_id, located, number, stored)
         except (NoNodeError, BKException, DamagedSchemaError) as error:
@@ -289,11 +279,11 @@ def _stored_schema(info: SchemaInfo) -> StoredSchema:
     return StoredSchema(schema, info.timestamp, info.deleted)
 
 
-def _decode(kind: type[_Stored], data: bytes, what: str) -> _Stored:
+def _decode(kind: type[_Decoded], data: bytes, description: str) -> _Decoded:
     try:
         stored = kind.FromString(data)
     except DecodeError as error:
-        raise DamagedSchemaError(f"{what} cannot be read: {error}") from None
+        raise DamagedSchemaError(f"cannot decode {description}: {error}") from None
     if not stored.IsInitialized():
-        raise DamagedSchemaError(f"{what} cannot be read: a field that must be there is missing")
+        raise DamagedSchemaError(f"cannot decode {description}: a required field is missing")
     return stored

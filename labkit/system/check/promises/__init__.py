@@ -1,10 +1,10 @@
 """The promises: each class is a check, and the first sentence of its docstring is the promise.
 
-    durability, copies, writing, fencing, deletion, reading   entries and ledgers
-    callers, learning             what callers and readers are told
-    repair, absence, outage, marks, health   lost bookies and silences of the metadata store
-    chain, deliveries, unloading  topics and their consumers
-    specification, specification_end   the invariants of the public TLA+ specification
+    durability, writing, fencing, deletion, reading   entries and ledgers
+    callers, learning                                         responses to callers and readers
+    repair, outage, marks, health                    lost bookies, metadata store outages
+    chain, deliveries, unloading                              topics and their consumers
+    specification                                             invariants of the TLA+ specification
 
 Read `durability` first.
 """

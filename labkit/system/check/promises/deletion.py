@@ -1,63 +1,54 @@
-"""The promises about deleted ledgers: only they are collected, and they stay deleted.
+"""Promises about deleted ledgers: bookies collect no other ledgers, and these stay deleted.
 
 In BookKeeper: `bookie/HandleFactoryImpl.java`, pull request 4462.
 """
 
 from labkit.system.check.facts import Facts
-from labkit.system.check.handlers import on
 from labkit.system.check.promise import Check
 from labkit.system.trace.events import Event
+from labkit.system.trace.handlers import on
 
 
 class OnlyDeletedLedgersAreCollected(Check):
-    """No bookie collects a ledger that no client has asked to delete.
+    """A bookie collects a ledger only after a client has requested its deletion.
 
-    Judged for ledgers whose creation is in the trace, in simulated runs: the trace of a live
-    cluster need not hold the client that deleted the ledger.  A bookie that drops a ledger of which
-    the metadata name other bookies does not collect it: that is another event.
+    The check covers simulated runs, and ledgers that were created in the trace: a live trace may
+    not include the client that deleted the ledger. A bookie that drops a ledger because the
+    metadata lists other bookies reports a different event, which this check ignores.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._deleting: set[int] = set()
-        self._too_early: list[Event] = []
-
-    @on("ledger.deleting")
-    def deleting(self, event: Event) -> None:
-        """From now on bookies may collect the ledger."""
-        self._deleting.add(event.ledger)
+        self._unrequested: list[Event] = []
 
     @on("ledger.collected")
     def collected(self, event: Event) -> None:
-        """Note whether the ledger can be gone."""
-        if self.ledgers[event.ledger].created is None:
+        ledger = self.ledgers[event.ledger]
+        if ledger.created is None:
             return
         self.judged += 1
-        if event.ledger not in self._deleting:
-            self._too_early.append(event)
+        if ledger.deleting is None:
+            self._unrequested.append(event)
 
     def finish(self) -> None:
-        """Judge what was collected without a request in the trace."""
-        for event in self._too_early:
+        for event in self._unrequested:
             if not self.facts.is_simulated:
                 self.doubt(f"a client outside the trace may have deleted ledger {event.ledger}")
                 continue
             self.broke(
                 event,
-                f"{event.node} collected ledger {event.ledger}, and no client had asked to delete"
-                " it",
+                f"{event.node} collected ledger {event.ledger}, but no client had requested its"
+                " deletion",
                 self.ledgers[event.ledger].created,
             )
 
 
 class DeletedLedgerTakesNoAdd(Check):
-    """No add is acknowledged by a bookie that has collected its ledger, which was deleted.
+    """A bookie that has collected a deleted ledger acknowledges no more adds to it.
 
-    Judged where the bookie takes the add.  A bookie hears of a deletion with its next garbage
-    collection, so until then it may take adds to a ledger that is not fenced.  It forgets what
-    it has collected when its process ends, and seven days after the last request for the ledger;
-    a bookie that stored nothing of the ledger before it was deleted never knew.  Then only the
-    other bookies stop the writer.
+    The check is made when the bookie stores the add. Only other bookies can stop the writer if the
+    bookie has not collected garbage since the deletion, had no entry of the ledger, has restarted,
+    or has received no request for the ledger for seven days.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -66,28 +57,25 @@ class DeletedLedgerTakesNoAdd(Check):
 
     @on("ledger.collected")
     def collected(self, event: Event) -> None:
-        """From now on the bookie must refuse adds to the ledger."""
         self._collected.setdefault(event.node, {})[event.ledger] = event
 
     @on("node.killed", "node.started")
     def forgotten(self, event: Event) -> None:
-        """The bookie's next process does not know what the last one has collected."""
+        # Bookies keep this only in memory.
         self._collected.pop(event.node, None)
 
     @on("add.sent")
     def sent(self, event: Event) -> None:
-        """Count the adds that the bookie must refuse."""
         if event.ledger in self._collected.get(event.peer, ()):
             self.judged += 1
 
     @on("memtable.put")
     def put(self, event: Event) -> None:
-        """Judge whether the bookie should have refused the add."""
         collected = self._collected.get(event.node, {}).get(event.ledger)
         if collected is not None:
             self.broke(
                 event,
-                f"{event.node} took entry {event.entry} of ledger {event.ledger}, which it had"
+                f"{event.node} stored entry {event.entry} of ledger {event.ledger}, which it had"
                 f" collected in event {collected.seq} because the ledger was deleted",
                 collected,
                 self.ledgers[event.ledger].deleted,

@@ -1,119 +1,167 @@
-"""The first promise: what was acknowledged is there after every recovery and at the end.
+"""The main promises: acknowledged entries survive every recovery, and every bookie keeps its
+copies.
 
-In BookKeeper: `client/LedgerRecoveryOp.java`.
+In BookKeeper: `client/LedgerRecoveryOp.java`, `bookie/Journal.java`, `bookie/SyncThread.java`.
 """
 
 from collections import defaultdict
 
 from labkit.system.check.facts import EPILOGUE, Facts, LedgerFacts, proves_absence
-from labkit.system.check.handlers import on
 from labkit.system.check.promise import Check
 from labkit.system.trace.events import Event
+from labkit.system.trace.handlers import on
+
+_CANNOT_READ = "BKReadException"
 
 
 class AcknowledgedIsDurable(Check):
-    """Every entry that was confirmed to its writer's caller is there after every recovery and at
-    the end of the run, with the content that was written.
+    """An entry that was confirmed to its writer's caller survives every recovery and exists at the
+    end of the run, with the content that was written.
 
-    At the end the epilogue asks every bookie of the write set.  An entry that all of them deny is
-    lost; one that none gives, but that some bookie could not be asked for, stays open, and so does
-    one that a bookie had when an operator formatted it.
+    The epilogue requests each entry from every bookie of its write set. If all of them deny having
+    the entry, it is lost. The result is unknown if no bookie returns the entry and one of them
+    could not be asked, or if a bookie that had the entry was formatted.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._given: defaultdict[int, dict[int, Event]] = defaultdict(dict)
-        self._refused: defaultdict[int, dict[int, list[Event]]] = defaultdict(dict)
+        self._found: defaultdict[int, dict[int, Event]] = defaultdict(dict)
+        self._failed: defaultdict[int, dict[int, list[Event]]] = defaultdict(dict)
 
     @on("recovery.ended", "ledger.closed")
     def ended(self, event: Event) -> None:
-        """Compare the ledger's end with what was confirmed."""
         ledger = self.ledgers[event.ledger]
         self.judged += 1
         if event.entry < ledger.confirmed:
-            if self._is_the_operators(ledger, event.entry + 1):
+            if self._may_be_operators_fault(ledger, event.entry + 1):
                 return
             did = "closed" if event.kind == "ledger.closed" else "recovered"
             lost = event.entry + 1
             self.broke(
                 event,
-                f"{event.node} {did} ledger {event.ledger} at entry {event.entry}, and entry"
+                f"{event.node} {did} ledger {event.ledger} at entry {event.entry}, although entry"
                 f" {lost} had been confirmed to {ledger.writer}",
                 self.facts.first("lac.advanced", event.ledger, lost, ledger.writer),
             )
 
     @on("read.done", "read.failed")
     def read(self, event: Event) -> None:
-        """Only the epilogue's reads count: they come last, from every bookie."""
         if event.node != EPILOGUE or event.entry < 0:
             return
         if event.kind == "read.failed":
-            self._refused[event.ledger].setdefault(event.entry, []).append(event)
+            self._failed[event.ledger].setdefault(event.entry, []).append(event)
             return
-        self._given[event.ledger][event.entry] = event
+        self._found[event.ledger][event.entry] = event
         written = self.ledgers[event.ledger].pushed.get(event.entry, "")
-        if written and event.note and event.note != written:
+        if written and event.checksum and event.checksum != written:
             self.broke(
                 event,
-                f"{event.peer} gave entry {event.entry} of ledger {event.ledger} with the checksum"
-                f" {event.note}, and {self.ledgers[event.ledger].writer} had written {written}",
+                f"{event.peer} returned entry {event.entry} of ledger {event.ledger} with checksum"
+                f" {event.checksum}, but {self.ledgers[event.ledger].writer} wrote {written}",
                 self.facts.first("add.pushed", event.ledger, event.entry),
             )
 
     def finish(self) -> None:
-        """Look up each confirmed entry at the end."""
         for ledger in self.ledgers.values():
             if ledger.closed is not None and ledger.confirmed > ledger.end:
                 self._confirmed_too_late(ledger)
             elif ledger.deleted is not None:
                 continue
-            elif not self._given[ledger.ledger_id] and not self._refused[ledger.ledger_id]:
+            elif not self._found[ledger.ledger_id] and not self._failed[ledger.ledger_id]:
                 if ledger.confirmed >= 0:
-                    self.doubt(f"ledger {ledger.ledger_id} was not read again at the end")
+                    self.doubt(f"ledger {ledger.ledger_id} was not read at the end")
             else:
-                self._look_for_each(ledger)
+                self._check_entries(ledger)
             if ledger.created is None:
                 self.begins_late(ledger)
 
     def _confirmed_too_late(self, ledger: LedgerFacts) -> None:
         number, lost = ledger.ledger_id, ledger.end + 1
         event = self.facts.first("lac.advanced", number, lost, ledger.writer)
-        if self._is_the_operators(ledger, lost):
+        if self._may_be_operators_fault(ledger, lost):
             return
         if event is not None and ledger.closed is not None:
             self.broke(
                 event,
-                f"entry {lost} of ledger {number} was confirmed to {ledger.writer}, and"
+                f"entry {lost} of ledger {number} was confirmed to {ledger.writer}, although"
                 f" {ledger.closed.node} had closed the ledger at entry {ledger.end}",
                 ledger.closed,
             )
 
-    def _look_for_each(self, ledger: LedgerFacts) -> None:
+    def _check_entries(self, ledger: LedgerFacts) -> None:
         number = ledger.ledger_id
-        given, refused = self._given[number], self._refused[number]
+        found, failed = self._found[number], self._failed[number]
         for entry in range(ledger.confirmed + 1):
-            if entry in given:
+            if entry in found:
                 self.judged += 1
                 continue
-            answers = refused.get(entry, [])
-            denied = {event.peer for event in answers if proves_absence(event)}
-            asked = set(ledger.segments.write_set(entry))
-            if self._is_the_operators(ledger, entry):
+            failures = failed.get(entry, [])
+            denied = {event.peer for event in failures if proves_absence(event)}
+            write_set = set(ledger.segments.write_set(entry))
+            if self._may_be_operators_fault(ledger, entry):
                 continue
-            if asked and asked <= denied:
+            if write_set and write_set <= denied:
                 self.broke(
-                    answers[-1],
-                    f"entry {entry} of ledger {number} had been confirmed to {ledger.writer}, and"
+                    failures[-1],
+                    f"entry {entry} of ledger {number} had been confirmed to {ledger.writer}, but"
                     f" at the end none of {', '.join(sorted(denied))} has it",
                     self.facts.first("lac.advanced", number, entry, ledger.writer),
                 )
             else:
-                self.doubt(f"no bookie could be asked in the end for entry {entry} of {number}")
+                self.doubt(
+                    f"at the end not every bookie could be asked for entry {entry} of {number}"
+                )
 
-    def _is_the_operators(self, ledger: LedgerFacts, entry: int) -> bool:
-        is_formatted = ledger.was_formatted_away(entry)
-        if is_formatted:
-            self.doubt(
-                f"bookies that had entry {entry} of ledger {ledger.ledger_id} were formatted"
-            )
+    def _may_be_operators_fault(self, ledger: LedgerFacts, entry: int) -> bool:
+        if is_formatted := ledger.was_formatted_away(entry):
+            number = ledger.ledger_id
+            self.doubt(f"bookies that had entry {entry} of ledger {number} were formatted")
         return is_formatted
+
+
+class EveryCopyIsDurable(Check):
+    """A bookie that has acknowledged an entry still has it at the end of the run.
+
+    The epilogue requests each entry from every bookie of its write set. A bookie that cannot read
+    the entry has lost it, unless the bookie's disk has failed, but other copies may still exist.
+    The check skips ledgers with deferred sync and the entries of bookies that were formatted.
+    """
+
+    @on("read.done", "read.failed")
+    def read(self, event: Event) -> None:
+        ledger = self.ledgers[event.ledger]
+        if event.node != EPILOGUE or event.entry not in ledger.acked[event.peer]:
+            return
+        if event.entry in ledger.formatted.get(event.peer, ()):
+            return
+        self.judged += 1
+        if event.kind == "read.done" or ledger.deferred_sync:
+            return
+        if proves_absence(event) or self._cannot_read(event):
+            does = "does not have" if proves_absence(event) else "cannot read"
+            self.broke(
+                event,
+                f"{event.peer} {does} entry {event.entry} of ledger {event.ledger},"
+                " although it had acknowledged the entry",
+                self._acknowledgement(event),
+            )
+
+    @on("fence.failed")
+    def fence_failed(self, event: Event) -> None:
+        # A bookie that fences a ledger returns its last entry.
+        ledger = self.ledgers[event.ledger]
+        has_copies = ledger.acked[event.peer] and not ledger.deferred_sync
+        if event.node == EPILOGUE and has_copies and self._cannot_read(event):
+            self.broke(
+                event,
+                f"{event.peer} cannot read its last entry of ledger {event.ledger},"
+                " although it had acknowledged entries of it",
+            )
+
+    def _cannot_read(self, event: Event) -> bool:
+        return event.error == _CANNOT_READ and event.peer not in self.facts.bad_disks
+
+    def _acknowledgement(self, event: Event) -> Event | None:
+        copy = event.ledger, event.entry, event.peer
+        acks = (e for e in self.facts.events if e.kind in ("add.acked", "entry.copied"))
+        return next((ack for ack in acks if (ack.ledger, ack.entry, ack.peer) == copy), None)

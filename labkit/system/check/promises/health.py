@@ -1,32 +1,33 @@
-"""The promise that all others rest on: no error goes unhandled, or comes without a cause."""
+"""The promise that nodes raise no uncaught exceptions and that crashes corrupt no files."""
 
-from labkit.system.check.handlers import on
 from labkit.system.check.promise import Check
 from labkit.system.trace.events import Event
+from labkit.system.trace.handlers import on
 
 _DAMAGED = "StorageDamagedException"
 
 
 class EveryErrorIsExpected(Check):
-    """No node's code raises an error that nothing catches, and no bookie finds its files damaged
-    when only crashes have happened to them.
+    """No node raises an uncaught exception, and no bookie finds corrupt files if it has only been
+    through crashes.
 
-    Only the simulated world sees such errors; those of a live node end up in its log.  One that
-    ends a task counts if nothing has taken it by the end of its process, or of the run.
+    Only the simulated world reports such exceptions; a live node logs them. An exception that ends
+    a task is uncaught if nothing has retrieved it when the process or the run ends.
     """
 
     @on("node.started")
     def started(self, _: Event) -> None:
-        """Count each start of a node as a test of the promise."""
         self.judged += 1
 
     @on("node.failed")
     def failed(self, event: Event) -> None:
-        """Judge an error that nothing caught."""
-        self.broke(event, f"{event.node} raised an error that nothing catches: {event.note}")
+        self.broke(event, f"{event.node} raised an uncaught exception: {event.explanation}")
 
     @on("node.killed")
     def ended(self, event: Event) -> None:
-        """Judge a bookie that ends since it cannot use what a crash has left."""
-        if event.note.startswith(_DAMAGED) and event.node not in self.facts.bad_disks:
-            self.broke(event, f"only crashes have happened to {event.node}'s disks: {event.note}")
+        if event.error == _DAMAGED and event.node not in self.facts.bad_disks:
+            self.broke(
+                event,
+                f"{event.node} found corrupt files although it had only crashed: {event.error}:"
+                f" {event.explanation}",
+            )

@@ -1,31 +1,103 @@
-"""Two promises about a metadata store that is away for a while: its silence is not an answer.
+"""Promises about absent bookies, and about an outage of the metadata store, which proves nothing.
 
-In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`; both promises are
-stricter than BookKeeper's.
+In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`; BookKeeper makes only
+the first promise (`lostBookieRecoveryDelay`).
 """
 
+from labkit.system.check.attempts import NEWS_DELAY_US
 from labkit.system.check.facts import Facts
-from labkit.system.check.handlers import on
 from labkit.system.check.promise import Check
 from labkit.system.trace.events import Event
+from labkit.system.trace.handlers import on
 
+_CLOCK_ERROR_US = 1000
+"""Clocks of a live cluster agree to within a millisecond."""
 _GRACE_US = 10_000_000
-_UNDER_WAY_US = 150_000
-"""An answer from before the hang may be under way for this time."""
-_UNREGISTERED_US = 2_000_000
-_ANSWER_TIMEOUT_US = 17_000_000
-"""A request whose answer is lost is given up after 15 seconds."""
+_IN_FLIGHT_US = 150_000
+"""A response sent before the hang may still be in flight for this long."""
+_REGISTER_WITHIN_US = 2_000_000
+_RESPONSE_TIMEOUT_US = 17_000_000
+"""A request whose response is lost times out after 15 seconds."""
+
+
+class BriefAbsenceIsNoLoss(Check):
+    """A bookie that is absent for less than the lost-bookie recovery delay is not declared lost.
+
+    Breaking this promise loses no data, but all ledgers of the bookie are copied needlessly. The
+    check applies only while a single bookie is absent and nobody sets the delay: the auditor does
+    not wait for two bookies, and setting the delay requests an audit. The absence begins with the
+    first death, pause or lost session since the bookie's last registration, so it may be shorter
+    than measured. The check ignores a registration that the auditor cannot have seen in time.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._delays: dict[str, tuple[float, Event]] = {}
+        self._absent_since: dict[str, Event] = {}
+        self._back: dict[str, Event] = {}
+        self._before: dict[str, Event | None] = {}
+        """By bookie: the start of the absence that its last registration ended."""
+
+    @on("auditor.delay")
+    def delay_read(self, event: Event) -> None:
+        self._delays[event.node] = event.seconds, event
+
+    @on("node.killed", "node.paused", "session.lost")
+    def absence_begins(self, event: Event) -> None:
+        back, before = self._back.get(event.node), self._before.get(event.node)
+        if back and before and event.time_us - back.time_us < NEWS_DELAY_US:
+            event = before
+        self._absent_since.setdefault(event.node, event)
+
+    @on("bookie.registered")
+    def registered(self, event: Event) -> None:
+        self._before[event.node] = self._absent_since.pop(event.node, None)
+        self._back[event.node] = event
+
+    @on("bookie.lost")
+    def lost(self, event: Event) -> None:
+        bookie, auditor = event.peer, event.node
+        absent, back = self._absent_since.get(bookie), self._back.get(bookie)
+        if auditor not in self._delays or back is None:
+            self.doubt(f"the trace does not show when {bookie} left")
+            return
+        if auditor in self.facts.skewed:
+            self.doubt(f"the clock of {auditor} was inaccurate")
+            return
+        if absent is None and event.time_us - back.time_us < NEWS_DELAY_US:
+            self.doubt(
+                f"{bookie} had just registered, so {auditor} may not have known about it yet"
+            )
+            return
+        delay_s, read = self._delays[auditor]
+        since = absent or back
+        if read.seq > since.seq or self._is_another_absent(bookie, since):
+            return
+        absent_us = event.time_us - since.time_us
+        self.judged += 1
+        if absent_us + _CLOCK_ERROR_US < delay_s * 1e6:
+            self.broke(
+                event,
+                f"{auditor} declared {bookie} lost after at most {absent_us / 1e6:.3g} s,"
+                f" although bookies have {delay_s:g} s to come back",
+                since,
+                read,
+            )
+
+    def _is_another_absent(self, bookie: str, since: Event) -> bool:
+        back = {name for name, event in self._back.items() if event.seq > since.seq}
+        others = back | (self._absent_since.keys() & self._back.keys())
+        return bool(others - {bookie})
 
 
 class SilenceIsNoLoss(Check):
-    """When the metadata store has hung for long enough to end sessions, no bookie that runs is
-    taken for lost for ten seconds, in which it registers again, unless by an auditor that was
-    started since, which cannot know of it; and no auditor ever takes the bookie of the same process
-    for lost.
+    """After the metadata store has hung for long enough to expire sessions, no running bookie is
+    declared lost for ten seconds, so that it can register again, except by an auditor that started
+    after the outage and cannot know about it; and no auditor ever declares the bookie in its own
+    process lost.
 
-    As bookies speak to the store three times in a session's time-out, half of that is enough.
-
-    Judged unless the auditor's clock was wrong: it counts those seconds.
+    Bookies contact the store three times per session timeout, so an outage of half the timeout is
+    long enough. The auditor measures the ten seconds, so its clock must be accurate.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -34,129 +106,115 @@ class SilenceIsNoLoss(Check):
         self._session_us = 0.0
         self._resumed: Event | None = None
         self._started: dict[str, Event] = {}
-        self._skewed: dict[str, Event] = {}
         self._has_auditor = False
 
     @on("auditor.elected")
     def elected(self, event: Event) -> None:
-        """Note that bookies can be taken for lost from now on."""
         self._has_auditor = True
 
     @on("node.started")
     def started(self, event: Event) -> None:
-        """Note since when a node runs."""
         self._started[event.node] = event
-
-    @on("clock.skewed")
-    def skewed(self, event: Event) -> None:
-        """Ignore a node whose clock does not agree with the trace's."""
-        self._skewed[event.node] = event
 
     @on("metadata.hung")
     def hung(self, event: Event) -> None:
-        """Note when the outage began, and a session's time-out in seconds, which begins `note`."""
         self._hung = event
-        self._session_us = float(event.note.partition(" ")[0]) * 1e6
+        self._session_us = event.seconds * 1e6
 
     @on("metadata.resumed")
     def resumed(self, event: Event) -> None:
-        """Begin the grace period, if sessions of bookies that run may be over."""
         hung, self._hung = self._hung, None
         if hung is None:
             return
-        if event.time_us - hung.time_us > self._session_us / 2 + _UNDER_WAY_US:
+        if event.time_us - hung.time_us > self._session_us / 2 + _IN_FLIGHT_US:
             self._resumed = event
             self.judged += self._has_auditor
 
     @on("bookie.lost")
     def lost(self, event: Event) -> None:
-        """Compare the loss with the grace period."""
         auditor, bookie, resumed = event.node, event.peer, self._resumed
         if auditor == bookie:
-            self.broke(event, f"{auditor} took {bookie} for lost, the bookie of the same process")
+            self.broke(event, f"{auditor} declared {bookie} lost, the bookie in its own process")
         if resumed is None or event.time_us - resumed.time_us > _GRACE_US:
-            return
+            return  # Outside the grace period.
         if bookie in self.facts.down:
             return
         started = self._started.get(auditor)
         if started is not None and started.seq > resumed.seq:
-            self.doubt(f"{auditor} was started after the metadata store hung")
+            self.doubt(f"{auditor} was started after the outage of the metadata store")
             return
-        if auditor in self._skewed:
-            self.doubt(f"the clock of {auditor} was wrong")
+        if auditor in self.facts.skewed:
+            self.doubt(f"the clock of {auditor} was inaccurate")
             return
         since_s = (event.time_us - resumed.time_us) / 1e6
         self.broke(
             event,
-            f"{auditor} took {bookie} for lost {since_s:.3g} s after the metadata store hung, and"
-            " bookies have 10 s to register again",
+            f"{auditor} declared {bookie} lost {since_s:.3g} s after the metadata store resumed,"
+            " although bookies have 10 s to register again",
             resumed,
         )
 
 
 class RunningBookiesStayRegistered(Check):
-    """A bookie that runs and reaches the metadata store registers again within two seconds after
-    its registration is gone.
+    """A running bookie that can reach the metadata store registers again within two seconds of
+    losing its registration.
 
-    Judged where nothing else is wrong with it or its way to the store in these seconds, and only up
-    to the epilogue.
+    The check applies only until the epilogue, and only if nothing else disturbs the bookie or its
+    connection to the store during these seconds.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._runs: dict[str, None] = {}
-        """Bookies that have registered since they were started, and run."""
+        """Running bookies that have registered since they started."""
         self._gone: dict[str, Event] = {}
-        """Those of them whose registration is gone."""
-        self._given_us = 0
-        """Until then none of them has to register: something else was wrong, now or before."""
-        self._asks_until_us: dict[str, int] = {}
-        """Until then a node may wait for an answer that was lost."""
+        """By running bookie: how it lost its registration."""
+        self._not_before_us = 0
+        """Because of an earlier disturbance, no bookie has to register before this time."""
+        self._waits_until_us: dict[str, int] = {}
+        """By node: the time until which it may be waiting for a lost response."""
         self._links_cut = 0
 
     @on("bookie.unregistered")
     def unregistered(self, event: Event) -> None:
-        """Expect a bookie that runs to register again."""
         if event.node in self._runs:
             self._gone[event.node] = event
 
     @on("bookie.registered")
     def registered(self, event: Event) -> None:
-        """Note that it did."""
         self._runs[event.node] = None
         if self._gone.pop(event.node, None) is not None:
             self.judged += 1
 
     @on("node.killed", "node.paused", "clock.skewed")
     def stopped(self, event: Event) -> None:
-        """Expect nothing of a node that does not run as it should."""
         self._runs.pop(event.node, None)
         self._gone.pop(event.node, None)
 
     @on("link.cut", "link.healed", "metadata.hung", "metadata.resumed", "session.lost")
     def hindered(self, event: Event) -> None:
-        """Give the full time from here on."""
         self._links_cut += {"link.cut": 1, "link.healed": -1}.get(event.kind, 0)
-        self._given_us = event.time_us + _UNREGISTERED_US
+        self._not_before_us = event.time_us + _REGISTER_WITHIN_US
 
     @on("message.lost", "message.swapped", "message.copied")
-    def answer_lost(self, event: Event) -> None:
-        """Give both ends the time after which a request without an answer is given up."""
+    def response_lost(self, event: Event) -> None:
+        # A request whose response was lost has to time out first.
         for node in (event.node, event.peer):
-            self._asks_until_us[node] = event.time_us + _ANSWER_TIMEOUT_US
+            self._waits_until_us[node] = event.time_us + _RESPONSE_TIMEOUT_US
 
     @on("epilogue.started")
     def judge(self, event: Event) -> None:
-        """Look for bookies that are still not registered."""
         for bookie, gone in self._gone.items():
             due_us = max(
-                gone.time_us + _UNREGISTERED_US, self._given_us, self._asks_until_us.get(bookie, 0)
+                gone.time_us + _REGISTER_WITHIN_US,
+                self._not_before_us,
+                self._waits_until_us.get(bookie, 0),
             )
             if not self._links_cut and event.time_us > due_us:
                 since_s = (event.time_us - gone.time_us) / 1e6
                 self.broke(
                     event,
-                    f"{bookie} runs and has not been registered for {since_s:.3g} s",
+                    f"{bookie} is running but has not been registered for {since_s:.3g} s",
                     gone,
                 )
         self._gone.clear()

@@ -1,4 +1,5 @@
-"""Promises to readers: one content for all, nothing that can still be lost, closed means closed.
+"""Promises to readers: all readers see the same entries, they read only confirmed entries, and a
+closed ledger is final.
 
 In BookKeeper: `client/ReadOnlyLedgerHandle.java`, `client/PendingReadOp.java`.
 """
@@ -6,16 +7,16 @@ In BookKeeper: `client/ReadOnlyLedgerHandle.java`, `client/PendingReadOp.java`.
 from collections import defaultdict
 
 from labkit.system.check.facts import Facts
-from labkit.system.check.handlers import on
 from labkit.system.check.promise import Check
 from labkit.system.trace.events import Event
+from labkit.system.trace.handlers import on
 
 
 class ReadersAgree(Check):
-    """All readers of an entry get the same content: the one that the writer gave it, from every
-    bookie and for ever.
+    """All readers of an entry get the content that the writer gave it, from every bookie and at any
+    time.
 
-    Recoverers count as readers, and what they write back is compared as well.
+    Recoverers are readers, too, and the check also compares the entries that they write back.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -23,34 +24,33 @@ class ReadersAgree(Check):
         self._content: dict[tuple[int, int], str] = {}
 
     @on("add.pushed", "read.done")
-    def seen(self, event: Event) -> None:
-        """Compare with what was seen first."""
+    def content_reported(self, event: Event) -> None:
         if event.entry < 0:
             return
-        content = event.note
+        content = event.checksum
         if not content:
-            self.doubt("the trace does not hold the checksums of what was written and read")
+            self.doubt("the trace does not include the checksums of the entries written and read")
             return
         first = self._content.setdefault((event.ledger, event.entry), content)
         if content == first:
             self.judged += 1
             return
-        where = f" from {event.peer}" if event.peer else ""
+        source = f" from {event.peer}" if event.peer else ""
         self.broke(
             event,
-            f"{event.node} has entry {event.entry} of ledger {event.ledger}{where} with the"
-            f" checksum {content}, and it was {first} before",
+            f"{event.node} has entry {event.entry} of ledger {event.ledger}{source} with"
+            f" checksum {content}, but earlier the checksum was {first}",
             self.facts.first("add.pushed", event.ledger, event.entry)
             or self.facts.first("read.done", event.ledger, event.entry),
         )
 
 
 class NothingBeyondLacIsRead(Check):
-    """A reader is given no entry that was not confirmed: nothing that recovery may still drop.
+    """A reader never receives an unconfirmed entry, which a recovery could still drop.
 
-    Reads of recoverers, bookies, auditors and replication workers are not judged: they give the
-    entries to no reader.  Where one node both recovers and reads a ledger, the events do not say
-    for which of the two it got an entry.
+    The check skips recoverers, bookies, auditors and replication workers, because they do not pass
+    entries on to a reader. If one node both recovers and reads a ledger, the trace does not show in
+    which role it received an entry.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -60,7 +60,7 @@ class NothingBeyondLacIsRead(Check):
 
     @on("read.sent")
     def asked(self, event: Event) -> None:
-        """Note whether it is a recovery's read: its answer may come long after the recovery."""
+        # The response to a recovery's read may arrive long after the recovery.
         ledger = self.ledgers[event.ledger]
         if ledger.recoverers:
             key = event.ledger, event.entry, event.node, event.peer
@@ -71,7 +71,6 @@ class NothingBeyondLacIsRead(Check):
 
     @on("read.done")
     def read(self, event: Event) -> None:
-        """Compare the read entry with what was confirmed."""
         ledger, entry = self.ledgers[event.ledger], event.entry
         if entry < 0 or event.node in self.facts.caretakers:
             return
@@ -93,29 +92,28 @@ class NothingBeyondLacIsRead(Check):
         else:
             self.broke(
                 event,
-                f"{event.node} was given entry {entry} of ledger {event.ledger} by {event.peer},"
-                f" and readable were only entries up to {readable}",
+                f"{event.node} received entry {entry} of ledger {event.ledger} from {event.peer},"
+                f" although only entries up to {readable} were readable",
                 self.facts.first("add.pushed", event.ledger, entry),
             )
 
     @on("ledger.closed")
     def closed(self, event: Event) -> None:
-        """Look whether everything that was read is still in the closed ledger."""
         read = self._highest.get(event.ledger)
         if read is not None and read.entry > event.entry:
             self.broke(
                 event,
-                f"{event.node} closed ledger {event.ledger} at entry {event.entry}, and"
-                f" {read.node} had been given entry {read.entry}",
+                f"{event.node} closed ledger {event.ledger} at entry {event.entry}, although"
+                f" {read.node} had received entry {read.entry}",
                 read,
             )
 
 
 class ClosedLedgerNeverChanges(Check):
-    """A closed ledger keeps its last entry, its length and its segments; only the bookies of a
-    segment may be replaced, by others that have its entries.
+    """A closed ledger keeps its last entry, its length and its segments; the only permitted change
+    is to replace bookies of a segment with others that have the segment's entries.
 
-    `RepairIsComplete` judges whether those others have the entries.
+    `RepairIsComplete` checks whether the replacements have the entries.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -125,7 +123,6 @@ class ClosedLedgerNeverChanges(Check):
 
     @on("ledger.closed")
     def closed(self, event: Event) -> None:
-        """Compare with how the ledger was closed before."""
         before = self._closed.setdefault(event.ledger, event)
         if (before.entry, before.size) == (event.entry, event.size):
             self.judged += 1
@@ -134,31 +131,29 @@ class ClosedLedgerNeverChanges(Check):
             self.broke(
                 event,
                 f"{event.node} closed ledger {event.ledger} at entry {event.entry}, length"
-                f" {event.size}, and {before.node} had closed it at entry {before.entry}, length"
+                f" {event.size}, but {before.node} had closed it at entry {before.entry}, length"
                 f" {before.size}",
                 before,
             )
 
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
-        """Judge a segment that was not there when the ledger was closed."""
         before = self._closed.get(event.ledger)
         if before is not None and max(event.entry, 0) not in self._firsts[event.ledger]:
             self.broke(
                 event,
-                f"{event.node} added a segment from entry {event.entry} on to ledger"
-                f" {event.ledger}, which was closed",
+                f"{event.node} added a segment that starts at entry {event.entry} to ledger"
+                f" {event.ledger}, which was already closed",
                 before,
             )
 
     @on("lac.read")
     def lac_read(self, event: Event) -> None:
-        """Compare the LastAddConfirmed with the ledger's end."""
         before = self._closed.get(event.ledger)
         if before is not None and event.entry > before.entry:
             self.broke(
                 event,
-                f"{event.node} took {event.entry} for the LastAddConfirmed of ledger"
+                f"{event.node} read LastAddConfirmed {event.entry} of ledger"
                 f" {event.ledger}, which was closed at entry {before.entry}",
                 before,
             )

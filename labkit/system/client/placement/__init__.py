@@ -1,8 +1,8 @@
 """Chooses the bookies that store a ledger.
 
-    placement       chooses an ensemble, and replacements for bookies that fail
-    rackaware       the same, spread over racks
-    bookie_watcher  which bookies can be written to, and which were slow or faulty
+    placement       chooses an ensemble, and replacements for failed bookies
+    rackaware       does the same, but spreads the write sets over racks
+    bookie_watcher  finds the writable bookies, and avoids those that failed recently
 
 Read `placement` first.
 """

@@ -1,4 +1,7 @@
-"""The bookies to choose from: those that take writes, and of these not those that failed lately.
+"""Finds the bookies to choose from: writable ones that have not failed recently, if possible.
+
+`BookieWatcher` has the same name as in BookKeeper, but it sets no watch: it reads the list of
+writable bookies each time it needs the list.
 
 In BookKeeper: `client/BookieWatcherImpl.java`; `BookKeeper.checkForFaultyBookies` counts errors.
 """
@@ -22,12 +25,12 @@ from labkit.system.model.errors import (
     BKWriteOnReadOnlyBookieException,
 )
 
-_EXPECTED = (BKBookieHandleNotAvailableException, BKWriteOnReadOnlyBookieException)
-"""Not counted: the registration shows that a bookie is gone or read-only, not a candidate."""
+_NOT_COUNTED = (BKBookieHandleNotAvailableException, BKWriteOnReadOnlyBookieException)
+"""A bookie that is down or read-only is not registered as writable, so it needs no quarantine."""
 
 
 class Quarantine:
-    """Bookies that failed `threshold` times within `interval_s` are put aside for `time_s`."""
+    """Quarantines a bookie for `time_s` after `threshold` failures within `interval_s`."""
 
     def __init__(self, threshold: int, interval_s: float, time_s: float) -> None:
         self._threshold = threshold
@@ -37,8 +40,8 @@ class Quarantine:
         self._until: dict[str, float] = {}
 
     def count(self, bookie: str, error: BKException, now: float) -> None:
-        """Count a failure of the bookie, unless the registration shows it anyway."""
-        if isinstance(error, _EXPECTED):
+        """Count a failure, unless the error means that the bookie is down or read-only."""
+        if isinstance(error, _NOT_COUNTED):
             return
         times = self._errors.setdefault(bookie, deque(maxlen=self._threshold))
         times.append(now)
@@ -46,14 +49,13 @@ class Quarantine:
             self._until[bookie] = now + self._time_s
 
     def quarantined(self, now: float) -> list[str]:
-        """The bookies in quarantine at this moment."""
         return [bookie for bookie, until in self._until.items() if now < until]
 
 
 class BookieWatcher:
-    """Chooses bookies for new ledgers and for ensembles that lost a member.
+    """Chooses the bookies of new ledgers, and replacements for failed bookies.
 
-    Without `min_num_racks` it does not read the racks.
+    Reads the rack assignments only if `min_num_racks` is greater than 0.
     """
 
     def __init__(
@@ -71,14 +73,16 @@ class BookieWatcher:
         self._enforced = enforced
 
     async def new_ensemble(self, ensemble_size: int, write_quorum: int) -> tuple[str, ...]:
-        """Bookies for a new ledger.  Raises `BKNotEnoughBookiesException`, and as `policy` does."""
-        unnamed: list[str | None] = [None] * ensemble_size
-        placement = await self._placement_at(unnamed, range(ensemble_size), write_quorum)
+        """Choose the bookies of a new ledger.
+
+        Raises `BKNotEnoughBookiesException`, and the errors of `policy`.
+        """
+        unassigned: list[str | None] = [None] * ensemble_size
+        placement = await self._placement_at(unassigned, range(ensemble_size), write_quorum)
         writable = await self.writable()
         return choose_ensemble(placement, writable, ensemble_size, self._quarantined())
 
     async def writable(self) -> list[str]:
-        """The bookies that take writes, sorted."""
         return await writable_bookies(self._store)
 
     async def replacements(
@@ -88,20 +92,21 @@ class BookieWatcher:
         write_quorum: int,
         given_up: Sequence[str] = (),
     ) -> dict[int, str]:
-        """For each failed place a bookie from outside the ensemble; fewer, or none, when there are
-        no more.  Those `given_up` before are taken only when there are not enough others.
+        """Choose new bookies for the failed ensemble indices, or for as many as possible.
+
+        Bookies in `given_up` or in quarantine are the last choice.
         """
-        # Read each time: bookies come and go, and racks may be changed at any moment.
+        # Read bookies and racks each time, because they can change at any moment.
         placement = await self._placement_at(ensemble, sorted(failed), write_quorum)
         writable = await self.writable()
         doubtful = [*self._quarantined(), *given_up]
         return choose_replacements(placement, writable, ensemble, failed, doubtful)
 
     async def policy(self) -> RackawareEnsemblePlacementPolicy:
-        """The rule about racks, over the racks as they are now.
+        """Return the rack-aware policy with the current rack assignments.
 
-        Where their description is damaged none is known; if the rule is enforced this raises
-        `BKMetadataSerializationException`.
+        If the assignments are corrupt, no bookie has a known rack, unless the policy is enforced:
+        in that case, this raises `BKMetadataSerializationException`.
         """
         racks: dict[str, str] = {}
         if self._min_num_racks:
@@ -113,15 +118,15 @@ class BookieWatcher:
         return RackawareEnsemblePlacementPolicy(racks, self._min_num_racks, self._enforced)
 
     async def _placement_at(
-        self, ensemble: Sequence[str | None], places: Sequence[int], write_quorum: int
+        self, ensemble: Sequence[str | None], indices: Sequence[int], write_quorum: int
     ) -> Placement:
         if not self._min_num_racks:
             return self._placement
         policy = await self.policy()
-        return RackawarePlacement(policy, self._placement, ensemble, places, write_quorum)
+        return RackawarePlacement(policy, self._placement, ensemble, indices, write_quorum)
 
-    def failed(self, bookie: str, error: BKException) -> None:
-        """An add failed there: too many in a short time, and the bookie is quarantined."""
+    def count_failure(self, bookie: str, error: BKException) -> None:
+        """Count a failed add, which may put the bookie in quarantine."""
         self._quarantine.count(bookie, error, asyncio.get_running_loop().time())
 
     def _quarantined(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Placement: which bookies become an ensemble, and which one replaces a member that failed.
+"""Placement: choose the bookies of an ensemble, and replacements for failed ones.
 
 In BookKeeper: `client/DefaultEnsemblePlacementPolicy.java` (random choice), `EnsembleUtils.java`.
 """
@@ -8,14 +8,13 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from labkit.system.model.errors import BKNotEnoughBookiesException
 
 Placement = Callable[[Sequence[str], int], Sequence[str]]
-"""Takes `count` of the bookies given, in the order in which they make the ensemble.
-
-At least `count` are given; a placement that enforces a rule may take fewer.
+"""Called with bookies and a `count`; returns `count` of these bookies in ensemble order, or fewer
+if it enforces a rule that it cannot satisfy.
 """
 
 
 def in_name_order(bookies: Sequence[str], count: int) -> Sequence[str]:
-    """The first by name: for lessons, whose pictures must not change between runs."""
+    """Choose the first bookies by name, so that a lesson's plots are the same in every run."""
     return sorted(bookies)[:count]
 
 
@@ -25,24 +24,25 @@ def choose_ensemble(
     ensemble_size: int,
     quarantined: Container[str] = (),
 ) -> tuple[str, ...]:
-    """An ensemble of the writable bookies.  Raises `BKNotEnoughBookiesException`.
+    """Choose an ensemble; quarantined bookies are used only if there are not enough others.
 
-    Quarantined ones are taken only when there are not enough others.
+    Raises `BKNotEnoughBookiesException`.
     """
     if len(writable) < ensemble_size:
         raise BKNotEnoughBookiesException(
-            f"an ensemble of {ensemble_size} bookies is wanted, {len(writable)} take writes"
-            f" ({', '.join(writable) or 'none'}); start more bookies or ask for a smaller ensemble"
+            f"an ensemble needs {ensemble_size} writable bookies, but there are only"
+            f" {len(writable)} ({', '.join(writable) or 'none'}); start more bookies or use a"
+            " smaller ensemble"
         )
     trusted = [bookie for bookie in writable if bookie not in quarantined]
     chosen = placement(trusted, ensemble_size) if len(trusted) >= ensemble_size else ()
-    # Rather a bookie that failed lately than no ledger.
+    # Using a bookie that failed recently is better than not creating the ledger.
     chosen = chosen or placement(writable, ensemble_size)
     if len(chosen) < ensemble_size:
         raise BKNotEnoughBookiesException(
-            f"of {len(writable)} bookies that take writes no {ensemble_size} make an ensemble over"
-            " as many racks as enforceMinNumRacksPerWriteQuorum wants; start bookies in other"
-            " racks, or say in which rack each one stands"
+            f"no {ensemble_size} of the {len(writable)} writable bookies form an ensemble that"
+            " spans enough racks for enforceMinNumRacksPerWriteQuorum; start bookies in other"
+            " racks, or assign racks to the existing ones"
         )
     return tuple(chosen)
 
@@ -52,15 +52,15 @@ def choose_replacements(
     writable: Sequence[str],
     ensemble: Container[str],
     failed: Mapping[int, str],
-    quarantined: Container[str] = (),
+    doubtful: Container[str] = (),
 ) -> dict[int, str]:
-    """A new bookie for each failed place, or for as many places as there are bookies.
+    """Choose new bookies for the failed ensemble indices, or for as many as possible.
 
-    Quarantined ones are taken only when there are not enough others.
+    Doubtful bookies are the last choice.
     """
     candidates = [bookie for bookie in writable if bookie not in ensemble]
-    trusted = [bookie for bookie in candidates if bookie not in quarantined]
-    doubtful = [bookie for bookie in candidates if bookie in quarantined]
+    trusted = [bookie for bookie in candidates if bookie not in doubtful]
+    others = [bookie for bookie in candidates if bookie in doubtful]
     chosen = list(placement(trusted, min(len(failed), len(trusted))))
-    chosen += placement(doubtful, min(len(failed) - len(chosen), len(doubtful)))
+    chosen += placement(others, min(len(failed) - len(chosen), len(others)))
     return dict(zip(sorted(failed), chosen, strict=False))

@@ -1,36 +1,37 @@
-"""Placement that knows racks: what fails together must not hold all copies of an entry.
+"""Rack-aware placement: keeps the copies of each entry in several racks, in case a rack fails.
 
-    racks A (a1, a2) and B (b1, b2), E = 4, Qw = 2       write sets
-    a1 a2 b1 b2                                          a1 a2 | a2 b1 | b1 b2 | b2 a1    two fail
-    a1 b1 a2 b2                                          a1 b1 | b1 a2 | a2 b2 | b2 a1    good
+    racks A (a1, a2) and B (b1, b2), E = 4, Qw = 2
 
-The rule: each write set, that is any Qw neighbours of the ensemble, spans at least
-`min_num_racks_per_write_quorum` racks, or Qw if that is less.  Where the bookies do not allow it,
-an ensemble spans as many as it can, unless the rule is enforced.
+    ensemble      write sets
+    a1 a2 b1 b2   a1 a2 | a2 b1 | b1 b2 | b2 a1    two write sets are in a single rack
+    a1 b1 a2 b2   a1 b1 | b1 a2 | a2 b2 | b2 a1    good
+
+The rule: each write set (Qw consecutive bookies of the ensemble) spans at least
+`min_num_racks_per_write_quorum` racks, or Qw racks if Qw is smaller.  If the bookies do not allow
+this, the write sets span as many racks as possible, unless the rule is enforced.
 
 In BookKeeper: `client/RackawareEnsemblePlacementPolicyImpl.java`, which chooses one bookie after
-the other and prefers the rack of a failed one; this tries all racks in turn, so what can adhere
-does.  Copies of an ensemble that breaks the rule are moved to bookies outside it, never swapped.
+another and prefers the rack of a failed bookie.  This module tries all combinations of racks, so it
+finds an ensemble that satisfies the rule if one exists.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 
 from labkit.system.client.placement.placement import Placement
 from labkit.system.client.striping import write_set
 from labkit.system.metadata.racks import DEFAULT_RACK
 
 Racks = list[str | None]
-"""Of an ensemble's places; None where no bookie is chosen yet."""
+"""The rack at each ensemble index; None if no bookie has been chosen yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class RackawareEnsemblePlacementPolicy:
-    """The rule, over the racks as they are known now.
+    """The rule, applied to the given rack assignments.
 
-    An `enforced` one takes no bookie of which the rack is not known, and no ensemble that breaks
-    the rule.
+    If `enforced`, bookies without a known rack and ensembles that break the rule are rejected.
     """
 
     racks: Mapping[str, str]
@@ -38,31 +39,32 @@ class RackawareEnsemblePlacementPolicy:
     enforced: bool = False
 
     def rack(self, bookie: str) -> str:
-        """Where the bookie stands."""
         return self.racks.get(bookie, DEFAULT_RACK)
 
     def is_adhering(self, ensemble: Sequence[str], write_quorum: int) -> bool:
-        """Whether every write set spans enough racks."""
+        """Return whether every write set of the ensemble spans enough racks."""
         racks: Racks = [self.rack(bookie) for bookie in ensemble]
         if self.enforced and DEFAULT_RACK in racks:
             return False
         needed = self._needed(write_quorum)
-        return all(_can_span(racks, place, write_quorum, needed) for place in range(len(racks)))
+        return all(_can_span(racks, index, write_quorum, needed) for index in range(len(racks)))
 
     def fill(
         self,
         ensemble: Sequence[str | None],
-        places: Sequence[int],
+        indices: Sequence[int],
         candidates: Sequence[str],
         write_quorum: int,
     ) -> dict[int, str]:
-        """A bookie for each of the places, by preference those that come first; none at all if
-        there are not enough, or an enforced rule cannot be kept.
+        """Choose a bookie for each of these ensemble indices, preferring earlier candidates.
+
+        Returns an empty dictionary if there are not enough candidates, or if the rule is enforced
+        and cannot be satisfied.
         """
         if self.enforced:
             candidates = [each for each in candidates if self.rack(each) != DEFAULT_RACK]
         for needed in range(self._needed(write_quorum), 0, -1):
-            chosen = self._fill(ensemble, places, candidates, write_quorum, needed)
+            chosen = self._fill(ensemble, indices, candidates, write_quorum, needed)
             if chosen or self.enforced:
                 return chosen
         return {}
@@ -70,16 +72,19 @@ class RackawareEnsemblePlacementPolicy:
     def better(
         self, ensemble: Sequence[str], candidates: Sequence[str], write_quorum: int
     ) -> dict[int, str]:
-        """As few other bookies as make the ensemble adhere, by place; none if it does, or if
-        nothing helps.
+        """Return the smallest set of replacements, by ensemble index, that satisfies the rule.
+
+        Returns an empty dictionary if the ensemble already satisfies the rule, or if no
+        replacements can satisfy it.
         """
         if self.is_adhering(ensemble, write_quorum):
             return {}
         outside = [each for each in candidates if each not in ensemble]
-        for places in _subsets(len(ensemble)):
+        every_index = range(len(ensemble))
+        for indices in chain(*(combinations(every_index, n + 1) for n in every_index)):
             needed = self._needed(write_quorum)
-            chosen = self._fill(ensemble, places, outside, write_quorum, needed)
-            changed = [chosen.get(place, bookie) for place, bookie in enumerate(ensemble)]
+            chosen = self._fill(ensemble, indices, outside, write_quorum, needed)
+            changed = [chosen.get(index, bookie) for index, bookie in enumerate(ensemble)]
             if chosen and self.is_adhering(changed, write_quorum):
                 return chosen
         return {}
@@ -90,96 +95,86 @@ class RackawareEnsemblePlacementPolicy:
     def _fill(
         self,
         ensemble: Sequence[str | None],
-        places: Sequence[int],
+        indices: Sequence[int],
         candidates: Sequence[str],
         write_quorum: int,
         needed: int,
     ) -> dict[int, str]:
-        laid: Racks = [None if bookie is None else self.rack(bookie) for bookie in ensemble]
+        racks: Racks = [None if bookie is None else self.rack(bookie) for bookie in ensemble]
         by_rack: dict[str, list[str]] = {}
         for bookie in candidates:
             by_rack.setdefault(self.rack(bookie), []).append(bookie)
-        for place in places:
-            laid[place] = None
-        left = {rack: len(bookies) for rack, bookies in by_rack.items()}
-        if not _assign_racks(laid, places, left, write_quorum, needed):
+        for index in indices:
+            racks[index] = None
+        available = {rack: len(bookies) for rack, bookies in by_rack.items()}
+        if not _assign_racks(racks, indices, available, write_quorum, needed):
             return {}
-        return {place: by_rack[rack].pop(0) for place in places if (rack := laid[place])}
+        return {index: by_rack[rack].pop(0) for index in indices if (rack := racks[index])}
 
 
 class RackawarePlacement:
-    """A `Placement` that fills the places of one ensemble, in their order."""
+    """A `Placement` that fills the given indices of one ensemble, in the given order."""
 
     def __init__(
         self,
         policy: RackawareEnsemblePlacementPolicy,
         placement: Placement,
         ensemble: Sequence[str | None],
-        places: Sequence[int],
+        indices: Sequence[int],
         write_quorum: int,
     ) -> None:
-        """`placement` says which bookies are preferred, racks aside; `places` are filled even
-        where `ensemble` names a bookie.
-        """
+        """`placement` determines which of the bookies that satisfy the rule are preferred."""
         self._policy = policy
         self._placement = placement
         self._ensemble = list(ensemble)
-        self._places = list(places)
+        self._indices = list(indices)
         self._write_quorum = write_quorum
 
     def __call__(self, bookies: Sequence[str], count: int) -> Sequence[str]:
-        """For the next `count` places; none if an enforced rule cannot be kept."""
+        """Choose bookies for the next indices, or none if an enforced rule cannot be satisfied."""
         preferred = self._placement(bookies, len(bookies))
-        places = self._places[:count]
-        chosen = self._policy.fill(self._ensemble, places, preferred, self._write_quorum)
-        for place, bookie in chosen.items():
-            self._ensemble[place] = bookie
-            self._places.remove(place)
+        indices = self._indices[:count]
+        chosen = self._policy.fill(self._ensemble, indices, preferred, self._write_quorum)
+        for index, bookie in chosen.items():
+            self._ensemble[index] = bookie
+            self._indices.remove(index)
         return list(chosen.values())
 
 
 def _assign_racks(
-    laid: Racks, places: Sequence[int], left: dict[str, int], write_quorum: int, needed: int
+    racks: Racks, indices: Sequence[int], available: dict[str, int], write_quorum: int, needed: int
 ) -> bool:
-    """Assign a rack to each of the places so that every write set can span what is needed; whether
-    that is possible.  `left` says how many bookies each rack has to give.
+    """Assign a rack to each of the indices, in place, so that every write set spans enough racks.
+
+    Returns whether this is possible.  `available` contains the number of bookies left in each rack.
     """
-    if not places:
+    if not indices:
         return True
-    place, *others = places
-    racks = [rack for rack, count in left.items() if count]
-    for rack in sorted(racks, key=lambda rack: _neighbours(laid, place, write_quorum).count(rack)):
-        laid[place] = rack
-        left[rack] -= 1
-        if _can_span(laid, place, write_quorum, needed) and _assign_racks(
-            laid, others, left, write_quorum, needed
+    index, *others = indices
+    options = [rack for rack, count in available.items() if count]
+    neighbours = [*chain(*_racks_of_write_sets(racks, index, write_quorum))]
+    for rack in sorted(options, key=neighbours.count):
+        racks[index] = rack
+        available[rack] -= 1
+        if _can_span(racks, index, write_quorum, needed) and _assign_racks(
+            racks, others, available, write_quorum, needed
         ):
             return True
-        laid[place] = None
-        left[rack] += 1
+        racks[index] = None
+        available[rack] += 1
     return False
 
 
-def _can_span(laid: Racks, place: int, write_quorum: int, needed: int) -> bool:
-    """Whether the write sets with that place span enough racks, or still can."""
-    for racks in _write_sets(laid, place, write_quorum):
-        known = {rack for rack in racks if rack is not None}
-        if len(known) + racks.count(None) < needed:
-            return False
-    return True
+def _can_span(racks: Racks, index: int, write_quorum: int, needed: int) -> bool:
+    """Return whether all write sets with the index span enough racks, or still can."""
+    return all(
+        len({*some} - {None}) + some.count(None) >= needed
+        for some in _racks_of_write_sets(racks, index, write_quorum)
+    )
 
 
-def _neighbours(laid: Racks, place: int, write_quorum: int) -> Racks:
-    return [rack for racks in _write_sets(laid, place, write_quorum) for rack in racks]
-
-
-def _write_sets(laid: Racks, place: int, write_quorum: int) -> Iterator[Racks]:
-    size = len(laid)
+def _racks_of_write_sets(racks: Racks, index: int, write_quorum: int) -> Iterator[Racks]:
+    """Yield the racks of each write set that contains the index."""
+    size = len(racks)
     for before in range(write_quorum):
-        yield [laid[at] for at in write_set((place - before) % size, size, write_quorum)]
-
-
-def _subsets(size: int) -> Iterator[tuple[int, ...]]:
-    """Of the places 0 to `size` - 1, the smallest first."""
-    for count in range(1, size + 1):
-        yield from combinations(range(size), count)
+        yield [racks[i] for i in write_set((index - before) % size, size, write_quorum)]

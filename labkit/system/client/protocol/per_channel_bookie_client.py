@@ -1,6 +1,6 @@
-"""One connection from a client to a bookie: made at the first request, and again after a loss.
+"""A channel from a client to a bookie, which connects on demand.
 
-The requests, and how answers are matched to them, are in `protocol_v2` and `protocol_v3`.
+`protocol_v2` and `protocol_v3` define the requests and how responses are matched to them.
 
 In BookKeeper: `proto/PerChannelBookieClient.java`.
 """
@@ -19,36 +19,34 @@ from labkit.system.model.errors import (
 from labkit.system.model.net import Connection, Network
 
 FindEndpoint = Callable[[str], Awaitable[Endpoint]]
-"""Where a bookie listens, by its id; raises a `LabkitError` when it is unknown."""
+"""Returns the endpoint of the bookie with this id; raises a `LabkitError` if it is unknown."""
 
 _RETRY_AFTER_S = 0.1
-"""Within this time after a loss requests fail at once: a bookie that is down is not worth a
-connection for each of them.
-"""
+"""For this long after a loss, requests fail at once instead of each trying to connect."""
 
 
 class PerChannelBookieClient(ABC):
-    """Connects, sends requests in batches, and connects again after a loss.
+    """Connects to a bookie, sends requests in batches, and reconnects if the connection is lost.
 
-    Invariant: what stands in `outbox` is sent once, in order, or given up together with the
-    connection that it was meant for.
+    Invariant: requests in `outbox` are sent once and in order, or they fail together with the
+    connection that they were meant for.
     """
 
     def __init__(
-        self, bookie: str, network: Network, find_endpoint: FindEndpoint, timeout_s: float
+        self, bookie_id: str, network: Network, find_endpoint: FindEndpoint, timeout_s: float
     ) -> None:
-        self.bookie = bookie
+        self.bookie_id = bookie_id
         self.timeout_s = timeout_s
-        """How long an answer may take, in seconds."""
+        """Requests fail if they have no response after this time."""
         self.connection_count = 0
-        """Connections made so far: a bookie that restarts needs at least one more."""
+        """Connections made so far; while it is unchanged, the bookie has not restarted."""
         self.connected_at = 0.0
-        """When the last connection was made, by the loop's clock."""
+        """When the last connection was made, in the event loop's time."""
         self.connection: Connection | None = None
-        """None before it is made and after it is lost."""
+        """The current connection; None before it is made and after it is lost."""
         self.outbox: list[bytes] = []
-        """Requests that are not sent yet, oldest first; without a connection, all pending ones."""
-        # Kept: looking for it is a system call, and requests need it.
+        """The requests to send, oldest first; without a connection, all pending requests."""
+        # Cached because every request needs the loop, and looking it up takes a system call.
         self.loop = asyncio.get_running_loop()
         self.network = network
         self.find_endpoint = find_endpoint
@@ -60,31 +58,32 @@ class PerChannelBookieClient(ABC):
         self._why_lost = ""
 
     def close(self) -> None:
-        """Give up the connection, everything that was asked, and whatever is asked later."""
+        """Close the connection, and fail all pending and future requests."""
         self._closed = True
         if self._connecting is not None:
             self._connecting.cancel()
             self._connecting = None
         if self.connection is not None:
             self.connection.close()
-        self._end(BKClientClosedException(f"{self.bookie}: this client was closed"))
+        self._end(BKClientClosedException(f"{self.bookie_id}: this client was closed"))
 
-    # What a version of the protocol adds
+    # Implemented by each protocol version
 
     @abstractmethod
     def received(self, bodies: Sequence[bytes]) -> None:
-        """Match answers to requests; `disconnect` if they are invalid."""
+        """Match responses to requests; call `disconnect` if a response is invalid."""
 
     @abstractmethod
     def fail_pending(self, error: BKException) -> None:
-        """Answer every pending request with the error."""
+        """Fail every pending request with this error."""
 
-    # What a version of the protocol calls
+    # Called by the protocol versions
 
     def schedule_send(self) -> BKException | None:
-        """Call this before a request goes into an empty `outbox`: it will be sent with all that
-        follow it in the same turn.  Returns the error of a client that was closed or has just lost
-        its bookie: then nothing can be sent.
+        """Schedule sending the outbox; call this before a request is appended to an empty one.
+
+        Requests of one iteration of the event loop are sent together.  Returns an error if the
+        client was closed or the connection has just been lost.
         """
         if self.connection is not None:
             self.loop.call_soon(self._send_outbox)
@@ -96,11 +95,11 @@ class PerChannelBookieClient(ABC):
         return None
 
     def after_connecting(self, action: Callable[[], None]) -> None:
-        """Call `action` once, when the connection has been made or could not be made."""
+        """Call `action` once, after the current attempt to connect has succeeded or failed."""
         self._after_connecting.append(action)
 
     def disconnect(self, why: str) -> None:
-        """Close the connection: nothing that comes on it can be used."""
+        """Close the connection, because nothing received on it can be trusted."""
         self._why_lost = why
         if self.connection is not None:
             self.connection.close()
@@ -110,7 +109,7 @@ class PerChannelBookieClient(ABC):
     async def _connect(self) -> None:
         self._why_lost = "the connection was lost"
         try:
-            endpoint = await self.find_endpoint(self.bookie)
+            endpoint = await self.find_endpoint(self.bookie_id)
             self.connection = await self.network.connect(
                 endpoint.host, endpoint.port, self.received, lambda: self._lost(self._why_lost)
             )
@@ -129,16 +128,16 @@ class PerChannelBookieClient(ABC):
     def _send_outbox(self) -> None:
         if self.connection is not None and self.outbox:
             self.connection.send(self.outbox)
-            # A new list: the connection may keep the old one.
+            # Create a new list, because the connection may keep the old one.
             self.outbox = []
 
     def _lost(self, why: str) -> None:
         if not self._closed:
-            why = f"{self.bookie} cannot be reached: {why}"
+            why = f"{self.bookie_id} cannot be reached: {why}"
             self._end(BKBookieHandleNotAvailableException(why))
 
     def _end(self, error: BKException) -> None:
-        # All state first: a caller that gets the error may ask again at once.
+        # A caller that receives the error may send another request, so reset the state first.
         self.connection = None
         self._retry_at = self.loop.time() + _RETRY_AFTER_S
         self._last_error = error

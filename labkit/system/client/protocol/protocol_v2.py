@@ -1,11 +1,11 @@
-"""What a client asks of a bookie in protocol version 2: adds and reads.
+"""The client side of protocol version 2: adds and reads.
 
-A response names only the operation, the ledger and the entry: the request's key.  Therefore
+A response identifies its request only by a key: operation, ledger and entry.  Therefore:
 
-    the oldest request with that key that still waits gets the response
-    if none waits, it is the late response to a read that has timed out
-    reads with the flag FENCE and reads without it must not be mistaken for each other: a read with
-    a key that the other kind uses goes over a second connection
+- A response belongs to the oldest request with that key that has not timed out.
+- If there is no such request, the response is a late one to a read that has timed out.
+- A read with the FENCE flag and one without it could be confused, because they have the same key.
+  If a read of one kind is pending, a read of the other kind is sent on a second connection.
 
 In BookKeeper: `proto/PerChannelBookieClient.java` (its V2 parts).
 """
@@ -27,55 +27,55 @@ T = TypeVar("T")
 
 OnAnswer = Callable[[Answer | BKException], None]
 OnAdded = Callable[[Sequence[T], BKException | None], None]
-"""Takes what was pushed with some adds, and their error, if there is one."""
+"""Called with the `pending` arguments of one or more adds, and with their error, if any."""
 
 _MONITOR_INTERVAL_S = 1.0
-"""How often deadlines are checked: a request may wait a second more than its time."""
-_MOST_LATE = 10_000
-"""A connection that owes more responses than this to timed-out reads is closed."""
+"""How often deadlines are checked: a request may time out up to a second late."""
+_MAX_OVERDUE_RESPONSES = 10_000
+"""If more timed-out reads than this still have no response, the connection is closed."""
 
 _Key = tuple[int, int, int]
 """Opcode, ledger and entry."""
 
-# Looking a member up in its enumeration costs as much as unpacking a response.
+# Plain integers, because looking up an enum member takes as long as unpacking a response.
 _ADD: int = Opcode.ADD
 _OK: int = Code.OK
 
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """A request whose response has not come."""
+    """A request that has not received a response yet."""
 
     deadline: float
     on_done: Callable[[Sequence[Any], Any], None]
-    """Takes the `caller`s of requests that end together, and what they end with."""
+    """Called with the `caller` of each request that completes with this one, and their result."""
     caller: Any
+    """The `pending` argument of `add`, or the callback of `ask`."""
     fences: bool
     timed_out: bool = False
-    """Its caller has got an error, and its response may still come."""
+    """Whether the caller has already received an error; the response may still arrive."""
     younger: Sequence["_Request"] = ()
-    """If this is the oldest request with its key: the others, oldest first.  They are rare."""
+    """In the oldest request with a key: the others with the key (rare), oldest first."""
 
 
 class PerChannelBookieClientV2(PerChannelBookieClient):
-    """One connection to a bookie in version 2.
+    """A channel to a bookie with protocol version 2.
 
-    Invariant: each request is answered exactly once: by the bookie, by
-    `BKBookieHandleNotAvailableException` when the connection is lost or cannot be made, by
-    `BKTimeoutException`, or by `BKClientClosedException`.
+    Invariant: each request completes exactly once: with the bookie's response, with
+    `BKBookieHandleNotAvailableException` if the connection is lost or cannot be made, with
+    `BKTimeoutException`, or with `BKClientClosedException`.
     """
 
     def __init__(
-        self, bookie: str, network: Network, find_endpoint: FindEndpoint, timeout_s: float
+        self, bookie_id: str, network: Network, find_endpoint: FindEndpoint, timeout_s: float
     ) -> None:
-        super().__init__(bookie, network, find_endpoint, timeout_s)
+        super().__init__(bookie_id, network, find_endpoint, timeout_s)
         self._pending: dict[_Key, _Request] = {}
-        """The oldest request with each key.  Of those with one key all fence, or none does.
-        Without a connection all of them are in `outbox`, too.
+        """The oldest request with each key; all requests with a key carry the FENCE flag, or none.
         """
         self._second: PerChannelBookieClientV2 | None = None
         self._deadline = 0.0
-        """That of the requests which leave in this turn of the loop."""
+        """The deadline of all requests sent in this iteration of the event loop."""
         self._monitor: asyncio.TimerHandle | None = None
 
     def ask(
@@ -89,14 +89,15 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         fences: bool = False,
     ) -> None:
         """Send a request; `on_answer` is called later, never from within this call.
-        `fences`: whether a read carries the FENCE flag.
+
+        `fences` must be set if the request is a read with the FENCE flag.
         """
         key = (opcode, ledger_id, entry_id)
         oldest = self._pending.get(key)
         if oldest is not None and oldest.fences != fences:
             if self._second is None:
                 self._second = PerChannelBookieClientV2(
-                    self.bookie, self.network, self.find_endpoint, self.timeout_s
+                    self.bookie_id, self.network, self.find_endpoint, self.timeout_s
                 )
             self._second.ask(opcode, ledger_id, entry_id, body, on_answer, fences=fences)
         else:
@@ -105,11 +106,10 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
     def add(
         self, ledger_id: int, entry_id: int, body: bytes, on_added: OnAdded[T], pending: T
     ) -> None:
-        """Send an add; `on_added` is called later with a list that contains `pending`, and with the
-        error, if there is one.
+        """Send an add; `on_added` is called later with [..., `pending`, ...] and the error, if any.
 
-        Adds that share an `on_added` are given to it together when their responses come together:
-        a call for each would cost more than the response.
+        It is called once for all responses that arrive together, because a call for each add would
+        cost more than handling the response.
         """
         self._send((_ADD, ledger_id, entry_id), body, on_added, pending)
 
@@ -128,7 +128,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 self.loop.call_soon(on_done, (caller,), error)
                 return
             if self._monitor is None:
-                # One timer for all of them: a timer for each would cost more than the add.
+                # A timer for each request would cost more than an add.
                 self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
         request = _Request(self._deadline, on_done, caller, fences)
         oldest = self._pending.setdefault(key, request)
@@ -137,18 +137,18 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         self.outbox.append(body)
 
     def close(self) -> None:
-        """Close the second connection, too."""
         if self._second is not None:
             self._second.close()
         super().close()
 
     def received(self, bodies: Sequence[bytes]) -> None:
-        """Give each response to the oldest request that it fits."""
         on_added: Callable[[Any, Any], None] | None = None
         added: list[Any] = []
         for body in bodies:
             if len(body) < ANSWER.size:
-                self.disconnect(f"it answered with {len(body)} bytes, fewer than any answer has")
+                self.disconnect(
+                    f"invalid response: {len(body)} bytes, expected at least {ANSWER.size}"
+                )
                 break
             head, code, ledger_id, entry_id = ANSWER.struct.unpack_from(body)
             opcode = head >> 16 & 0xFF
@@ -167,21 +167,18 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 added.append(request.caller)
                 continue
             answer = Answer(opcode, code, ledger_id, entry_id, body[ANSWER.size :])
-            result = answer if code == _OK else error_of(answer, self.bookie)
+            result = answer if code == _OK else error_of(answer, self.bookie_id)
             request.on_done((request.caller,), result)
         if on_added is not None:
             on_added(added, None)
 
     def _choose(self, key: _Key, requests: Sequence[_Request]) -> _Request | None:
-        """The one of all requests with a key that a response is for; None if the response is late.
-        The others stay pending.
-        """
+        """Choose the request with this key that was answered; None if the response is late."""
         chosen = next((each for each in requests if not each.timed_out), requests[0])
         self._keep(key, [each for each in requests if each is not chosen])
         return None if chosen.timed_out else chosen
 
     def _keep(self, key: _Key, requests: Sequence[_Request]) -> None:
-        """These, oldest first, are all requests with the key that are still pending."""
         if requests:
             self._pending[key] = requests[0]
             requests[0].younger = requests[1:]
@@ -189,35 +186,33 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             self._pending.pop(key, None)
 
     def fail_pending(self, error: BKException) -> None:
-        """Answer everything that was asked with the error."""
         waiting = _oldest_first(self._waiting())
         self._pending = {}
         for _, request in waiting:
             request.on_done((request.caller,), error)
 
     def _expire(self) -> None:
-        """Fail the requests whose time is up; later ones with the same key go on waiting."""
         now = self.loop.time()
         overdue = [(key, request) for key, request in self._waiting() if request.deadline <= now]
         if self.connection is None:
             del self.outbox[: len(overdue)]
         for key, request in overdue:
             request.timed_out = True
-            # What was not sent gets no response, and a late one to an add needs no record.
+            # Requests that were never sent get no response, and a late response to an add cannot be
+            # mistaken for another one.
             if self.connection is None or key[0] == _ADD:
                 oldest = self._pending[key]
-                rest = [each for each in (oldest, *oldest.younger) if each is not request]
-                self._keep(key, rest)
+                self._keep(key, [e for e in (oldest, *oldest.younger) if e is not request])
         for (_, ledger_id, entry_id), request in _oldest_first(overdue):
             error = BKTimeoutException(
-                f"{self.bookie} did not answer for entry {entry_id} of ledger {ledger_id}"
+                f"{self.bookie_id} did not respond for entry {entry_id} of ledger {ledger_id}"
                 f" within {self.timeout_s:g} s"
             )
             request.on_done((request.caller,), error)
-        # Each is kept until its response comes, so a silent bookie would cost memory without bound.
-        late_count = sum(request.timed_out for _, request in self._all())
-        if late_count > _MOST_LATE:
-            self.disconnect(f"it owes the answers to {late_count} reads")
+        # Timed-out reads are kept until their responses arrive.  Limit how much memory they need.
+        overdue_count = sum(request.timed_out for _, request in self._all())
+        if overdue_count > _MAX_OVERDUE_RESPONSES:
+            self.disconnect(f"responses to {overdue_count} reads are missing")
         self._monitor = None
         if self._waiting():
             self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
@@ -233,8 +228,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
 
 
 def _oldest_first(requests: Iterable[tuple[_Key, _Request]]) -> list[tuple[_Key, _Request]]:
-    """By deadline.  Of the requests of one turn adds come first: a client writes an entry before it
-    asks for the next.
+    """Sort requests by deadline.  Of those sent in the same iteration of the event loop, adds come
+    first, because a client writes an entry before it reads the next one.
     """
     return sorted(requests, key=lambda each: (each[1].deadline, each[0][0] != _ADD))
 

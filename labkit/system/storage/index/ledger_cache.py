@@ -1,4 +1,7 @@
-"""The indexes of all ledgers of one bookie: opened when they are needed, and written together.
+"""The indexes of all of a bookie's ledgers; they are opened on demand and flushed together.
+
+In spite of the name, which is BookKeeper's, nothing is evicted: a ledger stays in memory once it
+has been used. Only its file may be closed, if more than `open_file_limit` files are open.
 
 In BookKeeper: `bookie/LedgerCacheImpl.java`, `bookie/IndexPersistenceMgr.java`.
 """
@@ -18,66 +21,66 @@ from labkit.system.storage.index.ledger_index import (
 )
 
 _DEFAULT_PAGE_LIMIT = 32 * 1024
-"""Pages with changes in memory, where the configuration leaves it to the bookie.  With a few
-changes each takes about 1 KiB; many changes need many entries, which a memtable does not have.
+"""The default limit. A page with few changes takes about 1 KiB; the limit on the memtable also
+limits the number of pages with more changes.
 """
 _FLUSHED_TOGETHER = 256
-"""At most this many files are open, written and not synced, at the same time."""
+"""Maximum number of files that are written before they are synced together."""
 _WORTH_A_WHOLE_SYNC = 32
-"""For this many files or folders, or more, one sync of the whole disk replaces theirs."""
+"""If at least this many files or folders must be synced, the whole disk is synced instead."""
 _MOVED = ".rloc"
-"""Suffix of an index file that BookKeeper was moving to another directory."""
+"""Suffix of an index file if BookKeeper stopped while it was moving the file to another directory.
+"""
 
 
 class LedgerCache:
-    """The indexes of all ledgers of a bookie, opened as they are needed.
-
-    A ledger's index stays in the directory in which it was made.  Of all indexes together no more
-    than `page_limit` changed pages are in memory.  A subclass may exchange `index_class`.
+    """All ledgers of one bookie. An index file is created in a directory that is not full, unless
+    all are, and stays there even if the directory becomes full. If unwritten changes touch more
+    than `page_limit` pages in total, all indexes are flushed. A subclass may replace `index_class`.
     """
 
     index_class = LedgerIndex
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
-        """Raises `StorageDamagedException` for a name like an index's on something else."""
+        """Raises `StorageDamagedException` if something other than an index has an index's name."""
         self._disks = disks
+        self._full_disks: set[int] = set()
         self._page_size = config.page_size
         self._version = config.file_info_format_version_to_write
         self._open_file_limit = config.open_file_limit
         self._page_limit = config.page_limit if config.page_limit > 0 else _DEFAULT_PAGE_LIMIT
         self._changed_page_count = 0
-        self._open: dict[int, LedgerDescriptor] = {}
-        self._with_file: deque[LedgerIndex] = deque()
-        """Indexes that opened their files, in this order: at most `open_file_limit`."""
-        # As in BookKeeper a start looks at every name: what is not an index ends it now, not later.
+        self._ledgers: dict[int, LedgerDescriptor] = {}
+        self._with_open_file: deque[LedgerIndex] = deque()
+        """The indexes with an open file, at most `open_file_limit`, in the order of opening."""
+        # As in BookKeeper, an invalid name makes the start fail rather than a later request.
         self.ledger_ids()
 
     def get(self, ledger_id: int) -> LedgerDescriptor | None:
-        """The ledger; None if this bookie stores nothing of it."""
-        ledger = self._open.get(ledger_id)
+        ledger = self._ledgers.get(ledger_id)
         if ledger is None:
             disk = self._find(ledger_id)
             if disk is None:
                 return None
             index = self.index_class.load(ledger_id, disk, self._page_size)
-            self._opened(index)
-            ledger = self._open.setdefault(ledger_id, self._descriptor(index))
+            self._on_file_opened(index)
+            ledger = self._ledgers.setdefault(ledger_id, self._descriptor(index))
         return ledger
 
     def create(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
-        """A new ledger.  Its file appears with its first flush."""
-        disk = self._disks[ledger_id % len(self._disks)]
+        """Create a ledger. Its file is created by its first flush."""
+        disk = self._disk_for_new_file(ledger_id)
         header = IndexHeader(master_key, version=self._version)
         index = self.index_class(ledger_id, header, disk, self._page_size)
-        return self._open.setdefault(ledger_id, self._descriptor(index))
+        return self._ledgers.setdefault(ledger_id, self._descriptor(index))
 
     def set_locations(
         self, ledger_id: int, entry_ids: Sequence[int], locations: Sequence[int]
     ) -> None:
-        """Remember where entries of a ledger lie, unless it was deleted.
+        """Set the locations of entries, unless their ledger was deleted.
 
-        The entries must be durable before: the locations are after `flush`, which this does by
-        itself when too many pages have changed.
+        Call this only after the entries are durable. The locations become durable with the next
+        `flush`, which this method calls itself if too many pages have changes.
         """
         ledger = self.get(ledger_id)
         if ledger is None:
@@ -90,8 +93,8 @@ class LedgerCache:
             self.flush()
 
     def remove(self, ledger_id: int) -> None:
-        """Forget a ledger that was deleted.  Its entries become garbage in the entry logs."""
-        ledger = self._open.pop(ledger_id, None)
+        """Delete a ledger's index, so that its entries become garbage in the entry logs."""
+        ledger = self._ledgers.pop(ledger_id, None)
         if ledger is not None:
             ledger.index.close()
         disk = self._find(ledger_id)
@@ -101,43 +104,50 @@ class LedgerCache:
             disk.sync_folder(path.rpartition("/")[0])
 
     def empty(self, ledger_id: int) -> LedgerIndex:
-        """Forget the ledger's entries, and keep its key and its fence.
-
-        At once in memory; on disk with the `flush` of the index that this returns.
+        """Drop the ledger's entries but keep its master key and fence. The entries are dropped from
+        disk when the returned index is flushed.
         """
-        old = self._open[ledger_id].index
+        old = self._ledgers[ledger_id].index
         header = old.header._replace(explicit_lac=b"")
         index = self.index_class(ledger_id, header, old.disk, self._page_size)
-        # Replaced as a whole: a flush in another thread has the old index or the new one.
-        self._open[ledger_id] = self._descriptor(index)
+        # Replace the index as a whole: a flush in another thread sees either the old or the new.
+        self._ledgers[ledger_id] = self._descriptor(index)
         old.forget_file()
         return index
 
-    def settled(self, ledger_ids: Sequence[int]) -> list[int]:
-        """Those of the ledgers that got no entry since they were last asked about, or since the
-        start.
+    def take_settled(self, ledger_ids: Sequence[int]) -> list[int]:
+        """Return those of the ledgers that have received no entries since the previous call.
+
+        A replication worker may be copying the other ledgers to this bookie right now, so their
+        entries must not be dropped as over-replicated before a later call returns them.
         """
         settled = []
         for ledger_id in ledger_ids:
-            ledger = self._open.get(ledger_id)
+            ledger = self._ledgers.get(ledger_id)
             if ledger is None or not ledger.got_entries:
                 settled.append(ledger_id)
             else:
                 ledger.got_entries = False
         return settled
 
+    def set_full_directories(self, directories: set[int]) -> None:
+        """Create no index files in the directories with these indices, unless all are full."""
+        self._full_disks = directories if len(directories) < len(self._disks) else set()
+
     def ledger_ids(self) -> list[int]:
-        """Every ledger that this bookie stores, ascending."""
         stored = (ledger_id for disk in self._disks for ledger_id in ledger_ids_on_disk(disk))
-        return sorted({*self._open, *stored})
+        return sorted({*self._ledgers, *stored})
 
     def flush(self) -> None:
-        """Make every change durable."""
         flushed = list[tuple[LedgerIndex, WrittenIndex]]()
-        for ledger in list(self._open.values()):
-            written = ledger.index.write()
+        for ledger in list(self._ledgers.values()):
+            index = ledger.index
+            if self._full_disks and not index.has_file:
+                # The directory may have become full since the ledger was created.
+                index.disk = self._disk_for_new_file(index.ledger_id)
+            written = index.write()
             if written is not None:
-                flushed.append((ledger.index, written))
+                flushed.append((index, written))
             if len(flushed) == _FLUSHED_TOGETHER:
                 self._make_durable(flushed)
                 flushed = []
@@ -151,33 +161,37 @@ class LedgerCache:
                 written.file.sync()
         folders: dict[tuple[Disk, str], None] = {}
         for index, written in flushed:
-            for folder in index.put_in_place(written):
+            for folder in index.after_sync(written):
                 folders[index.disk, folder] = None
         if len(folders) < _WORTH_A_WHOLE_SYNC or not self._sync_whole():
-            # New ledgers share folders.  The deepest come first: a name is worth nothing before
-            # the names above it.
+            # Sync each folder only once, because new ledgers share folders. Sync the deepest
+            # folders first, so that a file's name is durable before the folders above it are.
             for disk, folder in sorted(folders, key=lambda each: -each[1].count("/")):
                 disk.sync_folder(folder)
         for index, _ in flushed:
-            index.mark_name_durable()
+            index.note_folders_synced()
 
     def _sync_whole(self) -> bool:
         return all(disk.sync_whole() for disk in self._disks)
 
     def close(self) -> None:
-        """Close all files."""
-        for ledger in self._open.values():
+        for ledger in self._ledgers.values():
             ledger.index.close()
 
     def _descriptor(self, index: LedgerIndex) -> LedgerDescriptor:
-        index.on_open = self._opened
+        index.on_open = self._on_file_opened
         return LedgerDescriptor(index)
 
-    def _opened(self, index: LedgerIndex) -> None:
-        """Of many files keep the last ones open, in the same time for any number of ledgers."""
-        self._with_file.append(index)
-        if len(self._with_file) > self._open_file_limit:
-            self._with_file.popleft().forget_file()
+    def _on_file_opened(self, index: LedgerIndex) -> None:
+        """Close the file that has been open longest if too many are open; takes constant time."""
+        self._with_open_file.append(index)
+        if len(self._with_open_file) > self._open_file_limit:
+            self._with_open_file.popleft().forget_file()
+
+    def _disk_for_new_file(self, ledger_id: int) -> Disk:
+        full = self._full_disks  # read once, because another thread may replace the set
+        writable = [disk for index, disk in enumerate(self._disks) if index not in full]
+        return writable[ledger_id % len(writable)]
 
     def _find(self, ledger_id: int) -> Disk | None:
         path = index_path(ledger_id)

@@ -1,10 +1,10 @@
-"""A ledger as one bookie holds it: what requests check and change, and the index of its entries.
+"""A ledger on one bookie: the state that requests check and change, and the index of its entries.
 
-    in the index's header    master key, fence, explicit LAC: durable by the journal at once, and by
-                             the index file from the next flush on
-    in the index             where each entry is in the entry logs
-    in memory only           whether the key is in the journal, whether entries were added since
-                             the last garbage collection, and the LastAddConfirmed at the last query
+    in the index header   master key, fence, explicit LAC: made durable at once by the journal, and
+                          by the index file from the next flush on
+    in the index          the location of each entry in the entry logs
+    in memory only        whether the key is in the journal, whether entries were added since
+                          `LedgerCache.take_settled`, and the last entry's LastAddConfirmed
 
 In BookKeeper: `bookie/LedgerDescriptorImpl.java`, `bookie/FileInfo.java`.
 """
@@ -13,21 +13,18 @@ from labkit.system.storage.index.ledger_index import LedgerIndex
 
 
 class LedgerDescriptor:
-    """One ledger on this bookie.
-
-    Invariants: the master key never changes; a fence is never removed.
-    """
+    """One ledger on this bookie. Its master key never changes, and a fence is never removed."""
 
     __slots__ = ("confirmed_by_entry", "got_entries", "index", "key_in_journal")
 
     def __init__(self, index: LedgerIndex) -> None:
         self.index = index
         self.key_in_journal = False
-        """Whether this process has written the master key into the journal."""
+        """Whether this process has written the master key to the journal."""
         self.got_entries = False
-        """Whether entries were added since the last garbage collection."""
+        """Whether entries have been added since the last `LedgerCache.take_settled`."""
         self.confirmed_by_entry = (-1, -1)
-        """The last entry at the latest query, and the LastAddConfirmed that it carries."""
+        """The last entry's id at the last `last_add_confirmed`, and the highest LAC read so far."""
 
     @property
     def ledger_id(self) -> int:
@@ -46,9 +43,8 @@ class LedgerDescriptor:
         return self.index.header.explicit_lac
 
     def fence(self) -> None:
-        """Refuse all further adds except those of recovery."""
+        """Reject all further adds except recovery adds."""
         self.index.header = self.index.header._replace(fenced=True)
 
     def set_explicit_lac(self, body: bytes) -> None:
-        """Store the writer's latest explicit LAC."""
         self.index.header = self.index.header._replace(explicit_lac=body)

@@ -1,13 +1,14 @@
-"""A partition's chain of ledgers: reads it from the metadata store, and changes it there.
+"""A partition's chain of ledgers, stored in the metadata store.
 
-    chain         the chain as a value: its ledgers, the last position, whether it is terminated
-    chain_store   stores it by compare-and-set, and makes and deletes ledgers
-    chain_reader  reads entries along it
-    acknowledged  what a cursor has acknowledged: ranges and parts of batches
+    chain         the chain in memory: its ledgers, and arithmetic on positions
+    chain_store   stores the chain by compare-and-set, and creates and deletes ledgers
+    ledgers       creates and deletes ledgers, with Pulsar's metadata
+    chain_reader  reads entries across the ledgers of a chain
+    acknowledged  the acknowledgements of a cursor: ranges and partial batches
     formats       Pulsar's own formats of chains and cursors
-    guarded_node  a node that only one owner may change
-    retention     when a ledger is full, and which ones may be deleted
-    upkeep        repeats what is due from time to time
+    guarded_node  a node that only its current owner can change
+    retention     decides when a ledger is full, and which ledgers to delete
+    maintenance   runs maintenance on demand and at intervals
 
-Nothing here appends an entry.  Read `chain` and `chain_store` first.
+Entries are appended elsewhere, by `managed_ledger`.  Read `chain` and `chain_store` first.
 """

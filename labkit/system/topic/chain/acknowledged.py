@@ -1,11 +1,11 @@
-"""What a subscription has acknowledged: everything up to the mark-delete position, ranges above it,
-and of some batches a part.
+"""The acknowledgements of a subscription: everything up to the mark-delete position, ranges after
+it, and parts of some batches.
 
-The ranges are open-closed, as Pulsar has them: from (L, 2) to (L, 5) means entries 3, 4 and 5 of
-ledger L.  A range lies within one ledger.  Once nothing unacknowledged is left between mark-delete
-and the first range, the range is swallowed and mark-delete moves on.
+Ranges are open-closed, as in Pulsar: from (L, 2) to (L, 5) means entries 3, 4 and 5 of ledger L.  A
+range never spans two ledgers.  Once no unacknowledged entry remains between mark-delete and the
+first range, mark-delete advances to the end of that range, and the range is removed.
 
-Of a batch the messages are kept that are *not* acknowledged yet, a bit each.
+For a partly acknowledged batch, a bit mask holds the messages that are *not* acknowledged yet.
 
 In Pulsar: `ManagedCursorImpl.java`, `LongPairRangeSet.java`.
 """
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from labkit.system.topic.chain.chain import Position
 
 NextPosition = Callable[[Position], Position]
-"""The first entry behind a position, or the place of the entry to come."""
+"""Returns the first entry after a position, or at the end the next entry's position."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Acknowledged entries, from behind `lower` up to and with `upper`, of one ledger."""
+    """Acknowledged entries of one ledger, after `lower` and up to `upper` (inclusive)."""
 
     lower: Position
     upper: Position
@@ -30,10 +30,11 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class CursorState:
-    """A cursor at one moment: what is stored of it.
+    """A snapshot of a cursor, as it is stored.
 
-    `batches` has the messages left of each batch that is partly acknowledged, lowest bit first.
-    `properties` belong to the mark-delete position and are stored together with it.
+    `batches` has a bit mask of the unacknowledged messages of each partly acknowledged batch, with
+    the first message as the lowest bit.  `properties` belong to the mark-delete position and are
+    stored together with it.
     """
 
     mark_delete: Position
@@ -45,8 +46,8 @@ class CursorState:
 class Acknowledged:
     """The acknowledgements of one cursor.
 
-    Invariants: mark-delete < the first range's entries; ranges ascend, none touches the next; no
-    batch with something left is acknowledged.
+    Invariants: mark-delete is before the first range's entries; ranges ascend and are not adjacent;
+    no acknowledged entry has a bit mask of unacknowledged messages.
     """
 
     def __init__(self, state: CursorState, next_position: NextPosition) -> None:
@@ -67,11 +68,11 @@ class Acknowledged:
 
     @property
     def batches(self) -> tuple[tuple[Position, int], ...]:
-        """What is left of each batch that is partly acknowledged, ascending."""
+        """Bit masks of the unacknowledged messages of partly acknowledged batches, ascending."""
         return tuple(sorted(self._left.items()))
 
     def contains(self, position: Position) -> bool:
-        """Whether the whole entry is acknowledged."""
+        """Whether the complete entry is acknowledged."""
         if position <= self.mark_delete:
             return True
         at = bisect_left(self._uppers, position)
@@ -79,22 +80,25 @@ class Acknowledged:
 
     @property
     def batch_count(self) -> int:
-        """How many batches are partly acknowledged."""
+        """The number of partly acknowledged batches."""
         return len(self._left)
 
-    def left_in_batch(self, position: Position) -> int | None:
-        """The messages of the batch that are not acknowledged; None if that is none or all."""
+    def unacknowledged_in_batch(self, position: Position) -> int | None:
+        """Return a bit mask of the batch's unacknowledged messages, or None for none or all."""
         return self._left.get(position)
 
     def add(self, position: Position) -> None:
-        """Acknowledge the whole entry."""
+        """Acknowledge the complete entry."""
         if not self.contains(position):
             self._add_range((position[0], position[1] - 1), position)
             self._left.pop(position, None)
             self._advance()
 
     def add_batch(self, position: Position, batch_size: int, left: int) -> None:
-        """Acknowledge all messages of the batch but those in `left`; earlier ones stay so."""
+        """Acknowledge all messages of the batch except those in the bit mask `left`.
+
+        Messages that were acknowledged earlier remain acknowledged.
+        """
         if self.contains(position):
             return
         left &= self._left.get(position, (1 << batch_size) - 1)
@@ -104,19 +108,19 @@ class Acknowledged:
             self.add(position)
 
     def add_up_to(self, position: Position) -> None:
-        """Acknowledge everything up to and with the position.  (L, -1): nothing of L."""
+        """Acknowledge everything up to and including the position; (L, -1) means nothing in L."""
         if position > self.mark_delete:
             self.mark_delete = position
             self._drop_up_to(position)
             self._advance()
 
     def reset(self, mark_delete: Position) -> None:
-        """Acknowledge everything up to there, and nothing after it."""
+        """Acknowledge everything up to the position, and nothing after it."""
         self.mark_delete = mark_delete
         self._lowers, self._uppers, self._left = [], [], {}
 
     def _add_range(self, lower: Position, upper: Position) -> None:
-        """Put it in its place, joined with those that it touches."""
+        """Insert a range, and merge it with adjacent and overlapping ones."""
         first = bisect_left(self._uppers, lower)
         last = bisect_right(self._lowers, upper)
         if first < last:
@@ -126,7 +130,7 @@ class Acknowledged:
         self._uppers[first:last] = [upper]
 
     def _advance(self) -> None:
-        """Swallow the first range while no entry lies between it and mark-delete."""
+        """Advance mark-delete over the first ranges while no entry separates them from it."""
         swallowed = 0
         while swallowed < len(self._lowers):
             if self._next_position(self.mark_delete) <= self._lowers[swallowed]:
@@ -140,7 +144,7 @@ class Acknowledged:
         at = bisect_right(self._uppers, position)
         del self._lowers[:at], self._uppers[:at]
         if self._lowers:
-            # The position may lie inside the first range.
+            # The position may be inside the first range.
             self._lowers[0] = max(self._lowers[0], position)
         for batch in [batch for batch in self._left if batch <= position]:
             del self._left[batch]

@@ -1,9 +1,10 @@
-"""The chain of ledgers as a line of positions: the next, the previous, the number between two.
+"""The chain of ledgers as a sequence of positions, with the next and the previous position, and the
+number of entries between two positions.
 
-A position is a ledger id and an entry id.  (L, -1) is the place in front of ledger L's first entry:
-an acknowledgement up to there acknowledges nothing of L, so it must not become (L, 0).
+A position is a ledger id and an entry id.  (L, -1) is the position before ledger L's first entry:
+acknowledging up to (L, -1) acknowledges nothing in L, so it must not become (L, 0).
 
-In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (its `getNextValidPosition` and kin).
+In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (`getNextValidPosition` and related methods).
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,7 +21,7 @@ NOWHERE: Position = (-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class LedgerInfo:
-    """A link of the chain; counts, bytes and time are 0 while its ledger is open."""
+    """A ledger of the chain; its count, size and time are 0 while it is open."""
 
     ledger_id: int
     entry_count: int = 0
@@ -29,8 +30,10 @@ class LedgerInfo:
 
 
 class LedgerChain:
-    """The links in order of their ids; `open_entry_count` and `open_size_bytes` say how much of the
-    last one, while it is open, is confirmed.
+    """The ledgers of a chain in order of their ids.
+
+    While the last ledger is open, `open_entry_count` and `open_size_bytes` count its confirmed
+    entries and their bytes.
     """
 
     def __init__(self, links: Iterable[LedgerInfo] = ()) -> None:
@@ -39,10 +42,10 @@ class LedgerChain:
         self.replace(links)
 
     def replace(self, links: Iterable[LedgerInfo]) -> None:
-        """Use these links from now on."""
+        """Replace the ledgers of the chain."""
         open_ledger = self._ids[-1] if self._ids else -1
         self.links = tuple(links)
-        # Another ledger is open now, or none: the count was of the old one.
+        # Another ledger is open now, or none: reset the counts of the old one.
         if not self.links or self.links[-1] != LedgerInfo(open_ledger):
             self.open_entry_count = self.open_size_bytes = 0
         self._ids = [link.ledger_id for link in self.links]
@@ -50,7 +53,7 @@ class LedgerChain:
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """The links, with the confirmed entries and bytes of the open one."""
+        """The ledgers, with the confirmed entries and bytes of the open one."""
         if not self.open_entry_count:
             return self.links
         last = self.links[-1]
@@ -59,28 +62,30 @@ class LedgerChain:
 
     @property
     def start(self) -> Position:
-        """The place in front of the first entry."""
+        """The position before the first entry."""
         return (self._ids[0], -1) if self._ids else NOWHERE
 
     @property
     def end(self) -> Position:
-        """The last confirmed entry; (L, -1) if ledger L is the last one and no ledger has any."""
+        """The last confirmed entry, or (L, -1) if no ledger has a confirmed entry, where L is the
+        last ledger.
+        """
         if not self._ids:
             return NOWHERE
         last = self._ids[-1]
         return self.last_before((last, self.entry_count_of(last))) or (last, -1)
 
     def has_ledger(self, ledger_id: int) -> bool:
-        """Whether the ledger is one of the chain."""
+        """Whether the ledger is part of the chain."""
         at = bisect_left(self._ids, ledger_id)
         return at < len(self._ids) and self._ids[at] == ledger_id
 
     def entry_count_of(self, ledger_id: int) -> int:
-        """How many entries of the ledger are confirmed; 0 if it is not there."""
+        """Return the ledger's number of confirmed entries; 0 if it is not part of the chain."""
         return self._count(bisect_left(self._ids, ledger_id)) if self.has_ledger(ledger_id) else 0
 
     def first_from(self, position: Position) -> Position | None:
-        """The first entry at the position or after it."""
+        """Return the first entry at or after the position, or None."""
         at = bisect_left(self._ids, position[0])
         entry_id = max(position[1], 0) if self.has_ledger(position[0]) else 0
         while at < len(self._ids):
@@ -90,7 +95,7 @@ class LedgerChain:
         return None
 
     def last_before(self, position: Position) -> Position | None:
-        """The last entry in front of the position."""
+        """Return the last entry before the position, or None."""
         at = bisect_left(self._ids, position[0])
         if self.has_ledger(position[0]):
             before = min(position[1], self._count(at))
@@ -103,41 +108,43 @@ class LedgerChain:
         return None
 
     def next_position(self, position: Position) -> Position:
-        """The first entry behind the position; at the end, the place of the entry to come."""
+        """Return the first entry after the position; at the end, the next entry's position."""
         behind = self.first_from((position[0], position[1] + 1))
         if behind is not None:
             return behind
         return (self._ids[-1], self._count(len(self._ids) - 1)) if self._ids else NOWHERE
 
     def previous_position(self, position: Position) -> Position:
-        """The place in front: of a ledger's first entry it is (L, -1), of that the last entry of an
-        earlier ledger, or itself if there is none.
+        """Return the preceding position.
+
+        It is (L, -1) for (L, 0).  For (L, -1) it is the last entry of an earlier ledger, or (L, -1)
+        itself if no earlier entry exists.
         """
         if position[1] >= 0:
             return position[0], position[1] - 1
         return self.last_before(position) or position
 
     def nth_after(self, position: Position, count: int) -> Position | None:
-        """The `count`-th entry after the position; None if there are fewer."""
+        """Return the `count`-th entry after the position, or None if there are fewer."""
         rank = self._rank(position) + count - 1
-        # Of ledgers that begin at the same rank, only the last one can have an entry.
+        # Of several ledgers that start at the same rank, only the last one can have entries.
         at = min(bisect_right(self._before, rank), len(self._ids)) - 1
         if at < 0 or rank - self._before[at] >= self._count(at):
             return None
         return self._ids[at], rank - self._before[at]
 
     def entry_count(self, after: Position, up_to: Position) -> int:
-        """How many entries lie behind the one position, up to and with the other."""
+        """Return the number of entries after one position, up to and including the other."""
         return max(0, self._rank(up_to) - self._rank(after))
 
     def _rank(self, position: Position) -> int:
-        """How many entries there are up to the position."""
+        """Return the number of entries up to and including the position."""
         at = bisect_left(self._ids, position[0])
         if self.has_ledger(position[0]):
             return self._before[at] + max(0, min(position[1] + 1, self._count(at)))
         return self._before[at] + (self.open_entry_count if at == len(self._ids) else 0)
 
     def _count(self, at: int) -> int:
-        """The entries of a link; the open one's count is kept apart."""
+        """Return a ledger's number of entries; the open ledger's count is kept separately."""
         is_last = at == len(self._ids) - 1
         return self.links[at].entry_count + (self.open_entry_count if is_last else 0)

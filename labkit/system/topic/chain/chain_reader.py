@@ -1,4 +1,4 @@
-"""Reading a chain: what was just stored from memory, the rest from the bookies.
+"""Reads entries of a chain, recent ones from a cache and the others from bookies.
 
 In Pulsar: `ManagedLedgerImpl.asyncReadEntries`, `EntryCacheImpl.java`.
 """
@@ -17,17 +17,16 @@ _AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """An entry and where it is stored."""
-
     position: Position
     data: bytes
 
 
 class ChainReader:
-    """Reads entries of the chain as far as they are confirmed.
+    """Reads confirmed entries of the chain.
 
-    A read near the end, where most consumers read, is served from the last `cache_size_bytes` given
-    to `stored`, without asking a bookie.
+    Most consumers read near the end of the chain, so the reader caches the newest entries that were
+    passed to `stored`, up to `cache_size_bytes`.  Reads of cached entries need no request to a
+    bookie.
     """
 
     def __init__(self, chain: LedgerChain, client: BookKeeper, cache_size_bytes: int) -> None:
@@ -39,18 +38,18 @@ class ChainReader:
         self._readers: dict[int, LedgerReader] = {}
 
     def stored(self, position: Position, data: bytes) -> None:
-        """Keep a confirmed entry for reads near the end."""
+        """Add a confirmed entry to the cache."""
         self._cache[position] = data
         self._cached_bytes += len(data)
         while self._cached_bytes > self._limit_bytes:
             self._cached_bytes -= len(self._cache.popitem(last=False)[1])
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
-        """The first entry at `start` or after it, and those that follow it in its ledger: at most
-        `max_entries`, and beyond the first one at most `max_bytes`.  An empty list: there is none
-        yet.
+        """Return the first entry at or after `start`, and entries that follow it in its ledger.
 
-        Raises what `LedgerReader.read_entry` raises, unless the ledger was trimmed meanwhile.
+        Return at most `max_entries`, with at most `max_bytes` unless the first entry is larger, and
+        an empty list if no such entry is confirmed yet.  Raises the errors of
+        `LedgerReader.read_entry`, unless the ledger was trimmed in the meantime.
         """
         while (first := self._chain.first_from(start)) is not None:
             entries = self._read_cached(first, max_entries, max_bytes)
@@ -82,20 +81,20 @@ class ChainReader:
         ledger_id, entry_id = first
         last = self._chain.entry_count_of(ledger_id) - 1
         reader = await self._reader(ledger_id)
-        # The owner knows what is confirmed; bookies learn of it one entry later.
+        # The owner knows the last confirmed entry; bookies learn of it one entry later.
         reader.last_add_confirmed = max(reader.last_add_confirmed, last)
         count = min(max_entries, last - entry_id + 1, _AT_ONCE)
         entries = await reader.read_batch(entry_id, count, max_bytes)
         return [StoredEntry((ledger_id, entry.entry_id), entry.payload) for entry in entries]
 
     async def _reader(self, ledger_id: int) -> LedgerReader:
-        """The ledger's reader, which asks no bookie how far it may read."""
+        """Return the ledger's reader, without asking bookies for LastAddConfirmed."""
         reader = self._readers.pop(ledger_id, None)
         if reader is None:
             client = self._client
             metadata = await client.ledger_metadata(ledger_id)
             reader = client.reader_class(ledger_id, metadata, client.context)
-        # Put back at the end, so that the one used least recently goes first.
+        # Move the reader to the end, so that the least recently used one is evicted first.
         self._readers[ledger_id] = reader
         while len(self._readers) > _MOST_READERS:
             del self._readers[next(iter(self._readers))]

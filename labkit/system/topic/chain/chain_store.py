@@ -1,19 +1,18 @@
-"""A chain of ledgers in the metadata store, and the ledgers themselves.
+"""Stores a chain of ledgers in the metadata store, and creates and deletes its ledgers.
 
-The chain's node is the truth.  A ledger is created before it joins the chain, and leaves the chain
-before it is deleted: a crash in between leaves a ledger that no chain names, which wastes space,
-and never a chain that names a missing ledger.
+The chain's node is authoritative.  A ledger is created before it is added to the chain, and removed
+from the chain before it is deleted.  A crash in between can thus leak a ledger to which no chain
+refers, but never leave a chain that refers to a missing ledger.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `MetaStoreImpl.java`.
 """
 
-from contextlib import suppress
 from typing import ClassVar
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.store import (
-    LARGEST_NODE,
+    MAX_NODE_BYTES,
     MetadataUnavailableError,
     NodeTooLargeError,
     NoNodeError,
@@ -33,19 +32,20 @@ from labkit.system.topic.chain.formats import (
     with_property,
     with_terminated,
 )
-from labkit.system.topic.chain.guarded_node import GuardedNode, fenced
+from labkit.system.topic.chain.guarded_node import GuardedNode, fenced_error
+from labkit.system.topic.chain.ledgers import create_ledger, delete_ledger
 from labkit.system.topic.chain.retention import ledgers_to_delete
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import managed_ledger_name
 
 _RESERVED = 10_000
-"""Bytes of the node that a new ledger may not take: the end of that ledger and the chain's
-properties, such as the mark of a deletion, need some.
+"""Bytes of the node that remain free when a ledger is added.  They are needed for the end of that
+ledger, and for properties of the chain such as the deletion mark.
 """
 
 
 async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], int]:
-    """The chain and the version of its node; empty and -1 if there is none yet.
+    """Return the chain and its node's version; an empty list and -1 if the node does not exist.
 
     Raises `DamagedNodeError`.
     """
@@ -57,14 +57,14 @@ async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], i
 
 
 class ManagedLedgerTerminatedError(LabkitError):
-    """The chain is terminated: nothing is ever appended to it again."""
+    """The chain is terminated, so no entry can be appended to it."""
 
 
 class ChainStore:
-    """The chain of one owner, who calls one thing after the other.
+    """The chain of one owner, whose calls must not overlap.
 
-    What changes the chain may raise `ManagedLedgerFencedError`, when another owner has changed it,
-    and `MetadataUnavailableError`.
+    Methods that change the chain may raise `ManagedLedgerFencedError` if another owner has changed
+    it, and `MetadataUnavailableError`.
     """
 
     node_class: ClassVar[type[GuardedNode]] = GuardedNode
@@ -78,94 +78,87 @@ class ChainStore:
         self.config = config
         self._what = f"the chain of {name}"
         self._node = self.node_class(client.store, path, self._what)
-        self._custom_metadata = (
-            ("application", b"pulsar"),
-            ("component", b"managed-ledger"),
-            ("pulsar/managed-ledger", managed_ledger_name(path).encode()),
-        )
+        self._managed_ledger = managed_ledger_name(path)
         self.terminated: Position | None = None
-        """The last entry of a terminated chain; None: entries may still be appended."""
+        """The last entry of a terminated chain; None if the chain is not terminated."""
         self._dropped: dict[int, None] = {}
-        """Ledgers that have left the chain and must still be deleted."""
+        """Ledgers that were removed from the chain but must still be deleted."""
 
     async def take_over(self) -> None:
-        """Read the chain, and recover its last ledger, which stops its writer.
+        """Read the chain, and recover its last ledger, which fences the ledger's writer.
 
-        The chain is stored again at once, so that the previous owner cannot begin a new ledger.
-
-        Raises what `BookKeeper.open_ledger` raises.
+        The chain is then stored, so that the previous owner cannot add another ledger.  Raises the
+        errors of `BookKeeper.open_ledger`.
         """
         await self._node.read()
         self.terminated = decode_terminated(self._node.data)
         links = decode_chain(self._node.data)
         self.chain.replace(links)
         if links:
-            self.chain.replace([*links[:-1], *await self.recovered(links[-1])])
+            self.chain.replace([*links[:-1], *await self.recover_last_ledger(links[-1])])
             await self.store_closed()
 
     async def begin_ledger(self) -> LedgerWriter:
-        """Begin a ledger at the end of the chain; empty ledgers leave the chain.
+        """Create a ledger at the end of the chain, and remove empty ledgers from the chain.
 
-        Raises what `BookKeeper.create_ledger` raises, and `NodeTooLargeError`, after which the
-        chain's node is unchanged: the topic has too many ledgers, and retention must delete some.
+        Raises the errors of `BookKeeper.create_ledger`.  Raises `NodeTooLargeError`, and leaves the
+        chain unchanged, if the topic has too many ledgers, some of which must be trimmed first.
         """
-        config = self.config
-        writer = await self.client.create_ledger(
-            config.ensemble_size,
-            config.write_quorum,
-            config.ack_quorum,
-            custom_metadata=self._custom_metadata,
+        writer = await create_ledger(
+            self.client, self.config, "managed-ledger", managed_ledger=self._managed_ledger
         )
         try:
             links = [*self._without_empty_ones(), LedgerInfo(writer.ledger_id)]
             await self._store(links, _RESERVED)
         except MetadataUnavailableError:
-            raise  # The chain may name it.
+            raise  # The chain may refer to the new ledger.
         except LabkitError:
-            # The chain does not name it, so no other owner will delete it.
-            with suppress(MetadataUnavailableError):
-                await self.client.delete_ledger(writer.ledger_id)
+            # The chain does not refer to the new ledger, so no other owner will delete it.
+            await delete_ledger(self.client, writer.ledger_id)
             raise
         return writer
 
-    async def seal(self, writer: LedgerWriter) -> LedgerMetadata:
-        """Close the chain's last ledger, or learn where another client closed it.
+    async def close_last_ledger(self, writer: LedgerWriter) -> LedgerMetadata:
+        """Close the chain's last ledger, or find out where another client closed it.
 
-        Raises what `LedgerWriter.close` raises.
+        Raises the errors of `LedgerWriter.close`.
         """
         try:
             await writer.close()
         except BKMetadataVersionException:
-            pass  # The writer has read its metadata.
+            pass  # The writer has read the metadata that the other client wrote.
         except BKNoSuchLedgerExistsOnMetadataServerException:
-            raise fenced(f"{self._what}, and deleted its last ledger") from None
+            raise fenced_error(f"{self._what}, and deleted its last ledger") from None
         return writer.metadata
 
-    def sealed(self, ledger_id: int, metadata: LedgerMetadata) -> None:
-        """Note that the last ledger is closed."""
+    def record_closed(self, ledger_id: int, metadata: LedgerMetadata) -> None:
+        """Record that the last ledger is closed."""
         self.chain.replace([*self.chain.links[:-1], self._closed_link(ledger_id, metadata)])
 
     async def store_closed(self) -> None:
-        """Store the chain as it is, without an open ledger."""
+        """Store the current chain, in which no ledger is open."""
         await self._store(self._without_empty_ones())
 
     @property
     def properties(self) -> dict[str, str]:
-        """What is stored with the chain, by name."""
+        """The properties stored with the chain, by name."""
         return decode_properties(self._node.data)
 
     async def set_property(self, name: str, value: str) -> None:
         """Store a property with the chain."""
         await self._node.write(with_property(self._node.data, name, value))
 
-    def check_takes_entries(self) -> None:
-        """Raises `ManagedLedgerTerminatedError`."""
+    def check_not_terminated(self) -> None:
+        """Raise `ManagedLedgerTerminatedError` if the chain is terminated."""
         if self.terminated is not None:
-            raise ManagedLedgerTerminatedError(f"{self._what} is terminated: it takes no entries")
+            raise ManagedLedgerTerminatedError(
+                f"{self._what} is terminated: no entries can be appended"
+            )
 
     async def terminate(self, last: Position) -> Position:
-        """Store the chain, of which every ledger is closed, with the mark that it ends after this
-        entry.  Returns the entry, or the one after which the chain was terminated before.
+        """Mark the chain as terminated after this entry; all of its ledgers must be closed.
+
+        Return the entry, or, if the chain was already terminated, its last entry.
         """
         if self.terminated is not None:
             return self.terminated
@@ -175,28 +168,24 @@ class ChainStore:
         return last
 
     async def trim(self, slowest: Position | None) -> list[int]:
-        """Remove the ledgers that retention does not keep; `slowest` as for `ledgers_to_delete`."""
+        """Remove ledgers beyond the retention limits; `slowest` as for `ledgers_to_delete`."""
         now_ms = self.client.wall_clock_ms()
         going = ledgers_to_delete(self.chain.links, slowest, now_ms, self.config)
         if going:
             await self._store([link for link in self.chain.links if link.ledger_id not in going])
         return going
 
-    async def delete_dropped(self) -> None:
-        """Delete the ledgers that have left the chain."""
-        # A copy: the loop removes what it has deleted.
+    async def delete_removed_ledgers(self) -> None:
+        """Delete the ledgers that were removed from the chain."""
+        # Iterate over a copy, because the loop removes deleted ledgers.
         for ledger_id in list(self._dropped):
-            with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
-                try:
-                    await self.client.delete_ledger(ledger_id)
-                except MetadataUnavailableError:
-                    continue  # The next call tries again.
-            self._dropped.pop(ledger_id, None)
+            if await delete_ledger(self.client, ledger_id):  # Otherwise the next call retries.
+                self._dropped.pop(ledger_id, None)
 
     # Rules
 
-    async def recovered(self, last: LedgerInfo) -> list[LedgerInfo]:
-        """The last link, after the recovery that stops its writer; nothing if it was deleted."""
+    async def recover_last_ledger(self, last: LedgerInfo) -> list[LedgerInfo]:
+        """Recover the last ledger, which fences its writer; return [] if it was deleted."""
         try:
             metadata = (await self.client.open_ledger(last.ledger_id)).metadata
         except BKNoSuchLedgerExistsOnMetadataServerException:
@@ -211,12 +200,12 @@ class ChainStore:
         return [link for link in self.chain.links if link.entry_count]
 
     async def _store(self, links: list[LedgerInfo], reserved: int = 0) -> None:
-        """Store the chain; ledgers that are no longer in it will be deleted."""
+        """Store the chain; `delete_removed_ledgers` deletes the ledgers that it no longer has."""
         data = encode_chain(links, self._node.data)
-        if len(data) > LARGEST_NODE - reserved:
+        if len(data) > MAX_NODE_BYTES - reserved:
             raise NodeTooLargeError(
-                f"{self._what} has {len(links)} ledgers, and more do not fit into a node: let"
-                " retention delete some, or delete the topic"
+                f"{self._what} would have {len(links)} ledgers, too many for a node: reduce"
+                " retention so that some are deleted, or delete the topic"
             )
         await self._write(data, links)
 

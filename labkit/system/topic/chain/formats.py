@@ -1,17 +1,17 @@
-"""The bytes of chains and cursors, as Pulsar keeps them.
+"""Formats of chains and cursors, the same as Pulsar's.
 
     a chain's node        ManagedLedgerInfo
-    a cursor's node       ManagedCursorInfo: the name of its ledger, or the state itself
-    a cursor's ledger     PositionInfo in each entry: the whole state, or a part of it
+    a cursor's node       ManagedCursorInfo: the id of its ledger, or the state itself
+    a cursor's ledger     PositionInfo in each entry: the complete state, or a part of it
 
 A state that is too large for one entry is split into several consecutive ones.  Each part is a
-valid state by itself that acknowledges less, so a reader that knows nothing of parts, such as
-Pulsar's broker, or one that finds only the first parts, redelivers messages but skips none.
+valid state that acknowledges less.  Therefore a reader that does not support parts, such as
+Pulsar's broker, or that finds only the first parts, redelivers messages but skips none.
 
-A compressed node begins with
-    0x4778, size (u32), which compression and the size of the body without it
-and Pulsar reads it whatever its own configuration is.  labkit compresses only a chain that would
-otherwise be too large for a node.
+A compressed node starts with
+    0x4778, size (u32), compression type and uncompressed size of the body
+Pulsar reads compressed nodes regardless of its own configuration.  labkit compresses only long
+chains, which might otherwise be too large for a node.
 
 In Pulsar: `managed-ledger/src/main/proto/MLDataFormats.proto`, `MetaStoreImpl.java`.
 """
@@ -26,7 +26,7 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from labkit.system.client.writer import MAX_PAYLOAD_SIZE
-from labkit.system.metadata.store import LARGEST_NODE
+from labkit.system.metadata.store import MAX_NODE_BYTES
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.managed_ledger_pb2 import (
     BatchedEntryDeletionIndexInfo,
@@ -49,29 +49,30 @@ _WORD_BITS = 64
 _WORD_MASK = (1 << _WORD_BITS) - 1
 _WORD_BYTES = 8
 _LARGEST_BODY = 16 * 1024 * 1024
-"""A compressed node is decompressed up to this size; a larger one cannot be read."""
-_LARGEST_PLAIN_CHAIN = LARGEST_NODE // 2
-"""A longer chain of ledgers is compressed."""
+"""The largest uncompressed size of a compressed node that labkit reads."""
+_LARGEST_PLAIN_CHAIN = MAX_NODE_BYTES // 2
+"""The largest size of a chain that is stored without compression."""
 _MOST_PARTS = 4
-"""Entries for one state of a cursor: nearly 20 MiB."""
+"""The most entries for one state of a cursor, together nearly 20 MiB."""
 _ITEM_OVERHEAD = 8
-"""At most: the tag and the length that come before a range or batch in a message."""
+"""Upper bound for the tag and the length that precede a range or batch in a message."""
 
 _Stored = TypeVar("_Stored", bound=Message)
 
 IN_NODE = -1
-"""Instead of the id of a cursor's ledger: the node itself has the state."""
+"""Stored instead of the id of a cursor's ledger if the node itself contains the state."""
 
 
 class DamagedNodeError(LabkitError):
-    """The bytes of a node or of a cursor's entry cannot be decoded.  Proves nothing about what
-    was acknowledged or stored.
+    """The bytes of a node or of a cursor's entry cannot be decoded.
+
+    Nothing follows from this error about which messages were acknowledged or stored.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class CursorNode:
-    """A cursor's node: its ledger, or `IN_NODE`; a state; and a subscriber's properties."""
+    """A cursor's node: its ledger id or `IN_NODE`, a state, and the subscriber's properties."""
 
     ledger_id: int
     state: CursorState
@@ -82,12 +83,12 @@ class CursorNode:
 
 
 def encode_chain(links: Sequence[LedgerInfo], before: bytes = b"") -> bytes:
-    """The chain as the metadata store keeps it.
+    """Encode the content of a chain's node.
 
-    Other fields of `before`, the node's bytes until now, are kept: other software may need them.
-    Raises `DamagedNodeError`.
+    Other fields of `before`, the node's previous content, are kept because other software may need
+    them.  Raises `DamagedNodeError`.
     """
-    info = _parsed(ManagedLedgerInfo, unwrapped(before), "a chain of ledgers")
+    info = _chain_info(before)
     known = {link.ledgerId: link for link in info.ledgerInfo}
     encoded = []
     for link in links:
@@ -103,32 +104,32 @@ def encode_chain(links: Sequence[LedgerInfo], before: bytes = b"") -> bytes:
 
 def decode_chain(data: bytes) -> list[LedgerInfo]:
     """The inverse of `encode_chain`.  Raises `DamagedNodeError`."""
-    info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
+    info = _chain_info(data)
     return [LedgerInfo(i.ledgerId, i.entries, i.size, i.timestamp) for i in info.ledgerInfo]
 
 
 def decode_terminated(data: bytes) -> Position | None:
-    """The last entry of a terminated chain; None if entries may still be appended.
+    """Return the last entry of a terminated chain, or None if the chain is not terminated.
 
     Raises `DamagedNodeError`.
     """
-    info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
+    info = _chain_info(data)
     return _position(info.terminatedPosition) if info.HasField("terminatedPosition") else None
 
 
 def with_terminated(data: bytes, last: Position) -> bytes:
-    """The chain's node with the mark that nothing is appended after this entry.
+    """Return the chain's node with a mark that the chain is terminated after this entry.
 
     Raises `DamagedNodeError`.
     """
-    info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
+    info = _chain_info(data)
     info.terminatedPosition.CopyFrom(_nested(last))
     return info.SerializeToString(deterministic=True)
 
 
 def decode_properties(data: bytes) -> dict[str, str]:
-    """The properties in the chain's node, by name.  Raises `DamagedNodeError`."""
-    info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
+    """Return the properties in the chain's node, by name.  Raises `DamagedNodeError`."""
+    info = _chain_info(data)
     return {each.key: each.value for each in info.properties}
 
 
@@ -137,7 +138,7 @@ def with_property(data: bytes, name: str, value: str | None) -> bytes:
 
     Raises `DamagedNodeError`.
     """
-    info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
+    info = _chain_info(data)
     kept = [each for each in info.properties if each.key != name]
     del info.properties[:]
     info.properties.extend(kept)
@@ -146,11 +147,15 @@ def with_property(data: bytes, name: str, value: str | None) -> bytes:
     return _chain_node(info)
 
 
+def _chain_info(data: bytes) -> ManagedLedgerInfo:
+    return _parsed(ManagedLedgerInfo, decompress_node(data), "a chain of ledgers")
+
+
 # Cursors
 
 
 def encode_cursor_node(node: CursorNode) -> bytes:
-    """A cursor's node.  Ranges and batches are in it only if its ledger does not have them."""
+    """Encode a cursor's node; it contains ranges and batches only if no ledger contains them."""
     state = node.state
     info = ManagedCursorInfo(
         cursorsLedgerId=node.ledger_id,
@@ -167,8 +172,8 @@ def encode_cursor_node(node: CursorNode) -> bytes:
 
 
 def decode_cursor_node(data: bytes) -> CursorNode:
-    """The inverse.  Raises `DamagedNodeError`."""
-    info = _parsed(ManagedCursorInfo, unwrapped(data), "the node of a cursor")
+    """The inverse of `encode_cursor_node`.  Raises `DamagedNodeError`."""
+    info = _parsed(ManagedCursorInfo, decompress_node(data), "the node of a cursor")
     state = CursorState(
         (info.markDeleteLedgerId, info.markDeleteEntryId),
         tuple(map(_range, info.individualDeletedMessages)),
@@ -182,8 +187,8 @@ def decode_cursor_node(data: bytes) -> CursorNode:
 def encode_position(state: CursorState) -> list[bytes]:
     """Return the entries that hold the state in a cursor's ledger: one, or several if it is large.
 
-    The lowest ranges are in the last entry.  The highest ranges and batches are left out if they
-    do not fit into the largest number of entries.  The properties are in every entry.
+    The lowest ranges are in the last entry.  The highest ranges and batches are left out if
+    including them would exceed the maximum number of entries.  The properties are in every entry.
     """
     parts = [_position_info(state)]
     room = MAX_PAYLOAD_SIZE - parts[0].ByteSize() - _ITEM_OVERHEAD
@@ -212,16 +217,16 @@ def _position_info(state: CursorState) -> PositionInfo:
     return PositionInfo(ledgerId=ledger_id, entryId=entry_id, properties=_long_properties(state))
 
 
-def parts_before(data: bytes) -> int:
-    """Return how many entries right before this one hold more of the same state.
+def count_parts_before(data: bytes) -> int:
+    """Return how many entries directly before this one hold other parts of the same state.
 
     Raises `DamagedNodeError`.
     """
     return max(0, _parsed(PositionInfo, data, "the entry of a cursor").partsBefore)
 
 
-def joined(parts: Sequence[CursorState]) -> CursorState:
-    """Return the state whose parts these are, in the order of their entries."""
+def join_parts(parts: Sequence[CursorState]) -> CursorState:
+    """Join the parts of a state, given in the order of their entries."""
     return replace(
         parts[-1],
         ranges=tuple(concatenated.from_iterable(part.ranges for part in reversed(parts))),
@@ -230,7 +235,7 @@ def joined(parts: Sequence[CursorState]) -> CursorState:
 
 
 def decode_position(data: bytes) -> CursorState:
-    """Decode one entry; ranges may come as bits, too.  Raises `DamagedNodeError`."""
+    """Decode one entry, whose ranges may also be stored as bit sets.  Raises `DamagedNodeError`."""
     info = _parsed(PositionInfo, data, "the entry of a cursor")
     ranges = concatenated(
         map(_range, info.individualDeletedMessages),
@@ -244,14 +249,14 @@ def decode_position(data: bytes) -> CursorState:
     )
 
 
-def words_of(bits: int) -> list[int]:
-    """A bit set as Java's words: 64 bits each with a sign, the lowest first."""
+def to_java_longs(bits: int) -> list[int]:
+    """Convert a bit set to Java longs: signed 64-bit words, the lowest first."""
     count = -(-bits.bit_length() // _WORD_BITS)
     return list(struct.unpack(f"<{count}q", bits.to_bytes(count * _WORD_BYTES, "little")))
 
 
-def bits_of(words: Iterable[int]) -> int:
-    """The inverse."""
+def from_java_longs(words: Iterable[int]) -> int:
+    """The inverse of `to_java_longs`."""
     unsigned = [word & _WORD_MASK for word in words]
     return int.from_bytes(struct.pack(f"<{len(unsigned)}Q", *unsigned), "little")
 
@@ -265,12 +270,12 @@ def _message_ranges(state: CursorState) -> list[MessageRange]:
 
 def _range(stored: MessageRange) -> Range:
     lower, upper = _position(stored.lowerEndpoint), _position(stored.upperEndpoint)
-    # A range may begin in an earlier ledger: it says nothing of that one's entries.
+    # A range may start in an earlier ledger, but covers none of that ledger's entries.
     return Range(lower if lower[0] == upper[0] else (upper[0], -1), upper)
 
 
 def _ranges_of_bits(stored: LongListMap) -> Iterable[Range]:
-    bits, at = bits_of(stored.values), 0
+    bits, at = from_java_longs(stored.values), 0
     while bits:
         unset = (bits & -bits).bit_length() - 1
         bits >>= unset
@@ -283,13 +288,13 @@ def _ranges_of_bits(stored: LongListMap) -> Iterable[Range]:
 
 def _batches(state: CursorState) -> list[BatchedEntryDeletionIndexInfo]:
     return [
-        BatchedEntryDeletionIndexInfo(position=_nested(position), deleteSet=words_of(left))
+        BatchedEntryDeletionIndexInfo(position=_nested(position), deleteSet=to_java_longs(left))
         for position, left in state.batches
     ]
 
 
 def _batch(stored: BatchedEntryDeletionIndexInfo) -> tuple[Position, int]:
-    return _position(stored.position), bits_of(stored.deleteSet)
+    return _position(stored.position), from_java_longs(stored.deleteSet)
 
 
 def _long_properties(state: CursorState) -> list[LongProperty]:
@@ -317,8 +322,11 @@ def _chain_node(info: ManagedLedgerInfo) -> bytes:
     return _HEAD.pack(_MAGIC, len(head)) + head + zlib.compress(body)
 
 
-def unwrapped(data: bytes) -> bytes:
-    """The body of a node.  Raises `DamagedNodeError` for an unsupported compression."""
+def decompress_node(data: bytes) -> bytes:
+    """Return the uncompressed body of a node.
+
+    Raises `DamagedNodeError` for damaged data or an unsupported compression.
+    """
     if data[: _HEAD.size - 4] != _MAGIC.to_bytes(2, "big") or len(data) < _HEAD.size:
         return data
     end = _HEAD.size + _HEAD.unpack_from(data)[1]
@@ -329,7 +337,7 @@ def unwrapped(data: bytes) -> bytes:
         return _decompressed(data[end:])
     name = CompressionType.Name(head.compressionType)
     raise DamagedNodeError(
-        f"a node is compressed with {name}, and only NONE and ZLIB are read: set"
+        f"unsupported compression {name} of a node; supported are NONE and ZLIB: set"
         " managedLedgerInfoCompressionType and managedCursorInfoCompressionType of Pulsar's"
         " broker.conf to one of these, and open the topic there once"
     )
@@ -341,10 +349,11 @@ def _decompressed(data: bytes) -> bytes:
         body = stream.decompress(data, _LARGEST_BODY + 1)
     except zlib.error as error:
         raise DamagedNodeError(f"a compressed node cannot be read: {error}") from None
-    # A part of a body may be a shorter chain, whose owner would forget the other ledgers.
+    # A truncated body may decode as a shorter chain, and its owner would lose the other ledgers.
     if not stream.eof or len(body) > _LARGEST_BODY:
         raise DamagedNodeError(
-            f"a compressed node cannot be read: it is cut off, or larger than {_LARGEST_BODY} bytes"
+            "a compressed node cannot be read: it is truncated, or its body is larger than"
+            f" {_LARGEST_BODY} bytes"
         )
     return body
 
@@ -355,5 +364,5 @@ def _parsed(kind: type[_Stored], data: bytes, what: str) -> _Stored:
     except DecodeError as error:
         raise DamagedNodeError(f"{what} cannot be read: {error}") from None
     if not stored.IsInitialized():
-        raise DamagedNodeError(f"{what} cannot be read: a field that must be there is missing")
+        raise DamagedNodeError(f"{what} cannot be read: a required field is missing")
     return stored

@@ -1,4 +1,4 @@
-"""A node of the metadata store that one owner writes, until another one has.
+"""A node of the metadata store that only its current owner can write.
 
 In Pulsar: `managed-ledger/.../MetaStoreImpl.java`.
 """
@@ -20,16 +20,18 @@ class ManagedLedgerFencedError(LabkitError):
 
 
 class GuardedNode:
-    """A node written by compare-and-set, so that of two owners only one goes on.
+    """A node written by compare-and-set, so that only one of two owners can continue.
 
-    After a lost answer it is unknown whether the write was carried out; the next write finds
-    out first.  Every call may raise `MetadataUnavailableError`.
+    If the response to a write is lost, the next write first finds out whether the lost one was
+    carried out.  Every call may raise `MetadataUnavailableError`.
     """
 
     def __init__(self, store: MetadataStore, path: str, what: str) -> None:
-        """`what` names it in errors."""
+        """`what` describes the node in error messages."""
         self.data = b""
-        """The node's content as this owner knows it; empty while there is no node."""
+        """The content of the node when this owner last read or wrote it; empty if there was no
+        node.
+        """
         self._store = store
         self._path = path
         self._what = what
@@ -37,8 +39,9 @@ class GuardedNode:
         self._unsure: bytes | None = None
 
     async def read(self) -> bool:
-        """Read the node again, and say whether it exists.  The next write succeeds only if the node
-        has not changed by then.
+        """Read the node, and return whether it exists.
+
+        The next write succeeds only if the node does not change before it.
         """
         try:
             self.data, self._version = await self._store.get(self._path)
@@ -57,9 +60,9 @@ class GuardedNode:
             else:
                 self._version = await self._store.set(self._path, data, self._version)
         except (NodeExistsError, BadVersionError, NoNodeError):
-            raise fenced(self._what) from None
+            raise fenced_error(self._what) from None
         except MetadataUnavailableError:
-            # The write may have been carried out: the next call compares the node with this.
+            # The write may have been carried out: the next call compares the node with `data`.
             self._unsure = data
             raise
         self.data = data
@@ -71,22 +74,21 @@ class GuardedNode:
             try:
                 await self._store.delete(self._path, self._version)
             except BadVersionError:
-                raise fenced(self._what) from None
+                raise fenced_error(self._what) from None
             except NoNodeError:
-                pass  # An earlier attempt did it, and its answer was lost.
+                pass  # An earlier attempt deleted it, and its response was lost.
             self.data, self._version = b"", _NO_NODE
 
     async def _find_out(self) -> None:
-        """Find out whether the last write was carried out."""
         if self._unsure is None:
             return
         wanted, version = self._unsure, self._version
         await self.read()
-        # A new version with the wanted bytes is this owner's own write.
+        # A new version with exactly these bytes is this owner's own write.
         if self._version != version and self.data != wanted:
-            raise fenced(self._what)
+            raise fenced_error(self._what)
 
 
-def fenced(what: str) -> ManagedLedgerFencedError:
-    """The error of an owner that was overtaken: another one has changed `what`."""
+def fenced_error(what: str) -> ManagedLedgerFencedError:
+    """Return the error of an owner that was fenced because another one has changed `what`."""
     return ManagedLedgerFencedError(f"another owner has changed {what}: open the topic again")

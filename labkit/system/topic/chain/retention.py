@@ -1,31 +1,42 @@
-"""The rules of a ledger's life: when it is full, and when it may be deleted.
+"""Rules that decide when a ledger is full, and when it can be deleted.
 
-Decisions, and nothing else: they use no clock, cursor or store.
+These are pure functions; they use no clock, cursor or store.
 
 In Pulsar: `ManagedLedgerImpl.currentLedgerIsFull`, `internalTrimLedgers`.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from labkit.system.topic.chain.chain import LedgerInfo, Position
 from labkit.system.topic.config import UNLIMITED, ManagedLedgerConfig
 
 
+class Rollover(NamedTuple):
+    """Why a partition switches to a new ledger: a detail of the event `ledger.rolled`, and a
+    human-readable reason.
+    """
+
+    detail: str
+    reason: str
+
+
 def rollover_reason(
     entry_count: int, size_bytes: int, age_ms: int, config: ManagedLedgerConfig
-) -> str:
-    """Why the ledger is full; empty if it is not.
+) -> Rollover | None:
+    """Return why the ledger is full, or None if it is not.
 
-    An empty ledger never is.  A fast topic's ledger passes its limits by far where it has to reach
-    a minimum age.
+    An empty ledger is never full.  With a minimum age, the ledger of a fast topic can far exceed
+    the other limits.
     """
     if not entry_count or (config.min_ledger_age_ms and age_ms <= config.min_ledger_age_ms):
-        return ""
+        return None
     if entry_count >= config.max_entries_per_ledger:
-        return f"{entry_count} entries"
+        return Rollover("entries", f"{entry_count} entries")
     if size_bytes >= config.max_ledger_size_bytes:
-        return f"{size_bytes} bytes"
-    return f"{age_ms} ms old" if age_ms >= config.max_ledger_age_ms else ""
+        return Rollover("size", f"{size_bytes} bytes")
+    is_old = age_ms >= config.max_ledger_age_ms
+    return Rollover("age", f"{age_ms} ms old") if is_old else None
 
 
 def ledgers_to_delete(
@@ -34,27 +45,22 @@ def ledgers_to_delete(
     now_ms: int,
     config: ManagedLedgerConfig,
 ) -> list[int]:
-    """Ids of the ledgers that may go, a run from the chain's beginning.
+    """Return the ids of the ledgers to delete, always the first ones of the chain.
 
-    `slowest` is the mark-delete position of the slowest durable cursor; None: there is none, and
-    nothing waits to be consumed.  Such a ledger goes if it was closed longer ago than the retention
-    time, or if the retention size is there without it and those before it.  The last ledger, and
-    one that is not closed, never goes.
+    `slowest` is the mark-delete position of the slowest durable cursor, or None if there is no
+    durable cursor and every ledger counts as consumed.  A consumed ledger is deleted if it was
+    closed longer ago than the retention time, or if the ledgers after it reach the retention size.
+    The last ledger is never deleted, nor is one that is not closed.
     """
     left = sum(link.size_bytes for link in links)
     going: list[int] = []
     for link in links[:-1]:
         left -= link.size_bytes
-        consumed = slowest is None or _is_behind(link, slowest)
+        consumed = slowest is None or slowest >= (link.ledger_id, link.entry_count - 1)
         if not consumed or not link.closed_at_ms or not _is_over(link, left, now_ms, config):
             break
         going.append(link.ledger_id)
     return going
-
-
-def _is_behind(link: LedgerInfo, slowest: Position) -> bool:
-    """Whether the slowest cursor has acknowledged all of the ledger."""
-    return slowest >= (link.ledger_id, link.entry_count - 1)
 
 
 def _is_over(link: LedgerInfo, left: int, now_ms: int, config: ManagedLedgerConfig) -> bool:

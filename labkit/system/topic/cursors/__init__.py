@@ -1,8 +1,8 @@
-"""Cursors: what each subscription has acknowledged, and where that is stored.
+"""Cursors: the acknowledgements of each subscription, and their storage.
 
-    cursor        one cursor: marks what is acknowledged, stores it when it is due
-    cursor_store  its node and its ledger
-    cursors       all cursors of a topic
+    cursor        one cursor: records acknowledgements, and stores them at intervals
+    cursor_store  a cursor's node in the metadata store and its ledger
+    cursors       all cursors of a topic partition
 
 Read `cursor` first.
 """

@@ -1,7 +1,7 @@
-"""A cursor: how far a subscription has acknowledged a chain.
+"""A cursor: the entries of a chain that one subscription has acknowledged.
 
-Acknowledgements count at once, and are stored a little later, all of them in one entry: so after a
-crash of the owner messages may come again, and none is skipped.
+Acknowledgements take effect immediately and are stored a little later, all of them in one entry.
+If the owner crashes in between, messages are redelivered, but none is skipped.
 
 In Pulsar: `managed-ledger/.../ManagedCursorImpl.java`.
 """
@@ -16,7 +16,7 @@ from labkit.system.model.errors import (
     BKLedgerClosedException,
     LabkitError,
 )
-from labkit.system.topic.backoff import FIRST_PAUSE_S, LONGEST_PAUSE_S, Backoff
+from labkit.system.topic.backoff import FIRST_PAUSE_S, MAX_PAUSE_S, Backoff
 from labkit.system.topic.chain.acknowledged import Acknowledged, CursorState
 from labkit.system.topic.chain.chain import NOWHERE, LedgerChain, Position
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
@@ -26,9 +26,9 @@ Start = Position | Literal["earliest", "latest"]
 
 
 class ManagedCursor:
-    """What one subscription has acknowledged.
+    """The acknowledgements of one subscription.
 
-    With a store it is durable; without one it is gone with its owner (a reader's).
+    A cursor with a store is durable; one without (a reader's) is lost when its owner stops.
     """
 
     def __init__(
@@ -40,7 +40,10 @@ class ManagedCursor:
         persist_interval_ms: int,
         on_fenced: Callable[[ManagedLedgerFencedError], None],
     ) -> None:
-        """Use `ManagedLedger.open_cursor`.  `on_fenced`: another owner has the cursor now."""
+        """Use `ManagedLedger.open_cursor`.
+
+        `on_fenced` is called when another owner has taken over the cursor.
+        """
         self.name = name
         self.properties: Mapping[str, int] = dict(state.properties)
         """The properties stored together with mark-delete."""
@@ -51,7 +54,7 @@ class ManagedCursor:
         self._chain = chain
         self._store = store
         self._interval_s = persist_interval_ms / 1000
-        self._pauses = Backoff(max(self._interval_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+        self._pauses = Backoff(max(self._interval_s, FIRST_PAUSE_S), MAX_PAUSE_S)
         self._on_fenced = on_fenced
         self._turn = asyncio.Lock()
         self._changes = self._changes_stored = 0
@@ -62,24 +65,24 @@ class ManagedCursor:
 
     @property
     def is_durable(self) -> bool:
-        """Whether it outlives its owner, and keeps ledgers from being trimmed."""
+        """Whether the cursor outlives its owner, and keeps ledgers from being trimmed."""
         return self._store is not None
 
     @property
     def mark_delete(self) -> Position:
-        """Everything up to and with this position is acknowledged."""
+        """The position up to which (inclusive) every entry is acknowledged."""
         return self._acknowledged.mark_delete
 
     @property
     def durable_mark_delete(self) -> Position:
-        """The mark-delete position from which the next owner might have to read again.  No ledger
-        after it may be trimmed.
+        """The mark-delete position from which the next owner might resume.  No ledger after it may
+        be trimmed.
         """
         return min(self._mark_delete_stored, self.mark_delete)
 
     @property
     def state(self) -> CursorState:
-        """The cursor's whole state, as it is stored."""
+        """The cursor's complete state, as it is stored."""
         return CursorState(
             self._acknowledged.mark_delete,
             self._acknowledged.ranges,
@@ -89,32 +92,33 @@ class ManagedCursor:
 
     @property
     def unacknowledged_count(self) -> int:
-        """How many confirmed entries are not acknowledged: the backlog."""
+        """The number of confirmed entries that are not acknowledged: the backlog."""
         behind = self._chain.entry_count(self.mark_delete, self._chain.end)
         ranges = self._acknowledged.ranges
         return behind - sum(self._chain.entry_count(each.lower, each.upper) for each in ranges)
 
     def is_acknowledged(self, position: Position) -> bool:
-        """Whether the whole entry is acknowledged."""
+        """Whether the entry is acknowledged, with every message of its batch."""
         return self._acknowledged.contains(position)
 
-    def left_in_batch(self, position: Position) -> int | None:
-        """The messages of a batch that are not acknowledged, a bit each, the first one lowest; None
-        if none of them is, or all are.
+    def unacknowledged_in_batch(self, position: Position) -> int | None:
+        """Return a bit mask of a batch's unacknowledged messages, with the first message as the
+        lowest bit; None if none or all of them are acknowledged.
         """
-        return self._acknowledged.left_in_batch(position)
+        return self._acknowledged.unacknowledged_in_batch(position)
 
     @property
     def batch_count(self) -> int:
-        """How many batches are partly acknowledged."""
+        """The number of partly acknowledged batches."""
         return self._acknowledged.batch_count
 
     def acknowledge(self, positions: Iterable[Position]) -> None:
-        """Acknowledge these entries, except those that were trimmed.
+        """Acknowledge these entries; trimmed ones are ignored.
 
-        Raises `BKIncorrectParameterException` for one beyond what is confirmed; then none counts.
+        Raises `BKIncorrectParameterException`, and acknowledges nothing, if one of them is after
+        the last confirmed entry.
         """
-        # Checked before the first one counts, so that a bad one leaves nothing half done.
+        # Check all positions first, so that an invalid one does not leave the call half done.
         positions = list(positions)
         for position in positions:
             self._check(position)
@@ -123,9 +127,9 @@ class ManagedCursor:
         self._changed()
 
     def acknowledge_batch(self, position: Position, batch_size: int, left: int) -> None:
-        """Acknowledge all messages of a batch but those in `left`, unless the batch was trimmed.
+        """Acknowledge all messages of a batch except those in `left`; ignore a trimmed batch.
 
-        Raises what `acknowledge` raises.
+        `left` is a bit mask as in `unacknowledged_in_batch`.  Raises the errors of `acknowledge`.
         """
         self._check(position)
         if self._is_stored(position):
@@ -135,10 +139,11 @@ class ManagedCursor:
     def acknowledge_up_to(
         self, position: Position, properties: Mapping[str, int] | None = None
     ) -> None:
-        """Acknowledge everything up to and with the position; (L, -1) means nothing of ledger L.
+        """Acknowledge everything up to and including the position; (L, -1) acknowledges nothing in
+        ledger L.
 
-        `properties` replace the cursor's, and are stored together with the position.  Raises what
-        `acknowledge` raises.
+        `properties` replace the cursor's, and are stored together with the position.  Raises the
+        errors of `acknowledge`.
         """
         self._check(position)
         ledger_id, entry_id = position
@@ -150,23 +155,22 @@ class ManagedCursor:
         self._changed()
 
     async def reset(self, start: Start) -> None:
-        """Make everything from the entry at `start` on unacknowledged, and all before it
-        acknowledged.
+        """Mark all entries before `start` as acknowledged, and all others as unacknowledged.
 
-        Durable when this returns.  Raises what `flush` raises.
+        The new state is durable when this returns.  Raises the errors of `flush`.
         """
-        self._acknowledged.reset(place_before(self._chain, start))
+        self._acknowledged.reset(mark_delete_before(self._chain, start))
         self._changed()
         await self.flush()
 
     async def flush(self) -> None:
-        """Make durable what is acknowledged by now.
+        """Store all acknowledgements made so far.
 
-        Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and what
-        `CursorStore.write` raises: then it is tried again, after longer and longer pauses.
+        Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and the errors
+        of `CursorStore.write`.  After the latter the cursor retries, with increasing pauses.
         """
         async with self._turn:
-            # Read before the write: what changes meanwhile is not in it and must be stored next.
+            # Read this before the write: later changes are not part of it and must be stored next.
             changes = self._changes
             if self._store is None or changes == self._changes_stored:
                 return
@@ -181,7 +185,8 @@ class ManagedCursor:
                 self._on_fenced(error)
                 raise
             except LabkitError as error:
-                # It may be stored all the same, and may be before the last one, after a seek.
+                # The write may have succeeded anyway, and after a seek its position may be earlier
+                # than the one stored before.
                 self._mark_delete_stored = min(self._mark_delete_stored, state.mark_delete)
                 self._store_at = loop.time() + self._pauses.failed()
                 self._store.report(error)
@@ -191,7 +196,7 @@ class ManagedCursor:
             self._changes_stored = changes
 
     async def close(self) -> None:
-        """Store it for the next owner and end.  Raises what `flush` raises."""
+        """Store the state for the next owner and stop.  Raises the errors of `flush`."""
         async with self._turn:
             if self._ended is None:
                 self.stop(BKLedgerClosedException(f"cursor {self.name} was closed"))
@@ -203,15 +208,15 @@ class ManagedCursor:
                         raise
 
     async def delete(self) -> None:
-        """Delete it.  Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`."""
+        """Delete the cursor.  Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`."""
         async with self._turn:
-            # It goes on if it cannot be deleted now.
+            # If the deletion fails, the cursor stays usable.
             if self._store is not None:
                 await self._store.delete()
             self.stop(BKLedgerClosedException(f"cursor {self.name} was deleted"))
 
     def stop(self, reason: LabkitError) -> None:
-        """Stop storing: another broker has the cursor."""
+        """Stop storing; a later `flush` raises `reason`."""
         self._ended = reason
         if self._due is not None:
             self._due.cancel()
@@ -224,8 +229,8 @@ class ManagedCursor:
     def _check(self, position: Position) -> None:
         if position > self._chain.end:
             raise BKIncorrectParameterException(
-                f"cursor {self.name}: {position[0]}:{position[1]} cannot be acknowledged, the last"
-                f" confirmed entry is {self._chain.end[0]}:{self._chain.end[1]}"
+                f"cursor {self.name}: cannot acknowledge {position[0]}:{position[1]}, because the"
+                f" last confirmed entry is {self._chain.end[0]}:{self._chain.end[1]}"
             )
 
     def _changed(self) -> None:
@@ -244,15 +249,15 @@ class ManagedCursor:
         self._storing = asyncio.get_running_loop().create_task(self._store_now())
 
     async def _store_now(self) -> None:
-        with suppress(LabkitError):  # `_on_fenced` was called if fenced; else this is tried again.
+        with suppress(LabkitError):  # If fenced, `_on_fenced` was called; otherwise retry below.
             await self.flush()
         self._storing = None
         if self._changes != self._changes_stored:
             self._store_later()
 
 
-def place_before(chain: LedgerChain, start: Start) -> Position:
-    """The mark-delete position of a cursor for which the entry at `start` is the first one."""
+def mark_delete_before(chain: LedgerChain, start: Start) -> Position:
+    """Return the mark-delete position that leaves `start` as the first unacknowledged entry."""
     if start == "latest":
         return chain.end
     return chain.last_before(NOWHERE if start == "earliest" else start) or chain.start

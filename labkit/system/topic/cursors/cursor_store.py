@@ -1,21 +1,21 @@
-"""Where a cursor is kept: in its own ledger while it moves, in its node while it rests.
+"""Storage of a cursor: in a ledger of its own while the cursor is in use, otherwise in its node.
 
-    created       the node has the state, and names no ledger
-    first write   a new ledger gets the state as its first entry; then the node names that ledger
-    each write    one more entry with the whole state; only the last one counts
-    ledger old    the same as for the first write; then the old ledger is deleted
-    closed        the node has the state again; then the ledger is deleted
-    recovered     the ledger is opened with recovery, which stops the former owner; its last
-                  entry, or the node's state if it has none, is the cursor; the node is written as
-                  when it is closed, which stops the former owner's next ledger, too
+    created       the node contains the state and refers to no ledger
+    first write   a new ledger stores the state as its first entry; then the node refers to it
+    later writes  each adds one entry with the complete state; only the last entry counts
+    ledger old    same as the first write; then the old ledger is deleted
+    closed        the node contains the state again; then the ledger is deleted
+    recovered     the ledger is opened with recovery, which fences the previous owner; the state is
+                  read from its last entry, or from the node if it has none; the node is written as
+                  in "closed", so that the previous owner cannot switch to another ledger
 
-A state that is too large for a node stays in the ledger, and one that is too large for an entry
-takes several (`formats.encode_position`).  A node that names a ledger repeats the mark-delete
-position and its properties if there is room for both, and has neither otherwise: a cursor that
-has lost its ledger then begins at the topic's first entry.
+A state that is too large for a node stays in the ledger; one that is too large for an entry is
+split into several (`formats.encode_position`).  A node that refers to a ledger repeats the
+mark-delete position and its properties if both fit, and omits both otherwise; in the latter case, a
+cursor that has lost its ledger restarts at the topic's first entry.
 
-Everything stored was acknowledged, but the newest acknowledgements may not be stored: after a crash
-messages come again, and none is skipped.
+Only acknowledged positions are stored, but the most recent ones may be missing: after a crash,
+messages are redelivered, but none is skipped.
 
 In Pulsar: `managed-ledger/.../ManagedCursorImpl.java`.
 """
@@ -26,7 +26,7 @@ from dataclasses import replace
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.writer import LedgerWriter
-from labkit.system.metadata.store import LARGEST_NODE, MetadataUnavailableError, NodeTooLargeError
+from labkit.system.metadata.store import MAX_NODE_BYTES, MetadataUnavailableError, NodeTooLargeError
 from labkit.system.model.errors import (
     BKNoSuchLedgerExistsOnMetadataServerException,
     LabkitError,
@@ -36,25 +36,26 @@ from labkit.system.topic.chain.chain import NOWHERE
 from labkit.system.topic.chain.formats import (
     IN_NODE,
     CursorNode,
+    count_parts_before,
     decode_cursor_node,
     decode_position,
     encode_cursor_node,
     encode_position,
-    joined,
-    parts_before,
+    join_parts,
 )
 from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
+from labkit.system.topic.chain.ledgers import create_ledger, delete_ledger
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import managed_ledger_name
 
-LARGEST_CURSOR_PROPERTIES = 512 * 1024
-"""Bytes of a subscriber's properties, which are always in the node."""
+MAX_CURSOR_PROPERTIES_BYTES = 512 * 1024
+"""The largest size in bytes of a subscriber's properties, which are always in the node."""
 
 
 class CursorStore:
-    """One cursor's node and ledger, as their only owner.  Calls are not to overlap.
+    """The sole owner of one cursor's node and ledger.  Calls must not overlap.
 
-    Every call may raise `ManagedLedgerFencedError`: another owner has the cursor now.
+    Every call may raise `ManagedLedgerFencedError` if another owner has taken over the cursor.
     """
 
     def __init__(
@@ -64,46 +65,41 @@ class CursorStore:
         client: BookKeeper,
         config: ManagedLedgerConfig,
     ) -> None:
-        managed_ledger = managed_ledger_name(path.rpartition("/")[0])
         self._client = client
         self._config = config
-        self._custom_metadata = (
-            ("application", b"pulsar"),
-            ("component", b"managed-ledger"),
-            ("pulsar/managed-ledger", managed_ledger.encode()),
-            ("pulsar/cursor", cursor.encode()),
-        )
-        self._name = f"cursor {cursor} of {managed_ledger}"
+        self._managed_ledger = managed_ledger_name(path.rpartition("/")[0])
+        self._cursor = cursor
+        self._name = f"cursor {cursor} of {self._managed_ledger}"
         self._path = path
         self._node = GuardedNode(client.store, path, self._name)
         self.cursor_properties: tuple[tuple[str, str], ...] = ()
         self._writer: LedgerWriter | None = None
         self._opened_at_ms = 0
         self._ledgers: dict[int, None] = {}
-        """Ledgers that the node may name, or that are still to be deleted."""
+        """Ledgers that the node may refer to, or that must still be deleted."""
 
     async def create(self, state: CursorState, cursor_properties: Mapping[str, str]) -> None:
         """Create the cursor; it is durable when this returns.
 
-        Raises `NodeTooLargeError` if the properties are larger than `LARGEST_CURSOR_PROPERTIES`,
-        and `MetadataUnavailableError`.
+        Raises `NodeTooLargeError` if the properties are larger than `MAX_CURSOR_PROPERTIES_BYTES`;
+        may also raise `MetadataUnavailableError`.
         """
         self.cursor_properties = tuple(cursor_properties.items())
         size = len(self._node_without_state(IN_NODE))
-        if size > LARGEST_CURSOR_PROPERTIES:
+        if size > MAX_CURSOR_PROPERTIES_BYTES:
             raise NodeTooLargeError(
-                f"{self._name}: its properties have {size} bytes; at most"
-                f" {LARGEST_CURSOR_PROPERTIES} are stored"
+                f"{self._name}: properties are too large: expected at most"
+                f" {MAX_CURSOR_PROPERTIES_BYTES} bytes, got {size}"
             )
         await self._node.write(
             encode_cursor_node(CursorNode(IN_NODE, state, self.cursor_properties))
         )
 
     async def recover(self) -> CursorState | None:
-        """Take the cursor over from its former owner; None if there is no such cursor.
+        """Take over the cursor from its previous owner; return None if it does not exist.
 
-        Raises `MetadataUnavailableError`, `DamagedNodeError`, and what `BookKeeper.open_ledger` and
-        `LedgerReader.read_entry` raise.
+        Raises `MetadataUnavailableError`, `DamagedNodeError`, and the errors of
+        `BookKeeper.open_ledger` and `LedgerReader.read_entry`.
         """
         while await self._node.read():
             node = decode_cursor_node(self._node.data)
@@ -113,39 +109,39 @@ class CursorStore:
             try:
                 await self._take_over(node.ledger_id, state)
             except ManagedLedgerFencedError:
-                continue  # The former owner was quicker, once more.
+                continue  # The previous owner has changed the node since: start over.
             return state
         return None
 
     async def _take_over(self, ledger_id: int, state: CursorState) -> None:
-        """Write the node, wherever the state belongs: that stops the former owner."""
+        """Write the node, which fences the previous owner; the state may stay in a ledger."""
         if (data := self._node_with(state)) is not None:
             await self._node.write(data)
             await self._delete_ledgers(self._ledgers)
         elif ledger_id != IN_NODE:
             await self._node.write(self._node_naming(ledger_id, state))
         else:
-            # Pulsar wrote it, whose nodes may be a little larger.
+            # Pulsar wrote the node, and allows slightly larger ones.
             await self._begin_ledger(state)
 
     async def write(self, state: CursorState) -> None:
-        """Make the state durable, in a new ledger if the present one fails, is full or old.
+        """Store the state, in a new ledger if the current one fails, or is full or old.
 
-        Raises what `BookKeeper.create_ledger` and `LedgerWriter.add` raise for the new one,
-        `NodeTooLargeError` and `MetadataUnavailableError`; then the state may be durable or not.
+        Raises the errors of `BookKeeper.create_ledger` and of `LedgerWriter.add` in the new ledger,
+        `NodeTooLargeError` and `MetadataUnavailableError`; then the state may or may not be stored.
         """
         state = self._shortened(state)
         if self._writer is not None and not self._is_due():
             try:
                 await _add(self._writer, state)
             except LabkitError:
-                pass  # A new ledger may work, whatever failed in this one.
+                pass  # Whatever failed in this ledger, a new one may work.
             else:
                 return
         await self._begin_ledger(state)
 
     async def close(self, state: CursorState) -> None:
-        """Leave the cursor to the next owner.  Raises what `write` raises."""
+        """Store the state for the next owner.  Raises the errors of `write`."""
         state = self._shortened(state)
         if (data := self._node_with(state)) is not None:
             await self._node.write(data)
@@ -163,25 +159,27 @@ class CursorStore:
 
     def report(self, error: LabkitError) -> None:
         """Record that the cursor's state could not be stored."""
-        self._client.recorder.record("cursor.unstored", note=f"{self._name}: {error}")
+        self._client.recorder.record(
+            "cursor.unstored", subscription=self._name, explanation=str(error)
+        )
 
     async def _last_state(self, node: CursorNode) -> CursorState:
-        """The state in the ledger's last entries; if there are none, that in the node."""
+        """Return the state in the ledger's last entries, or that in the node if it has none."""
         if node.ledger_id == IN_NODE:
             return node.state
         try:
             reader = await self._client.open_ledger(node.ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
-            # Another owner has moved to a new ledger, and then the write of the node fails; or
-            # it was deleted, and the node is all there is.
+            # If another owner has switched to a new ledger, our write of the node will fail.
+            # Otherwise the ledger is lost, and only the node's state remains.
             return node.state
         last = reader.last_add_confirmed
         if last < 0:
             return node.state
         data = (await reader.read_entry(last)).payload
-        first = max(0, last - parts_before(data))
+        first = max(0, last - count_parts_before(data))
         entries = [(await reader.read_entry(each)).payload for each in range(first, last)]
-        return joined([decode_position(each) for each in [*entries, data]])
+        return join_parts([decode_position(each) for each in [*entries, data]])
 
     def _is_due(self) -> bool:
         assert self._writer is not None
@@ -192,24 +190,19 @@ class CursorStore:
         )
 
     async def _begin_ledger(self, state: CursorState) -> None:
-        """A new ledger, with the state in it before the node names it."""
-        config = self._config
-        writer = await self._client.create_ledger(
-            config.ensemble_size,
-            config.write_quorum,
-            config.ack_quorum,
-            custom_metadata=self._custom_metadata,
-        )
-        # Noted before the first write: if that fails, the ledger must still be deleted.
+        """Create a ledger, and store the state in it before the node refers to it."""
+        about = {"managed_ledger": self._managed_ledger, "cursor": self._cursor}
+        writer = await create_ledger(self._client, self._config, "managed-ledger", **about)
+        # Record the ledger before the first write: if that fails, it must still be deleted.
         self._ledgers[writer.ledger_id] = None
         try:
             await _add(writer, state)
             await self._node.write(self._node_naming(writer.ledger_id, state))
         except MetadataUnavailableError:
-            raise  # The node may name it.
+            raise  # The node may refer to the new ledger.
         except LabkitError as error:
             if isinstance(error, ManagedLedgerFencedError):
-                self._ledgers = {writer.ledger_id: None}  # The others are the next owner's.
+                self._ledgers = {writer.ledger_id: None}  # The others belong to the next owner.
             await self._delete_ledgers([writer.ledger_id])
             raise
         await self._end_writer()
@@ -220,22 +213,18 @@ class CursorStore:
     async def _end_writer(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            with suppress(LabkitError):  # What matters is stored, and by another way.
+            with suppress(LabkitError):  # The state is already stored elsewhere.
                 await writer.close()
 
     async def _delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
-        """Delete ledgers that the node does not name."""
-        # A copy: what is deleted is forgotten at once.
+        """Delete ledgers to which the node does not refer."""
+        # Iterate over a copy, because the loop removes deleted ledgers.
         for ledger_id in list(ledger_ids):
-            with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
-                try:
-                    await self._client.delete_ledger(ledger_id)
-                except MetadataUnavailableError:
-                    continue  # The next time.
-            del self._ledgers[ledger_id]
+            if await delete_ledger(self._client, ledger_id):  # Otherwise the next call retries.
+                del self._ledgers[ledger_id]
 
     def _node_with(self, state: CursorState) -> bytes | None:
-        """The node with the whole state in it; None if that is too much for a node."""
+        """Return the node's content with the complete state, or None if that is too large."""
         if len(state.ranges) + len(state.batches) > self._config.max_ranges_in_node:
             return None
         data = encode_cursor_node(CursorNode(IN_NODE, state, self.cursor_properties))
@@ -250,10 +239,10 @@ class CursorStore:
         return encode_cursor_node(node)
 
     def _fits(self, data: bytes) -> bool:
-        return len(self._path) + len(data) <= LARGEST_NODE
+        return len(self._path) + len(data) <= MAX_NODE_BYTES
 
     def _shortened(self, state: CursorState) -> CursorState:
-        """Without the ranges beyond the limit: what they hold comes again after a restart."""
+        """Drop ranges beyond the limit; their messages are redelivered after a restart."""
         limit = self._config.max_ranges_stored
         return replace(state, ranges=state.ranges[:limit], batches=state.batches[:limit])
 

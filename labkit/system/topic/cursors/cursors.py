@@ -1,4 +1,4 @@
-"""The cursors of a chain: recovered when it is opened, made and deleted for subscribers.
+"""The cursors of a chain: recovered when the chain is opened, created and deleted on request.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorContainer.java`.
 """
@@ -14,13 +14,13 @@ from labkit.system.topic.chain.acknowledged import CursorState
 from labkit.system.topic.chain.chain import LedgerChain, Position
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.cursors.cursor import ManagedCursor, Start, place_before
+from labkit.system.topic.cursors.cursor import ManagedCursor, Start, mark_delete_before
 from labkit.system.topic.cursors.cursor_store import CursorStore
-from labkit.system.topic.names import decoded, encoded
+from labkit.system.topic.names import decode_name, encode_name
 
 
 class ManagedCursors:
-    """All cursors of one chain, for its only owner."""
+    """All cursors of one chain, managed by its sole owner."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class ManagedCursors:
         config: ManagedLedgerConfig,
         on_fenced: Callable[[ManagedLedgerFencedError], None],
     ) -> None:
-        """`on_fenced`: another owner has written a cursor."""
+        """`on_fenced` is called when another owner has written a cursor."""
         self.by_name: dict[str, ManagedCursor] = {}
         self._path = managed_ledger_path
         self._chain = chain
@@ -41,21 +41,21 @@ class ManagedCursors:
 
     @property
     def slowest_durable(self) -> Position | None:
-        """The lowest position stored by one of the durable cursors, if there are any."""
+        """The lowest durable mark-delete position of all durable cursors; None without any."""
         durable = (cursor for cursor in self.by_name.values() if cursor.is_durable)
         return min((cursor.durable_mark_delete for cursor in durable), default=None)
 
     async def recover(self) -> None:
-        """Take over all durable cursors.  Raises what `CursorStore.recover` raises."""
+        """Take over all durable cursors.  Raises the errors of `CursorStore.recover`."""
         try:
             nodes = await self._client.store.children(self._path)
         except NoNodeError:
             return
         for node in nodes:
-            store = self._store(decoded(node))
+            store = self._store(decode_name(node))
             state = await store.recover()
             if state is not None:
-                self._add(decoded(node), state, store)
+                self._add(decode_name(node), state, store)
 
     async def open(
         self,
@@ -65,16 +65,16 @@ class ManagedCursors:
         properties: Mapping[str, int],
         cursor_properties: Mapping[str, str],
     ) -> ManagedCursor:
-        """The cursor of that name, or a new one."""
+        """Return the cursor of that name, or create one."""
         async with self._turn:
             if name in self.by_name:
                 return self.by_name[name]
-            mark_delete = place_before(self._chain, start)
+            mark_delete = mark_delete_before(self._chain, start)
             state = CursorState(mark_delete, properties=tuple(properties.items()))
             store = None
             if durable:
                 store = self._store(name)
-                # It exists if the answer to an earlier attempt was lost.
+                # The cursor already exists if the response to an earlier attempt was lost.
                 found = await store.recover()
                 if found is None:
                     await self._guarded(store.create(state, cursor_properties))
@@ -82,7 +82,7 @@ class ManagedCursors:
             return self._add(name, state, store)
 
     async def delete(self, name: str) -> None:
-        """Delete the cursor, if there is one."""
+        """Delete the cursor, if it exists."""
         async with self._turn:
             cursor = self.by_name.get(name)
             if cursor is not None:
@@ -90,21 +90,23 @@ class ManagedCursors:
                 del self.by_name[name]
 
     async def close(self) -> None:
-        """Store all for the next owner.  Messages whose acknowledgement is not stored come again
-        there.
+        """Store all cursors for the next owner.
+
+        If a cursor cannot be stored, the next owner redelivers the messages whose acknowledgements
+        are missing.
         """
-        # A copy: a consumer may open a cursor while one of these is written.
+        # Iterate over a copy, because a consumer may open a cursor during a write.
         for cursor in list(self.by_name.values()):
             with suppress(LabkitError):
                 await cursor.close()
 
     def stop(self, reason: LabkitError) -> None:
-        """Another owner has them."""
+        """Stop all cursors: another owner has taken over."""
         for cursor in self.by_name.values():
             cursor.stop(reason)
 
     def _store(self, name: str) -> CursorStore:
-        path = f"{self._path}/{encoded(name)}"
+        path = f"{self._path}/{encode_name(name)}"
         return CursorStore(path, name, self._client, self._config)
 
     def _add(self, name: str, state: CursorState, store: CursorStore | None) -> ManagedCursor:

@@ -1,8 +1,8 @@
-"""Turns the messages of producers into entries of a topic.
+"""Store the messages of producers as entries of a topic.
 
-    producer       labkit's own producer: batches, one entry for each
-    publishing     messages of a broker's clients: many at once, receipts in order
-    deduplication  which messages of a producer are already stored
+    producer       labkit's own producer, which stores each batch as one entry
+    publishing     stores the messages of a broker's clients, and gives receipts in order
+    deduplication  tracks which messages of each producer are already stored
 
 Read `publishing` and `producer` first.
 """

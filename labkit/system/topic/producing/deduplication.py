@@ -1,19 +1,19 @@
-"""Deduplication: a message that a producer sends again is stored once.
+"""Deduplication: a message that a producer resends is stored only once.
 
-A producer numbers its messages with sequence ids that grow.  For each producer of a topic there are
-two marks, and a send is judged by them:
+A producer numbers its messages with increasing sequence ids.  For each producer, a topic keeps two
+marks: the highest sequence id pushed, and the highest one persisted.  A send's sequence id is
 
-    above pushed                    new: it is pushed now
-    up to persisted                 a duplicate: it is stored already
-    between persisted and pushed    unsure: it is under way, and how it ends is not known yet
+    above pushed                    new: push it
+    up to persisted                 a duplicate: it is already stored
+    between persisted and pushed    unsure: an earlier attempt is neither stored nor failed yet
 
-An owner that is unsure must neither store the message nor acknowledge it, and must take nothing
-later of that producer: a later message would raise the marks over one that was never stored, which
-would then pass for a duplicate and be lost.
+If it is unsure, the owner must neither store the message nor acknowledge it, and must not accept
+any later message of that producer.  A later message would raise the marks above one that was never
+stored; its next resend would be dropped as a duplicate, and the message lost.
 
-The marks are rebuilt when a topic is opened.  The cursor `pulsar.dedup` holds them as they were at
-its position, stored together with it; the entries after it are read again.  So they always say what
-is stored, and not what the previous owner had received.
+The marks are rebuilt when a topic is opened.  The cursor `pulsar.dedup` stores the marks together
+with its position, and the entries after that position are replayed.  The marks thus reflect exactly
+the stored messages, not those that the previous owner had merely received.
 
 In Pulsar: `broker/service/persistent/MessageDeduplication.java`.
 """
@@ -28,36 +28,36 @@ from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import decode_metadata
-from labkit.system.topic.names import LONGEST_NAME
+from labkit.system.topic.names import MAX_NAME_BYTES
 from labkit.system.trace.recorder import Recorder
 
 CURSOR_NAME = "pulsar.dedup"
-LARGEST_SEQUENCE_ID = 2**63 - 1
-"""Java's largest long; a mark has room for no more."""
+MAX_SEQUENCE_ID = 2**63 - 1
+"""The largest value of a Java long, the type of a stored mark."""
 
 _SNAPSHOT_INTERVAL_ENTRIES = 1000
 _SNAPSHOT_INTERVAL_S = 120.0
 _MAX_PRODUCERS = 10_000
 _MOST_BYTES = 4 * 1024 * 1024
-"""Of the marks: a snapshot must fit into one entry, since no part of it may be missing."""
+"""The largest size of all marks: a snapshot must fit into one entry, so that none can be missing.
+"""
 _MARK_OVERHEAD = 24
-"""Bytes that a mark takes besides its producer's name."""
+"""Bytes of a mark in addition to its producer's name."""
 _PRODUCER_INACTIVITY_S = 360 * 60.0
 _REPLAY_ENTRIES = 1000
 _REPLAY_BYTES = 4 * 1024 * 1024
 
 
 class MessageDupStatus(Enum):
-    """The judgement of a send."""
-
     NEW = "new"
     DUPLICATE = "duplicate"
     UNSURE = "unsure"
 
 
 class Deduplication:
-    """The marks of a topic's producers: at most 10,000 or 4 MiB, none of a producer gone for six
-    hours.
+    """The marks of a topic's producers.
+
+    Keeps at most 10,000 producers or 4 MiB, and forgets producers disconnected for six hours.
     """
 
     def __init__(self, ledger: ManagedLedger, cursor: ManagedCursor) -> None:
@@ -68,7 +68,7 @@ class Deduplication:
         self._pushed: dict[str, int] = {}
         self._loop = asyncio.get_running_loop()
         self._idle_since = dict.fromkeys(self._persisted, self._loop.time())
-        """The producers that are not attached, longest idle first."""
+        """When each unattached producer was last attached, longest idle first."""
         self._attached: dict[str, int] = {}
         self._attached_bytes = 0
         self._stored_up_to: Position | None = None
@@ -79,25 +79,25 @@ class Deduplication:
     async def open(cls, ledger: ManagedLedger, recorder: Recorder) -> "Deduplication":
         """Rebuild the marks from the ledger's entries.
 
-        The first time all entries of the topic are read.  Raises what `ManagedLedger.open_cursor`
-        and `read` raise.
+        The first time, this reads all entries of the topic.  Raises the errors of
+        `ManagedLedger.open_cursor` and `ManagedLedger.read`.
         """
         deduplication = cls(ledger, await ledger.open_cursor(CURSOR_NAME, "earliest"))
         count = await deduplication.replay()
-        recorder.record("deduplication.rebuilt", size=count, note=ledger.name)
+        recorder.record("deduplication.rebuilt", size=count, topic=ledger.name)
         return deduplication
 
     def last_sequence_id(self, producer: str) -> int:
-        """The highest sequence id pushed, from which the producer goes on; -1: none is known."""
+        """Return the producer's highest pushed sequence id; -1 if none is known."""
         return self._pushed.get(producer, self._persisted.get(producer, -1))
 
-    def judge(
+    def check_send(
         self, producer: str, sequence_id: int, highest_sequence_id: int, *, completes: bool = True
     ) -> MessageDupStatus:
-        """Judge a send, and note it as pushed if it is new.
+        """Classify a send, and raise the pushed mark if it is new.
 
-        A batch has the sequence ids of its first and its last message.  All chunks of a message
-        have the same one, and count when the last `completes` it.
+        For a batch, the sequence ids are those of its first and its last message.  All chunks of a
+        message share one id; only the chunk that `completes` the message raises the mark.
         """
         if sequence_id <= self._persisted.get(producer, -1):
             return MessageDupStatus.DUPLICATE
@@ -108,7 +108,7 @@ class Deduplication:
         return MessageDupStatus.NEW
 
     def stored(self, producer: str, highest_sequence_id: int, position: Position) -> None:
-        """A send that completes its message is stored there, as are all entries before it."""
+        """Record that a send that completes its message is stored, as are all earlier entries."""
         self._persisted[producer] = highest_sequence_id
         self._stored_up_to = position
         self._since_snapshot += 1
@@ -122,13 +122,13 @@ class Deduplication:
         return self._attached_bytes + _mark_bytes(producer) <= _MOST_BYTES
 
     def attached(self, producer: str) -> None:
-        """Note that the producer is connected: its marks stay."""
+        """Record that the producer is connected, so that its marks are kept."""
         self._idle_since.pop(producer, None)
         size = self._attached[producer] = _mark_bytes(producer)
         self._attached_bytes += size
 
     def detached(self, producer: str) -> None:
-        """Note that the producer is gone; it may come back."""
+        """Record that the producer has disconnected; its marks are kept for a while."""
         self._idle(producer)
         self._attached_bytes -= self._attached.pop(producer, 0)
 
@@ -137,18 +137,18 @@ class Deduplication:
         self._idle_since[producer] = self._loop.time()
 
     def snapshot(self) -> None:
-        """Let the cursor keep the marks, so that the next owner reads only later entries again."""
+        """Store the marks with the cursor, so that the next owner replays only later entries."""
         if self._due is not None:
             self._due.cancel()
             self._due = None
         self._since_snapshot = 0
-        # Before the marks are stored, or they would grow with every producer that ever was.
+        # Do this before storing the marks, or they would grow with every producer ever connected.
         self._forget_idle()
         if self._stored_up_to is not None:
             self._cursor.acknowledge_up_to(self._stored_up_to, dict(self._persisted))
 
     async def replay(self) -> int:
-        """Read the entries after the cursor, and return their number."""
+        """Update the marks from the entries after the cursor; return the number of entries."""
         count = 0
         ledger_id, entry_id = self._cursor.mark_delete
         start = ledger_id, entry_id + 1
@@ -163,9 +163,9 @@ class Deduplication:
 
     def _note(self, metadata: MessageMetadata, position: Position) -> None:
         highest = max(metadata.sequence_id, metadata.highest_sequence_id)
-        # A client may write another name into a message than the one that it registered.
-        is_known = isinstance(metadata.producer_name, str) and highest <= LARGEST_SEQUENCE_ID
-        is_known = is_known and len(metadata.producer_name) <= LONGEST_NAME
+        # A client may put a different name into a message than the one that it registered.
+        is_known = isinstance(metadata.producer_name, str) and highest <= MAX_SEQUENCE_ID
+        is_known = is_known and len(metadata.producer_name) <= MAX_NAME_BYTES
         if completes_message(metadata) and is_known:
             self._idle(metadata.producer_name)
             self.stored(metadata.producer_name, highest, position)
@@ -178,7 +178,7 @@ class Deduplication:
             if since > horizon and not is_crowded:
                 break
             if self._pushed.get(producer, -1) > self._persisted.get(producer, -1):
-                continue  # Without its marks, what it has under way would count as new.
+                continue  # Without its marks, a resend of its unconfirmed messages would be new.
             del self._idle_since[producer]
             self._pushed.pop(producer, None)
             if self._persisted.pop(producer, None) is not None:
@@ -190,6 +190,6 @@ def _mark_bytes(producer: str) -> int:
 
 
 def completes_message(metadata: MessageMetadata) -> bool:
-    """Whether the entry is a whole message or batch, or the last chunk of a message."""
+    """Whether the entry is a complete message or batch, or the last chunk of a message."""
     last_chunk_id = metadata.num_chunks_from_msg - 1
     return not metadata.HasField("chunk_id") or metadata.chunk_id == last_chunk_id

@@ -1,4 +1,4 @@
-"""Producers: messages to partitions, one by one or in batches.
+"""labkit's own producer: sends messages to the partitions of a topic, singly or in batches.
 
 In Pulsar: `client/impl/ProducerImpl.java`, `client/impl/BatchMessageContainerImpl.java`.
 """
@@ -22,14 +22,14 @@ from labkit.system.topic.messages import (
 from labkit.system.trace.recorder import Recorder
 
 _OVERHEAD = 1024
-"""At most this much of an entry goes to the producer's name, time and number."""
+"""The most bytes of an entry that the producer's name, publish time and sequence id take up."""
 _MAX_MESSAGE_SIZE = MAX_PAYLOAD_SIZE - _OVERHEAD
 
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """When a batch is complete: at a number of messages, at a number of bytes (keys, properties and
-    their framing included), or at a delay after its first message.  Defaults are Pulsar's.
+    """Limits of a batch: the number of messages, the number of bytes (including keys, properties
+    and framing), and the delay after its first message.  The defaults are Pulsar's.
     """
 
     max_messages: int = 1000
@@ -40,11 +40,12 @@ class Batching:
         for name in ("max_messages", "max_bytes", "max_delay_ms"):
             if getattr(self, name) < 1:
                 raise BKIncorrectParameterException(
-                    f"{name} is {getattr(self, name)}; it must be at least 1"
+                    f"{name} must be at least 1, got {getattr(self, name)}"
                 )
         if self.max_bytes > _MAX_MESSAGE_SIZE:
             raise BKIncorrectParameterException(
-                f"max_bytes is {self.max_bytes}; at most {_MAX_MESSAGE_SIZE} fit into an entry"
+                f"max_bytes must be at most {_MAX_MESSAGE_SIZE} to fit into an entry, got"
+                f" {self.max_bytes}"
             )
 
 
@@ -55,7 +56,7 @@ class _Batched(NamedTuple):
 
 
 class PartitionProducer:
-    """The part of a producer that fills one partition.
+    """The part of a producer that writes to one partition.
 
     Invariant: messages are stored in the order in which they were sent.
     """
@@ -81,9 +82,9 @@ class PartitionProducer:
         self._storing: set[asyncio.Task[tuple[int, int]]] = set()
 
     def send(self, message: OutgoingMessage) -> asyncio.Future[MessageId]:
-        """Store a message; the future gives its id once its entry is confirmed.
+        """Store a message; the future resolves to its id once its entry is confirmed.
 
-        Raises `BKIncorrectParameterException` for a message that fits into no entry.
+        Raises `BKIncorrectParameterException` if the message is too large for an entry.
         """
         stored: asyncio.Future[MessageId] = asyncio.get_running_loop().create_future()
         if self._batching is None:
@@ -91,7 +92,7 @@ class PartitionProducer:
             _check_size(len(data))
             self._start_storing(data, [stored])
         else:
-            # Encoded here, so that a message that cannot be fails alone and not with its batch.
+            # Encode now, so that an invalid message fails alone and not with its batch.
             part = encode_in_batch(message)
             _check_size(len(part))
             self._gather(_Batched(message, part, stored), self._batching)
@@ -110,7 +111,7 @@ class PartitionProducer:
             self._due = loop.call_later(batching.max_delay_ms / 1000, self.seal_batch)
 
     def seal_batch(self) -> None:
-        """Store what is gathered now."""
+        """Store the current batch."""
         if self._due is not None:
             self._due.cancel()
             self._due = None
@@ -128,8 +129,8 @@ class PartitionProducer:
             await asyncio.wait(self._storing)
 
     def _start_storing(self, data: bytes, futures: Sequence[asyncio.Future[MessageId]]) -> None:
-        # Tasks start in the order of creation and the managed ledger's lock is fair, so entries
-        # are pushed in the order of sending.
+        # Tasks start in the order of their creation and the managed ledger's lock is fair, so
+        # entries are pushed in the order of the sends.
         task = asyncio.get_running_loop().create_task(self._store(data, len(futures)))
         self._storing.add(task)
         task.add_done_callback(partial(self._tell, futures))
@@ -138,14 +139,14 @@ class PartitionProducer:
         stored = await self._ledger.append(data)
         ledger_id, entry_id = await stored
         self._recorder.record(
-            "batch.stored", ledger_id, entry_id, size=message_count, note=self._ledger.name
+            "batch.stored", ledger_id, entry_id, size=message_count, topic=self._ledger.name
         )
         return ledger_id, entry_id
 
     def _tell(
         self, futures: Sequence[asyncio.Future[MessageId]], task: asyncio.Task[tuple[int, int]]
     ) -> None:
-        """Give each message its id, or what went wrong with the entry."""
+        """Resolve the futures to the messages' ids, or to the error of the entry."""
         self._storing.discard(task)
         waiting = [(index, future) for index, future in enumerate(futures) if not future.done()]
         for index, future in waiting:
@@ -161,8 +162,8 @@ class PartitionProducer:
 class Producer:
     """Sends messages to a topic.
 
-    A message with a key goes to the partition that the key's hash names; without one, partitions
-    take turns, batch by batch.
+    The hash of a message's key selects the partition; messages without a key are distributed
+    round-robin, batch by batch.
     """
 
     def __init__(
@@ -183,9 +184,9 @@ class Producer:
         event_time_ms: int = 0,
         properties: Mapping[str, str] | None = None,
     ) -> asyncio.Future[MessageId]:
-        """Send a message; await the result for its id, once it is stored.
+        """Send a message; await the returned future to get its id once it is stored.
 
-        Raises `BKIncorrectParameterException` for a payload that fits into no entry, and
+        Raises `BKIncorrectParameterException` if the payload is too large for an entry, and
         `BKLedgerClosedException` after `close`.
         """
         if self._closed:
@@ -201,7 +202,7 @@ class Producer:
         await asyncio.gather(*(partition.flush() for partition in self._partitions))
 
     async def close(self) -> None:
-        """Flush, and take no more messages."""
+        """Flush, and accept no more messages."""
         self._closed = True
         await self.flush()
 
@@ -216,13 +217,13 @@ class Producer:
 def _check_size(size: int) -> None:
     if size > _MAX_MESSAGE_SIZE:
         raise BKIncorrectParameterException(
-            f"a message of {size} bytes with key and properties; at most {_MAX_MESSAGE_SIZE} fit"
-            " into an entry"
+            f"message is too large for an entry: expected at most {_MAX_MESSAGE_SIZE} bytes with"
+            f" key and properties, got {size}"
         )
 
 
 def java_string_hash(text: str) -> int:
-    """Java's `String.hashCode` without its sign: Pulsar's default choice of a key's partition."""
+    """Return Java's `String.hashCode` without its sign bit, Pulsar's default hash of keys."""
     value = 0
     for unit in memoryview(text.encode("utf-16-le")).cast("H"):
         value = (31 * value + unit) & 0xFFFFFFFF

@@ -1,23 +1,25 @@
-"""Publishing: messages of producers become entries, and each producer gets its receipts in order.
+"""Publishing: producers' messages are stored as entries, and each producer gets its receipts in
+order.
 
-    sent        judged by deduplication, queued
-    pushed      all that is queued goes to the managed ledger at once
-    stored      confirmed: the producer's oldest sends that are stored get their receipts
+    sent        checked by deduplication, then queued
+    pushed      all queued sends are passed to the managed ledger together
+    stored      confirmed; each producer gets receipts for its oldest stored sends
     failed      producers no longer get receipts
 
-A push may last: between two of its entries the managed ledger may have to begin the next ledger,
-and the first ones may be stored, or fail, meanwhile.  That takes effect when the push is over,
-because only then its sends count as pushed:
+A push can take long, because the managed ledger may have to roll over between two of its entries.
+Meanwhile its first entries may be stored or fail.  This takes effect only after the push, because
+only then do its sends count as pushed:
 
                       stored or failed                 takes effect
-    pushed before     at any time                      in the loop's next turn
-    in this push      before the push is over          after the push
+    earlier push      at any time                      in the event loop's next turn
+    current push      before the push ends             after the push
 
-A producer whose send fails must not have a later one stored: it sends again all that has no
-receipt, so the later one would stand before it, or, with deduplication, hide it for good.  Hence
-the first failure ends everything here: all producers are dropped, and what they send is ignored,
-as they will send it again.  The topic is then opened as by a new owner: recovery finds which of the
-entries in doubt are stored, and deduplication reads the same entries.
+After a producer's send has failed, none of its later ones may be stored.  The producer resends all
+messages without a receipt, so a later message would be stored before the failed one or, with
+deduplication, cause the failed one to be dropped as a duplicate.  Hence the first failure stops the
+publisher: all producers are dropped, and their further sends are ignored, because they will be
+resent.  The topic is then reopened as if by a new owner: recovery finds out which of the unsettled
+entries are stored, and deduplication reads those same entries.
 
 In Pulsar: `broker/service/Producer.java`, `broker/service/persistent/PersistentTopic.java`.
 """
@@ -41,23 +43,25 @@ from labkit.system.topic.producing.deduplication import (
 from labkit.system.trace.recorder import Recorder
 
 NO_POSITION: Position = (-1, -1)
-"""Of a duplicate: it is stored, and where is not remembered."""
+"""The position in the receipt of a duplicate, whose actual position is not remembered."""
 
 _NAMES = "/counters/producer-name"
 
 
 class ProducerBusyError(LabkitError):
-    """A producer of that name is attached to the topic already, or no more can be."""
+    """A producer of that name is already connected to the topic, or there is no room for another
+    one.
+    """
 
 
 class SendInDoubtError(LabkitError):
-    """The same message is under way from before: send it again in a moment."""
+    """The same message is still being stored from an earlier attempt: resend it soon."""
 
 
 class Send(PendingEntry):
     """An entry of a producer, with the sequence ids of its first and its last message.
 
-    Once it `is_stored` it has a `position`, and gets its receipt when all earlier ones have theirs.
+    `position` is set once it `is_stored`; its receipt follows those of all earlier sends.
     """
 
     __slots__ = (
@@ -94,10 +98,10 @@ OnFailure = Callable[[LabkitError], None]
 
 
 class TopicPublisher:
-    """Everything sent to a topic, on its way into the ledger.
+    """Pushes the sends of all producers of a topic into its managed ledger.
 
-    `on_failed` is called once, when the producers were dropped: close the topic, and open it again
-    at the next lookup.
+    `on_failed` is called once, after all producers have been dropped; the caller must close the
+    topic, and reopen it at the next lookup.
     """
 
     def __init__(
@@ -118,11 +122,11 @@ class TopicPublisher:
         self._pushing: asyncio.Task[None] | None = None
         self._in_push: set[Send] = set()
         self._after_push: list[Callable[[], None]] = []
-        """What to do, once the push is over, about its sends that are stored or failed by then."""
+        """Actions to run after the current push, for its sends that were stored or failed."""
         self._pushed_count = 0
-        """How many sends are pushed and neither stored nor failed."""
+        """The number of pushed sends that are neither stored nor failed."""
         self._due: dict[AttachedProducer, None] = {}
-        """The producers whose next receipts may be due in this turn."""
+        """The producers to check for receipts in this turn of the event loop."""
         self._has_failed = False
         self._loop = asyncio.get_running_loop()
         self._settled = asyncio.Event()
@@ -131,18 +135,18 @@ class TopicPublisher:
     def attach(
         self, name: str, on_receipts: OnReceipts, on_dropped: OnFailure
     ) -> "AttachedProducer":
-        """Let a producer send.  Raises `ProducerBusyError`.
+        """Attach a producer.  Raises `ProducerBusyError`.
 
-        `on_receipts` gets what is stored, in the order of the sends and once in a turn.
-        `on_dropped` says that there will be no more: the client must look the topic up again, and
-        send again what has no receipt.
+        `on_receipts` is called with the stored sends, in order and at most once per turn of the
+        event loop.  `on_dropped` means that no more receipts follow: the client must look the topic
+        up again, and resend everything without a receipt.
         """
         if name in self._attached:
-            raise ProducerBusyError(f"{self.ledger.name} has a producer {name} that is connected")
+            raise ProducerBusyError(f"producer {name} is already connected to {self.ledger.name}")
         if self.deduplication is not None and not self.deduplication.has_room_for(name):
             raise ProducerBusyError(
                 f"{self.ledger.name} has too many producers with long names: deduplication cannot"
-                " store what it knows of one more; close some, or take shorter names"
+                " store the sequence id of another one; close some producers, or use shorter names"
             )
         producer = self._attached[name] = AttachedProducer(self, name, on_receipts, on_dropped)
         if self.deduplication is not None:
@@ -150,18 +154,18 @@ class TopicPublisher:
         return producer
 
     def stop(self) -> None:
-        """Ignore all further sends: the topic is about to be closed."""
+        """Ignore all further sends, because the topic is about to be closed."""
         self.takes_sends = False
 
     async def settled(self) -> None:
-        """Wait until each send that was taken is stored and has its receipt, or all have failed."""
+        """Wait until all accepted sends are stored and have their receipts, or have failed."""
         await self._settled.wait()
 
     def fail(self, error: LabkitError) -> None:
-        """Drop all producers: an entry is not stored, or another broker serves the topic now, so
-        nothing sent later may be stored.
+        """Drop all producers, because an entry failed or another broker serves the topic now, so no
+        later send may be stored.
 
-        What is stored by now gets its receipts.
+        Sends that are already stored get their receipts first.
         """
         if self._has_failed:
             return
@@ -169,8 +173,8 @@ class TopicPublisher:
         self.stop()
         self._queue.clear()
         self._give_receipts()
-        # After the receipts, as a dropped producer sends again all that has none; over a copy, as
-        # each drop takes its producer out.
+        # After the receipts, because a dropped producer resends everything without one.  Iterate
+        # over a copy, because `drop` removes the producer.
         for producer in list(self._attached.values()):
             producer.drop(error)
         self._settled.set()
@@ -178,15 +182,15 @@ class TopicPublisher:
 
     # Sends
 
-    def take(self, send: Send) -> None:
-        """Queue a send.  What is sent in this turn is pushed together."""
+    def enqueue(self, send: Send) -> None:
+        """Queue a send; all sends of the same turn are pushed together."""
         self._queue.append(send)
         if self._pushing is None:
             self._settled.clear()
             self._pushing = self._loop.create_task(self._push())
 
     def remove(self, producer: "AttachedProducer") -> None:
-        """Detach the producer, which frees its name."""
+        """Detach the producer, so that its name can be used again."""
         if self._attached.get(producer.name) is producer:
             del self._attached[producer.name]
             if self.deduplication is not None:
@@ -194,7 +198,7 @@ class TopicPublisher:
 
     async def _push(self) -> None:
         while self._queue:
-            # What is sent while the ledger is full goes together in the next round.
+            # Sends that arrive while this waits are pushed together in the next round.
             sends, self._queue = self._queue, []
             self._in_push = set(sends)
             try:
@@ -211,15 +215,15 @@ class TopicPublisher:
         self._pushing = None
 
     def entries_stored(self, ledger_id: int, entries: Sequence[Send]) -> None:
-        """For the managed ledger."""
         self._settle(entries, partial(self._stored, ledger_id))
 
     def entries_failed(self, entries: Sequence[Send], error: LabkitError) -> None:
-        """For the managed ledger."""
         self._settle(entries, partial(self._failed, error))
 
     def _settle(self, entries: Sequence[Send], action: Callable[[Sequence[Send]], None]) -> None:
-        """Call `action` with the entries: with those of the push under way when it is over."""
+        """Call `action` with the entries soon, or after the current push for those that belong to
+        it.
+        """
         pushed = [send for send in entries if send not in self._in_push]
         in_push = [send for send in entries if send in self._in_push]
         if pushed:
@@ -234,7 +238,7 @@ class TopicPublisher:
     def _stored(self, ledger_id: int, sends: Sequence[Send]) -> None:
         self._pushed_count -= len(sends)
         if self._has_failed:
-            return  # The topic's next owner, who may serve it already, finds out what is stored.
+            return  # The topic's next owner may already serve it, and finds out what is stored.
         for send in sends:
             send.position, send.is_stored = (ledger_id, send.entry_id), True
         if self.deduplication is not None:
@@ -251,11 +255,11 @@ class TopicPublisher:
         for send in stored:
             ledger_id, entry_id = send.position
             self._recorder.record(
-                "batch.stored", ledger_id, entry_id, size=send.message_count, note=self.ledger.name
+                "batch.stored", ledger_id, entry_id, size=send.message_count, topic=self.ledger.name
             )
 
     def schedule_receipts(self, producer: "AttachedProducer") -> None:
-        """Look, later in this turn, whether its oldest sends are due for their receipts."""
+        """Schedule a check of whether the producer's oldest sends can get their receipts."""
         if not self._due:
             self._loop.call_soon(self._give_receipts)
         self._due[producer] = None
@@ -263,13 +267,13 @@ class TopicPublisher:
     def _give_receipts(self) -> None:
         due, self._due = self._due, {}
         for producer in due:
-            producer.give_receipts()
+            producer.send_receipts()
         if not self._queue and self._pushing is None and not self._pushed_count:
             self._settled.set()
 
 
 class AttachedProducer:
-    """A producer of the topic, as long as its client is connected."""
+    """A producer of the topic while its client is connected."""
 
     def __init__(
         self,
@@ -289,7 +293,7 @@ class AttachedProducer:
 
     @property
     def last_sequence_id(self) -> int:
-        """The sequence id that the producer goes on from; -1: it begins, or none is remembered."""
+        """The last sequence id that deduplication knows for the producer; -1 if there is none."""
         deduplication = self.publisher.deduplication
         return -1 if deduplication is None else deduplication.last_sequence_id(self.name)
 
@@ -302,9 +306,11 @@ class AttachedProducer:
         message_count: int = 1,
         is_chunk: bool = False,
     ) -> None:
-        """Store an entry, with the sequence ids of its first and last message (0: as the first).
+        """Store an entry.
 
-        Ignored when the producer was dropped or the topic is being closed: no receipt comes.
+        The sequence ids are those of its first and last message; a highest id of 0 means that they
+        are equal.  If the producer was dropped or the topic is being closed, the entry is ignored
+        and gets no receipt.
         """
         if not self.is_attached or not self.publisher.takes_sends:
             return
@@ -313,34 +319,35 @@ class AttachedProducer:
         send = Send(self, sequence_id, highest, data, message_count, completes)
         deduplication, status = self.publisher.deduplication, MessageDupStatus.NEW
         if deduplication is not None:
-            status = deduplication.judge(self.name, sequence_id, highest, completes=completes)
+            status = deduplication.check_send(self.name, sequence_id, highest, completes=completes)
         if status is MessageDupStatus.UNSURE:
             self.drop(
                 SendInDoubtError(
-                    f"message {sequence_id} of {self.name} is under way from an earlier connection"
+                    f"message {sequence_id} of {self.name} is still being stored from an earlier"
+                    " connection"
                 )
             )
             return
         self.pending_sends.append(send)
         if status is MessageDupStatus.NEW:
-            self.publisher.take(send)
+            self.publisher.enqueue(send)
         else:
             send.is_stored = True
             self.publisher.schedule_receipts(self)
 
     def detach(self) -> None:
-        """Take the producer out; what it sent is stored nevertheless."""
+        """Detach the producer; everything that it has already sent is still stored."""
         self.is_attached = False
         self.publisher.remove(self)
 
     def drop(self, error: LabkitError) -> None:
-        """Take nothing more from it, and report why."""
+        """Stop accepting its sends, and report why."""
         if self.is_attached:
             self.detach()
             self._on_dropped(error)
 
-    def give_receipts(self) -> None:
-        """Give the receipts that are due: never one before that of an earlier send."""
+    def send_receipts(self) -> None:
+        """Give receipts for the oldest stored sends, never before that of an earlier send."""
         receipts, pending = [], self.pending_sends
         while pending and pending[0].is_stored:
             receipts.append(pending.popleft())
@@ -349,7 +356,7 @@ class AttachedProducer:
 
 
 class ProducerNames:
-    """Names for producers that bring none: no broker ever gives one twice."""
+    """Generates producer names, unique across all brokers, for clients that choose none."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -357,9 +364,9 @@ class ProducerNames:
         self._count = 0
 
     async def new(self) -> str:
-        """The next name.  Raises `MetadataUnavailableError`."""
+        """Return a new name.  Raises `MetadataUnavailableError`."""
         if not self._mine:
-            # Drawn once: with it names differ from those of other brokers without a call for each.
+            # Obtained once: this prefix makes names unique without a metadata request for each.
             path = await self._store.create(f"{_NAMES}/-", b"", ephemeral=True, sequential=True)
             self._mine = str(int(path.rpartition("-")[2]))
         self._count += 1

@@ -1,8 +1,8 @@
-"""The verbs of the shell that ask a running cluster.
+"""The verbs of the shell that query or repair a running cluster.
 
-    state      what the metadata store and the bookies say, as records
+    state      queries the metadata store and the bookies
     repair     recovers and decommissions lost bookies
-    records    the answers as values, and their text
+    records    the results, and their text
 
 Read `state` first.
 """

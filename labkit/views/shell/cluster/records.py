@@ -1,4 +1,4 @@
-"""Results of the verbs about a cluster: one frozen dataclass for each kind, with its text."""
+"""Results of the verbs about a cluster: frozen dataclasses that format themselves as text."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -12,8 +12,6 @@ from labkit.views.shell.records import Result, dump
 
 @dataclass(frozen=True, slots=True)
 class ClusterMade(Result):
-    """A new cluster."""
-
     instance_id: str
     layout: str
 
@@ -23,8 +21,6 @@ class ClusterMade(Result):
 
 @dataclass(frozen=True, slots=True)
 class InstanceId(Result):
-    """A cluster's unique instance id."""
-
     instance_id: str
 
     def lines(self, with_data: bool) -> Iterator[str]:
@@ -32,8 +28,6 @@ class InstanceId(Result):
 
 
 class BookieStatus(Enum):
-    """A bookie's state by its registration."""
-
     READ_WRITE = "ReadWrite"
     READ_ONLY = "Readonly"
     DOWN = "Down"
@@ -41,8 +35,6 @@ class BookieStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BookieOfCluster(Result):
-    """A bookie, and its address if it is alive."""
-
     bookie_id: str
     state: BookieStatus
     host: str = ""
@@ -55,8 +47,6 @@ class BookieOfCluster(Result):
 
 @dataclass(frozen=True, slots=True)
 class LedgerId(Result):
-    """A ledger that the metadata store knows."""
-
     ledger_id: int
 
     def lines(self, with_data: bool) -> Iterator[str]:
@@ -65,7 +55,7 @@ class LedgerId(Result):
 
 @dataclass(frozen=True, slots=True)
 class LedgerNode(Result):
-    """A ledger's metadata; `version` counts the changes since its creation."""
+    """A ledger's metadata; `version` is the version of its znode."""
 
     ledger_id: int
     version: int
@@ -78,7 +68,7 @@ class LedgerNode(Result):
 
 @dataclass(frozen=True, slots=True)
 class ReadEntry(Result):
-    """An entry as a reader gets it from the bookies, its digest verified; `data` is the payload."""
+    """An entry read from the bookies, with a verified digest; `data` is the payload."""
 
     ledger_id: int
     entry_id: int
@@ -96,32 +86,28 @@ class ReadEntry(Result):
 
 @dataclass(frozen=True, slots=True)
 class LedgerDeleted(Result):
-    """A ledger that was deleted from the metadata store."""
-
     ledger_id: int
 
     def lines(self, with_data: bool) -> Iterator[str]:
-        yield f"Ledger {self.ledger_id} is deleted"
+        yield f"Ledger {self.ledger_id} deleted"
 
 
 @dataclass(frozen=True, slots=True)
 class SimpleTestPassed(Result):
-    """Entries that were written, confirmed, and read back unchanged."""
-
     ledger_id: int
     entry_count: int
     ensemble: tuple[str, ...]
 
     def lines(self, with_data: bool) -> Iterator[str]:
         yield (
-            f"{self.entry_count} entries written to ledger {self.ledger_id} and read again;"
+            f"{self.entry_count} entries written to ledger {self.ledger_id} and read back;"
             f" ensemble {', '.join(self.ensemble)}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class UnderreplicatedMark(Result):
-    """A ledger that is short of copies; `ctime_ms` is the time of its last mark."""
+    """An under-replicated ledger; `ctime_ms` is the time when it was last marked."""
 
     ledger_id: int
     missing_replicas: tuple[str, ...]
@@ -136,8 +122,6 @@ class UnderreplicatedMark(Result):
 
 @dataclass(frozen=True, slots=True)
 class ElectedAuditor(Result):
-    """The current auditor; None: there is none."""
-
     bookie_id: str | None
 
     def lines(self, with_data: bool) -> Iterator[str]:
@@ -146,8 +130,6 @@ class ElectedAuditor(Result):
 
 @dataclass(frozen=True, slots=True)
 class AutoRecoveryState(Result):
-    """Whether ledgers are repaired."""
-
     enabled: bool
 
     def lines(self, with_data: bool) -> Iterator[str]:
@@ -156,17 +138,15 @@ class AutoRecoveryState(Result):
 
 @dataclass(frozen=True, slots=True)
 class AuditTriggered(Result):
-    """The auditor has been asked to look for lost bookies now."""
-
     auditor: str
 
     def lines(self, with_data: bool) -> Iterator[str]:
-        yield f"{self.auditor} audits now"
+        yield f"Audit triggered on {self.auditor}"
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRecovery(Result):
-    """A ledger that had copies on lost bookies; `error` says why some could not be replaced."""
+    """A ledger with copies on lost bookies; `error` is why some could not be replaced, or None."""
 
     ledger_id: int
     fragment_count: int
@@ -174,20 +154,18 @@ class LedgerRecovery(Result):
     error: str | None = None
 
     def lines(self, with_data: bool) -> Iterator[str]:
-        # A failure goes to standard error.
+        # Failures are printed to standard error, by `problems`.
         if self.error is None:
             done = "recovered" if self.recovered else "would be recovered"
             yield f"Ledger {self.ledger_id}: {self.fragment_count} fragments {done}"
 
     def problems(self) -> Iterator[str]:
         if self.error is not None:
-            yield f"ledger {self.ledger_id} is not recovered: {self.error}"
+            yield f"ledger {self.ledger_id} was not recovered: {self.error}"
 
 
 @dataclass(frozen=True, slots=True)
 class StillNeeded(Result):
-    """Ledgers that have copies on a bookie that is being decommissioned."""
-
     bookie_id: str
     ledger_ids: tuple[int, ...]
 
@@ -198,16 +176,14 @@ class StillNeeded(Result):
 
 @dataclass(frozen=True, slots=True)
 class CookieDeleted(Result):
-    """A bookie that no longer belongs to the cluster."""
-
     bookie_id: str
 
     def lines(self, with_data: bool) -> Iterator[str]:
-        yield f"{self.bookie_id} does not belong to the cluster any more: its cookie is deleted"
+        yield f"Cookie of {self.bookie_id} deleted: it no longer belongs to the cluster"
 
 
 def describe_metadata(metadata: LedgerMetadata) -> str:
-    """Return a ledger's metadata in one line, as BookKeeper's shell prints it."""
+    """Return a ledger's metadata as one line, in the format of BookKeeper's shell."""
     parts = [
         f"formatVersion={metadata.format_version}",
         f"ensembleSize={metadata.ensemble_size}",

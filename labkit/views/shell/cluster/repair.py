@@ -1,4 +1,4 @@
-"""The verbs about lost bookies: the auditor, the marked ledgers, and repairs by hand.
+"""The verbs about lost bookies: the auditor, under-replicated ledgers, and manual repairs.
 
 In BookKeeper: `tools/cli/commands/autorecovery/*.java`, `client/BookKeeperAdmin.java`,
 `tools/cli/commands/bookies/RecoverCommand.java`, `DecommissionCommand.java`.
@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Collection
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.election import current_auditor
-from labkit.system.autorecovery.fragments import Underreplicated, fragments_of
+from labkit.system.autorecovery.fragments import UnderreplicatedFragment, fragments_of
 from labkit.system.autorecovery.ledger_view import view_ledger
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.autorecovery.underreplication import (
@@ -39,14 +39,13 @@ _POLL_INTERVAL_S = 1.0
 
 
 async def whoisauditor(client: BookKeeper) -> ElectedAuditor:
-    """The current auditor."""
     return ElectedAuditor(await current_auditor(client.store))
 
 
 async def autorecovery(client: BookKeeper, enable: bool | None = None) -> AutoRecoveryState:
-    """Enable or disable autorecovery; None: only report its state.
+    """Enable or disable autorecovery, or return its state if `enable` is None.
 
-    Raises `UnavailableException` if it is so already.
+    Raises `UnavailableException` if it is already enabled or disabled.
     """
     marks = _marks(client)
     if enable is not None:
@@ -57,14 +56,16 @@ async def autorecovery(client: BookKeeper, enable: bool | None = None) -> AutoRe
 async def triggeraudit(client: BookKeeper) -> AuditTriggered:
     """Make the auditor look for lost bookies now.
 
-    Raises `UnavailableException` when autorecovery is disabled, or there is no auditor.
+    Raises `UnavailableException` if autorecovery is disabled, or there is no auditor.
     """
     marks = _marks(client)
     if not await marks.is_enabled():
-        raise UnavailableException("autorecovery is disabled: nothing audits or repairs")
+        raise UnavailableException(
+            "autorecovery is disabled; enable it with `labkit shell autorecovery -enable`"
+        )
     auditor = await current_auditor(client.store)
     if auditor is None:
-        raise UnavailableException("there is no auditor: autorecovery runs nowhere")
+        raise UnavailableException("there is no auditor: autorecovery is not running on any node")
     await marks.set_lost_bookie_recovery_delay(await marks.lost_bookie_recovery_delay_s())
     return AuditTriggered(auditor)
 
@@ -72,19 +73,20 @@ async def triggeraudit(client: BookKeeper) -> AuditTriggered:
 async def listunderreplicated(
     client: BookKeeper, bookie_id: str | None = None, excluded_id: str | None = None
 ) -> list[UnderreplicatedMark]:
-    """The ledgers that are marked as short of copies, in ascending order; only those whose mark
-    names `bookie_id` and does not name `excluded_id`, where given.
+    """Return the ledgers that are marked as under-replicated, in ascending order.
+
+    If given, the missing replicas must include `bookie_id` and must not include `excluded_id`.
     """
     marks, found = _marks(client), []
     for ledger_id in await marks.ledgers():
         mark = await marks.find(ledger_id)
         if mark is None:
             continue
-        if bookie_id is not None and bookie_id not in mark.replicas:
+        if bookie_id is not None and bookie_id not in mark.bookies:
             continue
-        if excluded_id is not None and excluded_id in mark.replicas:
+        if excluded_id is not None and excluded_id in mark.bookies:
             continue
-        found.append(UnderreplicatedMark(ledger_id, mark.replicas, mark.ctime_ms))
+        found.append(UnderreplicatedMark(ledger_id, mark.bookies, mark.ctime_ms))
     return found
 
 
@@ -96,17 +98,18 @@ async def recover(
     skip_open: bool = False,
     dry_run: bool = False,
 ) -> AsyncIterator[LedgerRecovery]:
-    """Copy these bookies' entries, of every ledger or of one, to other bookies, and name the new
-    ones in the metadata.  A ledger that is still written to them is recovered first, which fences
-    it.
+    """Replicate the entries of lost bookies to other bookies, and update the ledgers' metadata.
 
-    Raises `ClusterInUseError` while one of them is registered, and `ShellError` when no ledger
-    names them and the cluster does not know them.
+    `ledger_id` restricts this to one ledger.  An open ledger whose last ensemble includes a lost
+    bookie is first recovered, which fences it.
+
+    Raises `ClusterInUseError` if one of the bookies is registered, and `ShellError` if no ledger
+    refers to them and they are not in the cluster.
     """
-    await _must_be_down(client, bookies)
+    await _require_stopped(client, bookies)
     replicator = LedgerFragmentReplicator(client.context, AutoRecoveryConfig())
     ledger_ids = await client.list_ledgers() if ledger_id is None else [ledger_id]
-    is_named = False
+    is_referenced = False
     for each in ledger_ids:
         metadata = await _metadata(client, each)
         if metadata is None or (skip_open and metadata.state is not LedgerState.CLOSED):
@@ -114,7 +117,7 @@ async def recover(
         count = sum(any(b in bookies for b in one.ensemble) for one in metadata.segments)
         if not count:
             continue
-        is_named = True
+        is_referenced = True
         if dry_run:
             yield LedgerRecovery(each, count, recovered=False)
             continue
@@ -124,9 +127,9 @@ async def recover(
             yield LedgerRecovery(each, count, recovered=False, error=str(error))
         else:
             yield LedgerRecovery(each, count, recovered=True)
-    if not is_named:
-        # Nothing to do: the bookie's name may be misspelt.
-        await _must_be_known(client, bookies)
+    if not is_referenced:
+        # No ledger refers to the bookies, so check whether the ids are mistyped.
+        await _require_members(client, bookies)
 
 
 async def _recover(
@@ -141,28 +144,27 @@ async def _recover(
         await client.open_ledger(ledger_id, password=metadata.password)
     ledger = await view_ledger(client, ledger_id)
     for fragment in fragments_of(ledger.metadata, ledger.last_confirmed):
-        places = tuple(n for n, bookie in enumerate(fragment.ensemble) if bookie in bookies)
-        if places:
-            await replicator.replicate(ledger, Underreplicated(fragment, places))
+        indexes = tuple(n for n, bookie in enumerate(fragment.ensemble) if bookie in bookies)
+        if indexes:
+            await replicator.replicate(ledger, UnderreplicatedFragment(fragment, indexes))
 
 
 async def decommissionbookie(
     client: BookKeeper, bookie_id: str
 ) -> AsyncIterator[StillNeeded | CookieDeleted]:
-    """Wait until autorecovery has copied a stopped bookie's entries, then remove it from the
-    cluster.
+    """Wait until autorecovery has copied a stopped bookie's entries, then delete its cookie.
 
-    Raises `ClusterInUseError` while it is registered, `ShellError` when the cluster does not know
-    it, and `UnavailableException` as `triggeraudit`.
+    Raises `ClusterInUseError` if the bookie is registered, `ShellError` if it is not in the
+    cluster, and the errors of `triggeraudit`.
     """
-    await _must_be_known(client, [bookie_id])
-    await _must_be_down(client, [bookie_id])
+    await _require_members(client, [bookie_id])
+    await _require_stopped(client, [bookie_id])
     await triggeraudit(client)
-    told = None
+    reported = None
     while needed := await _ledgers_that_need(client, bookie_id):
-        if needed != told:
+        if needed != reported:
             yield StillNeeded(bookie_id, needed)
-            told = needed
+            reported = needed
         await asyncio.sleep(_POLL_INTERVAL_S)
     await delete_cookie(client.store, bookie_id)
     yield CookieDeleted(bookie_id)
@@ -171,15 +173,17 @@ async def decommissionbookie(
 async def deletecookies(
     client: BookKeeper, bookies: Collection[str]
 ) -> AsyncIterator[CookieDeleted]:
-    """Remove bookies from the cluster.  Raises `ShellError` for one that it does not know."""
-    await _must_be_known(client, bookies)
+    """Delete the cookies of bookies.  Raises `ShellError` if one is not in the cluster."""
+    await _require_members(client, bookies)
     for bookie_id in bookies:
         await delete_cookie(client.store, bookie_id)
         yield CookieDeleted(bookie_id)
 
 
 async def _ledgers_that_need(client: BookKeeper, bookie_id: str) -> tuple[int, ...]:
-    """Ledgers whose metadata names the bookie for entries, and those with a mark that names it."""
+    """Return the ledgers that may have entries on the bookie, or that are marked because the
+    bookie's copies are missing.
+    """
     needed = {mark.ledger_id for mark in await listunderreplicated(client, bookie_id)}
     for ledger_id in await client.list_ledgers():
         metadata = await _metadata(client, ledger_id)
@@ -189,7 +193,7 @@ async def _ledgers_that_need(client: BookKeeper, bookie_id: str) -> tuple[int, .
 
 
 def _has_entries_on(metadata: LedgerMetadata, bookie_id: str) -> bool:
-    """Whether a ledger may have entries on the bookie; an open one may, in its last fragment."""
+    # The last fragment of an open ledger may have entries, whatever its metadata says.
     return any(
         bookie_id in fragment.ensemble and (fragment.last >= fragment.first or not fragment.closed)
         for fragment in fragments_of(metadata, metadata.last_entry_id)
@@ -203,21 +207,23 @@ async def _metadata(client: BookKeeper, ledger_id: int) -> LedgerMetadata | None
         return None
 
 
-async def _must_be_known(client: BookKeeper, bookies: Collection[str]) -> None:
-    known = await all_bookies(client.store)
-    unknown = sorted(bookie for bookie in bookies if bookie not in known)
+async def _require_members(client: BookKeeper, bookies: Collection[str]) -> None:
+    members = await all_bookies(client.store)
+    unknown = sorted(bookie for bookie in bookies if bookie not in members)
     if unknown:
         raise ShellError(
-            f"the cluster has no bookie {', '.join(map(repr, unknown))}; `listbookies -a` names"
-            " those that it knows"
+            f"the cluster has no bookie {', '.join(map(repr, unknown))}; `listbookies -a` lists its"
+            " bookies"
         )
 
 
-async def _must_be_down(client: BookKeeper, bookies: Collection[str]) -> None:
+async def _require_stopped(client: BookKeeper, bookies: Collection[str]) -> None:
     registered = (await BookieWatch(client.store).now()).alive
     running = sorted(bookie for bookie in bookies if bookie in registered)
     if running:
-        raise ClusterInUseError(f"still registered: {', '.join(running)}; stop them first")
+        raise ClusterInUseError(
+            f"stop these bookies first: {', '.join(running)} (still registered)"
+        )
 
 
 def _marks(client: BookKeeper) -> LedgerUnderreplicationManager:

@@ -1,4 +1,4 @@
-"""The verbs about a cluster and its ledgers, over its metadata store and its bookies.
+"""The verbs that query a cluster's metadata store and its bookies.
 
 In BookKeeper: `tools/cli/commands/bookies/*.java`, `tools/cli/commands/bookie/*Ledger*.java`,
 `tools/cli/commands/client/*.java`.
@@ -14,7 +14,6 @@ from labkit.system.metadata.registration import BOOKIE_RPC, all_bookies, find_en
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.errors import (
     BKBookieHandleNotAvailableException,
-    BKIncorrectParameterException,
     BKNoSuchLedgerExistsOnMetadataServerException,
     BKReadException,
 )
@@ -36,7 +35,7 @@ async def initnewcluster(
 ) -> ClusterMade:
     """Create the znodes of a new cluster; `instance_id` is a new UUID.
 
-    Raises `ClusterInUseError` if there is a cluster already.
+    Raises `ClusterInUseError` if a cluster already exists.
     """
     layout = LAYOUTS[layout_name] if layout_name else HIERARCHICAL
     await init_new_cluster(store, instance_id, layout)
@@ -46,8 +45,9 @@ async def initnewcluster(
 async def metaformat(
     store: MetadataStore, instance_id: str, layout_name: str | None = None
 ) -> ClusterMade:
-    """Delete a cluster's metadata, and create a new one.  Raises `ClusterInUseError` while bookies
-    run.
+    """Delete a cluster's metadata and create a new cluster.
+
+    Raises `ClusterInUseError` if bookies are running.
     """
     layout = LAYOUTS[layout_name] if layout_name else HIERARCHICAL
     await format_cluster(store, instance_id, layout)
@@ -55,23 +55,23 @@ async def metaformat(
 
 
 async def whatisinstanceid(store: MetadataStore) -> InstanceId:
-    """The cluster's instance id.  Raises `NoNodeError` when there is no cluster."""
+    """Return the cluster's instance id.  Raises `NoNodeError` if there is no cluster."""
     return InstanceId(await read_instance_id(store))
 
 
 async def listbookies(
     store: MetadataStore, states: Iterable[BookieStatus] = tuple(BookieStatus)
 ) -> list[BookieOfCluster]:
-    """The bookies in these states, sorted by id; a bookie that is down is known by its cookie."""
+    """Return the bookies in these states, sorted by id; a bookie that is down has only a cookie."""
     registered = await BookieWatch(store).now()
     found = dict.fromkeys(await all_bookies(store), BookieStatus.DOWN)
     found |= dict.fromkeys(registered.read_only, BookieStatus.READ_ONLY)
     found |= dict.fromkeys(registered.writable, BookieStatus.READ_WRITE)
-    wanted = set(states)
+    requested = set(states)
     return [
         await _with_address(store, bookie_id, state)
         for bookie_id, state in sorted(found.items())
-        if state in wanted
+        if state in requested
     ]
 
 
@@ -83,7 +83,7 @@ async def _with_address(
     try:
         endpoint = await find_endpoint(store, bookie_id, BOOKIE_RPC)
     except BKBookieHandleNotAvailableException:
-        # The bookie has gone since the list was read.
+        # The bookie stopped after the list was read.
         return BookieOfCluster(bookie_id, BookieStatus.DOWN)
     return BookieOfCluster(bookie_id, state, endpoint.host, endpoint.port)
 
@@ -91,7 +91,7 @@ async def _with_address(
 async def listledgers(
     client: BookKeeper, *, with_metadata: bool = False, bookie_id: str | None = None
 ) -> AsyncIterator[LedgerId | LedgerNode]:
-    """All ledgers of the cluster, or those that name the bookie."""
+    """Yield all ledgers of the cluster, or only those whose ensembles include the bookie."""
     async for ledger_ids in client.context.manager.ranges():
         for ledger_id in ledger_ids:
             if not with_metadata and bookie_id is None:
@@ -108,7 +108,7 @@ async def listledgers(
 
 
 async def ledgermetadata(client: BookKeeper, ledger_id: int) -> LedgerNode:
-    """A ledger's metadata.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
+    """Return a ledger's metadata.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
     metadata, version = await client.context.manager.read(ledger_id)
     return LedgerNode(ledger_id, version, metadata)
 
@@ -116,10 +116,9 @@ async def ledgermetadata(client: BookKeeper, ledger_id: int) -> LedgerNode:
 async def readledger(
     client: BookKeeper, ledger_id: int, first: int = 0, last: int | None = None
 ) -> AsyncIterator[ReadEntry]:
-    """Entries `first` to `last` (None: the last confirmed one) from the bookies, without disturbing
-    the ledger's writer.  Unconfirmed entries are left out.
+    """Yield confirmed entries from `first` to `last` (None: the end) without fencing the ledger.
 
-    Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and what `LedgerReader.read` raises.
+    Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and the errors of `LedgerReader.read`.
     """
     metadata = await client.ledger_metadata(ledger_id)
     reader = await client.open_ledger_no_recovery(
@@ -133,7 +132,7 @@ async def readledger(
 
 
 async def deleteledger(client: BookKeeper, ledger_id: int) -> LedgerDeleted:
-    """Delete a ledger: bookies drop its entries when they collect garbage.
+    """Delete a ledger from the metadata; bookies delete its entries in their garbage collection.
 
     Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
     """
@@ -150,29 +149,26 @@ async def simpletest(
 ) -> SimpleTestPassed:
     """Write a ledger, close it and read it back.
 
-    Raises `BKIncorrectParameterException` for fewer than 1 entry, `BKReadException` when an entry
-    differs from the written one, and errors that the bookies answer.
+    Raises `BKReadException` if an entry differs from what was written, and the bookies' errors.
     """
-    if entry_count < 1:
-        raise BKIncorrectParameterException(f"{entry_count} entries; the test needs at least 1")
     writer = await client.create_ledger(ensemble_size, write_quorum, ack_quorum)
     ledger_id = writer.ledger_id
     for number in range(entry_count):
         await writer.drain()
         writer.add(_payload(number))
-    await writer.confirmed()
+    await writer.all_confirmed()
     await writer.close()
     reader = await client.open_ledger(ledger_id)
     found_count = 0
     async for entry in reader.read():
         if entry.entry_id != found_count or entry.payload != _payload(found_count):
             raise BKReadException(
-                f"entry {entry.entry_id} of ledger {ledger_id} is not what was written"
+                f"entry {entry.entry_id} of ledger {ledger_id} differs from what was written"
             )
         found_count += 1
     if found_count != entry_count:
         raise BKReadException(
-            f"ledger {ledger_id} has {found_count} entries of the {entry_count} that were written"
+            f"ledger {ledger_id} has {found_count} entries, but {entry_count} were written"
         )
     return SimpleTestPassed(ledger_id, entry_count, reader.metadata.ensemble_at(0))
 

@@ -1,55 +1,60 @@
-"""`format("bookkeeper")`: a topic, or ledgers, as rows; straight from the bookies, with no broker.
+"""`format("bookkeeper")`: a Spark data source that reads topics or ledgers directly from bookies.
 
     messages = spark.read.format("bookkeeper").options(zookeeper="host:port", topic="orders").load()
 
-    options      the options of a query; every refusal names the option
-    cluster      connects, and tries again when ZooKeeper cannot be reached
-    directory    the ledgers of each lane, and how far they are confirmed; a lane is a partition of
-                 the topic, or a ledger
-    bounds       the first and the last place of each lane
-    spans        cuts the entries into tasks: at segments; large parts are split, small ones joined
-    entries      in a worker: entries of a span, read ahead; another replica where one fails
-    rows         entry -> messages, payloads unpacked
-    columns      the columns of a query; rows -> Arrow record batches (batches)
-    following    a stream's progress: new entries, and how many to read; offsets are MessageIDs
+    options      parses and checks the options of a query
+    cluster      connects to the cluster, and retries while ZooKeeper or bookies are unreachable
+    directory    looks up the ledgers of each lane (a partition of the topic, or one ledger)
+    bounds       turns the options `start` and `end` into positions in each lane
+    spans        divides the entries into tasks
+    entries      reads ahead the entries of a task, from another replica if one fails
+    rows         unpacks entries into rows
+    columns      turns rows into Arrow columns
+    batches      runs a task in a worker and yields Arrow record batches
+    offsets      the offset that a stream stores in its checkpoint
+    following    decides how far each batch of a stream reads
     source, stream    the classes that Spark calls
 
-Only confirmed entries are read, so later queries find them too; a ledger is never recovered, so no
-writer is fenced.  The newest entry of an open ledger becomes readable when another one follows it,
-or when its writer announces LastAddConfirmed without an entry (`explicitLacInterval`), as labkit's
-brokers do.
+The source reads only confirmed entries, so every later query finds the same ones.  It never
+recovers a ledger, so it never fences a writer.  The newest entry of an open ledger becomes readable
+when another entry follows it, or when the writer announces LastAddConfirmed without an entry
+(`explicitLacInterval`), as labkit's brokers do.
 
-Options; upper and lower case make no difference:
+Options (not case-sensitive):
 
-    zookeeper            the cluster's ZooKeeper, "host:port", or "zk+null://host:port/path/ledgers";
-                         always needed
-    topic                a row for each message; all partitions
-    ledgers              or a row for each entry: ids and ranges, "3-7,9", "3-"; a batch query
-                         needs each id of a range that has an end
-    retrySeconds         how long a query tries again while it cannot reach ZooKeeper, or any bookie
-                         that has an entry; then it fails; 120
-    start, end           MessageIDs "ledger:entry:partition:batchIndex", both included, one for each
-                         partition, with commas; or "earliest", "latest" (a stream's start); of
-                         ledgers one id for all; a stream has no end
-    closedOnly           true: leave open ledgers out; else they are read to LastAddConfirmed
-    rowsPerBatch         a record batch ends with the entry that reaches this number of rows; 10000
-    splitSize            bytes that a task reads, at most; "32m"
-    password             the ledgers' password, if they have one
-    maxRowsPerTrigger    the largest number of rows in a stream's batch, over all partitions; only
-                         for a stream
-    failOnDataLoss       false: ledgers that were deleted or trimmed are left out; by default a
-                         query that names or needs one fails
+    zookeeper            address of the cluster's ZooKeeper, "host:port" or
+                         "zk+null://host:port/path/ledgers"; required
+    topic                read all partitions of this topic; one row per message
+    ledgers              or read these ledgers, given as ids and ranges such as "3-7,9" or "3-"; one
+                         row per entry.  In a batch query, all ledgers of a range such as "3-7" must
+                         exist
+    start, end           first and last message to read, both inclusive, as MessageIDs
+                         "ledger:entry:partition:batchIndex", one per partition, separated by
+                         commas; or "earliest" or "latest" ("latest" as the start is only for
+                         streams).  For ledgers, a single id.  A stream has no end
+    closedOnly           true: skip open ledgers; false (the default): read them up to
+                         LastAddConfirmed
+    rowsPerBatch         a record batch ends with the entry that reaches this number of rows;
+                         default 10000
+    splitSize            maximum number of bytes that a task reads; default "32m"
+    password             password of the ledgers, if they have one
+    retrySeconds         how long to retry while ZooKeeper, or every bookie that stores an entry, is
+                         unreachable; default 120
+    maxRowsPerTrigger    maximum number of rows in a batch of a stream, over all partitions; only
+                         for streams
+    failOnDataLoss       false: skip ledgers that were deleted or trimmed; true (the default): fail
+                         if the query refers to one
 
-With a schema that names some of the columns, only these are made, as with
-`.schema("ledger long, entry long")`; without the columns that a producer encrypts, an encrypted
-topic can be read without its key.  Spark applies all conditions itself, to the rows: only
-`start`, `end` and `ledgers` reduce what is read.  This source accepts no conditions
-(`pushFilters`), because Spark 4.3 keeps the tasks planned for one query's conditions with the
-loaded DataFrame, and uses them for every other query over it.
+If you pass a schema with some of the columns, such as `.schema("ledger long, entry long")`, only
+those columns are read.  An encrypted topic can be read without its key if the schema omits the
+encrypted columns.  Spark evaluates all filters itself: only `start`, `end` and `ledgers` reduce
+how much is read.  The source does not support `pushFilters`, because Spark 4.3 caches the tasks
+planned for one query's filters in the loaded DataFrame, and reuses them for other queries over it.
 
 A chunk of a large message is a row with `uuid`, `chunk_id` and `chunks`; its payload is the stored
-piece.  Only all pieces together can be unpacked, and different tasks may read their ledgers: to get
-the whole message, group by `uuid` and join the pieces in the order of `chunk_id`.
+part of the message.  Chunks can be unpacked only together, but different tasks may read them.  To
+get the whole message, group by `uuid` and concatenate the payloads in the order of `chunk_id`.
 
-A DataFrame reads what was stored when it was first used; call `load()` again to see later data.
+A DataFrame reads the data that was stored when it was first used; call `load()` again to see newer
+data.
 """

@@ -1,8 +1,7 @@
-"""Tasks: the entries of some spans, straight from the bookies, as Arrow record batches.
+"""Runs a task in a Spark worker: reads its spans from the bookies, and yields record batches.
 
-This runs in Spark's Python workers.  A worker's task is synchronous code that yields one batch
-after the other, so the event loop runs only while a batch is made; while Spark takes the batch,
-answers of bookies wait in the sockets' buffers.
+A task is synchronous code that yields one batch at a time, so the event loop runs only while a
+batch is being built.  While Spark processes the batch, bookie responses wait in socket buffers.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
 from labkit.views.spark.bookkeeper.cluster import connected, without_traceback
 from labkit.views.spark.bookkeeper.columns import make_column
-from labkit.views.spark.bookkeeper.directory import LedgerGoneError, gone
+from labkit.views.spark.bookkeeper.directory import LedgerGoneError, ledger_gone_message
 from labkit.views.spark.bookkeeper.entries import read_span
 from labkit.views.spark.bookkeeper.options import MIB, Options
 from labkit.views.spark.bookkeeper.rows import SpanRows
@@ -29,14 +28,13 @@ _BATCH_BYTES = 16 * MIB
 
 
 class Task(InputPartition):
-    """The spans that one task reads; pickled and sent to a worker."""
+    """The spans that a task reads; Spark pickles it and sends it to a worker."""
 
     def __init__(self, spans: Sequence[EntrySpan]) -> None:
         super().__init__(tuple(spans))
 
     @property
     def spans(self) -> tuple[EntrySpan, ...]:
-        """The spans, in the order of reading."""
         spans: tuple[EntrySpan, ...] = self.value
         return spans
 
@@ -44,11 +42,14 @@ class Task(InputPartition):
 def read_task(
     task: InputPartition, options: Options, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
-    """The task's rows.  Raises what `LedgerReader.read_entry` does, and `LedgerGoneError`."""
+    """Yield the task's rows.
+
+    Raises `LedgerGoneError`, and the errors of `LedgerReader.read_entry`.
+    """
     if not isinstance(task, Task):
-        return  # Spark's placeholder for a read without tasks.
+        return  # Spark passes a placeholder if there are no tasks.
     if not gc.get_freeze_count():
-        # Spark collects garbage after each task, and each time scans all imported modules.
+        # Spark runs the garbage collector after each task; exclude all imported modules from it.
         gc.freeze()
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     with asyncio.Runner() as runner:
@@ -62,7 +63,7 @@ def read_task(
             while (batch := run()) is not None:
                 yield batch
         finally:
-            # Spark may stop early, as for a limit: the client must close on its event loop.
+            # Spark may stop early, for example after a LIMIT; close the client on its event loop.
             runner.run(batches.aclose())
 
 
@@ -77,25 +78,24 @@ async def _batches(
                         yield batch
             except BKNoSuchLedgerExistsOnMetadataServerException:
                 if options.fail_on_data_loss:
-                    raise LedgerGoneError(gone(span.ledger.ledger_id)) from None
+                    raise LedgerGoneError(ledger_gone_message(span.ledger.ledger_id)) from None
 
 
 async def _span_batches(
     client: BookKeeper, span: EntrySpan, options: Options, schema: pa.Schema
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    def no_rows() -> SpanRows:
+    def new_rows() -> SpanRows:
         return SpanRows(span, options.topic, schema.names)
 
-    rows = no_rows()
-    async with aclosing(read_span(client, span, options.retry_s)) as portions:
-        async for entries in portions:
+    rows = new_rows()
+    async with aclosing(read_span(client, span, options.retry_s)) as chunks:
+        async for entries in chunks:
             for entry in entries:
                 rows.add(entry)
-                # A limit on bytes too: ten thousand large messages would not fit into a worker's
-                # memory.
+                # Limit bytes as well: 10,000 large messages would not fit into a worker's memory.
                 if rows.count >= options.rows_per_batch or rows.size_bytes >= _BATCH_BYTES:
                     yield _batch(rows, schema)
-                    rows = no_rows()
+                    rows = new_rows()
     if rows.count:
         yield _batch(rows, schema)
 

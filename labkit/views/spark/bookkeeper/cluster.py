@@ -1,7 +1,7 @@
-"""A client of the cluster for as long as a task takes: it reads, and never recovers a ledger.
+"""Connects to the cluster for the duration of a task, as a client that only reads.
 
-So it never fences a writer.  As it only reads, it can repeat every request: it retries for a while
-when ZooKeeper or bookies cannot be reached, because a query should survive their restart.
+The client never recovers a ledger, so it never fences a writer.  Because it only reads, it can
+retry every request while ZooKeeper or bookies are unreachable: a query survives their restart.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.placement.placement import in_name_order
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.metadata.store import MetadataUnavailableError, OnChange
 from labkit.system.model.errors import (
     BKBookieHandleNotAvailableException,
@@ -31,36 +31,38 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 UNREACHABLE = (BKBookieHandleNotAvailableException, BKTimeoutException)
-"""The errors of bookies that may be there again soon.  A bookie that is not registered is one of
-them: all bookies lose their registration when ZooKeeper hangs for longer than their sessions.
+"""Errors of bookies that may soon be reachable again.  They include bookies that are not
+registered, because all registrations are lost if ZooKeeper hangs for longer than the session
+timeout.
 """
 
 _PAUSE_S = 0.2
-"""Between two attempts."""
+"""Pause between two attempts."""
 
 
 class RetryingStore(ZooKeeperStore):
-    """A session whose reads are repeated for up to `retry_s` while ZooKeeper cannot be reached."""
+    """A ZooKeeper session that retries reads for up to `retry_s` while ZooKeeper is unreachable."""
 
-    def __init__(self, place: MetadataPlace, retry_s: float) -> None:
-        super().__init__(place)
+    def __init__(self, location: MetadataLocation, retry_s: float) -> None:
+        super().__init__(location)
         self._retry_s = retry_s
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
         get = super().get
-        return await self._retried(lambda: get(path, on_change))
+        return await self._retry(lambda: get(path, on_change))
 
     async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
         exists = super().exists
-        return await self._retried(lambda: exists(path, on_change))
+        return await self._retry(lambda: exists(path, on_change))
 
     async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
         children = super().children
-        return await self._retried(lambda: children(path, on_change))
+        return await self._retry(lambda: children(path, on_change))
 
-    async def _retried(self, read: Callable[[], Awaitable[T]]) -> T:
+    async def _retry(self, read: Callable[[], Awaitable[T]]) -> T:
         try:
-            # It also ends an attempt: ZooKeeper may accept the request and never answer it.
+            # The timeout also covers a single attempt, because ZooKeeper may accept a request and
+            # never respond.
             async with asyncio.timeout(self._retry_s):
                 while True:
                     try:
@@ -71,17 +73,15 @@ class RetryingStore(ZooKeeperStore):
                         await asyncio.sleep(_PAUSE_S)
         except TimeoutError:
             raise MetadataUnavailableError(
-                f"ZooKeeper at {self.place.servers} could not be reached for {self._retry_s:g} s;"
-                " is it running? Option 'retrySeconds' sets how long a query waits for it"
+                f"ZooKeeper at {self.location.servers} was unreachable for {self._retry_s:g} s; is"
+                " it running? Option 'retrySeconds' sets how long a query waits"
             ) from None
 
 
-async def retried(
+async def retry_read(
     read: Callable[[], Awaitable[T]], errors: tuple[type[BKException], ...], retry_s: float
 ) -> T:
-    """Return what `read` returns.  While it raises one of `errors`, call it again for up to
-    `retry_s`, then raise the last error.
-    """
+    """Return the result of `read`; while it raises one of `errors`, retry for up to `retry_s`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + retry_s
     while True:
@@ -95,14 +95,14 @@ async def retried(
 
 @asynccontextmanager
 async def connected(options: Options) -> AsyncIterator[BookKeeper]:
-    """A client of the cluster that the options name.  Raises `OptionError`."""
+    """Connect a client to the cluster of the options.  Raises `OptionError` if that fails."""
     try:
         store = RetryingStore(options.metadata, options.retry_s)
         await store.start(options.retry_s)
     except (MetadataUnavailableError, BKIncorrectParameterException) as error:
         raise OptionError(f"option 'zookeeper': {error}") from None
     recorder = Recorder("spark", trace_clock_us)
-    # The client creates no ledgers, so any placement policy will do.
+    # The client creates no ledgers, so the placement policy does not matter.
     client = new_client(store, recorder, placement=in_name_order)
     try:
         yield client
@@ -112,9 +112,7 @@ async def connected(options: Options) -> AsyncIterator[BookKeeper]:
 
 
 def without_traceback(work: Callable[P, T]) -> Callable[P, T]:
-    """Raise labkit's errors without the frames below this one, which Spark would print before the
-    message: the message is all that a user needs.
-    """
+    """Strip the traceback from labkit's errors, because Spark would print it before the message."""
 
     @wraps(work)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:

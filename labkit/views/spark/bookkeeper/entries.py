@@ -1,7 +1,7 @@
-"""The entries of a span, read ahead: while some become rows, the next are on their way.
+"""Reads the entries of a span ahead, so that the next ones arrive while others become rows.
 
-Where every bookie of an ensemble has every entry, one request reads many.  `LedgerReader` checks
-each digest, and asks another bookie when one fails.
+If every bookie of the ensemble stores every entry, one request reads many entries.  `LedgerReader`
+checks each digest, and tries another bookie if one fails.
 """
 
 import asyncio
@@ -13,54 +13,53 @@ from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.reader import LedgerReader
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import BKException
-from labkit.views.spark.bookkeeper.cluster import UNREACHABLE, retried
+from labkit.views.spark.bookkeeper.cluster import UNREACHABLE, retry_read
 from labkit.views.spark.bookkeeper.options import MIB
 from labkit.views.spark.bookkeeper.spans import EntrySpan
 
-_PORTION_BYTES = MIB // 2
-_MOST_ENTRIES = 2048
-_AHEAD = 4
+_CHUNK_BYTES = MIB // 2
+_MAX_ENTRIES = 2048
+_MAX_AHEAD = 4
 
 
 async def read_span(
     client: BookKeeper, span: EntrySpan, retry_s: float
 ) -> AsyncGenerator[list[Entry], None]:
-    """The span's entries in order, a few at a time.  Raises what `LedgerReader.read_entry` does;
-    while no bookie that has an entry can be reached, it is read again for up to `retry_s`.
+    """Yield the span's entries in order, in chunks.
+
+    Retries for up to `retry_s` while no bookie that stores an entry is reachable.  Raises the
+    errors of `LedgerReader.read_entry`.
     """
     ledger = span.ledger
     reader = LedgerReader(ledger.ledger_id, ledger.metadata, client.context)
-    # Confirmed when the query was planned; a confirmed entry stays confirmed.
+    # These entries were confirmed when the query was planned, and confirmed entries stay confirmed.
     reader.last_add_confirmed = ledger.last_entry_id
-    portions = deque(_portions(span))
+    chunks = deque(_chunks(span))
     ahead: deque[tuple[tuple[int, int], asyncio.Task[list[Entry]]]] = deque()
     try:
-        while portions or ahead:
-            while portions and len(ahead) < _AHEAD:
-                portion = portions.popleft()
-                ahead.append((portion, asyncio.create_task(_read(reader, *portion))))
-            portion, task = ahead.popleft()
+        while chunks or ahead:
+            while chunks and len(ahead) < _MAX_AHEAD:
+                chunk = chunks.popleft()
+                ahead.append((chunk, asyncio.create_task(_read(reader, *chunk))))
+            chunk, task = ahead.popleft()
             try:
                 entries = await task
             except UNREACHABLE:
-                # Perhaps the answers waited here, while Spark took rows and no event loop ran: time
-                # counts only from now on.
-                again = partial(_read, reader, *portion)
-                entries = await retried(again, UNREACHABLE, retry_s)
+                # The responses may have timed out while Spark consumed rows and the event loop was
+                # not running, so count `retry_s` from now.
+                read_chunk = partial(_read, reader, *chunk)
+                entries = await retry_read(read_chunk, UNREACHABLE, retry_s)
             yield entries
     finally:
         for _, task in ahead:
-            # A query that ends here does not need the entries read ahead.
+            # The consumer stopped early and does not need the entries read ahead.
             task.cancel()
 
 
-def _portions(span: EntrySpan) -> list[tuple[int, int]]:
-    """The first and last entry of each portion; portions begin at the ensemble's bookies in
-    turn.
-    """
+def _chunks(span: EntrySpan) -> list[tuple[int, int]]:
     size = span.ledger.metadata.ensemble_size
-    count = min(max(_PORTION_BYTES // span.bytes_per_entry, 1), _MOST_ENTRIES)
-    # The next portion begins one bookie further, so that all bookies get equal work.
+    count = min(max(_CHUNK_BYTES // span.bytes_per_entry, 1), _MAX_ENTRIES)
+    # Each chunk starts one bookie further than the one before, which spreads the load evenly.
     count += (1 - count) % size
     return [
         (first, min(first + count - 1, span.last))
@@ -70,19 +69,20 @@ def _portions(span: EntrySpan) -> list[tuple[int, int]]:
 
 async def _read(reader: LedgerReader, first: int, last: int) -> list[Entry]:
     try:
-        return await _ask(reader, first, last)
+        return await _read_unlabelled(reader, first, last)
     except BKException as error:
-        # The last bookie's error does not name the entries.
-        what = f"entries {first} to {last} of ledger {reader.ledger_id}"
-        raise type(error)(f"{what} cannot be read: {error}") from None
+        # The error comes from the last bookie tried, and does not mention the entries.
+        raise type(error)(
+            f"cannot read entries {first} to {last} of ledger {reader.ledger_id}: {error}"
+        ) from None
 
 
-async def _ask(reader: LedgerReader, first: int, last: int) -> list[Entry]:
+async def _read_unlabelled(reader: LedgerReader, first: int, last: int) -> list[Entry]:
     metadata = reader.metadata
-    # With striping no bookie has consecutive entries.
+    # In a striped ledger, no bookie stores consecutive entries.
     if metadata.ensemble_size != metadata.write_quorum or first == last:
         return await reader.read_entries(first, last)
     entries: list[Entry] = []
     while (start := first + len(entries)) <= last:
-        entries += await reader.read_batch(start, last - start + 1, 2 * _PORTION_BYTES)
+        entries += await reader.read_batch(start, last - start + 1, 2 * _CHUNK_BYTES)
     return entries

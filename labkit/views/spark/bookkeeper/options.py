@@ -1,6 +1,6 @@
-"""The options of a query, checked once, before anything is read.
+"""Parses and checks the options of a query before anything is read.
 
-The rule: every refusal names the option, its value, and the values that are allowed.
+The rule: every error message gives the option, its value, and the values that are allowed.
 """
 
 import re
@@ -8,37 +8,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from labkit.system.metadata.place import MetadataPlace, parse_place
+from labkit.system.metadata.location import MetadataLocation, parse_location
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.system.model.message_id import EARLIEST, LATEST, MessageId
 from labkit.system.topic.names import full_name, partition_of
-from labkit.views.spark.bookkeeper.spans import beginning_at, beginning_behind
+from labkit.views.spark.bookkeeper.spans import starting_after, starting_at
 
 KIB, MIB = 1 << 10, 1 << 20
 _UNITS = {"": 1, "k": KIB, "m": MIB, "g": 1 << 30}
 _RANGE = re.compile(r"(\d+)(?:-(\d+)?)?")
 NO_END = (1 << 63) - 1
-"""The end of a range of ledgers such as '3-'."""
+"""The end of an open range of ledgers, such as '3-'."""
 
 Bound = tuple[MessageId, ...] | Literal["earliest", "latest"]
-"""A bound of a query: ids, one for a partition, or the first or the last message."""
+"""The start or end of a query: an id for each partition, or the first or the last message."""
 
 
 class OptionError(LabkitError):
-    """An option is missing, unknown, or has an impossible value."""
+    """An option is missing, unknown or invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a query reads, its bounds, and the size of its portions.
+    """The checked options of a query; `labkit.views.spark.bookkeeper` describes each of them.
 
-    The query reads either a `topic`, message by message, or `ledgers`, entry by entry: ranges of
-    ids, first and last.  `start` and `end` are both included.  `split_bytes`: one task reads at
-    most this.  `retry_s`: how long a request is repeated while ZooKeeper or the bookies cannot be
-    reached.  `max_rows_per_trigger` 0: no limit.
+    Either `topic` or `ledgers` is set; `ledgers` contains ranges of ids, (first, last).  If
+    `max_rows_per_trigger` is 0, batches of a stream are unlimited.
     """
 
-    metadata: MetadataPlace
+    metadata: MetadataLocation
     topic: str = ""
     ledgers: tuple[tuple[int, int], ...] = ()
     start: Bound = "earliest"
@@ -59,51 +57,51 @@ _NAMES = (
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """The options of a query.  Raises `OptionError`."""
-    texts = {name.lower(): text.strip() for name, text in given.items()}
-    _check_names(texts)
-    # As written: the other texts are stripped.
+    """Parse the options of a query.  Raises `OptionError`."""
+    values = {name.lower(): text.strip() for name, text in given.items()}
+    _check_names(values)
+    # Take the password from the original options, because the other values are stripped.
     passwords = [text for name, text in given.items() if name.lower() == "password"]
-    topic, ledgers = texts.get("topic", ""), texts.get("ledgers", "")
+    topic, ledgers = values.get("topic", ""), values.get("ledgers", "")
     if bool(topic) == bool(ledgers):
         raise OptionError(
-            "say what to read: either option 'topic' (a row for each message), or option 'ledgers',"
-            " such as '3-7,9' (a row for each entry)"
+            "expected either option 'topic' (one row per message) or option 'ledgers', such as"
+            " '3-7,9' (one row per entry)"
         )
     name = _topic(topic) if topic else ""
     options = Options(
-        metadata=_place(texts["zookeeper"]),
+        metadata=_metadata_location(values["zookeeper"]),
         topic=name,
         ledgers=_ledgers(ledgers) if ledgers else (),
-        start=_bound("start", texts.get("start", "earliest"), partition_of(name)),
-        end=_bound("end", texts.get("end", "latest"), partition_of(name)),
-        closed_only=_flag("closedOnly", texts.get("closedonly", "false")),
-        rows_per_batch=_count("rowsPerBatch", texts.get("rowsperbatch", "10000"), 1),
-        split_bytes=_size("splitSize", texts.get("splitsize", "32m")),
-        password="".join(passwords).encode(),  # Spaces around a password belong to it.
-        fail_on_data_loss=_flag("failOnDataLoss", texts.get("failondataloss", "true")),
-        retry_s=_count("retrySeconds", texts.get("retryseconds", "120"), 1),
-        max_rows_per_trigger=_count("maxRowsPerTrigger", texts.get("maxrowspertrigger", "0"), 0),
+        start=_bound("start", values.get("start", "earliest"), partition_of(name)),
+        end=_bound("end", values.get("end", "latest"), partition_of(name)),
+        closed_only=_flag("closedOnly", values.get("closedonly", "false")),
+        rows_per_batch=_count("rowsPerBatch", values.get("rowsperbatch", "10000"), 1),
+        split_bytes=_size("splitSize", values.get("splitsize", "32m")),
+        password="".join(passwords).encode(),
+        fail_on_data_loss=_flag("failOnDataLoss", values.get("failondataloss", "true")),
+        retry_s=_count("retrySeconds", values.get("retryseconds", "120"), 1),
+        max_rows_per_trigger=_count("maxRowsPerTrigger", values.get("maxrowspertrigger", "0"), 0),
     )
     _check_bounds(options)
     return options
 
 
-def _check_names(texts: Mapping[str, str]) -> None:
-    known = {name.lower() for name in _NAMES}
-    for name in texts:
-        if name not in known:
-            raise OptionError(f"option '{name}' is unknown; there are {', '.join(_NAMES)}")
-    if not texts.get("zookeeper"):
+def _check_names(values: Mapping[str, str]) -> None:
+    valid_names = {name.lower() for name in _NAMES}
+    for name in values:
+        if name not in valid_names:
+            raise OptionError(f"unknown option '{name}'; valid options: {', '.join(_NAMES)}")
+    if not values.get("zookeeper"):
         raise OptionError(
-            "option 'zookeeper' is missing: the address of the cluster's ZooKeeper, 'host:port',"
-            " several with commas"
+            "option 'zookeeper' is missing: expected the address of the cluster's ZooKeeper,"
+            " 'host:port', or several addresses separated by commas"
         )
 
 
-def _place(text: str) -> MetadataPlace:
+def _metadata_location(text: str) -> MetadataLocation:
     try:
-        return parse_place(text)
+        return parse_location(text)
     except BKIncorrectParameterException as error:
         raise OptionError(f"option 'zookeeper': {error}") from None
 
@@ -124,10 +122,10 @@ def _ledgers(text: str) -> tuple[tuple[int, int], ...]:
         if match and "-" in part:
             last = int(match[2]) if match[2] else NO_END
         if match and last < first:
-            raise OptionError(f"option 'ledgers': '{part.strip()}' ends before it begins")
+            raise OptionError(f"option 'ledgers': range '{part.strip()}' ends before it starts")
         if not match:
             raise OptionError(
-                f"option 'ledgers' is {text!r}; write ids and ranges of ids, such as '3', '3-7,9'"
+                f"option 'ledgers' is {text!r}; expected ids or ranges of ids, such as '3', '3-7,9'"
                 " or '3-'"
             )
         ranges.append((first, last))
@@ -135,7 +133,7 @@ def _ledgers(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _bound(name: str, text: str, partition: int) -> Bound:
-    """The option's ids; `partition` is that of a topic that is itself a partition, else -1."""
+    """Parse the option; `partition` is the topic's index if it is itself a partition, else -1."""
     if text == "earliest":
         return "earliest"
     if text == "latest":
@@ -143,24 +141,26 @@ def _bound(name: str, text: str, partition: int) -> Bound:
     try:
         ids = tuple(MessageId.parse(part.strip()) for part in text.split(","))
     except BKIncorrectParameterException as error:
-        raise OptionError(f"option '{name}': {error}; or 'earliest', or 'latest'") from None
+        raise OptionError(f"option '{name}': {error}, or 'earliest' or 'latest'") from None
     if ids == (EARLIEST,):
         return "earliest"
     if ids == (LATEST,):
         return "latest"
-    # Of such a topic Java's producer prints -1, and all other clients print the partition.
+    # For such a topic, the Java producer prints -1, while all other clients print the partition.
     return tuple(replace(each, partition=partition) if each.partition < 0 else each for each in ids)
 
 
 def _flag(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise OptionError(f"option '{name}' is {text!r}; write 'true' or 'false'")
+        raise OptionError(f"option '{name}' must be 'true' or 'false', got {text!r}")
     return text.lower() == "true"
 
 
 def _count(name: str, text: str, lowest: int) -> int:
     if not re.fullmatch(r"\d+", text) or int(text) < lowest:
-        raise OptionError(f"option '{name}' is {text!r}; write a whole number from {lowest} on")
+        raise OptionError(
+            f"option '{name}' must be a whole number of at least {lowest}, got {text!r}"
+        )
     return int(text)
 
 
@@ -168,7 +168,7 @@ def _size(name: str, text: str) -> int:
     match = re.fullmatch(r"(\d+)([kmg]?)b?", text.lower())
     size = int(match[1]) * _UNITS[match[2]] if match else 0
     if size < 1:
-        raise OptionError(f"option '{name}' is {text!r}; write a size such as '32m' or '64k'")
+        raise OptionError(f"option '{name}' must be a size such as '32m' or '64k', got {text!r}")
     return size
 
 
@@ -179,16 +179,20 @@ def _check_bounds(options: Options) -> None:
         partitions = [message_id.partition for message_id in bound]
         if options.ledgers and partitions != [-1]:
             raise OptionError(
-                f"option '{name}': of ledgers, write one id with -1 as partition,"
-                f" such as '{bound[0].ledger_id}:{bound[0].entry_id}:-1:-1'"
+                f"option '{name}': to read ledgers, give one id with partition -1, such as"
+                f" '{bound[0].ledger_id}:{bound[0].entry_id}:-1:-1'"
             )
         if len(set(partitions)) < len(partitions):
-            raise OptionError(f"option '{name}' has two ids of one partition; write one of each")
+            raise OptionError(
+                f"option '{name}' contains several ids of the same partition; give at most one each"
+            )
     starts = () if isinstance(options.start, str) else options.start
     ends = {} if isinstance(options.end, str) else {each.partition: each for each in options.end}
     for start in starts:
         end = ends.get(start.partition)
-        if end is not None and beginning_at(start) >= beginning_behind(end):
+        if end is not None and starting_at(start) >= starting_after(end):
             raise OptionError(f"option 'start': {start} comes after option 'end': {end}")
     if options.end == "earliest":
-        raise OptionError("option 'end' is 'earliest': nothing precedes that; write 'latest'")
+        raise OptionError(
+            "option 'end' cannot be 'earliest', because nothing precedes it; use 'latest'"
+        )

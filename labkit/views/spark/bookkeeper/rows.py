@@ -1,6 +1,6 @@
-"""Rows of one span, collected for a record batch.
+"""Unpacks the entries of a span into rows for a record batch.
 
-For a topic a row is a message, for ledgers an entry.
+For a topic, a row is a message; for ledgers, a row is an entry.
 """
 
 import struct
@@ -25,46 +25,47 @@ Numbers = npt.NDArray[np.int64]
 
 _SIZE = struct.Struct(">I")
 _NOT_BATCHED = -1
-_OF_MESSAGE = {"event_time", "sequence_id", "key", "properties", "payload"}
-"""Columns that differ between the messages of a batch: they are in its payload."""
+_PER_MESSAGE = {"event_time", "sequence_id", "key", "properties", "payload"}
+"""Columns that differ between the messages of a batch, and are stored in the batch's payload."""
 
 
 def signed(numbers: Sequence[int]) -> Numbers:
-    """Fields of 64 bits without a sign, as Java reads them: from 2^63 on they are negative."""
+    """Reinterpret unsigned 64-bit fields as signed, as Java does: 2^63 and above are negative."""
     return np.array(numbers, np.uint64).view(np.int64)
 
 
 class PayloadError(LabkitError):
-    """The payload of an entry cannot be unpacked; the message names the entry."""
+    """The payload of an entry is encrypted or damaged."""
 
 
 class SpanRows:
-    """Rows of a span that have been read, but are not in a batch yet."""
+    """The rows of a span that have been read since the last record batch."""
 
     def __init__(self, span: EntrySpan, topic: str, columns: Collection[str]) -> None:
-        """With `topic` "" a row is an entry.  Only what the columns need is unpacked and kept, so
-        other columns of an encrypted topic can be read without its key.
+        """If `topic` is "", each row is an entry.
+
+        Only the data that the columns need is unpacked and kept, so unencrypted columns of an
+        encrypted topic can be read without its key.
         """
         self.span = span
         self.topic = topic
-        # Payloads are most of the bytes: they are copied only if a column needs them.
+        # Payloads make up most of the bytes, so copy them only if a column needs them.
         self._with_payloads = "payload" in columns
-        self._with_heads = not _OF_MESSAGE.isdisjoint(columns)
+        self._with_heads = not _PER_MESSAGE.isdisjoint(columns)
         self.count = 0
-        """Rows."""
+        """The number of rows."""
         self.size_bytes = 0
         self.has_chunks = False
         self.entries: list[Entry] = []
         self.counts: list[int] = []
         self._first_slots: list[int] = []
-        """For each entry: its number of rows, and the batch index of the first."""
+        """For each entry: its number of rows, and the batch index of its first row."""
         self.metadata: list[MessageMetadata] = []
         self.heads: list[MessageMetadata | SingleMessageMetadata] = []
         self.payloads: list[bytes | None] = []
         """For each row: its metadata and its payload; empty if no column needs them."""
 
     def add(self, entry: Entry) -> None:
-        """Add those rows of the entry that the span includes."""
         span = self.span
         skip = span.skip if entry.entry_id == span.first else 0
         stop = span.stop if entry.entry_id == span.last else WHOLE
@@ -80,11 +81,11 @@ class SpanRows:
         self.size_bytes += size_bytes
 
     def _add_messages(self, entry: Entry, skip: int, stop: int) -> int:
-        """Returns the size of the unpacked payload."""
+        """Add the entry's messages; return the size of the unpacked payload."""
         ids = entry.ledger_id, entry.entry_id
         metadata, payload = split_entry(entry.payload, *ids)
         is_batch = metadata.HasField("num_messages_in_batch")
-        # The metadata of a single message are not encrypted, those of a batch are.
+        # Message metadata is encrypted only in batches.
         if self._with_payloads or (is_batch and self._with_heads):
             payload = _plain_payload(metadata, payload, *ids)
         self.metadata.append(metadata)
@@ -105,8 +106,8 @@ class SpanRows:
         return len(payload)
 
     def _add_batch(self, batch: bytes, skip: int, stop: int) -> None:
-        """The inner loop: it determines how fast a topic is read."""
-        # Local names: attribute look-ups would cost time for every message.
+        """Unpack the batch.  This inner loop determines how fast a topic is read."""
+        # Use local names, because attribute lookups would cost time for every message.
         size_at, parse = _SIZE.unpack_from, SingleMessageMetadata.FromString
         heads, payloads, with_payloads = self.heads, self.payloads, self._with_payloads
         at = 0
@@ -116,47 +117,43 @@ class SpanRows:
             head = parse(batch[start:end])
             size = head.payload_size
             at = end + size
-            # Parsed even when skipped: only its header says where the next message begins.
+            # Skipped messages must be parsed as well, to find where the next message starts.
             if slot < skip:
                 continue
             heads.append(head)
             if with_payloads:
                 payloads.append(batch[end:at] if size or not head.null_value else None)
 
-    # For columns, by row
+    # Values for columns, one per row
 
     def entry_of_row(self) -> Numbers:
-        """For each row, the index of its entry."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
     def repeated(self, numbers: Sequence[int] | Numbers) -> Numbers:
-        """One number for each entry, repeated for each of its rows."""
         return np.repeat(np.array(numbers, np.int64), self.counts)
 
     def entry_ids(self) -> Numbers:
         return self.repeated([entry.entry_id for entry in self.entries])
 
     def publish_times_ms(self) -> Numbers:
-        """Milliseconds since 1970."""
         return self.repeated(signed([metadata.publish_time for metadata in self.metadata]))
 
     def batch_indexes(self) -> Numbers:
-        """For each row its batch index; -1 for a message that was not batched."""
+        """Return each row's batch index, or -1 for a message that was not batched."""
         counts = np.array(self.counts)
         starts = self.repeated(np.cumsum(counts) - counts)
         firsts = self.repeated(self._first_slots)
         return np.where(firsts < 0, _NOT_BATCHED, np.arange(self.count) - starts + firsts)
 
     def ensemble(self) -> tuple[str, ...]:
-        """The bookies of the span's segment."""
         return self.span.ledger.metadata.ensemble_at(self.span.first)
 
     def write_sets(self) -> list[list[str]]:
-        """The write sets of entries 0, 1, ... on the ensemble, until they repeat."""
+        """Return the write sets of entries 0 to E - 1; after that they repeat."""
         metadata, ensemble = self.span.ledger.metadata, self.ensemble()
         sizes = metadata.ensemble_size, metadata.write_quorum
         return [
-            [ensemble[place] for place in write_set(entry_id, *sizes)]
+            [ensemble[index] for index in write_set(entry_id, *sizes)]
             for entry_id in range(metadata.ensemble_size)
         ]
 
@@ -166,15 +163,15 @@ def _plain_payload(
 ) -> bytes:
     """Return the decompressed payload of an entry; a batch is compressed as a whole.
 
-    A chunk of a large message stays as it is: its client compressed the whole message, then cut it.
-    Raises `PayloadError` for encrypted and damaged ones.
+    Chunks are returned as stored, because the client compresses a large message before it splits
+    it.  Raises `PayloadError` if the payload is encrypted or damaged.
     """
     if metadata.HasField("encryption_param") or metadata.HasField("encryption_algo"):
         raise PayloadError(
-            f"entry {entry_id} of ledger {ledger_id} is encrypted, and only its consumers have the"
-            " key. Columns that need no key can be read by a schema that names only these, such as"
-            " .schema('ledger long, entry long, batch_index int'); option 'ledgers' instead of"
-            " 'topic' reads payloads as they are stored"
+            f"entry {entry_id} of ledger {ledger_id} is encrypted, and only the topic's consumers"
+            " have the key. To read the columns that need no key, pass a schema with only those,"
+            " such as .schema('ledger long, entry long, batch_index int'); to read the payloads as"
+            " stored, use option 'ledgers' instead of 'topic'"
         )
     if not metadata.compression or metadata.HasField("chunk_id"):
         return payload
@@ -183,5 +180,5 @@ def _plain_payload(
     except DecompressionError as error:
         kind = CompressionType.Name(metadata.compression)
         raise PayloadError(
-            f"entry {entry_id} of ledger {ledger_id} is compressed by {kind}: {error}"
+            f"cannot decompress entry {entry_id} of ledger {ledger_id} ({kind}): {error}"
         ) from None

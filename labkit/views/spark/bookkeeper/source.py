@@ -1,7 +1,7 @@
-"""`format("bookkeeper")` as Spark sees it: a schema, a batch reader and a stream reader.
+"""The data source class that Spark calls: its schema, its batch reader and its stream reader.
 
-Spark calls it in separate short-lived processes: one for the schema, one for the plan, and a worker
-for each task.  So nothing is kept from one call to the next.
+Spark calls it in separate short-lived processes (one for the schema, one for the plan, and a worker
+for each task), so no state survives from one call to the next.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from labkit.views.spark.bookkeeper.batches import Task, read_task
-from labkit.views.spark.bookkeeper.bounds import check_ranges, check_readable, places
+from labkit.views.spark.bookkeeper.bounds import batch_bounds, check_ranges, check_readable
 from labkit.views.spark.bookkeeper.cluster import connected, without_traceback
 from labkit.views.spark.bookkeeper.columns import check_schema, columns_of
 from labkit.views.spark.bookkeeper.directory import LedgerDirectory
@@ -22,49 +22,45 @@ from labkit.views.spark.bookkeeper.stream import LedgerStreamReader
 
 
 class BookKeeperSource(DataSource):
-    """The messages of a topic, or the entries of ledgers."""
-
     @classmethod
     def name(cls) -> str:
         return "bookkeeper"
 
     @without_traceback
     def schema(self) -> str:
-        """The columns as Spark's schema string.  Raises `OptionError`."""
         columns = columns_of(read_options(self.options))
         return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
     @without_traceback
     def reader(self, schema: StructType) -> "LedgersReader":
-        """Reader for a batch query.  Raises `OptionError`."""
         options = read_options(self.options)
         check_schema(schema, options)
         return LedgersReader(options, schema)
 
     def streamReader(self, schema: StructType) -> LedgerStreamReader:  # noqa: N802 - Spark's name
-        """Reader for a streaming query.  It checks the options itself, when it is first used: Spark
-        4.3 fails with an `UnboundLocalError` if this method raises an error.
+        """Return the reader for a streaming query, which checks the options when it is first used.
+
+        This method must not raise: Spark 4.3 would fail with an `UnboundLocalError`.
         """
         return LedgerStreamReader(self.options, schema)
 
 
 class LedgersReader(DataSourceReader):
-    """Plans and runs the tasks of a batch query."""
-
     def __init__(self, options: Options, schema: StructType) -> None:
-        """Raises `OptionError` for an option that is only for streams."""
+        """Raise `OptionError` if an option is only for streams."""
         if options.max_rows_per_trigger:
             raise OptionError(
-                "option 'maxRowsPerTrigger' is for spark.readStream: a batch query reads all rows;"
-                " 'start' and 'end' bound it"
+                "option 'maxRowsPerTrigger' is only for spark.readStream; a batch query reads all"
+                " rows from 'start' to 'end'"
             )
         self._options = options
         self._schema = schema
 
     @without_traceback
     def partitions(self) -> Sequence[InputPartition]:
-        """The tasks.  Raises `OptionError`, and errors for ledgers that are gone or cannot be
-        read.
+        """Return the tasks.
+
+        Raises `OptionError`, or another error if a ledger has been deleted or cannot be read.
         """
         spans = asyncio.run(self._spans())
         return [Task(spans) for spans in tasks(spans, self._options.split_bytes)]
@@ -79,14 +75,14 @@ class LedgersReader(DataSourceReader):
             chains = await directory.chains()
             if options.fail_on_data_loss:
                 check_ranges(options, chains)
-            bounds = places(options, chains)
+            bounds = batch_bounds(options, chains)
             wanted = [
                 (lane, info)
                 for lane, chain in chains.items()
                 for info in chain
                 if bounds[lane][0].ledger_id <= info.ledger_id <= bounds[lane][1].ledger_id
             ]
-            ledgers = await asyncio.gather(*(directory.known(info) for _, info in wanted))
+            ledgers = await asyncio.gather(*(directory.lookup(info) for _, info in wanted))
         found = [
             (lane, ledger) for (lane, _), ledger in zip(wanted, ledgers, strict=True) if ledger
         ]

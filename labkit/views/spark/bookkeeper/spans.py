@@ -1,12 +1,13 @@
-"""The entries to read, and their division into tasks: pure functions.
+"""Divides the entries to read into tasks, with pure functions.
 
-    place     a ledger, an entry, and a slot: the index of a message in its batch
-    span      consecutive entries of a ledger; of its first and last entry perhaps not all messages
-    segment   a part of a ledger that lies on the same bookies
-    task      the spans that a task reads: a part of a large segment, or several small ones
+    position  a ledger id, an entry id, and a slot (the index of a message in its batch)
+    span      consecutive entries of a ledger, perhaps without all messages of the first and the
+              last entry
+    segment   a range of entries that is stored on the same ensemble
+    task      the spans that a Spark task reads: part of a large segment, or several small segments
 
-A task costs some 50 ms before it reads its first entry, so small pieces share a task.  Each piece
-also costs some time whatever its size, so a task takes only a limited number of them.
+A task takes about 50 ms before it reads its first entry, so small segments share a task.  Each
+segment adds some fixed cost, so the number of segments in a task is limited.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,19 +18,19 @@ from labkit.system.model.ledger import LedgerMetadata
 from labkit.system.model.message_id import MessageId
 
 WHOLE = -1
-"""A slot to stop at: after the entry's last message."""
+"""The slot at which to stop in order to read the whole entry."""
 
 _SMALL = 8
-"""A task also takes the next segment while it has less than this share (1/8) of its limit."""
+"""Another segment is added to a task only if the task is below 1/8 of its size limit."""
 
 OPEN_COST = 96 << 10
-"""The bytes that a task could read while it begins another piece: 0.9 ms at 100 MB/s.  Spark has
-the same for files, `spark.sql.files.openCostInBytes`.
+"""The fixed cost of a segment, as the number of bytes that could be read in the same time: 0.9 ms
+at 100 MB/s.  It corresponds to Spark's `spark.sql.files.openCostInBytes` for files.
 """
 
 
 class ReadPosition(NamedTuple):
-    """As a beginning: the first message to read.  As an end: the slot before which to stop."""
+    """A bound: as a start, the first message to read; as an end, the slot before which to stop."""
 
     ledger_id: int
     entry_id: int
@@ -40,13 +41,13 @@ EARLIEST = ReadPosition(-1, 0, 0)
 LATEST = ReadPosition((1 << 63) - 1, (1 << 63) - 1, WHOLE)
 
 
-def beginning_at(message_id: MessageId) -> ReadPosition:
-    """Begin with this message; batch index -1: with the first message of the entry."""
+def starting_at(message_id: MessageId) -> ReadPosition:
+    """Start with this message, or with the entry's first message if the batch index is -1."""
     return ReadPosition(message_id.ledger_id, message_id.entry_id, max(message_id.batch_index, 0))
 
 
-def beginning_behind(message_id: MessageId) -> ReadPosition:
-    """Begin with the next message; batch index -1: after the whole entry."""
+def starting_after(message_id: MessageId) -> ReadPosition:
+    """Start after this message, or after the whole entry if the batch index is -1."""
     ledger_id, entry_id, slot = (message_id.ledger_id, message_id.entry_id, message_id.batch_index)
     return (
         ReadPosition(ledger_id, entry_id + 1, 0)
@@ -56,15 +57,17 @@ def beginning_behind(message_id: MessageId) -> ReadPosition:
 
 
 def ending_with(message_id: MessageId) -> ReadPosition:
-    """End with this message; batch index -1: with the last message of the entry."""
+    """End with this message, or with the entry's last message if the batch index is -1."""
     slot = WHOLE if message_id.batch_index < 0 else message_id.batch_index + 1
     return ReadPosition(message_id.ledger_id, message_id.entry_id, slot)
 
 
 @dataclass(frozen=True, slots=True)
-class KnownLedger:
-    """A ledger as it was when the query was planned: `last_entry_id` is the last readable entry,
-    and `length` the payload bytes up to it.
+class LedgerSnapshot:
+    """The state of a ledger when the query was planned.
+
+    `last_entry_id` is the last readable entry, and `length` the payload bytes up to and including
+    it.
     """
 
     ledger_id: int
@@ -75,9 +78,9 @@ class KnownLedger:
 
 @dataclass(frozen=True, slots=True)
 class EntrySpan:
-    """Entries `first` to `last`: the first one from slot `skip` on, the last one up to `stop`."""
+    """Entries `first` to `last`, the first from slot `skip` on and the last before slot `stop`."""
 
-    ledger: KnownLedger
+    ledger: LedgerSnapshot
     partition: int
     first: int
     last: int
@@ -86,16 +89,16 @@ class EntrySpan:
 
     @property
     def bytes_per_entry(self) -> int:
-        """The average payload size, at least 1."""
+        """The ledger's average payload size, at least 1."""
         return max(self.ledger.length // (self.ledger.last_entry_id + 1), 1)
 
     @property
     def size_bytes(self) -> int:
-        """The estimated size of its payloads, by the ledger's average."""
+        """The estimated total payload size, based on the ledger's average."""
         return (self.last - self.first + 1) * self.bytes_per_entry
 
     def part(self, first: int, last: int) -> "EntrySpan":
-        """The span's entries from `first` to `last`, at least one."""
+        """Return the part of the span from entry `first` to `last`; it must not be empty."""
         return replace(
             self,
             first=max(first, self.first),
@@ -106,9 +109,9 @@ class EntrySpan:
 
 
 def span_between(
-    ledger: KnownLedger, partition: int, start: ReadPosition, end: ReadPosition
+    ledger: LedgerSnapshot, partition: int, start: ReadPosition, end: ReadPosition
 ) -> EntrySpan | None:
-    """The ledger's entries between the two places; None if there are none."""
+    """Return the ledger's entries between two positions, or None if there are none."""
     if not start.ledger_id <= ledger.ledger_id <= end.ledger_id:
         return None
     span = EntrySpan(ledger, partition, 0, ledger.last_entry_id)
@@ -123,7 +126,6 @@ def span_between(
 
 
 def by_segment(span: EntrySpan) -> Iterator[EntrySpan]:
-    """The span, cut where the ledger changes to another ensemble."""
     firsts = [segment.first_entry_id for segment in span.ledger.metadata.segments]
     lasts = [first - 1 for first in firsts[1:]] + [span.last]
     for first, last in zip(firsts, lasts, strict=True):
@@ -132,24 +134,24 @@ def by_segment(span: EntrySpan) -> Iterator[EntrySpan]:
 
 
 def tasks(spans: Iterable[EntrySpan], split_bytes: int) -> list[tuple[EntrySpan, ...]]:
-    """The spans of each task, in order; a task never has spans of two partitions."""
-    dealt: list[list[EntrySpan]] = []
+    """Return the spans of each task, in order; the spans of a task belong to the same partition."""
+    task_spans: list[list[EntrySpan]] = []
     cost = 0
     for span in spans:
         for segment in by_segment(span):
-            for piece in _cut(segment, split_bytes):
+            for piece in _split(segment, split_bytes):
                 fits = cost < split_bytes // _SMALL and cost + piece.size_bytes <= split_bytes
-                if dealt and fits and dealt[-1][-1].partition == piece.partition:
-                    dealt[-1].append(piece)
+                if task_spans and fits and task_spans[-1][-1].partition == piece.partition:
+                    task_spans[-1].append(piece)
                 else:
-                    dealt.append([piece])
+                    task_spans.append([piece])
                     cost = 0
                 cost += piece.size_bytes + OPEN_COST
-    return [tuple(task) for task in dealt]
+    return [tuple(task) for task in task_spans]
 
 
-def _cut(span: EntrySpan, split_bytes: int) -> Iterator[EntrySpan]:
-    """Equal parts, none larger than `split_bytes` unless a single entry is."""
+def _split(span: EntrySpan, split_bytes: int) -> Iterator[EntrySpan]:
+    """Split the span into equal parts of at most `split_bytes`, unless a single entry is larger."""
     entry_count = span.last - span.first + 1
     part_count = min(-(-span.size_bytes // split_bytes), entry_count)
     for part in range(part_count):

@@ -1,12 +1,12 @@
-"""The stream's reader, as Spark calls it, in a separate process that lives as long as the query.
+"""The reader of a streaming query, which Spark runs in a separate process as long as the query.
 
-    initialOffset   called once, for a query without a checkpoint
-    latestOffset    called at each trigger: how far to read now
-    partitions      the tasks between two offsets; after a crash, between those of the checkpoint
-    read            in a worker: a task's rows
+    initialOffset   called once, if the query has no checkpoint
+    latestOffset    called at each trigger; returns how far to read this time
+    partitions      returns the tasks between two offsets, after a crash those of the checkpoint
+    read            called in a worker; yields the rows of a task
 
-Spark writes an offset to the checkpoint before it reads up to it, so a failed batch is read again
-with the same rows.  A sink that keeps one result for each batch id gets every row exactly once.
+Spark writes an offset to the checkpoint before it reads up to that offset, so a failed batch is
+reread with the same rows.  A sink that keeps one result per batch id gets every row exactly once.
 """
 
 import asyncio
@@ -38,67 +38,63 @@ T = TypeVar("T")
 
 
 class _Session:
-    """A connection to the cluster, and its event loop, which runs while Spark calls."""
+    """A connection to the cluster, and its event loop, which runs only during calls from Spark."""
 
     def __init__(self, options: Options) -> None:
         self._runner = asyncio.Runner()
-        self._open = AsyncExitStack()
+        self._exit_stack = AsyncExitStack()
         self.follower = self.run(self._connect(options))
 
-    def run(self, question: Coroutine[Any, Any, T]) -> T:
-        return self._runner.run(question)
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(coroutine)
 
     def close(self) -> None:
-        self.run(self._open.aclose())
+        self.run(self._exit_stack.aclose())
         self._runner.close()
 
     async def _connect(self, options: Options) -> StreamFollower:
-        client = await self._open.enter_async_context(connected(options))
+        client = await self._exit_stack.enter_async_context(connected(options))
         return StreamFollower(LedgerDirectory(client, options), options)
 
 
 class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows a topic, or ledgers, from offset to offset."""
-
-    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
-        """Checks nothing: the first method that Spark calls raises `OptionError`."""
-        self._given = given
+    def __init__(self, raw_options: Mapping[str, str], schema: StructType) -> None:
+        """Store the options unchecked; the first method that Spark calls raises `OptionError`."""
+        self._raw_options = raw_options
         self._schema = schema
-        self._opened: _Session | None = None
+        self._open_session: _Session | None = None
         self._target: Offset | None = None
 
     @cached_property
     def _options(self) -> Options:
-        """Raises `OptionError`, also for options that are only for batch queries."""
-        options = read_options(self._given)
+        """The checked options.  Raises `OptionError`, also for options of batch queries only."""
+        options = read_options(self._raw_options)
         if options.end != "latest":
             raise OptionError(
-                "option 'end' is for spark.read: a stream goes on until it is stopped"
+                "option 'end' is only for spark.read; a stream continues until it is stopped"
             )
         check_schema(self._schema, options)
         return options
 
     @without_traceback
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
-        """The offset that option `start` names."""
         session = self._session()
         return encode_offset(session.run(session.follower.initial()))
 
     @without_traceback
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """The limit that option `maxRowsPerTrigger` sets."""
         rows = self._options.max_rows_per_trigger
         return ReadMaxRows(rows) if rows else ReadAllAvailable()
 
     @without_traceback
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the query's end at the entries confirmed now."""
+        """Let the query end with the entries that are confirmed now."""
         session = self._session()
         self._target = session.run(session.follower.newest())
 
     @without_traceback
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
-        """How far the next batch reads; `start` if there is nothing new."""
+        """Return how far the next batch reads, or `start` if there are no new entries."""
         session = self._session()
         max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         follower = session.follower
@@ -106,13 +102,11 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return encode_offset(end)
 
     def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802
-        """The newest offset that was seen, for the query's progress."""
-        newest = self._opened.follower.seen if self._opened else {}
+        newest = self._open_session.follower.seen if self._open_session else {}
         return encode_offset(newest) if newest else None
 
     @without_traceback
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
-        """The tasks of a batch."""
         session = self._session()
         spans = session.run(session.follower.spans(decode_offset(start), decode_offset(end)))
         return [Task(each) for each in tasks(spans, self._options.split_bytes)]
@@ -121,10 +115,10 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(partition, self._options, self._schema)
 
     def stop(self) -> None:
-        if self._opened is not None:
-            self._opened.close()
+        if self._open_session is not None:
+            self._open_session.close()
 
     def _session(self) -> _Session:
-        if self._opened is None:
-            self._opened = _Session(self._options)
-        return self._opened
+        if self._open_session is None:
+            self._open_session = _Session(self._options)
+        return self._open_session

@@ -1,5 +1,5 @@
-"""The parts of the picture of a bookie's inside: bands of items, from the memory at the top to the
-index at the bottom.
+"""The contents of a picture of a bookie: bands of items, from the memtable at the top to the index
+at the bottom.
 """
 
 import sys
@@ -8,12 +8,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from labkit.system.trace.bookie_fold import BookieState, Found, Mark, Record, Stored
+from labkit.system.trace.bookie_state import (
+    BookieState,
+    JournalRecord,
+    LoggedEntry,
+    Mark,
+    ServedEntry,
+)
 from labkit.system.trace.sentence import fill
 
 MOST_ITEMS, STEP = 48, 12
-"""Of a longer band only the last entries are drawn, of the memtable the first.  They make room in
-steps: otherwise the whole band would move with each event.
+"""The maximum number of items in a band, and the number of items that are dropped at a time.  If
+there are more items, only the last ones are drawn (in the memtable, only the first ones).  Items
+are dropped in groups so that the band does not shift with every event.
 """
 MOST_FILES = 3
 SLOT_SIZE = 8
@@ -21,32 +28,34 @@ FIRST_SLOT = 1024
 
 PLACES: dict[str, str] = {
     "memtable put": "in the memtable",
-    "memtable replayed": "in the memtable again: replay read it from the journal",
-    "memtable written": "in the memtable until the flush, which has copied it, is done",
+    "memtable replayed": "back in the memtable: replay has read it from the journal",
+    "memtable written": "in the memtable until the flush that has written it completes",
     "memtable lost": "was in the memtable when the bookie was killed",
-    "journal written": "record in {file} at {offset}, not synced: not acknowledged",
-    "journal synced": "record in {file} at {offset}, synced: durable",
-    "journal done": "record in {file} at {offset}, before LastLogMark: replay does not need it",
+    "journal written": "record in {file} at {offset}, not synced, so not acknowledged",
+    "journal synced": "record in {file} at {offset}, synced, so durable",
+    "journal done": "record in {file} at {offset}, before LastLogMark, so replay skips it",
     "journal unsure": "record for {file} at {offset}, not synced when the bookie was killed",
     "journal lost": "its record was not synced, and replay did not find it",
-    "key": "master key of ledger {ledger}, with which replay makes the ledger again",
-    "fence": "fence of ledger {ledger}: from here on it takes only recovery's adds",
-    "LAC": "explicit LAC of ledger {ledger}: how far its writer has confirmed",
-    "log written": "in {file} at {offset}, the index does not know it yet",
+    "key": "master key of ledger {ledger}, from which replay recreates the ledger",
+    "fence": "fence of ledger {ledger}: from here on, only recovery may add entries",
+    "LAC": "explicit LAC of ledger {ledger}: the last entry that its writer has confirmed",
+    "log written": "in {file} at {offset}, not in the index yet",
     "log stored": "in {file} at {offset}",
-    "index slot": "slot at {slot} of the index: it lies in {file} at {offset}",
-    "index empty": "slot at {slot} of the index: 8 zero bytes, no such entry here",
+    "index slot": "index slot at {slot}: the entry is in {file} at {offset}",
+    "index empty": "index slot at {slot}: 8 zero bytes, no such entry on this bookie",
 }
-"""An item in words, by its band and look."""
+"""The description of an item, by its band and look."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """One item in a band.
 
-    kind: `entry`, `special` (another record), `pad`, `mark`, `page`, `head`, `tail` or
-    `gap`.  `hue` distinguishes ledgers; `note` is written below `label`; `found`: the last read
-    found the entry here.
+    kind: `entry`, `special` (a record that is not an entry), `pad`, `mark`, `page`, `head`, `tail`
+        or `gap`.
+    hue: the number of the hue that identifies the ledger.
+    note: text below `label`.
+    found: whether the latest read found the entry here.
     """
 
     kind: str
@@ -62,7 +71,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A row of the picture: one part of the bookie, or one of its files."""
+    """A row of the picture: one component of the bookie, or one of its files."""
 
     part: str
     title: str
@@ -71,11 +80,11 @@ class Band:
 
 
 Slots = dict[int, tuple[str, int]]
-"""Entry id -> entry log and offset there."""
+"""For each entry id, the entry log that contains the entry, and the offset in that log."""
 
 
 def bands_of(state: BookieState, page_size: int) -> list[Band]:
-    """The bands of a state; `page_size` is that of the index, in bytes."""
+    """Return the bands of a state.  `page_size` is the index's page size in bytes."""
     hues = {ledger: place for place, ledger in enumerate(_ledgers(state))}
     bands = [_memtable(state, hues)]
     journals = list(state.journals.items())[-MOST_FILES:] or [("", ())]
@@ -101,30 +110,30 @@ def _memtable(state: BookieState, hues: dict[int, int]) -> Band:
             kept.state,
             (kept.ledger, kept.entry),
             hues[kept.ledger],
-            found=state.found == Found(kept.ledger, kept.entry, "memtable"),
+            found=state.served == ServedEntry(kept.ledger, kept.entry, "memtable"),
         )
         for kept in state.memtable[:MOST_ITEMS]
     ]
     left_out = len(state.memtable) - len(items)
     more = [Item("gap", label=f"+{left_out}")] if left_out else []
-    return Band("memory", "memtable", "by ledger, entry", (*items, *more))
+    return Band("memory", "memtable", "sorted by entry", (*items, *more))
 
 
 def _journal(
-    state: BookieState, hues: dict[int, int], file: str, records: tuple[Record, ...]
+    state: BookieState, hues: dict[int, int], file: str, records: tuple[JournalRecord, ...]
 ) -> Band:
     mark = state.mark if state.mark and state.mark.file == file else None
     left_out = _left_out(records)
     items = [_beginning(left_out)]
     before = records[left_out - 1] if left_out else None
-    needed_from = _end_of_needless(state, file)
+    replay_start = _replay_start(state, file)
     for record in records[left_out:]:
         if before is not None and _begins_group(before, record):
             items.append(Item("pad"))
         if mark and record.offset >= mark.offset and (not before or before.offset < mark.offset):
             items.append(_mark_item(mark))
-        is_needless = record.state == "synced" and record.offset < needed_from
-        look = "done" if is_needless else record.state
+        is_obsolete = record.state == "synced" and record.offset < replay_start
+        look = "done" if is_obsolete else record.state
         items.append(_record_item(record, look, hues[record.ledger], file))
         before = record
     if before is not None and before.state == "synced":
@@ -132,21 +141,20 @@ def _journal(
     if mark and (before is None or before.offset < mark.offset):
         items.append(_mark_item(mark))
     items.append(Item("tail", label="preallocated"))
-    return Band("journal disk", file or "no record yet", "journal, as it comes", tuple(items))
+    return Band("journal disk", file or "no records yet", "journal, in order", tuple(items))
 
 
 def _left_out(entries: Sequence[object]) -> int:
-    """The number of first entries that are not drawn."""
     return max(-(-(len(entries) - MOST_ITEMS) // STEP) * STEP, 0)
 
 
 def _beginning(left_out: int) -> Item:
-    """The item before those of a file: its header, or the number of items that are not drawn."""
+    """Return the first item of a file: its header or, if items are omitted, their number."""
     return Item("gap", label=f"… {left_out}") if left_out else Item("head", label="header")
 
 
-def _begins_group(before: Record, record: Record) -> bool:
-    """Whether the record begins a group: it comes after the padding of an earlier sync."""
+def _begins_group(before: JournalRecord, record: JournalRecord) -> bool:
+    """Return whether the record starts a group, that is, whether padding precedes it."""
     return before.group != record.group
 
 
@@ -155,8 +163,8 @@ def _mark_item(mark: Mark) -> Item:
     return Item("mark", label="LastLogMark", note=str(mark.offset), words=words)
 
 
-def _end_of_needless(state: BookieState, file: str) -> int:
-    """The offset in the file up to which replay does not need the records, by LastLogMark."""
+def _replay_start(state: BookieState, file: str) -> int:
+    """Return the offset at which replay starts in the file. Records before it are not needed."""
     mark, files = state.mark, list(state.journals)
     if mark is None or mark.file not in files or file not in files:
         return 0
@@ -165,7 +173,7 @@ def _end_of_needless(state: BookieState, file: str) -> int:
 
 
 @lru_cache(16384)
-def _record_item(record: Record, look: str, hue: int, file: str) -> Item:
+def _record_item(record: JournalRecord, look: str, hue: int, file: str) -> Item:
     place = {"file": file, "offset": record.offset}
     key, note = (record.ledger, record.entry), str(record.offset)
     if record.kind == "entry":
@@ -175,7 +183,9 @@ def _record_item(record: Record, look: str, hue: int, file: str) -> Item:
     return Item("special", look, *key, hue, f"{record.ledger} {record.kind}", note, words)
 
 
-def _log(state: BookieState, hues: dict[int, int], file: str, entries: tuple[Stored, ...]) -> Band:
+def _log(
+    state: BookieState, hues: dict[int, int], file: str, entries: tuple[LoggedEntry, ...]
+) -> Band:
     left_out = _left_out(entries)
     items = [_beginning(left_out)]
     found = _found_at(state)
@@ -187,7 +197,7 @@ def _log(state: BookieState, hues: dict[int, int], file: str, entries: tuple[Sto
 
 
 @lru_cache(16384)
-def _stored_item(stored: Stored, look: str, hue: int, file: str, is_found: bool) -> Item:
+def _stored_item(stored: LoggedEntry, look: str, hue: int, file: str, is_found: bool) -> Item:
     key, offset = (stored.ledger, stored.entry), stored.offset
     return _entry("log", look, key, hue, note=str(offset), found=is_found, file=file, offset=offset)
 
@@ -195,15 +205,15 @@ def _stored_item(stored: Stored, look: str, hue: int, file: str, is_found: bool)
 def _index(
     state: BookieState, hues: dict[int, int], ledger: int, slots: Slots, page_size: int
 ) -> Band:
-    entries = sorted({*slots, *_holes(sorted(slots))})
+    entries = sorted({*slots, *_missing_between(sorted(slots))})
     left_out = _left_out(entries)
     items = [Item("gap", label=f"… {left_out}")] if left_out else []
-    found, page = state.found, -1
+    found, page = state.served, -1
     for entry in entries[left_out:]:
         if entry // (page_size // SLOT_SIZE) != page:
             page = entry // (page_size // SLOT_SIZE)
             items.append(Item("page", label=f"page {page}"))
-        is_found = found == Found(ledger, entry, "entry log")
+        is_found = found == ServedEntry(ledger, entry, "entry log")
         items.append(_slot_item((ledger, entry), slots.get(entry), hues[ledger], is_found))
     return Band("ledger disk", f"{ledger:x}.idx", f"index of ledger {ledger}", tuple(items))
 
@@ -221,15 +231,19 @@ def _slot_item(
     return _entry("index", "slot", key, hue, note=note, found=is_found, **place)
 
 
-def _holes(entries: list[int]) -> Iterator[int]:
-    """Entries without a location between two that have one, if they are few."""
+def _missing_between(entries: list[int]) -> Iterator[int]:
+    """Yield the entries in small gaps, that is, those that have no location but are followed by one
+    that has.
+    """
     for one, next_one in pairwise([-1, *entries]):
         if next_one - one <= 4:
             yield from range(one + 1, next_one)
 
 
 def _slots(state: BookieState) -> dict[int, Slots]:
-    """Ledger -> entry id -> (log, offset) in the index; a later log wins."""
+    """Return the location of each indexed entry, by ledger and entry id.  If an entry is in several
+    logs, the later log is used.
+    """
     slots: dict[int, Slots] = {}
     for file, entries in state.logs.items():
         for stored in entries:
@@ -239,8 +253,10 @@ def _slots(state: BookieState) -> dict[int, Slots]:
 
 
 def _found_at(state: BookieState) -> tuple[int, int, str, int] | None:
-    """Ledger, entry, file and offset of the entry that was just read from an entry log."""
-    found = state.found
+    """Return the ledger, entry, file and offset of the entry that was just read from an
+    entry log.
+    """
+    found = state.served
     if found is None or found.where != "entry log":
         return None
     where = _slots(state).get(found.ledger, {}).get(found.entry)

@@ -1,7 +1,6 @@
-"""One item in a band: an entry, a record that is not an entry, padding, LastLogMark.
-
-A ledger has a hue and its number; every state has a second sign beside its colour: a hollow box,
-dashes, or a glyph.
+"""One item in a band: an entry, a record that is not an entry, padding, or LastLogMark.  A ledger
+is identified by its hue and its number.  Every state has a second sign besides its colour: an
+outline, dashes, or a glyph.
 """
 
 from functools import lru_cache
@@ -14,18 +13,18 @@ from labkit.views.widgets.text_metrics import width_of
 WIDTH = 860
 BLOCK, HIGH, GAP = 40, 22, 5
 NOTE = 14
-"""The height of the line below a block."""
+"""The height of the text below a block."""
 
 LEGEND = (
-    ("put", "in memory only"),
+    ("put", "only in memory"),
     ("synced", "synced"),
     ("done", "no longer needed"),
     ("replayed", "replayed"),
     ("written", "written, not synced"),
-    ("unsure", "synced? not known"),
+    ("unsure", "unknown whether synced"),
     ("lost", "lost"),
     ("empty", "index slot without a location"),
-    ("special", "key, fence, LAC: no entry"),
+    ("special", "key, fence or LAC record"),
     ("pad", "padding"),
     ("mark", "LastLogMark"),
     ("found", "just read from here"),
@@ -34,13 +33,12 @@ SIGNS = {"unsure": "?", "lost": "✕", "replayed": "↺"}
 _HUES = 6
 _WIDTHS = {"pad": 12, "mark": 14, "page": 54, "head": 54, "tail": 96, "gap": 40}
 _FROM = {"replayed": "0 70"}
-"""The direction from which a new block slides in: replay fills the memtable from the journal
-below.
+"""The offset from which a new block slides in, by its look.  Replayed entries slide in from the
+journal, which is below the memtable.
 """
 
 
 def width_of_item(item: Item) -> float:
-    """The width of an item."""
     note = width_of(item.note) + 4
     if item.kind == "mark":
         return max(_WIDTHS["mark"], note - 12)
@@ -52,7 +50,6 @@ def width_of_item(item: Item) -> float:
 
 @lru_cache(16384)
 def block(item: Item, key: str, kin: str, x: float, y: float) -> Mark:
-    """An item with its top left corner at (x, y)."""
     width = width_of_item(item)
     if item.kind in ("entry", "special"):
         came = _FROM.get(item.look, "0 -40")
@@ -114,9 +111,8 @@ def _mark(item: Item, width: float) -> list[Mark]:
 
 
 def _filler(item: Item, width: float) -> list[Mark]:
-    """An item between blocks: padding, a file's header, preallocated space, a page of the index."""
     if item.kind == "pad":
-        title = "padding: the next write begins a block"
+        title = "padding, so that the next write starts on a new block"
         reach = path("reach", f"M0 0h{width:g}v{HIGH}h-{width:g}z", fill="none", title=title)
         return [path("hatch", hatch(width, HIGH, step=5), stroke="faint"), reach]
     dash = "3 3" if item.kind in ("tail", "page") else ""
@@ -131,7 +127,6 @@ def _filler(item: Item, width: float) -> list[Mark]:
 
 @lru_cache(1)
 def legend() -> Mark:
-    """The legend of the blocks."""
     parts = []
     for at, (look, words) in enumerate(LEGEND):
         kind = look if look in ("special", "pad", "mark") else "entry"
@@ -144,7 +139,7 @@ def legend() -> Mark:
             if kind == "pad"
             else _entry(item, 28, HIGH)
         )
-        said = text("words", 38, 15.5, words, fill="faint")
+        label = text("words", 38, 15.5, words, fill="faint")
         x, y = 12 + 212 * (at % 4), 8 + 30 * (at // 4)
-        parts.append(group(look, *sample, said, x=x, y=y))
+        parts.append(group(look, *sample, label, x=x, y=y))
     return picture(WIDTH, 8 + 30 * -(-len(LEGEND) // 4), "What the blocks mean", *parts)

@@ -1,39 +1,42 @@
-"""A bookie's inside as a scene: memory at the top, then its journal, entry logs and index."""
+"""The inside of a bookie as a scene: memory at the top, then its journal, entry logs and index."""
 
 from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from labkit.system.trace.bookie_fold import BookieFold, BookieState
+from labkit.system.trace.bookie_state import BookieState
+from labkit.system.trace.cluster_state import ClusterFold
 from labkit.system.trace.events import Event
+from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.bookie_inside.bands import Band, Item, bands_of
 from labkit.views.widgets.bookie_inside.blocks import GAP, HIGH, NOTE, WIDTH, block, width_of_item
-from labkit.views.widgets.captions import FirstTimes, note
-from labkit.views.widgets.cluster.heads import GLYPHS, HEAD, buttons
+from labkit.views.widgets.captions import Explainer, note
+from labkit.views.widgets.cluster.heads import GLYPHS, HEAD, acts_width, buttons
 from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.scene import Mark, PartCache, group, picture, rect, text
 from labkit.views.widgets.text_metrics import fitted, width_of
 
 GUTTER, RIGHT = 150, WIDTH - 12
 TOP, BETWEEN, PART = 46, 4, 10
-"""The top of the first band, and the space below a band and above a band of another part."""
+"""The vertical position of the first band, the space below each band, and the space above each
+component.
+"""
 LINE = HIGH + NOTE + 5
 MOMENTS = 300
-"""In a longer run, a sample of this many moments determines the height of the picture."""
+"""If a run has more moments than this, a sample of this size determines the height of the picture.
+"""
 
 _INKS = {"up": "well", "down": "lost"}
-_STATES = {"down": "down: memory lost, files kept", "paused": "paused: it does not answer"}
+_STATES = {"down": "down: memory is lost, files remain", "paused": "paused: not responding"}
 _READS = {
-    "memtable": "tailing read: memtable, no disk",
+    "memtable": "tailing read: from the memtable, without disk access",
     "entry log": "catch-up read: index, then entry log",
 }
-_SAID_OF = {"journal.synced": "journal disk"}
-"""The part beside which the first event of a kind is explained; by default the memory."""
+_EXPLAINED_AT = {"journal.synced": "journal disk"}
+"""The component next to which the first event of a kind is explained; by default, the memory."""
 
 
-class Placed(NamedTuple):
-    """A block, its key, its kin, and its place in its band."""
-
+class PlacedItem(NamedTuple):
     item: Item
     key: str
     kin: str
@@ -41,29 +44,26 @@ class Placed(NamedTuple):
     y: float
 
 
-class LaidOut(NamedTuple):
-    """A band and the places of its blocks."""
-
+class BandLayout(NamedTuple):
     band: Band
-    placed: tuple[Placed, ...]
+    placed: tuple[PlacedItem, ...]
     height: float
 
 
-class Lines:
-    """Breaks bands into lines; a band that did not change is kept."""
+class BandLayouts:
+    """Breaks bands into lines, and caches the layout of bands that have not changed."""
 
     def __init__(self) -> None:
-        self._last: dict[str, LaidOut] = {}
+        self._last: dict[str, BandLayout] = {}
 
-    def laid_out(self, bands: Sequence[Band]) -> list[LaidOut]:
-        """The bands with their blocks; a band that did not change is the same as before."""
+    def laid_out(self, bands: Sequence[Band]) -> list[BandLayout]:
         found = []
         for band in bands:
             last = self._last.get(band.title)
             if last is None or last.band != band:
                 placed = _placed(band)
                 height = placed[-1].y + LINE + 3 if placed else LINE + 10.0
-                last = self._last[band.title] = LaidOut(band, placed, height)
+                last = self._last[band.title] = BandLayout(band, placed, height)
             found.append(last)
         return found
 
@@ -71,8 +71,9 @@ class Lines:
 class BookiePicture:
     """Draws one bookie of a run.
 
-    acts: the faults that the reader can cause.  events: all events of the run, so that the picture
-    is high enough from the start; without them it grows.
+    acts: the buttons of the bookie.
+    events: the events for which the picture reserves its height from the start; it grows with
+        later ones.
     """
 
     def __init__(
@@ -80,45 +81,41 @@ class BookiePicture:
         run: DisplayedRun,
         name: str,
         page_size: int,
-        acts: tuple[str, ...],
+        acts: Acts,
         events: Sequence[Event],
     ) -> None:
         self._name, self._page_size, self._acts = name, page_size, acts
-        self._fold = BookieFold()
-        self._firsts = FirstTimes(run)
-        self._kept = PartCache()
-        self._lines = Lines()
-        self._least = _height_for(events, page_size)
+        self._fold = ClusterFold([name])
+        self._firsts = Explainer(run)
+        self._cache = PartCache()
+        self._lines = BandLayouts()
+        self._least = _height_for(events, name, page_size)
 
     @property
-    def hush_at(self) -> float | None:
-        """The position on the clock at which the words about a first event end."""
-        return self._firsts.hush_at
+    def explained_until(self) -> float | None:
+        return self._firsts.explained_until
 
-    def hush(self) -> None:
-        """Those words end."""
-        self._firsts.hush()
+    def hide_explanation(self) -> None:
+        self._firsts.hide_explanation()
 
     def take(self, event: Event) -> None:
-        """Take the next event of this bookie."""
-        self._fold.apply(event)
+        self._fold.take(event)
         self._firsts.take(event)
 
     def scene(self) -> Mark:
-        """The picture now."""
-        state = self._fold.state()
+        state = self._fold.inside(self._name)
         bands = bands_of(state, self._page_size)
         laid_out = self._lines.laid_out(bands)
         tops, bottom = _tops(laid_out)
         shown = [
-            self._kept.part(band.band.title, _band, band, top, named, state.state == "down")
+            self._cache.part(band.band.title, _band, band, top, named, state.state == "down")
             for band, (top, named) in zip(laid_out, tops, strict=True)
         ]
         return picture(
             WIDTH,
             max(bottom, self._least),
             summary(self._name, state),
-            self._kept.part("head", self._head, state.state, state.found and state.found.where),
+            self._cache.part("head", self._head, state.state, state.served and state.served.where),
             *shown,
             *self._note(laid_out, tops, max(bottom, self._least)),
         )
@@ -133,21 +130,25 @@ class BookiePicture:
             kin=f"n-{self._name}",
         )
         x = 46 + width_of(name, 14, bold=True)
-        acts = group(
-            "acts", *buttons(self._name, state, self._acts, self._name, 100), x=x, y=9 - HEAD
+        acts = group("acts", *buttons(self._name, state, self._acts, 300), x=x, y=9 - HEAD)
+        state_text = text(
+            "state",
+            x + (acts_width(self._acts) + 6 if self._acts.offered else 0),
+            26,
+            _STATES.get(state, ""),
+            fill=ink,
         )
-        said = text("state", x + (92 if self._acts else 0), 26, _STATES.get(state, ""), fill=ink)
         read = _READS.get(found or "", "")
         where = text("read", RIGHT, 26, read, fill="confirmed", bold=True, anchor="end")
-        return group("head", about, acts, said, where)
+        return group("head", about, acts, state_text, where)
 
     def _note(
-        self, bands: Sequence[LaidOut], tops: Sequence[tuple[float, bool]], bottom: float
+        self, bands: Sequence[BandLayout], tops: Sequence[tuple[float, bool]], bottom: float
     ) -> list[Mark]:
         event = self._firsts.event
         if event is None:
             return []
-        part = _SAID_OF.get(event.kind, "memory")
+        part = _EXPLAINED_AT.get(event.kind, "memory")
         band, top = next(
             (b, t) for b, (t, _) in zip(bands, tops, strict=True) if b.band.part == part
         )
@@ -157,7 +158,6 @@ class BookiePicture:
 
 
 def summary(name: str, state: BookieState) -> str:
-    """The picture in one line of words."""
     record_count = sum(len(records) for records in state.journals.values())
     stored_count = sum(len(entries) for entries in state.logs.values())
     mark = f"{state.mark.file} {state.mark.offset}" if state.mark else "none"
@@ -167,18 +167,20 @@ def summary(name: str, state: BookieState) -> str:
     )
 
 
-def _height_for(events: Sequence[Event], page_size: int) -> float:
-    """The largest height of the picture over a sample of the moments."""
-    fold, lines, most, step = BookieFold(), Lines(), 0.0, len(events) // MOMENTS + 1
+def _height_for(events: Sequence[Event], name: str, page_size: int) -> float:
+    fold, lines, most = ClusterFold([name]), BandLayouts(), 0.0
+    step = len(events) // MOMENTS + 1
     for at, event in enumerate(events):
-        fold.apply(event)
+        fold.take(event)
         if at % step == 0 or event is events[-1]:
-            most = max(most, _tops(lines.laid_out(bands_of(fold.state(), page_size)))[1])
+            most = max(most, _tops(lines.laid_out(bands_of(fold.inside(name), page_size)))[1])
     return most
 
 
-def _tops(bands: Sequence[LaidOut]) -> tuple[list[tuple[float, bool]], float]:
-    """The top of each band, whether it begins another part, and the bottom of the last one."""
+def _tops(bands: Sequence[BandLayout]) -> tuple[list[tuple[float, bool]], float]:
+    """Return the top of each band, whether it is the first of its component, and the bottom of the
+    last one.
+    """
     tops, y = list[tuple[float, bool]](), float(TOP)
     for _, part in groupby(bands, key=lambda each: each.band.part):
         y += PART
@@ -188,10 +190,9 @@ def _tops(bands: Sequence[LaidOut]) -> tuple[list[tuple[float, bool]], float]:
     return tops, y + BETWEEN
 
 
-def _band(laid_out: LaidOut, top: float, is_named: bool, is_down: bool) -> Mark:
-    """A band with its name at the left."""
+def _band(laid_out: BandLayout, top: float, is_named: bool, is_down: bool) -> Mark:
     band, height = laid_out.band, laid_out.height
-    is_dark = is_down and band.part == "memory"  # Memory without power.
+    is_dark = is_down and band.part == "memory"  # the memory of a process that is down
     frame = rect(
         "frame",
         GUTTER,
@@ -215,21 +216,22 @@ def _band(laid_out: LaidOut, top: float, is_named: bool, is_down: bool) -> Mark:
     )
 
 
-def _placed(band: Band) -> tuple[Placed, ...]:
-    """The blocks of a band, broken into lines that fit."""
-    placed, x, y, before = list[Placed](), float(RIGHT), 7.0 - LINE, ""
+def _placed(band: Band) -> tuple[PlacedItem, ...]:
+    placed, x, y, before = list[PlacedItem](), float(RIGHT), 7.0 - LINE, ""
     for item in band.items:
         width = width_of_item(item)
         if x + width > RIGHT - 8:
             x, y = GUTTER + 8, y + LINE
         key, kin = _names_of(item, band.title, before)
-        placed.append(Placed(item, key, kin, x, y))
+        placed.append(PlacedItem(item, key, kin, x, y))
         x, before = x + width + GAP, key
     return tuple(placed)
 
 
 def _names_of(item: Item, title: str, before: str) -> tuple[str, str]:
-    """A key that stays the same for the item, and its kin: the names of what it shows."""
+    """Return a key that identifies the item across scenes, and the item's kin, that is, the names
+    of the things that it shows.
+    """
     if item.kind == "entry":
         name = f"e{item.ledger}-{item.entry}"
         return name, name

@@ -1,6 +1,7 @@
-// The bar under a picture: play, step, scrub, speed, and signs for what matters in the run.
+// The bar below a picture: play, step, scrub, speed, and signs at the important moments of the run.
 
-import { inMs, make } from "./page.js";
+import { CopyLink } from "./link.js";
+import { clockTime, make } from "./page.js";
 import { Signs } from "./signs.js";
 
 /** @type {Record<string, number>} */
@@ -13,20 +14,28 @@ const STEPS = {
   PageUp: -20,
 };
 
+const CHECK = "Check: cut the power everywhere, read everything back. ";
+
 /**
  * @typedef {{ knots: [number, number][], signs: import("./signs.js").Sign[],
- *   skips: [number, number, string][], live: boolean, slider: string }} Run
- *   what Python says of the run, for its bar
+ *   skips: [number, number, string][], live: boolean, slider: string, check?: number | null,
+ *   verdict?: string, curve?: [number, number][], link?: string, old?: OldFuture | null }} Run
+ *   what the bar needs to know about the run, from Python
+ */
+/**
+ * @typedef {{ start: number, at: number, end: number, signs: import("./signs.js").Sign[] }} OldFuture
+ *   what would have happened without the fault that made this fork: the fault's position in this
+ *   run (`start`) and in the old one (`at`), and the rest of the old run
  */
 
 export class Bar {
-  /** @type {Run | null} with `end`, as the signs were drawn last */
+  /** @type {Run | null} data and `end` for which the signs were last drawn */
   data = null;
   end = 0;
   shown = 0;
 
   /**
-   * `film()` and `clock()`: those that are shown now.
+   * `film()` and `clock()` return the current ones.
    * @param {() => import("./film.js").Film} film
    * @param {() => import("./view.js").Clock} clock
    */
@@ -58,17 +67,32 @@ export class Bar {
         make("option", { value }, text)
       ),
     );
+    this.check = make("button", { class: "lk-check", onclick: () => this.toggleCheck() });
+    this.band = make("div", { class: "lk-band" });
+    this.curve = make("div", { class: "lk-curve" });
+    this.ghost = make("div", { class: "lk-ghost" });
     this.live = make("button", { class: "lk-live", onclick: () => this.follow() }, "Live");
+    this.link = new CopyLink(() => this.film().beat(this.shown).seq);
     this.element = make(
       "div",
       { class: "lk-bar" },
       this.play,
-      button("One event back", "◀|", () => this.step(-1)),
-      button("One event on", "|▶", () => this.step(1)),
-      make("div", { class: "lk-track" }, this.signs.element, this.range),
+      button("Previous event", "◀|", () => this.step(-1)),
+      button("Next event", "|▶", () => this.step(1)),
+      make(
+        "div",
+        { class: "lk-track" },
+        this.signs.element,
+        this.band,
+        this.range,
+        this.ghost,
+        this.curve,
+      ),
+      this.check,
       this.time,
       this.speed,
       this.live,
+      this.link.element,
     );
     new ResizeObserver(() => this.drawSigns()).observe(this.signs.element);
   }
@@ -92,8 +116,26 @@ export class Bar {
   /** @param {number} count */
   step(count) {
     const film = this.film(), number = this.shown + count;
-    this.go(film.beat(Math.max(0, Math.min(film.last, number))).at);
+    this.go(film.beat(Math.max(0, Math.min(this.last, number))).at);
   }
+
+  /** The last event that the slider reaches. */
+  get last() {
+    return this.film().at(this.clock().end);
+  }
+
+  /** Show or hide the final check, in which the power is cut and everything is read back. */
+  toggleCheck() {
+    const clock = this.clock();
+    const shows = !clock.checks;
+    Object.assign(clock, { touched: true, follows: false, playing: false, checks: shows });
+    clock.seek(clock.check);
+    if (!shows) return;
+    if (this.calm.matches) clock.seek(clock.full);
+    else clock.play();
+  }
+
+  calm = matchMedia("(prefers-reduced-motion: reduce)");
 
   follow() {
     const clock = this.clock();
@@ -111,7 +153,7 @@ export class Bar {
   }
 
   /**
-   * Show the run's data at a position, which is that of the event with this number.
+   * Update the bar to a position, which is that of the event with this number.
    * @param {Run} data
    * @param {number} position
    * @param {number} number
@@ -132,10 +174,15 @@ export class Bar {
     }
     this.live.hidden = !data.live;
     this.live.setAttribute("aria-pressed", String(clock.follows));
+    const behind = Math.round((timeAt(data.knots, clock.end) - timeAt(data.knots, position)) / 1e6);
+    const live = clock.follows ? "● Live" : behind > 0 ? `Go live · ${behind} s behind` : "Go live";
+    if (this.live.textContent !== live) this.live.textContent = live;
     const skip = clock.playing &&
       data.skips.find(([start, end]) => start < position && position < end);
-    const last = this.film().last, isRun = data.knots.length > 0;
-    const time = isRun ? inMs(timeAt(data.knots, position)) : `${number + 1} of ${last + 1}`;
+    this.drawCheck(data);
+    this.link.draw(data.link);
+    const last = this.last, isRun = data.knots.length > 0;
+    const time = isRun ? clockTime(timeAt(data.knots, position)) : `${number + 1} of ${last + 1}`;
     this.time.textContent = skip ? `» ${skip[2]}` : time;
     this.range.setAttribute(
       "aria-valuetext",
@@ -144,16 +191,71 @@ export class Bar {
     if (this.data !== data || this.end !== clock.end) {
       Object.assign(this, { data, end: clock.end });
       this.drawSigns();
+      this.drawCurve(data.curve ?? []);
     }
   }
 
+  /**
+   * Draw the share of futures that break the promise, as steps below the slider.
+   * @param {[number, number][]} points
+   */
+  drawCurve(points) {
+    this.curve.hidden = points.length === 0;
+    const at = (/** @type {number} */ x) => (100 * Math.min(x / this.end, 1)).toFixed(2);
+    const level = (/** @type {number} */ share) => (22 - 20 * share).toFixed(1);
+    const steps = points.map(([x, share]) => `H${at(x)}V${level(share)}`).join("");
+    this.curve.innerHTML = '<svg viewBox="0 0 100 24" preserveAspectRatio="none" role="img"' +
+      ' aria-label="The share of other futures in which the promise breaks, from none (below) to' +
+      ` all (above)"><path d="M0 22${steps}H100V22H0Z"/></svg>` +
+      "<span>futures that break the promise</span>";
+  }
+
+  /** @param {Run} data */
+  drawCheck(data) {
+    const { check, checks, full } = this.clock(), words = data.verdict ?? "";
+    this.check.hidden = !words;
+    this.band.hidden = !words || !checks;
+    if (!words) return;
+    const text = checks ? "Hide the check" : `Check ${words[0]}`;
+    if (this.check.textContent !== text) this.check.textContent = text;
+    this.check.title = CHECK + words;
+    this.check.setAttribute("aria-label", `${text}. ${CHECK}${words}`);
+    this.check.setAttribute("aria-pressed", String(checks));
+    this.band.style.left = `calc(8px + ${check / full} * (100% - 16px))`;
+  }
+
   drawSigns() {
-    if (this.data) this.signs.draw(this.data.signs, this.data.skips, this.end);
+    if (!this.data) return;
+    const { signs, skips } = this.data;
+    this.signs.draw(
+      signs.filter(([at]) => at <= this.end),
+      skips.filter(([start]) => start < this.end),
+      this.end,
+    );
+    this.drawGhost(this.data.old ?? null);
+  }
+
+  /** Draw the old future below the slider, from the fault on.  @param {OldFuture | null} old */
+  drawGhost(old) {
+    this.ghost.hidden = !old;
+    if (!old) return;
+    const share = Math.min(1, (this.end - old.start) / (old.end - old.at || 1));
+    const place = (/** @type {number} */ at) => {
+      const part = (old.start + (at - old.at) * share) / this.end;
+      return `calc(8px + ${part} * (100% - 16px))`;
+    };
+    this.ghost.title = "Without the fault, this would have happened.";
+    this.ghost.replaceChildren(
+      make("b", { style: `left:${place(old.at)};right:calc(100% - ${place(old.end)})` }),
+      ...old.signs.filter(([at]) => at > old.at && at <= old.end).map(([at, glyph, words]) =>
+        make("i", { title: `Without the fault: ${words}`, style: `left:${place(at)}` }, glyph)
+      ),
+    );
   }
 }
 
 /**
- * The run's time at a position: the knots are joined by straight lines.
+ * Return the run's time at a position, by linear interpolation between knots.
  * @param {[number, number][]} knots
  * @param {number} position
  */

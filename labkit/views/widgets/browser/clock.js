@@ -1,16 +1,16 @@
-// One clock and one selection for all views of a run on a page, though each view is a module of its
-// own: they find each other by the run's name.
+// One clock and one selection for all views of a run on a page.  Each view is a separate module, so
+// they find each other by the run's name.
 
 /** @type {any} */
 const shared = globalThis;
 /** @type {Map<string, Clock>} */
 const clocks = shared[Symbol.for("labkit.clocks")] ??= new Map();
-const LAG_MS = 250; // how far what is shown may be behind a running cluster
+const LAG_MS = 250; // the maximum delay behind a running cluster
 
-/** @typedef {(smooth: boolean) => void} Listener smooth: what moved slides to its place */
+/** @typedef {(smooth: boolean) => void} Listener smooth: animate marks that have moved */
 
 /**
- * The clock of that run; made by the first view that asks, gone with the last.
+ * Return the clock of a run: created for its first view, removed with the last.
  * @param {string} name
  * @param {Listener} listener
  * @param {AbortSignal} signal
@@ -29,29 +29,42 @@ export function join(name, listener, signal) {
   return clock;
 }
 
-/** Positions are milliseconds of display, as labkit/views/widgets/display_clock.py gives them. */
+/** Positions are milliseconds of display time, assigned by labkit/views/widgets/display_clock.py. */
 class Clock {
   /** @type {Set<Listener>} */
   listeners = new Set();
-  /** @type {number | null} none yet: every view shows what it opens at */
+  /** @type {number | null} null at first: every view shows its own opening */
   position = null;
-  end = 0;
-  stop = Infinity; // where playing ends, if before the end
+  full = 0; // the end of the run
+  check = Infinity; // where the final check of a simulated run starts, if there is one
+  checks = false; // whether the final check is shown
+  stop = Infinity; // where playback stops, if before the end
   speed = 1;
   playing = false;
   follows = false; // keeps up with a running cluster
-  touched = false; // by the user: nothing begins by itself from then on
+  touched = false; // once the user has interacted, nothing starts on its own
   kin = "";
   pinned = "";
 
-  /** The run reaches that far now.  @param {number} end */
-  reach(end) {
-    this.end = Math.max(this.end, end);
+  /** The last position to show. */
+  get end() {
+    return this.checks ? this.full : Math.min(this.full, this.check);
+  }
+
+  /**
+   * Extend the run.
+   * @param {number} end
+   * @param {number | null} [check]
+   */
+  reach(end, check) {
+    this.full = Math.max(this.full, end);
+    this.check = check ?? this.check;
     if (this.follows) this.play();
   }
 
-  /** @param {number} position */
+  /** A position in the final check shows the check.  @param {number} position */
   seek(position, smooth = false) {
+    this.checks ||= position > this.check;
     this.position = Math.max(0, Math.min(position, this.end));
     this.tell(smooth);
   }
@@ -64,8 +77,9 @@ class Clock {
     const frame = (/** @type {number} */ now) => {
       if (!this.playing) return;
       const end = Math.min(this.end, this.stop), at = this.position ?? 0, left = end - at;
-      // After a long frame (another tab was in front) the run goes on where it was.
-      const passed = Math.min(now - last, 100) * this.speed;
+      // After a long frame (the tab was in the background), continue where playback stopped.
+      // The first frame can have begun before playback.
+      const passed = Math.max(0, Math.min(now - last, 100)) * this.speed;
       last = now;
       if (left <= 0) return this.pause();
       this.seek(
@@ -84,7 +98,7 @@ class Clock {
   }
 
   /**
-   * All marks of this kin light up, in every view of the run; "": none but what is pinned.
+   * Highlight all marks of this kin in every view of the run, or with "" only the pinned ones.
    * @param {string} kin
    */
   choose(kin) {

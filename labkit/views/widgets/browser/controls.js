@@ -1,4 +1,4 @@
-// What a view lets choose, as Python describes it: each change is a message.
+// The controls of a view, as described by Python.  Each change sends a message.
 
 import { arrange, make } from "./page.js";
 
@@ -9,17 +9,17 @@ import { arrange, make } from "./page.js";
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLButtonElement} Field */
 /**
  * @typedef {{ shape: string, field: Field, element: HTMLElement, value: string | number }} Drawn
- *   a control on the page, and the value that Python has
+ *   a control on the page, and its value in Python
  */
 
 export class Controls {
   /** @type {Map<string, Drawn>} by the control's name */
   drawn = new Map();
-  typing = ""; // the field with a number that is not complete
+  typing = ""; // the field in which a number is being typed
 
   /**
    * @param {(message: { set: string, value: string | number | boolean }) => void} send
-   * @param {(words: string) => void} refuse shows why a value was not taken
+   * @param {(words: string) => void} refuse shows why a value was rejected
    */
   constructor(send, refuse) {
     this.send = send;
@@ -37,7 +37,7 @@ export class Controls {
     if (field && field !== document.activeElement) field.focus({ preventScroll: true });
     for (const { name, value } of controls) {
       const drawn = /** @type {Drawn} */ (this.drawn.get(name)), { field } = drawn;
-      // What was chosen a moment ago stays until Python answers.
+      // Keep a choice made a moment ago until Python has processed it.
       const isOld = field === document.activeElement && drawn.value === value;
       drawn.value = value;
       if (!isOld && this.typing !== name && field.value !== String(value)) {
@@ -47,7 +47,7 @@ export class Controls {
   }
 
   /**
-   * A control that differs only in its value stays, with what is typed there.
+   * Return the control.  One that differs only in its value is reused, including any typed text.
    * @param {Control} control
    * @returns {Drawn}
    */
@@ -80,8 +80,8 @@ export class Controls {
   }
 
   /**
-   * A number counts when it is complete, not at each digit.  One that does not fit is not sent: the
-   * field shows Python's again.
+   * A number is sent when it is complete, not digit by digit.  An invalid one is not sent: the field
+   * reverts to Python's value.
    * @param {Control} control
    */
   number({ name, label, value, min, max, step }) {
@@ -96,7 +96,7 @@ export class Controls {
         field.value = String(this.drawn.get(name)?.value);
         const kind = step === 1 ? "a whole number" : "a number";
         const range = max === undefined ? `${min} or more` : `${min} to ${max}`;
-        this.refuse(`“${label}” takes ${kind}: ${range}.`);
+        this.refuse(`“${label}” must be ${kind}: ${range}.`);
       },
     });
     return field;

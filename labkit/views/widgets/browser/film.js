@@ -1,4 +1,4 @@
-// A film: the scenes of a run as tables that only grow (labkit/views/widgets/film.py writes them).
+// A film: the scenes of a run as append-only tables, written by labkit/views/widgets/film.py.
 
 /** @typedef {[string, string, number, number, number[]]} Head key, tag, attributes, words, move */
 /** @typedef {[number, number, number, number]} Beat position, row, words, number of the event */
@@ -27,11 +27,11 @@ export class Film {
   }
 
   /**
-   * Take more of each table.  A row becomes its head and the numbers of its children.
+   * Append to the tables.  Rows are decoded to a head and the numbers of their children.
    * @param {Tables} tables
    */
   grow(tables) {
-    // One by one: the number of arguments of a call is limited.
+    // Push one at a time, because the number of arguments of a call is limited.
     for (const each of tables.pairs) this.pairs.push(each);
     for (const each of tables.attributes) {
       this.attributes.push(Object.fromEntries(each.map((number) => this.pairs[number])));
@@ -57,7 +57,7 @@ export class Film {
     return this.beats[this.last][0];
   }
 
-  /** A mark's own part: key, tag, attributes, text and move.  @param {number} row */
+  /** A mark without its children: key, tag, attributes, text and move.  @param {number} row */
   head(row) {
     const [key, tag, attributes, words, move] = this.heads[this.rows[row].head];
     return { key, tag, attributes: this.attributes[attributes], text: this.words[words], move };
@@ -68,7 +68,7 @@ export class Film {
     return this.heads[this.rows[row].head][0];
   }
 
-  /** The number of the last beat that is not after the position.  @param {number} position */
+  /** The number of the last beat at or before the position.  @param {number} position */
   at(position) {
     let low = 0, high = this.last;
     while (low < high) {

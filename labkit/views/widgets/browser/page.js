@@ -1,4 +1,4 @@
-// What every part of a view needs of a page.
+// Helpers for building the page, used by all modules.
 
 /**
  * Make an element with attributes, listeners (`onclick: f`) and children.
@@ -18,7 +18,7 @@ export function make(tag, attributes = {}, ...children) {
 }
 
 /**
- * Put words into a live region, unless they stand there already: a screen reader says each once.
+ * Put text into a live region unless it is already there, so that a screen reader reads it once.
  * @param {Element} region
  * @param {(Node | string)[]} words
  */
@@ -28,7 +28,7 @@ export function say(region, ...words) {
 }
 
 /**
- * Give the element these children.  None that stays is moved: it would lose the focus.
+ * Give the element these children without moving those that stay, which would lose the focus.
  * @param {HTMLElement} element
  * @param {HTMLElement[]} children
  */
@@ -41,6 +41,8 @@ export function arrange(element, children) {
   });
 }
 
-/** How every view writes a time of the run.  @param {number} us */
-export const inMs = (us) =>
-  `${(us / 1000).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })} ms`;
+/** Format the time since the start of the run.  @param {number} us */
+export const clockTime = (us) =>
+  us < 1e6 ? `${(us / 1e3).toFixed(2)} ms` : `${(us / 1e6).toLocaleString("en", TENTHS)} s`;
+
+const TENTHS = { minimumFractionDigits: 1, maximumFractionDigits: 1 };

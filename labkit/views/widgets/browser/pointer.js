@@ -1,12 +1,12 @@
-// Pointer and keys on a picture: what is pointed at lights up as kin in every view of the run, a
-// mark with an act is a button, arrow keys go from mark to mark.
+// Pointer and keyboard in a picture: the mark under the pointer and its kin are highlighted in every
+// view of the run, a mark with an act is a button, and arrow keys move from mark to mark.
 
 import { make } from "./page.js";
 
 /** @type {Record<string, [number, number]>} */
 const ARROWS = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
 
-/** @param {any} target of an event, which need not be an element */
+/** @param {any} target of an event, not necessarily an element */
 const kinOf = (target) => target.closest?.("[data-kin]")?.dataset.kin.split(" ")[0] ?? "";
 
 /**
@@ -33,7 +33,7 @@ export function listen(picture, clock, act) {
     if (event.key in ARROWS || inBlock(event)) {
       const mark = goInBlock(picture, event.target, event.key) ??
         go(picture, event.target, ...ARROWS[event.key]);
-      if (mark?.dataset.act === "show") act(mark); // an arrow key chooses
+      if (mark?.dataset.act === "show") act(mark); // here, arrow keys select
     } else if (event.key === "Enter" || (event.key === " " && event.target.closest("[data-act]"))) {
       press(event);
     } else return;
@@ -48,7 +48,7 @@ const inBlock = ({ key, target }) =>
   Boolean(/** @type {Element} */ (target).closest("[data-block]"));
 
 /**
- * Where a key leads from a mark of a block; null where it leads out of all blocks.
+ * Return the mark that a key moves to from a mark in a block, or null if it leaves all blocks.
  * @param {HTMLElement} picture
  * @param {HTMLElement} from
  * @param {string} key
@@ -71,7 +71,7 @@ function goInBlock(picture, from, key) {
 }
 
 /**
- * Focus the nearest mark in that direction, and give it; from the picture itself, its first.
+ * Focus and return the nearest mark in a direction; from the picture itself, focus its first mark.
  * @param {HTMLElement} picture
  * @param {HTMLElement} from
  * @param {number} across
@@ -89,7 +89,7 @@ function go(picture, from, across, down) {
   }));
 }
 
-/** @param {Element} whole @returns {HTMLElement[]} what can be focused in it */
+/** @param {Element} whole @returns {HTMLElement[]} the focusable marks in it */
 const marksOf = (whole) => {
   /** @type {NodeListOf<HTMLElement>} */
   const marks = whole.querySelectorAll("g[tabindex]");
@@ -97,8 +97,8 @@ const marksOf = (whole) => {
 };
 
 /**
- * A key led there.  The page moves no farther than it must: by itself a browser may put the mark in
- * the middle of the window.
+ * Focus a mark and scroll as little as possible; by default, a browser may centre the mark in the
+ * window.
  * @param {HTMLElement | undefined} mark
  */
 function focus(mark) {
@@ -108,7 +108,7 @@ function focus(mark) {
 }
 
 /**
- * The mark that is least far, if `far`, which is given the way to it, is finite.
+ * Return the nearest mark; `far` maps the offset to a mark to its distance, Infinity to exclude it.
  * @param {HTMLElement[]} marks
  * @param {HTMLElement} from
  * @param {(way: [number, number]) => number} far
@@ -131,8 +131,8 @@ function nearest(marks, from, far) {
 }
 
 /**
- * What all marks of the chosen kin say, in words: the titles that the picture has, and first that of
- * the mark that is pointed at.  What leads to another moment is a button.
+ * Return the titles of all marks of the highlighted kin, that of the mark under the pointer first.
+ * Titles of marks that lead to another moment are buttons.
  * @param {HTMLElement} picture
  * @param {string} kin
  */

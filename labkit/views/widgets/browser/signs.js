@@ -1,13 +1,13 @@
-// The signs over the slider: what matters in the run, each where it belongs, and quiet times.
+// The signs above the slider: important moments of the run, and skipped quiet periods.
 
 import { arrange, make } from "./page.js";
 
 const SIGN_PX = 24;
-/** From one sign to the next: at the ends of the bar a sign stands up to 4 px beside its place. */
+/** The minimum distance between signs; at the ends of the bar, a sign is shifted by up to 4 px. */
 const APART_PX = 28;
 const SKIP_PX = 8;
 
-/** @type {Record<string, (at: number, last: number) => number>} where a key leads from a sign */
+/** @type {Record<string, (at: number, last: number) => number>} the sign that a key moves to */
 const KEYS = {
   ArrowLeft: (at) => at - 1,
   ArrowUp: (at) => at - 1,
@@ -20,22 +20,22 @@ const KEYS = {
 /** @typedef {[number, string, string, string]} Sign position, glyph, words, colour */
 
 export class Signs {
-  /** @type {Map<number, HTMLButtonElement>} by the position of the first sign that each stands for */
+  /** @type {Map<number, HTMLButtonElement>} by the position of the first sign in each group */
   buttons = new Map();
   /** @type {Sign[][]} the signs that share a button */
   groups = [];
-  isHeld = false; // by a pointer: until it is up the signs stand still
+  isHeld = false; // while the pointer is down, the signs do not move
 
   /**
    * @param {(position: number) => void} go
-   * @param {() => number | null} here the position that is shown
+   * @param {() => number | null} here returns the current position
    */
   constructor(go, here) {
     this.go = go;
     this.here = here;
     this.quiet = make("span");
     this.bar = make("div", {
-      ...{ role: "toolbar", "aria-label": "Moments that matter" },
+      ...{ role: "toolbar", "aria-label": "Important moments" },
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
       onfocusin: (/** @type {any} */ event) => this.stopAt(event.target),
       onpointerdown: () => this.hold(),
@@ -69,7 +69,7 @@ export class Signs {
     );
   }
 
-  /** A sign that moves away below the pointer would miss its click. */
+  /** Keep the signs in place while the pointer is down, so that a click does not miss its sign. */
   hold() {
     this.isHeld = true;
     const release = () => {
@@ -87,7 +87,7 @@ export class Signs {
   }
 
   /**
-   * Go to the first moment of a sign; from there to the next one that shares it, and so on.
+   * Go to the first moment of a sign; if it is already shown, go to the next one of the group.
    * @param {number} first
    */
   press(first) {
@@ -96,7 +96,7 @@ export class Signs {
     this.go(moments.slice(shown + 1).find((at) => at > moments[shown]) ?? first);
   }
 
-  /** The Tab key leads to this sign; arrow keys lead to the others.  @param {HTMLElement} [stop] */
+  /** Make this sign the Tab stop; arrow keys reach the others.  @param {HTMLElement} [stop] */
   stopAt(stop) {
     for (const each of this.buttons.values()) each.tabIndex = each === stop ? 0 : -1;
   }
@@ -113,7 +113,7 @@ export class Signs {
 }
 
 /**
- * Signs that would cover each other share one.
+ * Group signs that would overlap.
  * @param {Sign[]} signs
  * @param {(at: number) => number} place
  */
@@ -129,7 +129,7 @@ function together(signs, place) {
 }
 
 /**
- * A sign that stands for several looks like the worst of them.
+ * Give a button the look of its sign, or of the worst sign in its group.
  * @param {HTMLButtonElement} button
  * @param {Sign[]} group
  * @param {number} x
@@ -148,7 +148,7 @@ function dress(button, group, x, width) {
 }
 
 /**
- * Quiet times whose signs would lie on each other have one, that of the first.
+ * Drop quiet periods whose signs would overlap the previous one.
  * @param {[number, number, string][]} skips
  * @param {(at: number) => number} place
  */

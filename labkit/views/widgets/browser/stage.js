@@ -1,5 +1,5 @@
-// Draws any scene, and knows nothing of what it shows: compares the tree of numbers on the page with
-// the one to draw, and changes what differs.  What is the same number is not looked into.
+// Draws any scene, whatever it shows: compares the tree of row numbers on the page with the one to
+// draw, and updates the differences.  Subtrees with the same row number are skipped.
 
 const SVG = "http://www.w3.org/2000/svg";
 const SMOOTH_MS = 200;
@@ -9,11 +9,11 @@ const SLIDING = ["x", "y", "width", "height", "cx", "cy", "r"];
 /** @typedef {{ attributes: Record<string, string>, text: string, move?: number[] }} Own */
 /**
  * @typedef {{ element: SVGElement, film: Film | null, row: number, head: Own,
- *   children: Map<string, Drawn> }} Drawn a mark on the page, and what it was drawn from
+ *   children: Map<string, Drawn> }} Drawn a mark on the page, and the row it was drawn from
  */
 
 export class Stage {
-  /** @type {Film} what is drawn now */
+  /** @type {Film} the film that is drawn now */
   film;
   /** @type {Drawn | undefined} */
   root;
@@ -21,14 +21,14 @@ export class Stage {
   /** @type {Set<Drawn>} */
   moving = new Set();
 
-  /** The picture, once something is drawn. */
+  /** The picture.  Throws if nothing has been drawn yet. */
   get element() {
-    if (!this.root) throw new Error("nothing is drawn yet");
+    if (!this.root) throw new Error("nothing has been drawn yet");
     return this.root.element;
   }
 
   /**
-   * Show that scene of the film at a position of the clock.  smooth: what moved slides there.
+   * Show a scene of the film at a position of the clock.  smooth: animate marks that have moved.
    * @param {Film} film
    * @param {number} row
    * @param {number} position
@@ -114,7 +114,7 @@ function write(element, name, value) {
 }
 
 /**
- * What is new fades in, and slides to its place if it says where it came from.
+ * Fade in a new mark, and slide it into place if it has a starting offset.
  * @param {SVGElement} element
  */
 function appear(element) {
@@ -126,7 +126,7 @@ function appear(element) {
 }
 
 /**
- * The attribute has its new value at once; what the eye sees slides there.
+ * Animate the change of an attribute that already has its new value.
  * @param {Element} element
  * @param {string} name
  * @param {string} before
@@ -146,7 +146,7 @@ const tenth = (/** @type {number} */ value) =>
   Math.sign(value) * Math.floor(Math.abs(value) * 10 + 0.5) / 10 || 0;
 
 /**
- * Where a mark on its way is: `Move.at` in labkit/views/widgets/scene.py is the same formula.
+ * Return the transform of a moving mark, by the same formula as `Move.at` in scene.py.
  * @param {number[]} move
  * @param {number} position
  */

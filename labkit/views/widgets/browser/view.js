@@ -1,4 +1,4 @@
-// Any view in the browser: a film, its clock, its controls.  Python decides what is drawn.
+// A view in the browser: a film, its clock, its controls.  Python decides what is drawn.
 
 import { Bar } from "./bar.js";
 import { join } from "./clock.js";
@@ -8,18 +8,21 @@ import { make, say } from "./page.js";
 import { listen, wordsOf } from "./pointer.js";
 import { Stage } from "./stage.js";
 
-const HINT = "Point at something, or go there with Tab and the arrow keys, to read about it here.";
-const PLAYS = " Space plays and stops.";
-const ENDED = "The kernel of this view has ended; run the cell again.";
+const HINT =
+  "Point at something, or move to it with Tab and the arrow keys, to read about it here.";
+const PLAYS = " Press Space to play or pause.";
+/** Traits whose changes redraw the view. */
+const REDRAWN = ["change:controls", "change:notice", "change:ended"];
+const ENDED = "The kernel of this view is no longer running; run the cell again.";
 
-/** From one report to Python to the next, at least. */
+/** The minimum interval between two reports to Python. */
 const REPORT_MS = 100;
 
 /** @typedef {ReturnType<typeof join>} Clock */
 /**
  * @typedef {import("./film.js").Tables & import("./bar.js").Run & { kind?: string, run: string,
- *   number: number, end: number, opening: number, moment: number, legend: number, texts: [string, string][],
- *   reports?: boolean }} Data
+ *   number: number, end: number, opening: number, moment: number, legend: number, title: string,
+ *   texts: [string, string][], reports?: boolean, stays?: boolean }} Data
  */
 /**
  * @typedef {{ get: (name: string) => any, send: (message: object) => void,
@@ -29,24 +32,25 @@ const REPORT_MS = 100;
 
 class View {
   stage = new Stage();
-  /** @type {Clock} of the run that is shown; views of one run share it */
+  /** @type {Clock} of the current run, shared by its views */
   clock;
   /** @type {Film} */
   film;
-  /** @type {AbortController | undefined} ends what belongs to this run */
+  /** @type {AbortController | undefined} releases everything that belongs to the current run */
   leave;
   /** @type {Data} */
   data;
-  /** @type {string | undefined} of the run; none before the first film */
+  /** @type {string | undefined} of the run; undefined before the first film */
   name;
   shown = 0;
-  /** @type {number | undefined} the timer; the event that Python heard of last, and when */
+  /** @type {number | undefined} the timer for the next report */
   reporting;
-  /** @type {number | undefined} */
+  /** @type {number | undefined} the last event reported to Python */
   reported;
   reportedAt = 0;
-  isWaiting = false; // for the whole film, after a message was missed
-  refused = ""; // why something did not reach Python
+  isWaiting = false; // waiting for the whole film, after a message was missed
+  dead = ""; // why the view no longer has a kernel
+  refused = ""; // why a message or a value was not sent to Python
 
   /** @param {Model} model @param {AbortSignal} signal */
   constructor(model, signal) {
@@ -57,6 +61,7 @@ class View {
       (message) => this.send({ ...message, seq: this.seq }),
       (words) => this.refuse(words),
     );
+    this.title = make("p", { class: "lk-title" });
     this.sentence = make("p", { class: "lk-sentence", "aria-live": "polite" });
     this.notice = make("p", { class: "lk-notice", role: "alert" });
     this.details = make("ul", {
@@ -68,7 +73,7 @@ class View {
     this.signs = make(
       "details",
       { class: "lk-legend" },
-      make("summary", {}, "What the signs mean"),
+      make("summary", {}, "What the symbols mean"),
     );
     this.texts = make("div", { class: "lk-texts" });
     this.side = make(
@@ -88,6 +93,7 @@ class View {
         make(
           "div",
           { class: "lk-main" },
+          this.title,
           this.controls.element,
           this.picture,
           this.bar.element,
@@ -102,16 +108,19 @@ class View {
     listen(this.picture, () => this.clock, (mark) => this.act(mark));
   }
 
-  /** A film as Python sent it, with what else it says of the run.  @param {Data} data */
+  /** Show a film and the data about its run, as sent by Python.  @param {Data} data */
   open(data) {
     this.data = { ...data, knots: [...data.knots], signs: data.signs, skips: data.skips };
     this.film = new Film(data);
     const { clock: before } = this;
     if (this.name !== data.run) this.enter(data.run, before);
-    if (data.reports && before) this.clock.position = null; // Python says what is shown
+    if (data.reports && before) this.clock.position = null; // Python decides what is shown
     this.reported = undefined;
     this.isWaiting = false;
-    this.clock.reach(data.end);
+    this.clock.reach(data.end, data.check);
+    if (data.check != null && this.position > data.check) this.clock.checks = true;
+    this.title.textContent = data.title;
+    this.title.hidden = !data.title;
     this.drawLegend(data.legend);
     this.texts.replaceChildren(
       ...data.texts.map(([words, lines]) =>
@@ -127,7 +136,7 @@ class View {
   }
 
   /**
-   * From now on the view belongs to that run; a fork goes on at its fault.
+   * Attach the view to a run; a fork continues from its fault.
    * @param {string} name
    * @param {Clock | undefined} before
    */
@@ -137,23 +146,21 @@ class View {
     this.signal.addEventListener("abort", () => leave.abort());
     this.name = this.root.dataset.run = name;
     this.clock = join(name, (smooth) => this.draw(smooth), leave.signal);
+    this.clock.reach(this.data.end, this.data.check);
     if (!before) {
       if (this.data.live && this.clock.position === null) {
         Object.assign(this.clock, { follows: true, position: this.data.opening });
       }
     } else if (this.clock.position === null) {
-      Object.assign(this.clock, {
-        end: this.data.end,
-        position: this.data.moment,
-        speed: before.speed,
-        touched: true,
-      });
+      Object.assign(this.clock, { speed: before.speed, touched: true });
+      this.clock.seek(this.data.moment);
       if (!this.calm.matches) this.clock.play();
     }
   }
 
   /**
-   * A running cluster keeps its film for views that open later; this one has it already.
+   * Show a changed film.  A running cluster saves its film for views that open later; this view has
+   * already received it.
    * @param {Data} data
    */
   reopen(data) {
@@ -188,17 +195,23 @@ class View {
       this.model.send(message);
     } catch (error) {
       console.warn("labkit: not sent", message, error);
-      this.refuse(ENDED);
+      this.outlive();
     }
   }
 
-  /** Say why something does not reach Python.  @param {string} words */
+  /** The kernel has ended, so nothing answers the buttons of the view. */
+  outlive() {
+    this.dead = ENDED;
+    this.draw(false);
+  }
+
+  /** Show why something was not sent to Python.  @param {string} words */
   refuse(words) {
     this.refused = words;
     this.draw(false);
   }
 
-  /** The last event that is shown. */
+  /** The last event on display. */
   get seq() {
     return this.film.beat(this.shown).seq;
   }
@@ -208,8 +221,8 @@ class View {
   }
 
   /**
-   * Show the moment.  If the button that has the focus is gone by then, the picture gets it: the next
-   * key is still the view's, and not JupyterLab's.
+   * Draw the current moment.  If the focused button disappears, the picture gets the focus, so that
+   * the next key press goes to the view and not to JupyterLab.
    * @param {boolean} smooth
    */
   draw(smooth) {
@@ -228,15 +241,18 @@ class View {
     this.shown = number;
     this.stage.draw(film, row, position, smooth && !this.calm.matches);
     this.bar.draw(this.data, position, number);
-    this.controls.draw(this.model.get("controls"));
+    this.controls.draw(this.dead ? [] : this.model.get("controls"));
     this.sentence.setAttribute("aria-live", clock.playing ? "off" : "polite");
-    say(this.sentence, words);
-    say(this.notice, this.refused || this.model.get("notice"));
+    const isChecked = clock.checks && position >= clock.full;
+    say(this.sentence, isChecked && this.data.verdict || words);
+    const ended = this.dead || this.model.get("ended");
+    this.root.classList.toggle("lk-ended", Boolean(ended));
+    say(this.notice, ended || this.refused || this.model.get("notice"));
     this.light(clock.kin);
     if (this.data.reports) this.report();
   }
 
-  /** Python learns what is shown: at once, so that the next cell knows; then at intervals. */
+  /** Report what is shown to Python: immediately, for the next cell to use, then at intervals. */
   report() {
     clearTimeout(this.reporting);
     if (this.clock.playing || this.clock.position === null || this.seq === this.reported) return;
@@ -244,7 +260,7 @@ class View {
     this.reporting = setTimeout(() => {
       this.reported = this.seq;
       this.reportedAt = performance.now();
-      this.model.get("film").opening = this.position; // as in Python; for views that open later
+      this.model.get("film").opening = this.position; // as Python does, for views that open later
       this.send({ do: "shown", seq: this.seq });
     }, wait);
   }
@@ -252,9 +268,9 @@ class View {
   /** @param {string} kin */
   light(kin) {
     const run = `.lk-scene[data-run="${this.name}"]`, marks = `[data-kin~=${JSON.stringify(kin)}]`;
-    const frame = "outline:2px solid var(--lk-ink);outline-offset:1px";
+    const frame = "outline:1px solid var(--lk-ink);outline-offset:1px";
     const rule = kin
-      ? `${run} :not(path)${marks}{${frame}}${run} path${marks}{stroke-width:4px}`
+      ? `${run} :not(path)${marks}{${frame}}${run} path${marks}{stroke-width:3px}`
       : "";
     if (this.lit.textContent !== rule) this.lit.textContent = rule;
     const words = wordsOf(this.picture, kin);
@@ -282,17 +298,22 @@ class View {
     else this.send({ do: act, on, seq: this.seq });
   }
 
-  /** Begin to play, unless the user was faster, another view plays, or motion is not wanted. */
+  /**
+   * Start playing, unless the user or another view already has, or prefers reduced motion.  A film
+   * of choices opens at the choice of Python.
+   */
   seen() {
     const { clock } = this;
     if (
-      clock.touched || clock.playing || clock.follows || this.calm.matches || this.film.last === 0
+      this.data.reports || this.data.stays || clock.touched || clock.playing || clock.follows ||
+      this.calm.matches ||
+      this.film.last === 0
     ) return;
     clock.position = 0;
     clock.play(this.data.opening);
   }
 
-  /** Python follows a running cluster only for pages that display it. */
+  /** Tell Python that the page displays the view: it follows a cluster only while one does. */
   attend() {
     if (!this.data.live) return;
     const { signal } = this, on = Math.random().toString(36);
@@ -300,7 +321,7 @@ class View {
     const say = (what) => this.send({ do: what, on });
     say("display");
     signal.addEventListener("abort", () => say("end"));
-    // A tab that is closed, or left for another page, tells no view that it ends.
+    // Views are not told when their tab is closed or navigates to another page.
     globalThis.addEventListener("pagehide", () => say("end"), { signal });
     globalThis.addEventListener("pageshow", (event) => event.persisted && say("display"), {
       signal,
@@ -328,9 +349,10 @@ function render({ model, el, signal }) {
     signal.addEventListener("abort", () => model.off(name, handle));
   };
   on("msg:custom", (message) => view.receive(message));
+  on("comm_live_update", () => view.outlive());
   on("change:film", () => view.reopen(model.get("film")));
-  for (const name of ["change:controls", "change:notice"]) on(name, () => view.draw(true));
-  // Keys that a view takes must not reach JupyterLab, where `b` inserts a cell; Ctrl+S is JupyterLab's.
+  for (const name of REDRAWN) on(name, () => view.draw(true));
+  // Keys for the view must not reach JupyterLab, where `b` inserts a cell, but Ctrl+S must.
   view.root.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     event.stopPropagation();

@@ -1,15 +1,15 @@
-"""The cluster view: bookies as columns, entries as rows, and what happens to them.
+"""The cluster view: bookies as columns, entries as rows, and messages between them.
 
-It replays a log or a simulated run; it follows a running cluster, where its buttons kill, pause and
-restart bookies.
+It replays a log or a simulated run. It can also follow a running cluster, whose bookies the reader
+can then kill, pause and restart.
 
-Read in this order: `cells` (an entry on a bookie), `heads` (the headings over the rows), `grid`
-(both together, and messages in flight), `picture` (the scene), and `ClusterView` below.
+Read the modules in this order: `cells` (an entry on a bookie), `heads` (the column headings),
+`grid` (columns, rows and messages in flight), `picture` (the scene), and then `ClusterView` below.
 """
 
 from typing import Any
 
-from labkit.system.trace.fold import ClusterState, fold
+from labkit.system.trace.cluster_state import ClusterState, fold
 from labkit.views.widgets.cluster.cells import legend
 from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.follower import LiveCluster
@@ -19,21 +19,30 @@ from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
 
 FEWEST_ROWS, LIVE_ROWS, MOST_ROWS = 4, 12, 16
-"""Rows in sight; a longer ledger scrolls."""
+"""The number of visible rows: the minimum, the number for a running cluster, and the maximum. A
+ledger with more entries scrolls.
+"""
 
 
 class ClusterView(PlayingView):
     """Shows a log, a simulated run, or a running cluster.
 
-    ledger: the id of the one ledger to show.  By default the newest, and the others on request.
+    ledger: the id of the only ledger to show.  By default, the view shows the newest ledger and
+    lets the reader choose another.
+    at: the `seq` of the event at which the view opens. By default, this is the end of the workload.
     """
 
-    def __init__(self, source: RunSource | LiveCluster, ledger: int | None = None) -> None:
+    question = "Which bookies have which entries, and which of them are confirmed?"
+    linked_as = "ClusterView"
+
+    def __init__(
+        self, source: RunSource | LiveCluster, ledger: int | None = None, at: int | None = None
+    ) -> None:
         self._fixed = self._ledger = ledger
+        self.opens_at = at
         super().__init__(source)
 
     def picture(self, run: DisplayedRun) -> ClusterPicture:
-        """The cluster before the first event."""
         if self.is_live:
             return ClusterPicture(run, self._ledger, self.bookies(), self.acts(), LIVE_ROWS)
         end = fold(run.events)
@@ -42,30 +51,30 @@ class ClusterView(PlayingView):
         return ClusterPicture(run, self._ledger, tuple(end.bookies), self.acts(), rows)
 
     def legend(self) -> Mark:
-        """The legend of the signs."""
         return legend()
 
     def choices(self) -> list[Message]:
-        """A choice of the ledger, if there are several."""
-        known = sorted(self.current_picture.grid.fold.ledgers, reverse=True)
-        if self._fixed is not None or len(known) < 2:
+        ledgers = sorted(self.current_picture.grid.fold.ledgers, reverse=True)
+        if self._fixed is not None or len(ledgers) < 2:
             return super().choices()
         options = [
-            ["", f"Ledger {known[0]} (newest)"],
-            *([str(i), f"Ledger {i}"] for i in known[1:]),
+            ["", f"Ledger {ledgers[0]} (newest)"],
+            *([str(i), f"Ledger {i}"] for i in ledgers[1:]),
         ]
         value = "" if self._ledger is None else str(self._ledger)
         choice = {"name": "ledger", "label": "Shows", "kind": "choice", "options": options}
         return [{**choice, "value": value}, *super().choices()]
 
     def chosen(self, name: str, value: Any) -> None:
-        """Show the chosen ledger; with the newest one, the view follows the run to later
-        ledgers.
+        """Show the chosen ledger.  If it is the newest one, the view switches to later ledgers as
+        they are created.
         """
         self._ledger = int(value) if value else None
 
+    def selection(self) -> dict[str, Any]:
+        return {"ledger": self._ledger}
+
     def state(self) -> ClusterState:
-        """The last moment of the view's events."""
         return self.current_picture.grid.fold.state()
 
     def __repr__(self) -> str:

@@ -1,36 +1,35 @@
-"""One entry on one bookie: a cell and its looks.  Every look has a second sign beside its colour: a
-shape, a hatch, a dash, or words.
+"""A cell of the grid: one entry on one bookie.  Colour is never the only difference between two
+states: they also differ in shape, hatching, dashes, or text.
 """
 
-from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-from labkit.system.trace.fold import Copy
+from labkit.system.trace.bookie_state import Copy
 from labkit.system.trace.sentence import COPIES, fill
 from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
 from labkit.views.widgets.text_metrics import width_of
 
 ROW, CELL = 28, 20
-"""The heights of a row, and of the cell in it; the rest is for the entry's wire."""
+"""The height of a row, and the height of a cell in it. The rest of the row is used for messages."""
 
 LEGEND = (
-    ("sent", "sent, and not there"),
-    ("memtable", "in memtable only"),
-    ("durable", "journal synced"),
-    ("flushed", "in the entry log, too"),
+    ("sent", "sent, not yet stored"),
+    ("memtable", "only in the memtable"),
+    ("durable", "in the synced journal"),
+    ("flushed", "also in the entry log"),
     ("hatched", "bookie is down"),
     ("stopped", "bookie is paused"),
     ("failed", "no acknowledgement"),
-    ("lost", "lost with memory"),
+    ("lost", "lost with the memory"),
     ("damaged", "damaged on disk"),
     ("acked", "acknowledged"),
-    ("read", "read from here"),
+    ("read", "was read from here"),
     ("reading", "latest read"),
-    ("adds", "an add on its way"),
-    ("acks", "its acknowledgement"),
+    ("adds", "add request in flight"),
+    ("acks", "acknowledgement"),
 )
-"""The looks in the legend, in order."""
+"""The states in the order of the legend."""
 
 _SHAPES: dict[str, dict[str, Any]] = {
     "sent": {"rx": 9, "fill": "page", "stroke": "stored", "thick": 2, "dash": "3 2"},
@@ -55,7 +54,7 @@ _GLYPHS = {"acked": "✓", "read": "◂"}
 
 
 def look_of(copy: Copy, bookie_state: str) -> str:
-    """The look of a copy; a stored copy on a bookie that does not answer is hatched."""
+    """Return how to draw a copy. A stored copy is hatched if its bookie is down or paused."""
     if copy.damaged:
         return "damaged"
     if copy.state in ("memtable", "durable", "flushed"):
@@ -64,8 +63,8 @@ def look_of(copy: Copy, bookie_state: str) -> str:
 
 
 def copy_title(copy: Copy, entry: int, ledger: int, bookie: str, bookie_state: str) -> str:
-    """A cell in words, such as `entry 3 of ledger 7 on bookie-1: durable, journal 1a.txn`."""
-    words = fill(COPIES[copy.state], asdict(copy))
+    """Describe a cell, for example `entry 3 of ledger 7 on bookie-1: durable, journal 1a.txn`."""
+    words = fill(COPIES[copy.state], copy._asdict())
     words += ", damaged: its digest does not match" if copy.damaged else ""
     words += f", read from here {copy.reads} times" if copy.reads > 1 else ""
     words += ", read from here" if copy.reads == 1 else ""
@@ -77,7 +76,6 @@ def copy_title(copy: Copy, entry: int, ledger: int, bookie: str, bookie_state: s
 def cell(
     copy: Copy, entry: int, ledger: int, bookie: str, state: str, width: float, is_latest: bool
 ) -> Mark:
-    """The cell in its row of the ledger, at the column's left edge."""
     look = look_of(copy, state)
     parts = [*shape(look, width, str(entry))]
     ink = "page" if look in ("durable", "flushed") else "ink"
@@ -92,7 +90,7 @@ def cell(
 
 
 def shape(look: str, width: float, label: str, height: float = CELL) -> tuple[Mark, ...]:
-    """A cell's box and its label; without a label it is a sample for the legend."""
+    """Return the box of a cell with its label, or a sample for the legend if there is no label."""
     if look == "sent":
         width = min(width, 34)
     box = rect("box", 0, 0, width, height, **_SHAPES[look])
@@ -123,7 +121,6 @@ def _ring(width: float) -> Mark:
 
 @lru_cache(1)
 def legend() -> Mark:
-    """What the signs mean."""
     parts = []
     for place, (look, words) in enumerate(LEGEND):
         x, y = 12 + 212 * (place % 4), 8 + 26 * (place // 4)
@@ -138,12 +135,11 @@ def legend() -> Mark:
             sample = shape(look, 28, "", 16)
         label = text("words", 36, 13, words, fill="faint")
         parts.append(group(look, *sample, label, x=x, y=y))
-    return picture(860, 8 + 26 * -(-len(LEGEND) // 4), "What the signs mean", *parts)
+    return picture(860, 8 + 26 * -(-len(LEGEND) // 4), "What the symbols mean", *parts)
 
 
 @lru_cache(16)
 def sign(what: str, x: float, y: float) -> Mark:
-    """The sign of a message on a wire."""
     if what == "adds":
         return rect("sign", x - 9, y - 4, 18, 8, rx=4, fill="stored", stroke="page")
     if what == "acks":

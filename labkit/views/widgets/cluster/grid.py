@@ -1,28 +1,30 @@
-"""Bookies as columns, entries as rows, and messages in flight: the part of a picture that the
-cluster view and the timeline share.
+"""A grid with bookies as columns, entries as rows, and messages in flight. The cluster view and the
+timeline share it.
 
-The clients are at the left.  Each entry has a row with a wire below it, along which adds run to the
-bookies, and acknowledgements run back.  Of a long ledger only some rows are visible, those of the
-latest pushes and reads.
+The clients are on the left. A wire runs below the cells of each entry. Adds travel along it to the
+bookies, and acknowledgements travel back. If a ledger has many entries, only the rows around the
+latest adds and reads are visible.
 """
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from labkit.system.trace.bookie_state import Bookie, Copy
+from labkit.system.trace.cluster_state import ClusterFold, ClusterState, Ledger, Read, Segment
 from labkit.system.trace.events import Event
-from labkit.system.trace.fold import Bookie, ClusterState, Copy, Fold, Ledger, Read, Segment
-from labkit.views.widgets.captions import FirstTimes, note
+from labkit.views.widgets.acts import NO_ACTS, Acts
+from labkit.views.widgets.captions import Explainer, note
 from labkit.views.widgets.cluster.cells import CELL, ROW, cell, sign
 from labkit.views.widgets.cluster.heads import ACTS, HEAD, act_lines, column, head
 from labkit.views.widgets.display_clock import Hop
-from labkit.views.widgets.run import Places
+from labkit.views.widgets.run import EventPositions
 from labkit.views.widgets.scene import Mark, Move, PartCache, group, path, text
 
 MOST_PITCH = 150
 
 _SHOWS = ("add.pushed", "read.sent", "entry.copied")
-"""Kinds of events that bring their entry's row into sight."""
+"""Kinds of events that make the grid scroll to the row of their entry."""
 _FLIGHTS = {
     "memtable.put": "adds",
     "add.acked": "acks",
@@ -30,17 +32,19 @@ _FLIGHTS = {
     "read.done": "answers",
     "read.failed": "reads",
 }
-"""The message on a wire, by the kind of event with which it arrives."""
+"""How to draw a message in flight, by the kind of event with which it arrives."""
 _HOME = ("add.acked", "read.done", "read.failed")
-"""The messages that arrive at the client."""
+"""Kinds of events with which a message arrives at the client."""
 
 
 NONE: Mapping[str, str] = {}
 
 
 class GridLayout(NamedTuple):
-    """width: of the whole picture.  gutter: the space left of the columns.  pitch: the distance
-    between columns.  top: the first row's, from the top of the headings.
+    """width: width of the whole picture.
+    gutter: space to the left of the columns.
+    pitch: distance between columns.
+    top: top of the first row, relative to the top of the headings.
     """
 
     width: float
@@ -55,39 +59,40 @@ class GridLayout(NamedTuple):
 
     @property
     def bottom(self) -> float:
-        """Of the columns."""
         return self.top + ROW * self.rows + 4
 
 
 class Grid:
-    """Folds the events of a run and draws one ledger.
+    """Folds the events of a run, and draws one ledger.
 
-    places: the events' places on the clock.  ledger: its id; None: the newest at the moment. acts:
-    the faults that a reader can cause.  rows: the number of visible rows.  run: the prefix of a
-    bookie's name in a click's message.
+    places: the positions of the events on the clock.
+    ledger: the ledger's id, or None for the newest ledger.
+    acts: the buttons of the bookies.
+    rows: the number of visible rows.
+    run: the prefix of the bookie's name in the message that a click sends.
     """
 
     def __init__(
         self,
-        places: Places,
+        positions: EventPositions,
         width: float,
         gutter: float,
         bookies: Sequence[str],
         *,
         ledger: int | None = None,
-        acts: tuple[str, ...] = (),
+        acts: Acts = NO_ACTS,
         rows: int = 16,
         run: str = "",
     ) -> None:
-        self.places, self.ledger, self.acts = places, ledger, acts
-        self.fold = Fold(bookies)
+        self.positions, self.ledger, self.acts = positions, ledger, acts
+        self.fold = ClusterFold(bookies)
         self._width, self._gutter, self._run = width, gutter, run
         self._rows, self._first = rows, 0
-        self._kept = PartCache()
+        self._cache = PartCache()
         self._cut: dict[str, set[str]] = {}
         self._flying: dict[int, Hop] = {}
         self._lost: set[str] = set()
-        self.firsts = FirstTimes(places)
+        self.firsts = Explainer(positions)
 
     def take(self, event: Event) -> None:
         self.fold.take(event)
@@ -96,9 +101,9 @@ class Grid:
             self._first = min(max(self._first, event.entry - self._rows + 1), event.entry)
         elif event.kind == "ledger.created" and event.ledger == self.shown():
             self._first = 0
-        for hop in self.places.departing.get(event.seq, ()):
-            if hop.came.kind in _FLIGHTS:
-                self._flying[hop.came.seq] = hop
+        for hop in self.positions.departing.get(event.seq, ()):
+            if hop.arrived.kind in _FLIGHTS:
+                self._flying[hop.arrived.seq] = hop
         self._flying.pop(event.seq, None)
         if event.kind == "link.cut":
             self._cut.setdefault(event.peer, set()).add(event.node)
@@ -106,7 +111,7 @@ class Grid:
             self._cut.get(event.peer, set()).discard(event.node)
 
     def shown(self) -> int:
-        """The ledger that is drawn, -1 when there is none yet."""
+        """Return the id of the ledger that is drawn, or -1 if there is none yet."""
         return max(self.fold.ledgers, default=-1) if self.ledger is None else self.ledger
 
     @property
@@ -117,11 +122,11 @@ class Grid:
         return found._replace(top=HEAD + acts + 4)
 
     def marks(self, state: ClusterState, remarks: Mapping[str, str] = NONE) -> Mark:
-        """The picture of the state.  remarks: further words in a bookie's heading."""
+        """Return the picture of a state. remarks: additional text for the headings, by bookie."""
         ledger_id, layout = self.shown(), self.layout
         ledger = state.ledgers.get(ledger_id, Ledger())
         x = {name: layout.gutter + layout.pitch * at for at, name in enumerate(state.bookies)}
-        flying = [hop for hop in self._flying.values() if hop.came.ledger == ledger_id]
+        flying = [hop for hop in self._flying.values() if hop.arrived.ledger == ledger_id]
         columns = [
             self._column(name, bookie, ledger_id, ledger, x[name], remarks.get(name, ""))
             for name, bookie in state.bookies.items()
@@ -130,24 +135,23 @@ class Grid:
             self._cells(name, bookie, ledger_id, state.read, flying, (x[name], layout.column))
             for name, bookie in state.bookies.items()
         ]
-        return self._kept.part(
+        return self._cache.part(
             "grid",
             _grid,
-            self._kept.part("columns", _columns, *columns),
-            self._kept.part(
+            self._cache.part("columns", _columns, *columns),
+            self._cache.part(
                 "sheet",
                 _sheet,
                 layout.top - ROW * self._first,
                 _ids(self._first, self._last(ledger, state, ledger_id), ledger_id, layout.gutter),
                 _lines(ledger, self._first, layout, len(x)),
-                self._kept.part("cells", _columns, *cells),
+                self._cache.part("cells", _columns, *cells),
                 self._flights(flying, x, layout),
             ),
             *self._notes(ledger_id, x, layout),
         )
 
     def _last(self, ledger: Ledger, state: ClusterState, ledger_id: int) -> int:
-        """The last visible entry."""
         held = (
             next(reversed(bookie.entries.get(ledger_id, {})), -1)
             for bookie in state.bookies.values()
@@ -173,8 +177,8 @@ class Grid:
             self._lost.add(name)
         words = [f"{lost} lost"] if lost else []
         words += ["cut off"] if self._cut.get(name) else []
-        said = ", ".join((*words, remark) if remark else words)
-        return _column(name, bookie.state, place, said, x, self.layout, self.acts, self._run)
+        all_remarks = ", ".join((*words, remark) if remark else words)
+        return _column(name, bookie.state, place, all_remarks, x, self.layout, self.acts, self._run)
 
     def _cells(
         self,
@@ -189,13 +193,13 @@ class Grid:
         if read and read.state != "failed" and (read.ledger, read.bookie) == (ledger_id, name):
             latest = read.entry
         coming = tuple(
-            hop.came.entry
+            hop.arrived.entry
             for hop in flying
-            if hop.came.node == name and hop.came.kind == "memtable.put"
+            if hop.arrived.node == name and hop.arrived.kind == "memtable.put"
         )
         sight = range(self._first, self._first + self._rows)
         copies = bookie.entries.get(ledger_id, _NO_COPIES)
-        return self._kept.part(
+        return self._cache.part(
             ("cells", name),
             _cells_of,
             *(name, bookie.state, copies, ledger_id, sight, latest, coming, place),
@@ -208,13 +212,13 @@ class Grid:
             *(
                 _flight(hop, x[bookie] + layout.column / 2, layout.gutter)
                 for hop in flying
-                if hop.came.entry in sight
-                and (bookie := hop.came.peer if hop.came.kind in _HOME else hop.came.node) in x
+                if hop.arrived.entry in sight
+                and (bookie := hop.arrived.peer if hop.arrived.kind in _HOME else hop.arrived.node)
+                in x
             ),
         )
 
     def _notes(self, ledger_id: int, x: dict[str, float], layout: GridLayout) -> list[Mark]:
-        """The words beside an event that is the first of its kind."""
         event = self.firsts.event
         if event is None:
             return []
@@ -222,7 +226,7 @@ class Grid:
         if event.ledger not in (-1, ledger_id):
             return []
         left, row = x.get(bookie, 0.0) + 10, event.entry - self._first
-        # Below the headings, whose buttons it would cover: its neighbours', too.
+        # Place the note below all headings, so that it does not cover the buttons of any bookie.
         y = layout.top + ROW * (row + 1) if 0 <= row < layout.rows else layout.top - 4
         if event.kind == "ledger.closed":
             y = layout.bottom
@@ -248,7 +252,7 @@ def _column(
     words: str,
     x: float,
     layout: GridLayout,
-    acts: tuple[str, ...],
+    acts: Acts,
     run: str,
 ) -> Mark:
     box = column(state, place >= 0, layout.column, layout.bottom)
@@ -277,7 +281,6 @@ def _ids(first: int, last: int, ledger_id: int, gutter: float) -> Mark:
 
 @lru_cache(1024)
 def _lines(ledger: Ledger, first: int, layout: GridLayout, count: int) -> Mark:
-    """The lines at the beginnings of segments, at LastAddConfirmed and at LastAddPushed."""
     right, sight = layout.gutter + layout.pitch * count, range(first, first + layout.rows)
     lac, lap = ledger.last_add_confirmed, ledger.last_add_pushed
     parts = [
@@ -286,9 +289,18 @@ def _lines(ledger: Ledger, first: int, layout: GridLayout, count: int) -> Mark:
         if each.first_entry in sight
     ]
     if lap > lac and lap in sight:
-        parts.append(_line("lap", lap + 1, right, "faint", "LastAddPushed", f"LAP {lap}"))
+        parts.append(
+            _line(
+                "lap",
+                lap + 1,
+                right,
+                "faint",
+                "LastAddPushed: the last entry that the writer has sent",
+                f"LAP {lap}",
+            )
+        )
     if lac in sight:
-        words = "LastAddConfirmed: readers may read up to here"
+        words = "LastAddConfirmed: the last entry that readers may read"
         parts.append(_line("lac", lac + 1, right, "confirmed", words, f"LAC {lac}"))
     return group("lines", *parts)
 
@@ -327,10 +339,12 @@ def _cells_of(
 
 @lru_cache(4096)
 def _flight(hop: Hop, x: float, gutter: float) -> Mark:
-    """A message in flight: drawn where it arrives, moved back by the rest of its way."""
-    wire, home = ROW * hop.came.entry + CELL + 4, gutter * 0.4
-    is_home = hop.came.kind in _HOME
+    """Return a message in flight. It is drawn at its destination and shifted back by the remaining
+    distance.
+    """
+    wire, home = ROW * hop.arrived.entry + CELL + 4, gutter * 0.4
+    is_home = hop.arrived.kind in _HOME
     here, there = (home, x) if is_home else (x, home)
     move = Move(round(hop.start, 1), round(hop.end, 1), there - here, 0)
-    what = _FLIGHTS[hop.came.kind]
-    return group(f"{hop.came.seq}", sign(what, here, wire), move=move)
+    what = _FLIGHTS[hop.arrived.kind]
+    return group(f"{hop.arrived.seq}", sign(what, here, wire), move=move)

@@ -1,36 +1,54 @@
-"""The top of the cluster view: the ledger's numbers, and a heading for each bookie with its
-buttons.
+"""The top of the cluster view: the ledger's parameters, and a heading with buttons for each
+bookie.
 """
 
 from functools import lru_cache
+from typing import NamedTuple
 
-from labkit.system.trace.fold import Ledger
-from labkit.views.widgets.scene import Mark, group, rect, text
+from labkit.system.trace.cluster_state import Ledger
+from labkit.views.widgets.acts import Acts
+from labkit.views.widgets.scene import Mark, group, rect, rounded, text
 from labkit.views.widgets.text_metrics import fitted, width_of
 
 HEAD, ACTS = 46, 30
-"""The heights of a heading, and of the buttons in it."""
+"""The height of a heading, and the height of a line of buttons below it."""
 NARROW = 110
-"""The width up to which a column has no indent."""
+"""In columns up to this width, remarks are not indented."""
 SLIM = 15
-"""The place of the name where it has no room farther right."""
+"""The horizontal position of the name in a column that is too narrow for the usual indentation."""
 GLYPHS = {"up": "●", "down": "✕", "paused": "‖", "unknown": "?"}
 _GLYPH_INKS = {"up": "well", "down": "lost"}
-_SPACING = {True: (24, 29), False: (4, 26)}
-"""The place of the first button in a wide and in a narrow column, and the distance to the next."""
 _BADGES = {
-    "E": "ensemble size: bookies that the ledger is spread over",
-    "Qw": "write quorum: bookies that each entry is sent to",
-    "Qa": "ack quorum: acknowledgements after which an entry is confirmed",
-    "LAP": "LastAddPushed: the last entry that the writer has sent",
-    "LAC": "LastAddConfirmed: up to here Qa bookies have every entry, and readers may read",
+    "E": ("on {} bookies", "ensemble size (E): the ledger is striped across this many bookies"),
+    "Qw": ("{} copies", "write quorum (Qw): each entry is sent to this many bookies"),
+    "Qa": ("{} acks", "ack quorum (Qa): an entry is confirmed after this many acknowledgements"),
+    "LAP": ("last sent (LAP): {}", "LastAddPushed: the last entry that the writer has sent"),
+    "LAC": (
+        "last confirmed (LAC): {}",
+        "LastAddConfirmed: every entry up to here is confirmed, and readers may read it",
+    ),
 }
-_ICONS = {"kill": "✕", "restart": "▲", "pause": "‖", "resume": "▶", "cut": "✂"}
+_LABELS = {
+    "kill": ("✕", "Kill"),
+    "restart": ("▲", "Restart"),
+    "pause": ("‖", "Pause"),
+    "resume": ("▶", "Resume"),
+    "cut": ("✂", "Cut off"),
+}
+_UNDO = {"kill": "Undo the kill", "pause": "Undo the pause", "cut": "Undo the cut"}
+WORDED = 128
+"""In columns narrower than this, buttons have only an icon."""
+_LEFT, _ICON_WIDTH = 4, 24
+
+
+class Button(NamedTuple):
+    act: str
+    sign: str
+    word: str
 
 
 @lru_cache(512)
 def header(ledger_id: int, ledger: Ledger) -> Mark:
-    """The ledger and its numbers."""
     if ledger_id < 0:
         return group("header", text("name", 10, 23, "No ledger yet", size=14, bold=True))
     name = f"Ledger {ledger_id}"
@@ -41,8 +59,12 @@ def header(ledger_id: int, ledger: Ledger) -> Mark:
         "LAP": ledger.last_add_pushed,
         "LAC": ledger.last_add_confirmed,
     }
-    badges = [(key, f"{key} {'none' if v < 0 else v}", _BADGES[key]) for key, v in values.items()]
-    end = "its last entry is fixed" if ledger.closed else "its writer may add"
+    badges = []
+    for key, value in values.items():
+        words, title = _BADGES[key]
+        unknown = "none" if key in ("LAP", "LAC") else "?"
+        badges.append((key, words.format(unknown if value < 0 else value), title))
+    end = "its last entry is fixed" if ledger.closed else "its writer may add entries"
     badges.append(("end", "closed" if ledger.closed else "open", end))
     parts, x = [text("name", 10, 23, name, size=14, bold=True)], 26 + width_of(name, 14, bold=True)
     for key, words, title in badges:
@@ -56,15 +78,17 @@ def header(ledger_id: int, ledger: Ledger) -> Mark:
 
 @lru_cache(2048)
 def head(
-    name: str, state: str, place: int, remark: str, width: float, acts: tuple[str, ...], run: str
+    name: str, state: str, place: int, remark: str, width: float, acts: Acts, run: str
 ) -> Mark:
-    """A bookie's heading, at its column's left edge.  run: the prefix for a click's message."""
+    """Return the heading of a bookie, relative to the left edge of its column. run: the prefix of
+    the bookie's name in the message that a click sends.
+    """
     words = [state] if state in ("down", "paused") else []
     words += [remark] if remark else []
-    words += [f"place {place}"] if place >= 0 else []
+    words += [f"index {place}"] if place >= 0 else []
     title = f"{name}: {', '.join(words) or state}"
     if place >= 0:
-        title += " (entry i goes to the Qw places of the ensemble from i mod E on)"
+        title += " (entry i goes to Qw bookies, starting at index i mod E of the ensemble)"
     about = group(
         "about",
         rect("place", 4, 4, width - 8, HEAD - 8, fill="none"),
@@ -72,12 +96,12 @@ def head(
         title=title,
         kin=f"n-{name}",
     )
-    return group("head", about, *buttons(name, state, acts, run + name, width))
+    return group("head", about, *buttons(name, state, acts, width, run))
 
 
 def _lines(name: str, state: str, words: list[str], width: float) -> list[Mark]:
-    """The state's sign, the name and the words; what has no room is only in the title, and first of
-    all the words: a name is always there.
+    """Return the glyph of the state, the name and the remarks.  The name is always shown, but
+    remarks that do not fit appear only in the tooltip.
     """
     ink = "lost" if state == "down" else "ink"
     wide = width_of(name, bold=True)
@@ -109,7 +133,7 @@ def _lines(name: str, state: str, words: list[str], width: float) -> list[Mark]:
 
 
 def _broken(name: str, room: float) -> tuple[str, str]:
-    """The name in two lines, broken after a hyphen if both parts have room then."""
+    """Break the name into two lines, after a hyphen if both parts fit."""
     before, hyphen, after = name.rpartition("-")
     if hyphen and max(width_of(each, bold=True) for each in (before + hyphen, after)) <= room:
         return before + hyphen, after
@@ -119,39 +143,62 @@ def _broken(name: str, room: float) -> tuple[str, str]:
     return name[:count], name[count:]
 
 
-def act_lines(acts: tuple[str, ...], width: float) -> int:
-    """The number of lines that the buttons of a column need."""
-    most = 3 if "cut" in acts else min(len(acts), 2)
-    return -(-most // _per_line(width))
+def act_lines(acts: Acts, width: float) -> int:
+    """Return the number of lines that the buttons of a column need in the state with the most
+    lines.
+    """
+    layouts = (_laid_out(_offered(state, acts), width) for state in GLYPHS)
+    return max((line + 1 for layout in layouts for *_, line in layout), default=0)
 
 
-def _per_line(width: float) -> int:
-    left, pitch = _SPACING[width > NARROW]
-    return max(int((width - left - 24) // pitch) + 1, 1)
+def acts_width(acts: Acts) -> float:
+    """Return the width of a single line of buttons in the state in which it is widest."""
+    lines = (_offered(state, acts) for state in GLYPHS)
+    return max(sum(_width_of(button) + 4 for button in line) for line in lines) + _LEFT
 
 
-def buttons(name: str, state: str, acts: tuple[str, ...], on: str, width: float) -> list[Mark]:
-    """The buttons for a bookie in this state, in as many lines as the column needs."""
-    wanted = {
-        "down": ("restart",),
-        "paused": ("kill", "resume"),
-    }.get(state, ("kill", "pause", "cut"))
-    left, pitch = _SPACING[width > NARROW]
-    per_line = _per_line(width)
-    parts = []
-    for place, act in enumerate(act for act in wanted if act in acts):
-        icon = text("icon", 12, 17, _ICONS[act], size=14, bold=True, anchor="middle")
-        box = rect("box", 0, 0, 24, 24, rx=4, fill="page", stroke="line")
-        x = min(left, (width - 24) / 2) + pitch * (place % per_line)
-        y = HEAD + ACTS * (place // per_line)
-        title = f"{act.title()} {name}"
-        parts.append(group(act, box, icon, x=x, y=y, title=title, act=act, on=on))
+def _offered(state: str, acts: Acts) -> tuple[Button, ...]:
+    possible = {"down": ("restart",), "paused": ("kill", "resume")}
+    names = possible.get(state, ("kill", "pause", "cut"))
+    return tuple(Button(act, *_LABELS[act]) for act in names if act in acts.offered)
+
+
+def _width_of(button: Button) -> float:
+    return rounded(width_of(button.word) + 32)
+
+
+def _laid_out(buttons: tuple[Button, ...], width: float) -> list[tuple[Button, float, float, int]]:
+    has_words = width >= WORDED
+    found, x, line = list[tuple[Button, float, float, int]](), float(_LEFT), 0
+    for button in buttons:
+        wide = _width_of(button) if has_words else _ICON_WIDTH
+        if x > _LEFT and x + wide > width:
+            x, line = float(_LEFT), line + 1
+        found.append((button, wide, min(x, max(width - wide, 0) / 2) if x == _LEFT else x, line))
+        x += wide + (4 if has_words else 2)
+    return found
+
+
+def buttons(name: str, state: str, acts: Acts, width: float, run: str = "") -> list[Mark]:
+    """Return the buttons of a bookie. run: the prefix of its name in the message that a click
+    sends.
+    """
+    undo = (Button("undo", "↶", _UNDO[acts.undo]),) if acts.undo and acts.node == name else ()
+    parts, on = [], run + name
+    for (act, sign, word), wide, x, line in _laid_out(undo or _offered(state, acts), width):
+        center = 12 if wide == _ICON_WIDTH else 14
+        box = rect("box", 0, 0, wide, 24, rx=4, fill="page", stroke="line")
+        label = [text("icon", center, 17, sign, size=14, bold=True, anchor="middle")]
+        if wide > _ICON_WIDTH:
+            label.append(text("word", 24, 16.5, word))
+        title, y = f"{word} of {name}" if undo else f"{word} {name}", HEAD + ACTS * line
+        kin = f"act-{act}-{on.replace(' ', '-')}"
+        parts.append(group(act, box, *label, x=x, y=y, title=title, act=act, on=on, kin=kin))
     return parts
 
 
 @lru_cache(2048)
 def column(state: str, is_member: bool, width: float, height: float) -> Mark:
-    """The box around a bookie's heading and its cells."""
     away = state in ("down", "paused")
     stroke = "lost" if state == "down" else "faint" if away else "ink" if is_member else "line"
     thick = 2 if is_member and not away else 1.5 if away else 1

@@ -1,10 +1,11 @@
-"""The cluster as a scene: a ledger's numbers, and its entries on the bookies."""
+"""The cluster as a scene: the parameters of a ledger, and its entries on the bookies."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 
+from labkit.system.trace.cluster_state import ClusterState, Ledger
 from labkit.system.trace.events import Event
-from labkit.system.trace.fold import ClusterState, Ledger
+from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.grid import Grid
 from labkit.views.widgets.cluster.heads import header
 from labkit.views.widgets.run import DisplayedRun
@@ -12,30 +13,32 @@ from labkit.views.widgets.scene import Mark, PartCache, group, path, picture, re
 
 WIDTH, GUTTER, HEADS_Y = 860, 120, 38
 _LEAST_PITCH = 40
-"""The least distance between columns: more bookies make the picture wider, and it scrolls."""
+"""The minimum distance between columns. If the columns need more space, the picture gets wider and
+scrolls.
+"""
 
 
 class ClusterPicture:
-    """Draws one ledger of a run; the parameters are `Grid`'s."""
+    """Draws one ledger of a run; the parameters are those of `Grid`."""
 
     def __init__(
         self,
         run: DisplayedRun,
         ledger: int | None,
         bookies: Sequence[str],
-        acts: tuple[str, ...],
+        acts: Acts,
         rows: int,
     ) -> None:
         width = max(WIDTH, GUTTER + 8 + _LEAST_PITCH * len(bookies))
         self.grid = Grid(run, width, GUTTER, bookies, ledger=ledger, acts=acts, rows=rows)
-        self._kept = PartCache()
+        self._cache = PartCache()
 
     @property
-    def hush_at(self) -> float | None:
-        return self.grid.firsts.hush_at
+    def explained_until(self) -> float | None:
+        return self.grid.firsts.explained_until
 
-    def hush(self) -> None:
-        self.grid.firsts.hush()
+    def hide_explanation(self) -> None:
+        self.grid.firsts.hide_explanation()
 
     def take(self, event: Event) -> None:
         self.grid.take(event)
@@ -48,7 +51,7 @@ class ClusterPicture:
             summary(state, ledger_id),
             header(ledger_id, state.ledgers.get(ledger_id, Ledger())),
             _writer(layout.top),
-            self._kept.part("bookies", _bookies, self.grid.marks(state)),
+            self._cache.part("bookies", _bookies, self.grid.marks(state)),
         )
 
 
@@ -65,7 +68,6 @@ def _writer(top: float) -> Mark:
 
 
 def summary(state: ClusterState, ledger_id: int) -> str:
-    """The picture in one line of words."""
     bookie_count = len(state.bookies)
     parts = [f"{bookie_count} bookie{'' if bookie_count == 1 else 's'}"]
     if ledger_id in state.ledgers:

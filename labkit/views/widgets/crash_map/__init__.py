@@ -1,34 +1,38 @@
-"""The crash map: a row for every disk operation of a script, a column for every way to crash, and
-in each cell whether everything acknowledged was there again after the restart.
+"""The crash map: a table with a row for each disk operation of a script and a column for each way
+to crash. Each cell shows whether all acknowledged entries still existed after the restart.
 
-It plays down a column: the machine stops before one operation after the other.  Choose a cell to
-see the crash: the unsynced operations and what became of them, the files on disk, the replay, and
-what is lost.
+The view plays the rows from top to bottom: the machine stops before the first operation, then
+before the second, and so on. Choose a cell to see its crash: the unsynced operations and what
+happened to them, the files on disk, the replay, and what was lost.
 
-Read in this order: `crashes`, `picture`.
+Read the modules in this order: `crashes`, `picture`.
 """
 
 from typing import Any
 
-from labkit.views.widgets.crash_map.crashes import SAFE, Crashes, CrashMapSource
+from labkit.views.widgets.crash_map.crashes import Crashes, CrashMapSource
 from labkit.views.widgets.crash_map.picture import CrashMapPicture, legend
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message, SceneView
 
-ROW_MS, COLUMN_MS = 400, 10_000
-"""Time in ms that a row is shown while the map plays, and the longest time for a column."""
+ROW_MS, MAP_MS = 400, 10_000
+"""The time in milliseconds for which each row is shown, and the maximum time for the whole map."""
 
 
 class CrashMapView(SceneView):
     """Shows a crash map.
 
-    at: (row, column) of the cell that is chosen at first; by default the first unsafe cell, or the
-    first cell of the last row.
+    at: the (row, column) of the cell at which the view opens. By default, this is the first unsafe
+    cell or, if all cells are safe, the first cell of the last row.
     """
 
+    question = (
+        "Each row is a moment at which the machine may stop. Orange: an acknowledged entry is lost."
+    )
+
     at: tuple[int, int]
-    """The row and the column of the shown cell."""
+    """The row and column of the selected cell."""
 
     def __init__(self, source: CrashMapSource, at: tuple[int, int] | None = None) -> None:
         self.crashes = Crashes(source.as_dict())
@@ -37,22 +41,18 @@ class CrashMapView(SceneView):
         super().__init__()
 
     def scene(self) -> Mark:
-        """The map, and the crash of the chosen cell beside it."""
         return self.reel.beats[self._number_of(*self.at)].scene
 
     def legend(self) -> Mark:
-        """The legend of cells and columns."""
         return legend(self.crashes)
 
     def whole(self) -> Message:
-        """The film: each cell is a beat, and it opens at the chosen one."""
         return {
-            **self.of_choices(self.reel, self._number_of(*self.at), "Crash"),
+            **self.choices_message(self.reel, self._number_of(*self.at), "Crash"),
             "signs": self._signs(),
         }
 
-    def turned_to(self, number: int) -> None:
-        """Called when the browser shows another cell."""
+    def on_shown(self, number: int) -> None:
         self.at = self.cells[number]
         self.open_at(self.reel.beats[number].at)
 
@@ -60,29 +60,26 @@ class CrashMapView(SceneView):
         return self.crashes.summary(*self.at)
 
     def _shoot(self) -> None:
-        """The beats column by column, beginning with the column that is shown at first."""
         rows, columns = len(self.crashes.points), len(self.crashes.variants)
-        self._row_ms = round(min(ROW_MS, COLUMN_MS / rows))
-        first = self.at[1]
-        self._columns = [(first + place) % columns for place in range(columns)]
-        self.cells = [(row, column) for column in self._columns for row in range(rows)]
-        """Row and column of each beat."""
+        self._cell_ms = max(round(min(ROW_MS, MAP_MS / rows) / columns), 1)
+        self.cells = [(row, column) for row in range(rows) for column in range(columns)]
+        """The row and column that each beat shows."""
         picture, self.reel = CrashMapPicture(self.crashes, self._position_of), Film()
         for number, cell in enumerate(self.cells):
             words = self.crashes.words(*cell)
             self.reel.add(Beat(self._position_of(*cell), picture.scene(*cell), words, number))
 
     def _number_of(self, row: int, column: int) -> int:
-        return self._columns.index(column) * len(self.crashes.points) + row
+        return row * len(self.crashes.variants) + column
 
     def _position_of(self, row: int, column: int) -> int:
-        return self._number_of(row, column) * self._row_ms
+        return self._number_of(row, column) * self._cell_ms
 
     def _signs(self) -> list[list[Any]]:
-        """The signs at the first unsafe cell of each run of unsafe cells in a column."""
+        """Return a sign for the first unsafe cell of each sequence of rows with unsafe cells."""
+        first = {row: (row, column) for row, column in reversed(self.crashes.unsafe)}
         return [
-            [self._position_of(row, column), "✕", self.crashes.words(row, column), "lost"]
-            for row, column in self.cells
-            if self.crashes.verdict(row, column) != SAFE
-            and (row == 0 or self.crashes.verdict(row - 1, column) == SAFE)
+            [self._position_of(*cell), "✕", self.crashes.words(*cell), "lost"]
+            for row, cell in sorted(first.items())
+            if row - 1 not in first
         ]

@@ -1,28 +1,28 @@
-"""A crash map as plain data, and the words for each cell."""
+"""A crash map as plain data, and the description of each cell."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 SAFE, LOST, REFUSED, INVENTED = "safe", "lost", "refused", "invented"
 VERDICTS = {
-    SAFE: "everything acknowledged is there",
-    LOST: "something acknowledged is gone",
+    SAFE: "everything acknowledged is still there",
+    LOST: "an acknowledged entry is lost",
     REFUSED: "the bookie does not start",
-    INVENTED: "something appears that was never added",
+    INVENTED: "an entry appears that was never added",
 }
 _NOTHING = "empty"
-"""The words for a file without content."""
+"""The description of a file without content."""
 
 
 class CrashMapSource(Protocol):
-    """What the view needs from a crash map."""
-
     def as_dict(self) -> dict[str, Any]:
-        """`variants`, `points`, `cells`, `ends`, `files` and `texts` as plain data."""
+        """Return `variants`, `points`, `cells`, `ends`, `files` and `texts` as plain data."""
 
 
 class FileAtRestart(NamedTuple):
-    """A file at the next start: its content in words, its first bytes after the header in hex."""
+    """A file as the next start finds it: a description of its content, and the first bytes after
+    its header in hexadecimal.
+    """
 
     path: str
     size: int
@@ -32,8 +32,9 @@ class FileAtRestart(NamedTuple):
 
 
 def short(operation: str) -> str:
-    """An operation without the folder that all files share, and with a short word for bytes; a
-    renamed file's new name is without its folder, which is the same as the old one.
+    """Shorten the description of an operation. Omit the directory that all files share, abbreviate
+    "bytes", and omit the directory of a renamed file's new name, because it is the same as that of
+    the old name.
     """
     words = operation.replace("current/", "").replace(" bytes at ", " B at ")
     old, to, new = words.partition(" to ")
@@ -41,7 +42,7 @@ def short(operation: str) -> str:
 
 
 class Crashes:
-    """Cells by row and column: rows are `points`, columns are `variants`."""
+    """Access to the cells by row (`points`) and column (`variants`)."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._data = data
@@ -62,60 +63,50 @@ class Crashes:
         return str(self.end(row, column)["verdict"])
 
     def first_unsafe(self) -> tuple[int, int]:
-        """The first unsafe cell, or the first cell of the last row."""
         return self.unsafe[0] if self.unsafe else (len(self.points) - 1, 0)
 
     def next_unsafe(self, row: int, column: int) -> tuple[int, int]:
-        """The next unsafe cell; after the last one, the first."""
+        """Return the next unsafe cell, wrapping around at the end."""
         return next((cell for cell in self.unsafe if cell > (row, column)), self.unsafe[0])
 
     def operation(self, row: int) -> str:
-        """The operation before which the machine stops."""
         return short(self.points[row]["operation"]) or "(the script has ended)"
 
     def place(self, row: int, column: int) -> str:
-        """A cell's place in words."""
         point, (name, _) = self.points[row], self.variants[column]
         if not point["operation"]:
             return f"after the last operation, {name}"
         return f"before {short(point['operation'])}, during {point['step']}, {name}"
 
     def words(self, row: int, column: int) -> str:
-        """A crash and its outcome."""
         return f"Crash {self.place(row, column)}: {self.end(row, column)['words']}"
 
     def promised(self, row: int) -> str:
-        """Everything acknowledged before the crash."""
         texts = self._data["texts"]
         return ", ".join(texts[at] for at in self.points[row]["promised"]) or "nothing"
 
     def unsynced(self, row: int, column: int) -> Iterator[str]:
-        """The unsynced operations, with what became of each."""
         for at, share in self._data["cells"][row][column][1]:
             fate = {0: "lost", 1: "kept"}.get(share, "torn")
             yield f"{fate}: {short(self._data['texts'][at])}"
 
     def files(self, row: int, column: int) -> list[FileAtRestart]:
-        """The files at the next start that are not empty."""
         return [file for file in self._files(row, column) if file.words != _NOTHING]
 
     def empty_files(self, row: int, column: int) -> str:
-        """The paths of the empty files at the next start."""
         found = self._files(row, column)
         return ", ".join(file.path for file in found if file.words == _NOTHING)
 
     def replay(self, row: int, column: int) -> str:
-        """The numbers of records that the two starts replayed."""
         replayed = self.end(row, column)["replayed"]
         if not replayed:
-            return "none: the bookie does not start"
+            return "none, because the bookie does not start"
         records = f"{replayed[0]} record{'' if replayed[0] == 1 else 's'}"
         if len(replayed) < 2:
             return records
-        return f"{records}; {replayed[1]} after one more power cut"
+        return f"{records}; {replayed[1]} after another power cut"
 
     def summary(self, row: int, column: int) -> str:
-        """The picture in one line of words."""
         rows, columns = len(self.points), len(self.variants)
         found = [self.verdict(r, c) for r in range(rows) for c in range(columns)]
         counts = [f"{found.count(v)} {v}" for v in VERDICTS if v in found]

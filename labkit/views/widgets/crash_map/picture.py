@@ -1,5 +1,5 @@
-"""The crash map as a scene: at the left all cells as a small map, then a list of some rows around
-the chosen cell, beside it the crash in words, and below the files on disk.
+"""The crash map as a scene. On the left is a miniature of all cells, followed by a list of the rows
+around the selected cell and a description of its crash. The files on disk are at the bottom.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,11 +25,13 @@ CELLS = 288
 FILE = (WIDTH - 3 * MARGIN) / 2
 TOP, ROW, SCROLL = 64, 24, 5
 LINES = 15
-"""The number of rows of the list; larger where the words about a crash are longer."""
+"""The minimum number of lines in the list. There are more if the description of a crash needs the
+space.
+"""
 LINE = 16
-"""Of text."""
+"""The height of a line of text."""
 
-_FATE = "What is not yet synced at the crash is"
+_FATE = "Unsynced data at the crash:"
 _LOOKS: dict[str, Style] = {
     SAFE: {"fill": "safe"},
     LOST: {"fill": "lost"},
@@ -40,22 +42,21 @@ _GLYPHS = {LOST: "✕", INVENTED: "?", REFUSED: "!"}
 
 
 class _Line(NamedTuple):
-    """A line of the list: the heading of a step, or a row."""
-
     step: str
     row: int = -1
 
 
 class CrashMapPicture:
-    """Draws the map with one cell chosen; `at` gives a cell's position on the clock."""
+    """Draws the map with one selected cell; `at` returns the position of a cell on the clock."""
 
     def __init__(self, crashes: Crashes, at: Callable[[int, int], int]) -> None:
         self.crashes, self._at = crashes, at
-        self._kept = PartCache()
+        self._cache = PartCache()
         self._lines = list(self._listed())
         self._line_of = {line.row: place for place, line in enumerate(self._lines)}
         longest = max(width_of(crashes.operation(row)) for row in range(len(crashes.points)))
-        # The width of the labels comes first: added and subtracted again it could be too narrow.
+        # Derive the other widths from the width of the labels, so that rounding cannot make the
+        # labels too narrow.
         self._label = min(max(longest, OPERATION - 14), MOST_OPERATION - 14)
         self._operation = self._label + 14
         self._cells_x = OPERATION_X + self._operation
@@ -72,7 +73,7 @@ class CrashMapPicture:
         self._height = max(self._files(*cell)[1] for cell in cells) + 6
 
     def scene(self, row: int, column: int) -> Mark:
-        kept = self._kept.part
+        cached = self._cache.part
         first = self._first_line(row)
         shown = range(first, min(first + self._count, len(self._lines)))
         lines = [self._line(place, row, column) for place in shown]
@@ -81,12 +82,12 @@ class CrashMapPicture:
             self._height,
             f"Crash map: {len(self.crashes.points)} crash points",
             self._small,
-            self._where(row, first),
-            kept("heads", self._heads, column),
-            self._going_on(first),
+            self._position_marks(row, first),
+            cached("heads", self._heads, column),
+            self._step_heading(first),
             group("lines", *lines, y=TOP - ROW * first),
-            self._more(row, column),
-            kept("story", self._story, row, column),
+            self._buttons(row, column),
+            cached("story", self._story, row, column),
             self._files(row, column)[0],
         )
 
@@ -107,12 +108,9 @@ class CrashMapPicture:
             if d:
                 parts.append(path(verdict, d, **_LOOKS[verdict]))
         count = len(crashes.points) * len(crashes.variants)
-        return group(
-            "all", *parts, title=f"all {count} crashes, of which {len(crashes.unsafe)} are not safe"
-        )
+        return group("all", *parts, title=f"{count} crashes, {len(crashes.unsafe)} of them unsafe")
 
-    def _where(self, row: int, first: int) -> Mark:
-        """The marks on the small map: the rows that the list shows, and the chosen one."""
+    def _position_marks(self, row: int, first: int) -> Mark:
         rows = [line.row for line in self._lines[first : first + self._count] if line.row >= 0]
         high, width = self._small_row, SMALL_CELL * len(self.crashes.variants) + 3
         top = TOP + high * rows[0] - 2
@@ -132,8 +130,8 @@ class CrashMapPicture:
             yield _Line(step, row)
 
     def _first_line(self, row: int) -> int:
-        """The first line of the list; it moves by several lines at once, so that a click rarely
-        moves it.
+        """Return the first visible line. The list scrolls by several lines at once, so that a click
+        on a row rarely makes it scroll.
         """
         block = self._line_of[row] // SCROLL * SCROLL
         return max(0, min(block - SCROLL, len(self._lines) - self._count))
@@ -158,15 +156,13 @@ class CrashMapPicture:
         return group("heads", *parts)
 
     def _meaning(self, name: str, meaning: str) -> Iterator[Mark]:
-        """The explanation of the chosen column."""
         x = float(OPERATION_X)
         for key, words in (("fate", _FATE), ("name", name), ("meaning", f"({meaning})")):
             bold = key == "name"
             yield text(key, x, 14, words, fill="faint" if key == "fate" else "ink", bold=bold)
             x += width_of(words, bold=bold) + 5
 
-    def _going_on(self, first: int) -> Mark:
-        """The step that the list begins within."""
+    def _step_heading(self, first: int) -> Mark:
         words = self._lines[first].step if self._lines[first].row >= 0 else ""
         words = fitted(words, self._operation, bold=True)
         return text("step", OPERATION_X, TOP - 8, words, bold=True)
@@ -174,7 +170,7 @@ class CrashMapPicture:
     def _line(self, place: int, row: int, column: int) -> Mark:
         line = self._lines[place]
         chosen = column if line.row == row else -1
-        return self._kept.part(("line", place), self._drawn, place, chosen)
+        return self._cache.part(("line", place), self._drawn, place, chosen)
 
     def _drawn(self, place: int, chosen: int) -> Mark:
         line, y = self._lines[place], ROW * place
@@ -211,8 +207,7 @@ class CrashMapPicture:
             tab=column == chosen,
         )
 
-    def _more(self, row: int, column: int) -> Mark:
-        """Buttons that move the list up and down, and one to the next unsafe cell."""
+    def _buttons(self, row: int, column: int) -> Mark:
         rows, last = self._count, len(self.crashes.points) - 1
         wanted = [
             ("up", f"▲ {rows} rows up", max(0, row - rows), column, row > 0),
@@ -234,7 +229,7 @@ class CrashMapPicture:
             x += width + 8
         return group("more", *parts)
 
-    # The crash of one cell
+    # The crash that the selected cell stands for
 
     def _story(self, row: int, column: int) -> Mark:
         y, parts = float(TOP - 24), list[Mark]()
@@ -246,8 +241,8 @@ class CrashMapPicture:
         return group("story", rule, *parts)
 
     def _paragraphs(self, row: int, column: int) -> Iterator[tuple[str, float, str]]:
-        """The text of each line, its distance from the line before, and its colour; bold unless
-        faint.
+        """Yield the text of each line, its distance from the previous line, and its colour. The
+        text is bold unless its colour is faint.
         """
         crashes, room = self.crashes, self._story_width
         for words in lines_of(f"Crash {crashes.place(row, column)}", room, bold=True):
@@ -256,10 +251,10 @@ class CrashMapPicture:
         end = crashes.end(row, column)["words"]
         for at, words in enumerate(lines_of(end, room, bold=True)):
             yield words, LINE if at else LINE + 4, ink
-        unsynced = list(crashes.unsynced(row, column)) or ["there was nothing"]
+        unsynced = list(crashes.unsynced(row, column)) or ["nothing"]
         for title, lines in (
-            ("Acknowledged before", [crashes.promised(row)]),
-            ("Not synced", unsynced),
+            ("Acknowledged before the crash", [crashes.promised(row)]),
+            ("Not yet synced", unsynced),
             ("Replay", [crashes.replay(row, column)]),
         ):
             for at, words in enumerate(lines_of(title, room)):
@@ -269,7 +264,6 @@ class CrashMapPicture:
                     yield words, LINE, ""
 
     def _files(self, row: int, column: int) -> tuple[Mark, float]:
-        """The files on disk, and the bottom of this block."""
         files = tuple(self.crashes.files(row, column)), self.crashes.empty_files(row, column)
         if files not in self._blocks:
             self._blocks[files] = self._block(*files)
@@ -286,15 +280,14 @@ class CrashMapPicture:
             parts.append(_file(file, x, ends[side]))
             ends[side] += LINE * len(parts[-1].children[1:]) + 4
         y = max(ends)
-        said = f"empty: {empty}" if empty else "" if files else "no file"
-        for at, words in enumerate(lines_of(said, 2 * FILE)):
+        summary = f"empty: {empty}" if empty else "" if files else "no files"
+        for at, words in enumerate(lines_of(summary, 2 * FILE)):
             parts.append(text(f"empty {at}", MARGIN, y, words))
             y += LINE
         return group("files", *parts), y
 
 
 def _file(file: FileAtRestart, x: float, y: float) -> Mark:
-    """A file's content in words, and its first bytes."""
     lines = lines_of(f"{file.path}: {file.words}", FILE)
     parts = [text(str(at), 0, LINE * at, words) for at, words in enumerate(lines)]
     data = f"{file.offset}: {file.data[:47]}"
@@ -304,7 +297,6 @@ def _file(file: FileAtRestart, x: float, y: float) -> Mark:
 
 
 def _sample(verdict: str, x: float, width: float) -> list[Mark]:
-    """A sample cell with the verdict."""
     ink = "lost" if verdict == REFUSED else "page"
     parts = [rect("box", x, 3, width, ROW - 6, rx=3, **_LOOKS[verdict])]
     if verdict in _GLYPHS:
@@ -316,17 +308,27 @@ def _sample(verdict: str, x: float, width: float) -> list[Mark]:
 
 
 def legend(crashes: Crashes) -> Mark:
-    """The legend of cells and columns."""
-    parts, y = [text("cells", MARGIN, 16, "A cell: after the restart", fill="faint")], 22.0
+    parts, y = (
+        [text("cells", MARGIN, 16, "Each cell: the state after the restart", fill="faint")],
+        22.0,
+    )
     for at, (verdict, words) in enumerate(VERDICTS.items()):
         label = text("words", 44, 16.5, words)
         x = MARGIN + at % 2 * (FILE + MARGIN)
         parts.append(group(verdict, *_sample(verdict, 0, 36), label, x=x, y=y + at // 2 * ROW))
     y += ROW * 2 + 18
-    parts.append(text("columns", MARGIN, y, "A column: in the crash", fill="faint"))
+    parts.append(
+        text(
+            "columns",
+            MARGIN,
+            y,
+            "Each column: what happens to unsynced data in the crash",
+            fill="faint",
+        )
+    )
     for at, (name, meaning) in enumerate(crashes.variants):
         below = y + 20 * (at + 1)
         parts.append(text(f"{at} name", MARGIN, below, name, bold=True))
         parts.append(text(f"{at} meaning", MARGIN + 120, below, meaning))
     y += 20 * len(crashes.variants) + 12
-    return picture(WIDTH, y, "What the signs mean", *parts)
+    return picture(WIDTH, y, "What the symbols mean", *parts)

@@ -1,12 +1,15 @@
-"""The ensemble history: the bookies that store a ledger, moment by moment.
+"""The ensemble history: which bookies stored a ledger, moment by moment.
 
-A band of the picture is a moment, a column is a range of entries with the places of the ensemble
-one below the other.  Each entry that a bookie should have is a cell, which is filled when the entry
-is durable there.  The last moment shows the present state; the others stay as they were.
+Each band of the picture is a moment. Each column is a range of entries, and lists the bookies of
+the ensemble from top to bottom. A cell is drawn for each entry that a bookie should have, and is
+filled once the entry is durable on that bookie. The last band shows the current state, and the
+earlier bands no longer change.
 
-Read in this order: `moments` (what changed, and when), `picture` (the scene), and
-`EnsembleHistory` below.
+Read in this order: `moments` (what changed, and when), `picture` (the scene), and `EnsembleHistory`
+below.
 """
+
+from typing import Any
 
 from labkit.views.widgets.ensemble_history.moments import newest_ledger
 from labkit.views.widgets.ensemble_history.picture import EnsemblePicture, legend
@@ -15,35 +18,40 @@ from labkit.views.widgets.run import DisplayedRun, RunSource, events_of
 from labkit.views.widgets.scene import Mark
 
 ROWS, STILL_ROWS = 6, 20
-"""The number of visible moments, while the view plays and in a stored picture."""
+"""The number of visible moments while the view plays, and in a stored picture."""
 
 
 class EnsembleHistory(PlayingView):
     """Shows the history of one ledger.
 
     source: a run, a log, or a list of events; a simulated run is shown up to its epilogue.
-    ledger: the ledger's id, the newest by default.
+    ledger: the ledger's id; by default, the newest ledger is shown.
+    at: the `seq` of the event at which the view opens. By default, this is the end of the workload.
     """
 
-    def __init__(self, source: RunSource, ledger: int | None = None) -> None:
-        """Raises `ValueError` for a ledger whose creation is not among the events."""
+    question = "Which bookies stored this ledger, and when did that change?"
+    linked_as = "EnsembleHistory"
+
+    def __init__(self, source: RunSource, ledger: int | None = None, at: int | None = None) -> None:
+        """Raise `ValueError` if none of the events creates the ledger."""
         events = events_of(source)
         self.ledger_id = newest_ledger(events) if ledger is None else ledger
         if not any(e.kind == "ledger.created" and e.ledger == self.ledger_id for e in events):
             which = "a ledger" if self.ledger_id < 0 else f"ledger {self.ledger_id}"
-            raise ValueError(f"no event creates {which}: show a trace from its creation on")
+            raise ValueError(f"no event creates {which}; the trace must include its creation")
+        self.opens_at = at
         super().__init__(source)
 
     def picture(self, run: DisplayedRun) -> EnsemblePicture:
-        """The history before the first event."""
         return self._picture_of(run, ROWS)
 
     def legend(self) -> Mark:
-        """The legend of boxes and cells."""
         return legend()
 
+    def selection(self) -> dict[str, Any]:
+        return {"ledger": self.ledger_id}
+
     def svg(self) -> str:
-        """The history up to the epilogue, with more moments than fit on a screen."""
         return self.still(self._end().scene())
 
     def __repr__(self) -> str:

@@ -1,21 +1,23 @@
 """The moments at which a ledger's bookies, or their states, changed.
 
     created, closed, down, back, recovery
-    change      a writer's ensemble change; deferred: a recovery's, not in the metadata yet
-    lost, marked, repaired      by auditor and replication workers
+    change      an ensemble change by a writer; deferred: one by a recovery, not in the metadata yet
+    lost, marked, repaired      caused by the auditor and the replication workers
 
-Each moment has the ledger's segments in the metadata at that time, and for each place the entries
-that should be there and those that were durable there: these can differ.
+Each moment records the ledger's segments according to the metadata at that time. For each bookie of
+a segment, it records the entries that the bookie should have and the entries that were durable on
+it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from labkit.system.trace.bookie_state import ON_DISK
+from labkit.system.trace.cluster_state import ClusterFold, ClusterState, Ledger, Segment
 from labkit.system.trace.events import Event
-from labkit.system.trace.fold import ON_DISK, ClusterState, Fold, Ledger, Segment
 
 TOGETHER_US = 1000
-"""Events of one node within this many microseconds are one moment."""
+"""Events of the same node that happen within this many microseconds belong to the same moment."""
 
 _SHOWN = {
     "ensemble.set": "change",
@@ -45,10 +47,10 @@ _END = "epilogue.started"
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlace:
-    """One place of a segment's ensemble.
+    """A bookie of a segment's ensemble.
 
-    It should have the entries `due`; `held` of them are durable there.  `state`: up, down, paused
-    or unknown.  `is_new`: another bookie had this place just before.
+    The bookie should have the entries `due`, and the entries `held` are durable on it. `state` is
+    up, down, paused or unknown. `is_new`: whether the bookie has just replaced another one.
     """
 
     bookie: str
@@ -60,8 +62,8 @@ class SegmentPlace:
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntries:
-    """A segment with its entries; `last` is `first` - 1 while it has none.  `is_deferred`: only
-    the client that recovers the ledger knows of it.
+    """A segment with its entries.  If it has none, `last` is `first` - 1.  `is_deferred`: whether
+    only the client that recovers the ledger is aware of the segment.
     """
 
     first: int
@@ -72,32 +74,35 @@ class SegmentEntries:
 
 @dataclass(frozen=True, slots=True)
 class HistoryMoment:
-    """`kind`: one of the words in the module's docstring; `words`: what happened."""
+    """A moment.  `kind`: one of the words in the module's docstring.  `words`: a description of
+    what happened.
+    """
 
     time_us: int
     kind: str
     words: str
-    stretches: tuple[SegmentEntries, ...]
+    segments: tuple[SegmentEntries, ...]
     last_add_confirmed: int
     is_closed: bool
 
 
 def newest_ledger(events: Sequence[Event]) -> int:
-    """The highest id of a ledger created in these events; -1 if there is none."""
+    """Return the highest id of the ledgers that these events create, or -1 if they create none."""
     return max((event.ledger for event in events if event.kind == "ledger.created"), default=-1)
 
 
 class History:
-    """Takes the events of a run one by one, up to a simulated run's epilogue.
+    """Collects the moments from the events of a run, which it takes one by one, up to the epilogue
+    of a simulated run.
 
-    moments: the ledger's moments so far; the last one may still change.  nodes: every bookie and
-    its state.
+    moments: the ledger's moments so far. The last one may still change.
+    nodes: the state of each bookie.
     """
 
     def __init__(self, ledger_id: int) -> None:
         self.ledger_id = ledger_id
         self.moments: list[HistoryMoment] = []
-        self._fold = Fold()
+        self._fold = ClusterFold()
         self._deferred: dict[str, dict[int, tuple[str, ...]]] = {}
         self._used: dict[str, None] = {}
         self._group: list[Event] = []
@@ -106,19 +111,18 @@ class History:
 
     @property
     def nodes(self) -> dict[str, str]:
-        """Every bookie and its state."""
         return {name: bookie.state for name, bookie in self._fold.state().bookies.items()}
 
     def take(self, event: Event) -> bool:
-        """Take the next event; returns whether it belongs to a moment."""
+        """Apply the next event; return whether it belongs to a moment."""
         self._is_over |= event.kind == _END
         if self._is_over or event.kind not in _FOLDED or event.ledger not in (-1, self.ledger_id):
             return False
         self._fold.take(event)
         if event.kind in ("ensemble.set", "ensemble.deferred"):
-            self._used.update(dict.fromkeys(_names(event)))
+            self._used.update(dict.fromkeys(event.ensemble))
         if event.kind == "ensemble.deferred":
-            self._deferred.setdefault(event.node, {})[event.entry] = _names(event)
+            self._deferred.setdefault(event.node, {})[event.entry] = event.ensemble
         if event.kind == "ledger.closed":
             self._deferred.pop(event.node, None)
         is_foreign = event.kind in _OF_NODES and (event.peer or event.node) not in self._used
@@ -128,16 +132,15 @@ class History:
             self._group.append(event)
             self.moments.pop()
         else:
-            before = self.moments[-1].stretches if self.moments else ()
+            before = self.moments[-1].segments if self.moments else ()
             self._group, self._before = [event], before
         self.moments.append(self._moment())
         return True
 
     def now(self) -> tuple[SegmentEntries, ...]:
-        """The ledger's segments after the events taken so far."""
         own = self._deferred.get(self._group[-1].node, {}) if self._group else {}
-        stretches = _stretches(self._fold.state(), self.ledger_id, own)
-        return tuple(_marked(stretch, self._before) for stretch in stretches)
+        segments = _segments(self._fold.state(), self.ledger_id, own)
+        return tuple(_marked(segment, self._before) for segment in segments)
 
     def _moment(self) -> HistoryMoment:
         ledger = self._fold.ledgers.get(self.ledger_id, Ledger())
@@ -154,7 +157,6 @@ class History:
 
 
 def moments_of(events: Sequence[Event], ledger_id: int) -> list[HistoryMoment]:
-    """The ledger's moments in order, up to a simulated run's epilogue."""
     history = History(ledger_id)
     for event in events:
         history.take(event)
@@ -162,7 +164,9 @@ def moments_of(events: Sequence[Event], ledger_id: int) -> list[HistoryMoment]:
 
 
 def _is_one_moment(earlier: Event, event: Event) -> bool:
-    """Whether the events belong to one moment.  A deferred change and its publication never do."""
+    """Return whether the events belong to the same moment.  A deferred ensemble change and its
+    publication never belong to the same moment.
+    """
     both = {earlier.kind, event.kind}
     return (
         event.node == earlier.node
@@ -171,7 +175,7 @@ def _is_one_moment(earlier: Event, event: Event) -> bool:
     )
 
 
-def _stretches(
+def _segments(
     state: ClusterState, ledger_id: int, deferred: dict[int, tuple[str, ...]]
 ) -> Sequence[SegmentEntries]:
     ledger = state.ledgers.get(ledger_id, Ledger())
@@ -204,52 +208,46 @@ def _places(
     return tuple(places)
 
 
-def _marked(stretch: SegmentEntries, before: Sequence[SegmentEntries]) -> SegmentEntries:
-    """The segment, with places marked as new that another bookie had before."""
+def _marked(segment: SegmentEntries, before: Sequence[SegmentEntries]) -> SegmentEntries:
+    """Flag the bookies of the segment that have replaced others."""
     if not before:
-        return stretch
-    old = _covering(before, stretch.first)
+        return segment
+    old = _covering(before, segment.first)
     return replace(
-        stretch,
+        segment,
         places=tuple(
             replace(place, is_new=place.bookie != was)
-            for place, was in zip(stretch.places, old, strict=True)
+            for place, was in zip(segment.places, old, strict=True)
         ),
     )
 
 
-def _covering(stretches: Sequence[SegmentEntries], entry: int) -> list[str]:
-    """The ensemble of the entry."""
-    stretch = next(each for each in reversed(stretches) if each.first <= entry)
-    return [place.bookie for place in stretch.places]
-
-
-def _names(event: Event) -> tuple[str, ...]:
-    return tuple(name.strip() for name in event.note.split(","))
+def _covering(segments: Sequence[SegmentEntries], entry: int) -> list[str]:
+    segment = next(each for each in reversed(segments) if each.first <= entry)
+    return [place.bookie for place in segment.places]
 
 
 def _words(event: Event, before: Sequence[SegmentEntries], ledger: Ledger) -> str:
-    """What happened, short."""
     node, entry = event.node, event.entry
     if event.kind in ("ensemble.set", "ensemble.deferred"):
         if not before:
             sizes = f"E={ledger.ensemble_size} Qw={ledger.write_quorum} Qa={ledger.ack_quorum}"
             return f"created by {node}, {sizes}"
-        pairs = zip(_covering(before, entry), _names(event), strict=True)
-        changes = ", ".join(f"{new} for {old}" for old, new in pairs if new != old)
+        pairs = zip(_covering(before, entry), event.ensemble, strict=True)
+        changes = ", ".join(f"{new} replaces {old}" for old, new in pairs if new != old)
         later = " (not in the metadata yet)" if event.kind == "ensemble.deferred" else ""
-        return f"from entry {entry} on {changes or 'as deferred'}{later}"
+        return f"from entry {entry} on, {changes or 'as deferred'}{later}"
     return {
         "ledger.closed": f"closed by {node} at entry {entry}",
         "node.killed": f"{node} is down",
         "node.paused": f"{node} is paused",
         "node.started": f"{node} is back",
-        "node.resumed": f"{node} goes on",
-        "recovery.started": f"{node} begins to recover it",
-        "recovery.ended": f"recovered by {node}",
-        "recovery.failed": f"{node} could not recover it: {event.note}",
-        "bookie.lost": f"{node}, the auditor, takes {event.peer} for lost",
-        "ledger.underreplicated": f"marked: copies of {event.note} are missing",
-        "fragment.replicated": f"repaired by {node}",
-        "replication.done": "all copies are there",
+        "node.resumed": f"{node} is resumed",
+        "recovery.started": f"{node} starts recovery",
+        "recovery.ended": f"{node} has recovered it",
+        "recovery.failed": f"{node} could not recover it: {event.error}",
+        "bookie.lost": f"auditor {node} considers {event.peer} lost",
+        "ledger.underreplicated": f"marked as under-replicated: missing {', '.join(event.bookies)}",
+        "fragment.replicated": f"re-replicated by {node}",
+        "replication.done": "fully replicated",
     }[event.kind]

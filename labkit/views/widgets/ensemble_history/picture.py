@@ -1,5 +1,5 @@
-"""The ensemble history as a scene: moments below each other, entries from left to right, and a cell
-for each entry on every bookie that should have it.
+"""The ensemble history as a scene: moments from top to bottom, entries from left to right, and a
+cell for each entry on every bookie that should have it.
 """
 
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from labkit.system.trace.events import Event
+from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.bookie_row import Chips
 from labkit.views.widgets.ensemble_history.moments import (
     History,
@@ -16,7 +17,7 @@ from labkit.views.widgets.ensemble_history.moments import (
     SegmentPlace,
     moments_of,
 )
-from labkit.views.widgets.run import in_ms
+from labkit.views.widgets.run import time_words
 from labkit.views.widgets.scene import (
     Mark,
     PartCache,
@@ -32,10 +33,10 @@ from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 
 WIDTH, MARGIN, STORY = 860, 8, 226
 BOX, GAP, LINE = 22, 12, 15
-"""The heights of a place, of the space between two moments, and of a line of words."""
-MOST_CELL, LEAST_COLUMN = 22, 58
+"""The height of a bookie, the gap between two moments, and the height of a line of text."""
+MOST_CELL, LEAST_COLUMN = 48, 58
 MOST_COLUMNS = 8
-"""The largest number of moments drawn; of a longer history the last ones."""
+"""The maximum number of columns. If a history has more, only the last ones are drawn."""
 GLYPHS = {
     "created": "+",
     "change": "●",
@@ -50,18 +51,20 @@ GLYPHS = {
 }
 LEGEND = (
     ("held", "durable here"),
-    ("missing", "should be here"),
-    ("new", "took a place"),
-    ("down", "does not answer"),
+    ("missing", "missing"),
+    ("new", "new in the ensemble"),
+    ("down", "down or paused"),
     ("deferred", "not in the metadata yet"),
 )
 
 
 class Column(NamedTuple):
-    """Entries that were always in one segment together, the column's left edge, and the width of an
-    entry.
+    """A range of entries that was never split between two segments.
 
-    The last column has no end while the ledger is open.
+    The last column is open-ended while the ledger is open.
+
+    x: the left edge.
+    cell: the width of an entry.
     """
 
     first: int
@@ -74,13 +77,13 @@ class Column(NamedTuple):
 
 
 def columns_of(moments: Sequence[HistoryMoment]) -> tuple[Column, ...]:
-    """The ranges of entries, cut at every entry at which a segment ever began."""
-    firsts = sorted({stretch.first for moment in moments for stretch in moment.stretches})
-    end = moments[-1].stretches[-1].last
+    """Return the ranges of entries. A new range starts wherever any segment ever started."""
+    firsts = sorted({segment.first for moment in moments for segment in moment.segments})
+    end = moments[-1].segments[-1].last
     lasts = [*(first - 1 for first in firsts[1:]), end]
     open_end = "" if moments[-1].is_closed else " …"
     spans = list(zip(firsts, lasts, strict=True))[-MOST_COLUMNS:]
-    names = {p.bookie for moment in moments for each in moment.stretches for p in each.places}
+    names = {p.bookie for moment in moments for each in moment.segments for p in each.places}
     wanted = max(width_of(name + " ✕", bold=True) for name in names) + 14
     left, room = MARGIN + STORY, WIDTH - 2 * MARGIN - STORY
     label = min(wanted, room / len(spans) * 0.6)
@@ -97,24 +100,19 @@ def columns_of(moments: Sequence[HistoryMoment]) -> tuple[Column, ...]:
 
 
 def span_of(first: int, last: int) -> str:
-    """Entries in words."""
     if last < first:
         return f"from {first}"
     return f"{first}" if first == last else f"{first} to {last}"
 
 
 class EnsemblePicture:
-    """Draws the history of one ledger; `rows` moments are visible at once."""
+    explained_until = None
 
-    hush_at = None
-
-    def __init__(
-        self, events: Sequence[Event], ledger_id: int, acts: tuple[str, ...], rows: int
-    ) -> None:
+    def __init__(self, events: Sequence[Event], ledger_id: int, acts: Acts, rows: int) -> None:
         self.history = History(ledger_id)
         moments = moments_of(events, ledger_id)
         self.columns = columns_of(moments)
-        size = len(moments[0].stretches[0].places)
+        size = len(moments[0].segments[0].places)
         lines = max(len(lines_of(moment.words, STORY - 30)) for moment in moments)
         self._pitch = max(BOX * size, LINE * (1 + min(lines, 4))) + GAP
         self._rows = min(rows, len(moments))
@@ -122,17 +120,18 @@ class EnsemblePicture:
         for event in events:
             end.take(event)
         self._chips = Chips(end.nodes, acts, WIDTH - 2 * MARGIN)
-        self._kept = PartCache()
+        self._cache = PartCache()
 
-    def hush(self) -> None:
-        """No words about first events: each moment has its own."""
+    def hide_explanation(self) -> None:
+        """Do nothing. Because each moment has its own text, this view does not explain events."""
 
     def take(self, event: Event) -> None:
-        """Take the next event."""
         self.history.take(event)
 
     def scene(self) -> Mark:
-        """The picture: the last moment shows the present state, the others stay as they were."""
+        """Return the picture. Its last moment shows the current state, and the other moments no
+        longer change.
+        """
         top = 34 + self._chips.height + 20
         first = max(len(self.history.moments) - self._rows, 0)
         parts = [_head(self.history.ledger_id, self.columns, top, first)]
@@ -146,10 +145,9 @@ class EnsemblePicture:
         return picture(WIDTH, height, self.summary(), *parts, sheet)
 
     def summary(self) -> str:
-        """The picture in one line of words."""
         ledger_id, moments = self.history.ledger_id, self.history.moments
         if not moments:
-            return f"Ensemble history: ledger {ledger_id} is not there yet"
+            return f"Ensemble history: ledger {ledger_id} does not exist yet"
         last = moments[-1]
         stored = "; ".join(
             f"{span_of(each.first, each.last)} on {', '.join(p.bookie for p in each.places)}"
@@ -160,14 +158,14 @@ class EnsemblePicture:
 
     def _band(self, number: int, is_last: bool) -> Mark:
         moment = self.history.moments[number]
-        stretches = self.history.now() if is_last else moment.stretches
-        return self._kept.part(
+        segments = self.history.now() if is_last else moment.segments
+        return self._cache.part(
             number,
             _band,
             *(
                 number,
                 moment,
-                stretches,
+                segments,
                 self.columns,
                 self.history.ledger_id,
                 self._pitch,
@@ -198,13 +196,12 @@ def _fit(column: Column, columns: Sequence[Column]) -> str:
 def _band(
     number: int,
     moment: HistoryMoment,
-    stretches: tuple[SegmentEntries, ...],
+    segments: tuple[SegmentEntries, ...],
     columns: tuple[Column, ...],
     ledger_id: int,
     pitch: float,
     is_last: bool,
 ) -> Mark:
-    """A moment: what happened, and the bookies of each entry."""
     ink = "lost" if moment.kind in ("down", "lost", "marked") else "ink"
     lines = lines_of(moment.words, STORY - 30)
     shown = (*lines[:3], fitted(" ".join(lines[3:]), STORY - 30)) if len(lines) > 4 else lines
@@ -213,33 +210,33 @@ def _band(
     story = group(
         "story",
         text("glyph", MARGIN + 2, 13, GLYPHS[moment.kind], fill=ink, bold=True),
-        text("time", MARGIN + 20, 13, in_ms(moment.time_us), fill="faint"),
+        text("time", MARGIN + 20, 13, time_words(moment.time_us), fill="faint"),
         *(
             text(f"line {at}", MARGIN + 20, 13 + LINE * (at + 1), line, fill=ink)
             for at, line in enumerate(shown)
         ),
-        title=f"{in_ms(moment.time_us)}: {moment.words}",
+        title=f"{time_words(moment.time_us)}: {moment.words}",
     )
     return group(
         str(number),
         *([behind] if behind else []),
         rule,
         story,
-        *(_stretch(each, columns, ledger_id) for each in stretches),
+        *(_segment(each, columns, ledger_id) for each in segments),
         y=pitch * number,
     )
 
 
 @lru_cache(1024)
-def _stretch(stretch: SegmentEntries, columns: tuple[Column, ...], ledger_id: int) -> Mark:
-    seen = [c for c in columns if stretch.first <= c.first <= max(stretch.last, stretch.first)]
-    if not seen:
-        return group(str(stretch.first))
+def _segment(segment: SegmentEntries, columns: tuple[Column, ...], ledger_id: int) -> Mark:
+    covered = [c for c in columns if segment.first <= c.first <= max(segment.last, segment.first)]
+    if not covered:
+        return group(str(segment.first))
     return group(
-        str(stretch.first),
+        str(segment.first),
         *(
-            _place(place, at, stretch, tuple(seen), ledger_id)
-            for at, place in enumerate(stretch.places)
+            _place(place, at, segment, tuple(covered), ledger_id)
+            for at, place in enumerate(segment.places)
         ),
     )
 
@@ -248,12 +245,12 @@ def _stretch(stretch: SegmentEntries, columns: tuple[Column, ...], ledger_id: in
 def _place(
     place: SegmentPlace,
     at: int,
-    stretch: SegmentEntries,
+    segment: SegmentEntries,
     columns: tuple[Column, ...],
     ledger_id: int,
 ) -> Mark:
     left, right = columns[0].x + 2, columns[-1].end - 4
-    parts = [frame(right - left, place, stretch.is_deferred)]
+    parts = [frame(right - left, place, segment.is_deferred)]
     is_away = place.state in ("down", "paused")
     name = f"{place.bookie} ✕" if is_away else place.bookie
     ink = "lost" if is_away else "ink"
@@ -274,13 +271,12 @@ def _place(
         *parts,
         x=left,
         y=BOX * at,
-        title=_words_of(place, stretch),
+        title=_words_of(place, segment),
         kin=f"n-{place.bookie}",
     )
 
 
 def _cell(entry: int, is_held: bool, column: Column, x: float, ledger_id: int) -> Mark:
-    """The cell of an entry, with its id if there is room."""
     width = column.cell - 2
     fill, dash = ("stored", "") if is_held else ("page", "3 2")
     box = rect("box", 0, 3, width, 13, rx=2, fill=fill, stroke="stored", dash=dash)
@@ -289,12 +285,12 @@ def _cell(entry: int, is_held: bool, column: Column, x: float, ledger_id: int) -
     ink = "page" if is_held else "stored"
     words = [text("id", width / 2, 14, label, fill=ink, anchor="middle")] if has_room else []
     where = rounded(x + column.names + column.cell * (entry - column.first))
-    title = f"entry {entry}: {'durable' if is_held else 'not there'}"
+    title = f"entry {entry}: {'durable' if is_held else 'missing'}"
     return group(f"e{entry}", box, *words, x=where, title=title, kin=f"e{ledger_id}-{entry}")
 
 
 def _runs(due: Sequence[int], held: frozenset[int], column: Column, x: float) -> list[Mark]:
-    """Many entries: runs of neighbours are drawn as bars."""
+    """Draw sequences of consecutive entries as bars. This is used for ledgers with many entries."""
     parts = []
     cells = ((entry in held, at, entry) for at, entry in enumerate(due))
     for (is_held, _), run in groupby(cells, key=lambda cell: (cell[0], cell[2] - cell[1])):
@@ -307,7 +303,6 @@ def _runs(due: Sequence[int], held: frozenset[int], column: Column, x: float) ->
 
 
 def frame(width: float, place: SegmentPlace, is_deferred: bool) -> Mark:
-    """The box of a place."""
     is_away = place.state in ("down", "paused")
     stroke = "lost" if is_away else "ink" if place.is_new else "line"
     thick, dash = (2 if place.is_new else 1), ("4 3" if is_deferred else "")
@@ -318,19 +313,18 @@ def frame(width: float, place: SegmentPlace, is_deferred: bool) -> Mark:
     return group("frame", box, *([lines] if is_away else []))
 
 
-def _words_of(place: SegmentPlace, stretch: SegmentEntries) -> str:
+def _words_of(place: SegmentPlace, segment: SegmentEntries) -> str:
     missing = [str(entry) for entry in place.due if entry not in place.held]
     lacks = (
-        f", without {' '.join(missing[:12])}{' …' if len(missing) > 12 else ''}" if missing else ""
+        f", missing {' '.join(missing[:12])}{' …' if len(missing) > 12 else ''}" if missing else ""
     )
-    entries = span_of(stretch.first, stretch.last)
+    entries = span_of(segment.first, segment.last)
     counts = f"{len(place.held)} of {len(place.due)} copies"
-    return f"{place.bookie}, of entries {entries}: {counts}{lacks}; {place.state}"
+    return f"{place.bookie}, entries {entries}: {counts}{lacks}; {place.state}"
 
 
 @lru_cache(1)
 def legend() -> Mark:
-    """The legend of boxes and cells."""
     samples = {
         "held": SegmentPlace("", "up", (), ()),
         "missing": SegmentPlace("", "up", (), ()),
@@ -347,4 +341,4 @@ def legend() -> Mark:
             sample = rect("box", 0, 3, 28, 13, rx=2, fill=fill, stroke="stored", dash=dash)
         parts.append(group(look, sample, text("words", 36, 14, words, fill="faint"), x=x, y=8))
         x += 60 + width_of(words)
-    return picture(WIDTH, 34, "What the signs mean", *parts)
+    return picture(WIDTH, 34, "What the symbols mean", *parts)

@@ -1,9 +1,9 @@
 """The lineage of a message: from the four numbers of its MessageID down to bytes in files.
 
-MessageID -> partition -> ledger of its chain -> entry -> place in the batch -> bookies of the write
+MessageID -> partition -> ledger in its chain -> entry -> index in the batch -> bookies of the write
 set -> file, offset and bytes on each.
 
-Read in this order: `rows`, `picture`.
+Read the modules in this order: `rows`, `picture`.
 """
 
 from labkit.system.model.message_location import Lineage
@@ -14,11 +14,13 @@ from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message, SceneView
 
 COPY_MS = 1000
-"""Time in ms that each copy is shown when the view plays."""
+"""The time in milliseconds for which each copy is shown while the view plays."""
 
 
 class MessageIdLineage(SceneView):
-    """Shows where one message is stored, and its bytes on the chosen bookie."""
+    """Shows where a message is stored, and its bytes on the chosen bookie."""
+
+    question = "How does a MessageID lead to the bytes of its message?"
 
     def __init__(self, lineage: Lineage) -> None:
         self._lineage = lineage
@@ -34,8 +36,8 @@ class MessageIdLineage(SceneView):
 
     @property
     def bookie(self) -> str:
-        """The bookie whose bytes are shown.  Raises `ValueError` for a bookie outside the write
-        set.
+        """The bookie whose bytes are shown.  Setting it raises `ValueError` if the bookie is not in
+        the write set.
         """
         return self._lineage.copies[self._shown].bookie
 
@@ -43,24 +45,22 @@ class MessageIdLineage(SceneView):
     def bookie(self, name: str) -> None:
         bookies = [copy.bookie for copy in self._lineage.copies]
         if name not in bookies:
-            raise ValueError(f"{name} is not in the write set, which is {', '.join(bookies)}")
+            raise ValueError(
+                f"{name} is not in the write set; expected one of: {', '.join(bookies)}"
+            )
         self._shown = bookies.index(name)
         self.redraw()
 
     def scene(self) -> Mark:
-        """The whole lineage, with the bytes on the chosen bookie."""
         return self.reel.beats[self._shown].scene
 
     def legend(self) -> Mark:
-        """The legend of the bytes' colours."""
         return self._legend
 
     def whole(self) -> Message:
-        """The film: each copy is a beat, and it opens at the chosen one."""
-        return self.of_choices(self.reel, self._shown)
+        return self.choices_message(self.reel, self._shown)
 
-    def turned_to(self, number: int) -> None:
-        """Called when the browser shows another copy."""
+    def on_shown(self, number: int) -> None:
         self._shown = number
         self.open_at(self.reel.beats[number].at)
 

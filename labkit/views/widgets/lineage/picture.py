@@ -1,7 +1,7 @@
-"""The lineage of a message as a scene: its id, rows of boxes, and below them the bytes of one copy.
+"""The lineage of a message as a scene: its id, rows of boxes, and the bytes of one copy below them.
 
-A part of the id has the same colour in the id, in the rows and in the bytes, and is marked in all
-of them at once.
+Each number of the id has the same colour in the id, in the rows and in the bytes. It is highlighted
+in all three at the same time.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from labkit.views.widgets.lineage.rows import (
 )
 from labkit.views.widgets.scene import Mark, Style, group, path, picture, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of
-from labkit.views.widgets.xray.pieces import PieceStyle, height_of, piece_mark, twin_of
+from labkit.views.widgets.xray.pieces import PieceStyle, field_kin, height_of, piece_mark, tint_of
 
 WIDTH, MARGIN = 860, 10
 BYTES = 16
@@ -40,28 +40,26 @@ BYTES = 16
 ID_LEFT, ID_PITCH, ID_WIDTH, ID_HEIGHT = 44, 206, 154, 40
 ROWS_TOP = 112
 LEFT, RIGHT, MOST_BOX, BETWEEN = 112, 814, 150, 6
-"""Boxes are drawn from LEFT to RIGHT, at most MOST_BOX wide, with a gap of BETWEEN."""
+"""Boxes are drawn between LEFT and RIGHT. They are at most MOST_BOX wide and BETWEEN apart."""
 HEIGHTS = {PARTITION: 26, LEDGER: 40, ENTRY: 26, BATCH: 26, BOOKIE: 56}
 LINE, GAP = 16, 12
 
 COLOURS = {PARTITION: "hue2", LEDGER: "hue0", ENTRY: "hue6", BATCH: "hue3", BOOKIE: "faint"}
 TINTS = {
-    LEDGER: "tint0",
-    ENTRY: "tint1",
+    LEDGER: tint_of("ledger id"),
+    ENTRY: tint_of("entry id"),
     HEADER: "tint9",
     FRAME: "tint4",
     METADATA: "tint2",
     OWN: "tint3",
-    PAYLOAD: "tint10",
+    PAYLOAD: tint_of("payload"),
     REST: "box",
 }
 _PART_OF = {LEDGER: LEDGER, ENTRY: ENTRY, OWN: BATCH, PAYLOAD: BATCH}
-"""The part of the id that the bytes belong to."""
+"""The number of the id to which bytes belong, by the kind of bytes."""
 
 
 class LineagePicture:
-    """Draws a lineage with the bytes of one of its copies."""
-
     def __init__(self, lineage: Lineage) -> None:
         self._lineage, self._rows = lineage, rows_of(lineage)
         self._look = PieceStyle(BYTES, WIDTH - 2 * MARGIN, self._fill_of, self._kin_of)
@@ -72,8 +70,8 @@ class LineagePicture:
         self._height = self._tops[-1] + self._most + MARGIN
 
     def scene(self, shown: int, positions: Sequence[float], words: str) -> Mark:
-        """The picture with the bytes of the copy `shown`.  positions: the copies' places on the
-        clock.
+        """Return the picture with the bytes of the copy with index `shown`. positions: the
+        positions of the copies on the clock.
         """
         piece = self._lineage.copies[shown].piece
         wedges = [
@@ -111,7 +109,7 @@ class LineagePicture:
 
     def _kin_of(self, piece: Piece, span: Span) -> str:
         part = _PART_OF.get(belongs_to(self._lineage, piece, span))
-        return _kin(part) if part else twin_of(piece, span)
+        return _kin(part) if part else field_kin(piece, span)
 
     def _id(self) -> Mark:
         parts = []
@@ -176,7 +174,9 @@ def _note(row: BoxRow) -> tuple[str, ...]:
 
 
 def _words_of(row: BoxRow) -> list[Mark]:
-    """A row's label, which names the chosen box above; the boxes left out; and the row's note."""
+    """Return a row's label (the same text as the chosen box in the row above), the number of
+    omitted boxes, and the row's note.
+    """
     above = {LEDGER: PARTITION, ENTRY: LEDGER, BATCH: ENTRY}.get(row.part)
     ink, base = COLOURS[above] if above else "ink", HEIGHTS[row.part] / 2 + 4
     label = fitted(row.label, LEFT - MARGIN - 20, bold=True)
@@ -193,7 +193,6 @@ def _words_of(row: BoxRow) -> list[Mark]:
 
 
 def _box(part: str, box: Box, width: float, *, is_filled: bool) -> list[Mark]:
-    """The look of a box: filled if chosen, dashed if empty."""
     fill = COLOURS[part] if is_filled else "page" if box.is_dashed else "box"
     style: Style = {"fill": fill, "stroke": COLOURS[part] if box.is_chosen else "line"}
     if box.is_dashed and not box.is_chosen:
@@ -213,7 +212,6 @@ def _box(part: str, box: Box, width: float, *, is_filled: bool) -> list[Mark]:
 
 
 def _wedge(row: BoxRow, below: BoxRow, top: float, bottom: float) -> Mark:
-    """A wedge from the chosen boxes to the boxes that are in them."""
     chosen = [place for place, box in enumerate(row.boxes) if box.is_chosen]
     left = LEFT + _pitch(row) * chosen[0]
     right = LEFT + _pitch(row) * (chosen[-1] + 1) - BETWEEN

@@ -1,6 +1,6 @@
-"""The rows of boxes above the bytes in the lineage of a message, each with one chosen box.
+"""The rows of boxes above the bytes in the lineage of a message. One box of each row is chosen.
 
-From the topic down, each row shows the contents of the chosen box of the row above.
+Starting with the topic, each row shows the contents of the box chosen in the row above.
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ HEADER, FRAME, METADATA, OWN, PAYLOAD, REST = (
     "rest",
 )
 LEGEND = {
-    HEADER: "BookKeeper's header and digest",
-    FRAME: "Pulsar's frame",
-    METADATA: "the entry's metadata",
-    OWN: "this message's own",
-    PAYLOAD: "its payload",
-    REST: "the rest of the batch",
+    HEADER: "BookKeeper header and digest",
+    FRAME: "Pulsar frame",
+    METADATA: "entry metadata",
+    OWN: "this message's metadata",
+    PAYLOAD: "this message's payload",
+    REST: "rest of the batch",
 }
-"""The legend's words for bytes that belong to no part of the id."""
+"""The legend for bytes that belong to none of the id's numbers."""
 _IDS = {"ledger id": LEDGER, "entry id": ENTRY}
 _HEADERS = ("length", "last add confirmed", "digest")
 _FRAMES = ("broker magic", "broker metadata size", "magic", "checksum", "metadata size")
@@ -40,8 +40,10 @@ _FRAMES = ("broker magic", "broker metadata size", "magic", "checksum", "metadat
 class Box:
     """One box of a row.
 
-    small: lines below its title.  words: its description.  kin: the kin of its mark.  copy: the
-    index of its bytes in `Lineage.copies`, -1 if it has none.
+    small: the lines below the title.
+    words: the description.
+    kin: what the box stands for, so that all its marks are highlighted together.
+    copy: the index of the copy in `Lineage.copies` if the box is a bookie with a copy, or else -1.
     """
 
     title: str
@@ -55,7 +57,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class BoxRow:
-    """`before` and `after` are the numbers of boxes left out on either side."""
+    """A row of boxes. `before` and `after` are the numbers of boxes omitted on each side."""
 
     part: str
     label: str
@@ -66,20 +68,18 @@ class BoxRow:
 
 
 def id_boxes(lineage: Lineage) -> list[tuple[str, str, str, str]]:
-    """Part, number, name and origin of each of the id's four numbers."""
     it = lineage.message_id
-    partition = "from the topic's name" if it.partition >= 0 else "the topic has no partitions"
-    batch = "its place in the batch" if it.batch_index >= 0 else "the entry as a whole"
+    partition = "from the topic name" if it.partition >= 0 else "topic is not partitioned"
+    batch = "index within the batch" if it.batch_index >= 0 else "the whole entry"
     return [
         (LEDGER, str(it.ledger_id), "ledger id", "from the metadata store"),
-        (ENTRY, str(it.entry_id), "entry id", "counted by its writer"),
+        (ENTRY, str(it.entry_id), "entry id", "assigned by the writer"),
         (PARTITION, str(it.partition), "partition", partition),
         (BATCH, str(it.batch_index), "batch index", batch),
     ]
 
 
 def rows_of(lineage: Lineage) -> list[BoxRow]:
-    """The rows, from the topic down to the bookies."""
     return [
         _partitions(lineage),
         _ledgers(lineage),
@@ -92,9 +92,9 @@ def rows_of(lineage: Lineage) -> list[BoxRow]:
 def _partitions(lineage: Lineage) -> BoxRow:
     chosen, topic = lineage.message_id.partition, lineage.topic
     if not lineage.partition_count:
-        words = f"{topic} has no partitions: one chain of ledgers, and partition -1 in every id"
+        words = f"{topic} is not partitioned: one chain of ledgers, and partition -1 in every id"
         return BoxRow(
-            PARTITION, "topic", topic, (Box("no partitions", (), words, PARTITION, True),)
+            PARTITION, "topic", topic, (Box("not partitioned", (), words, PARTITION, True),)
         )
     whole = topic.removesuffix(f"-partition-{chosen}")
     boxes = [
@@ -117,12 +117,14 @@ def _ledgers(lineage: Lineage) -> BoxRow:
         count = link.entry_count
         state = "open" if count is None else f"{count} {'entry' if count == 1 else 'entries'}"
         words = f"ledger {link.ledger_id}, number {place + 1} of {len(lineage.chain)} in the chain"
-        words += ": the open one, which takes what comes" if count is None else ": closed for good"
+        words += (
+            ": open, receives new entries" if count is None else ": closed, never changes again"
+        )
         chosen = link.ledger_id == it.ledger_id
         kin = f"l-{link.ledger_id}"
         boxes.append(Box(f"ledger {link.ledger_id}", (state,), words, kin, chosen, count is None))
-    label = "its chain" if it.partition < 0 else f"partition {it.partition}"
-    note = "one ledger after the other; ids grow along the chain, with gaps"
+    label = "ledger chain" if it.partition < 0 else f"partition {it.partition}"
+    note = "one ledger after the other; ids increase along the chain, with gaps"
     return _windowed(LEDGER, label, note, boxes)
 
 
@@ -134,12 +136,12 @@ def _entries(lineage: Lineage) -> BoxRow:
     sizes = f"E={metadata.ensemble_size} Qw={metadata.write_quorum} Qa={metadata.ack_quorum}"
     fragment = ", ".join(metadata.ensemble_at(it.entry_id))
     state = "open" if metadata.state is LedgerState.OPEN else metadata.state.name.lower()
-    note = f"{state.replace('_', ' ')}, {sizes}; from entry {first} on the ensemble is {fragment}"
+    note = f"{state.replace('_', ' ')}, {sizes}; the ensemble from entry {first} on is {fragment}"
     boxes = [
         Box(
             f"entry {number}",
             (),
-            f"entry {number} of ledger {it.ledger_id}: what the broker added in one piece",
+            f"entry {number} of ledger {it.ledger_id}: added by the broker in one request",
             f"e{it.ledger_id}-{number}",
             number == it.entry_id,
         )
@@ -152,7 +154,7 @@ def _messages(lineage: Lineage) -> BoxRow:
     it, size = lineage.message_id, lineage.batch_size
     label = f"entry {it.entry_id}"
     if not size:
-        words = "one message, no batch: the batch index is -1"
+        words = "a single message without a batch, so the batch index is -1"
         return BoxRow(BATCH, label, words, (Box("the whole entry", (), words, BATCH, True),))
     note = f"a batch of {size}: one entry, one receipt, one copy on each bookie of the write set"
     boxes = [
@@ -176,7 +178,7 @@ def _bookies(lineage: Lineage) -> BoxRow:
     for place, bookie in enumerate(ensemble):
         at = copies.get(bookie, -1)
         if at < 0:
-            words = f"{bookie} is place {place} of the ensemble, and not in this write set"
+            words = f"{bookie} has index {place} in the ensemble, but is not in this write set"
             outside = ("not in the write set",)
             boxes.append(Box(bookie, outside, words, f"n-{bookie}", is_dashed=True))
             continue
@@ -189,22 +191,21 @@ def _bookies(lineage: Lineage) -> BoxRow:
         )
     size, first = metadata.ensemble_size, ensemble[it.entry_id % metadata.ensemble_size]
     note = (
-        f"the whole entry lies on {metadata.write_quorum} of {size}:"
-        f" {it.entry_id} mod {size} = {it.entry_id % size}, so {first} is the first of them"
+        f"the entry is stored on {metadata.write_quorum} of {size} bookies:"
+        f" {it.entry_id} mod {size} = {it.entry_id % size}, so they start with {first}"
     )
     return BoxRow(BOOKIE, "write set", note, tuple(boxes))
 
 
 def copy_words(lineage: Lineage, at: int) -> str:
-    """The place of the copy, in words."""
     copy, it = lineage.copies[at], lineage.message_id
     piece, place = copy.piece, lineage.metadata.ensemble_at(it.entry_id).index(copy.bookie)
     where = f"{piece.file}, offset {piece.offset:,}" if piece.data else piece.absent
-    return f"{copy.bookie}, place {place} of the ensemble: {where}"
+    return f"{copy.bookie}, index {place} in the ensemble: {where}"
 
 
 def _windowed(part: str, label: str, note: str, boxes: Sequence[Box]) -> BoxRow:
-    """A row with as many boxes as fit, the first chosen one in or near the middle."""
+    """Return a row with as many boxes as fit, with the first chosen box near the middle."""
     chosen = next((place for place, box in enumerate(boxes) if box.is_chosen), 0)
     start = max(0, min(chosen - MOST_BOXES // 2, len(boxes) - MOST_BOXES))
     shown = tuple(boxes[start : start + MOST_BOXES])
@@ -212,13 +213,13 @@ def _windowed(part: str, label: str, note: str, boxes: Sequence[Box]) -> BoxRow:
 
 
 def legend_of(lineage: Lineage) -> list[str]:
-    """The items of the legend; fewer without a batch."""
+    """Return the items of the legend. It has fewer items if the message is not in a batch."""
     in_batch = lineage.batch_size > 1 and lineage.message_id.batch_index >= 0
     return [each for each in LEGEND if in_batch or each not in (OWN, REST)]
 
 
 def belongs_to(lineage: Lineage, piece: Piece, span: Span) -> str:
-    """The part of the id, or the item of `LEGEND`, that a field of a copy belongs to."""
+    """Return the number of the id, or the item of `LEGEND`, to which a field of a copy belongs."""
     at = span.offset - piece.offset
     if lineage.offset <= at < lineage.offset + lineage.size:
         return PAYLOAD if span.name == "payload" else OWN

@@ -1,11 +1,12 @@
-"""Recovery progress: the auditor, lost bookies, marked ledgers, their repairs, and the copies that
-come back; drawn only from a trace.
+"""Recovery progress: the auditor, lost bookies, under-replicated ledgers and their re-replication.
+The view needs only a trace.
 
-At the top is a chart of the whole run: a column is a step, that is, an event that changed
-something.  Below it is one moment in full: the ledgers' fragments, and the copies on each bookie.
+A chart of the whole run is at the top. It has one column per step, that is, per event that changed
+the picture. The current moment is shown in detail below the chart: the fragments of each ledger,
+and how many copies each bookie has.
 
-Read in this order: `state` (what is shown, as values), `fold` (made of events), `chart` (all steps
-as lanes), `picture` (the scene), and `RecoveryProgress` below.
+Read the modules in this order: `state` (the displayed values), `fold` (builds them from events),
+`chart` (all steps as lanes), `picture` (the scene), and then `RecoveryProgress` below.
 """
 
 from labkit.views.widgets.playing import PlayingView
@@ -16,34 +17,33 @@ from labkit.views.widgets.scene import Mark
 
 
 class RecoveryProgress(PlayingView):
-    """Shows a run's recovery; a simulated run is shown up to its epilogue.
+    """Shows the recovery in a run; a simulated run is shown up to its epilogue.
 
     source: a run, a log, or a list of events.
-    at: the `seq` of the event after which the view opens; the still picture shows this moment in
-    full.  By default the last event.
+    at: the `seq` of the event after which the view opens; the still picture shows the same moment.
+        By default, this is the last event.
     """
+
+    question = "How is the loss of a bookie noticed, and how are its copies replaced?"
+    linked_as = "RecoveryProgress"
 
     def __init__(self, source: RunSource, at: int | None = None) -> None:
         self._at = at
         super().__init__(source)
 
     def picture(self, run: DisplayedRun) -> RecoveryPicture:
-        """The recovery before the first event."""
         return RecoveryPicture(run.events, self.acts())
 
     def legend(self) -> Mark:
-        """The legend of signs without words in the picture."""
         return legend()
 
     def opening(self) -> float:
-        """The position at which the view opens, and to which it plays."""
         if self._at is None:
             return super().opening()
         past = [event.seq for event in self.run.events if event.seq <= self._at]
         return self.run.at(past[-1]) if past else 0
 
     def state(self) -> RecoveryState:
-        """The moment at which the view opens."""
         picture = self.picture(self.run)
         for event in self.run.events:
             if self.run.at(event.seq) <= self.opening():

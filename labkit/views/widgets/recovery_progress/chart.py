@@ -1,7 +1,8 @@
-"""The chart of a recovery: a lane for the auditor's office, for each bookie and for each ledger.
+"""The chart of a recovery, with a lane for the auditor, for each bookie and for each ledger.
 
-Its columns are steps, not moments: a step within a millisecond takes nearly as much room as a wait
-of ten seconds before it.  The picture says so: each wait is a column with its length in words.
+A column is a step, not a period of time, so a step that takes a millisecond is nearly as wide as
+the ten seconds of waiting before it. To make this clear, each wait is a separate column, labelled
+with its length.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,25 +14,25 @@ from labkit.views.widgets.recovery_progress.state import LedgerRepair, RepairSte
 
 MOST_LEDGERS = 8
 _WAIT_SHARE = 0.01
-"""A gap of at least this share of the run is a wait."""
+"""A gap between steps that takes at least this share of the run counts as a wait."""
 _WAIT_WIDTH, _WAITS_WIDTH = 0.08, 0.5
-"""The share of the chart's width for a wait, and the largest share for all waits together."""
+"""The share of the chart's width for one wait, and the maximum share for all waits together."""
 
 BOOKIES = {
     "up": "up",
     "paused": "paused",
-    "down": "down, still registered",
+    "down": "down, but still registered",
     "gone": "not registered",
-    "lost": "taken for lost",
+    "lost": "considered lost",
 }
 
-_LABELS = {"paused": "paused", "down": "down", "gone": "gone", "lost": "taken for lost"}
+_LABELS = {"paused": "paused", "down": "down", "gone": "gone", "lost": "considered lost"}
 
 
 @dataclass(frozen=True, slots=True)
 class LaneSpan:
-    """A part of a lane with the same look: from step `first` (from 0) up to, not including,
-    `end`.
+    """A section of a lane whose appearance does not change. It extends from step `first` (counting
+    from 0) up to but not including step `end`.
     """
 
     first: int
@@ -43,22 +44,17 @@ class LaneSpan:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """`kind`: auditor, bookie or ledger.  A ledger's lane has, for each step, the share (0 to 1) of
-    its copies that is there, and the share that was copied to bookies not yet named by the
-    metadata.
-    """
+    """A lane of the chart.  `kind`: auditor, bookie or ledger."""
 
     kind: str
     name: str
     spans: tuple[LaneSpan, ...]
-    present: tuple[float, ...] = ()
-    copied: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`edges`: the beginning of each step and the end of the last one, 0 to 1.  `waits`: the steps
-    followed by a wait, and its length in microseconds.
+    """The chart of a run.  `edges`: the start of each step and the end of the last step, from 0 to
+    1.  `waits`: each step that is followed by a wait, with the length of the wait in microseconds.
     """
 
     edges: tuple[float, ...]
@@ -68,25 +64,29 @@ class Chart:
 
 
 Look = tuple[str, str, str]
-"""Look, label, words."""
+"""The appearance, label and description of a lane at a step."""
 
 
 def chart_of(steps: Sequence[RepairStep], bookies: Sequence[str]) -> Chart:
-    """The chart of all steps.  If there are many ledgers, it has those that were marked first."""
+    """Return the chart of all steps.  If there are too many ledgers, under-replicated ones are
+    shown first.
+    """
     progress = Progress(bookies)
-    offices: list[Look] = []
+    auditors: list[Look] = []
     nodes: list[dict[str, str]] = []
     ledgers: list[dict[int, LedgerRepair]] = []
     for step in steps:
         progress.apply(step)
         before, nodes_before = (ledgers[-1], nodes[-1]) if ledgers else ({}, None)
-        offices.append(_office(progress))
+        auditors.append(_auditor_look(progress))
         nodes.append(dict(progress.bookies))
-        touched = progress.ledgers if nodes[-1] != nodes_before else _touched(step, progress)
-        fresh = {n: progress.repair(n) for n in touched if progress.ledgers[n].ensembles}
+        touched = progress.stored_ledgers()
+        if nodes[-1] == nodes_before:
+            touched = _touched(step, touched)
+        fresh = {n: progress.repair(n) for n in touched}
         ledgers.append(before | fresh)
     shown = _shown(ledgers)
-    lanes = [Lane("auditor", "auditor", _spans(offices))]
+    lanes = [Lane("auditor", "auditor", _spans(auditors))]
     lanes += [
         Lane("bookie", name, _spans([_node(name, each.get(name)) for each in nodes]))
         for name in progress.names()
@@ -97,19 +97,21 @@ def chart_of(steps: Sequence[RepairStep], bookies: Sequence[str]) -> Chart:
     return Chart(_edges(len(steps), waits), tuple(lanes), waits, hidden_count)
 
 
-def _touched(step: RepairStep, progress: Progress) -> Iterator[int]:
-    """The ledgers that may look different after the step; any of them may have lost its worker."""
+def _touched(step: RepairStep, ledgers: Sequence[int]) -> list[int]:
+    """Return those ledgers whose appearance the step may change.  A step that is not about a ledger
+    can change any ledger, because the worker that repairs it may have died.
+    """
     named = {step.event.ledger, *(each.ledger for each in step.stored)}
     is_of_node = step.event.ledger < 0
-    return (n for n in progress.ledgers if n in named or is_of_node)
+    return [n for n in ledgers if n in named or is_of_node]
 
 
-def _office(progress: Progress) -> Look:
+def _auditor_look(progress: Progress) -> Look:
     name = progress.auditor
     if not name:
-        return "none", "", "there is no auditor"
+        return "none", "", "no auditor"
     if progress.is_auditor_dead:
-        words = f"{name} is dead, and holds the office until its session ends"
+        words = f"{name} is dead, but remains the auditor until its session expires"
         return "dead", f"{name} ✕", words
     return "auditor", name, f"{name} is the auditor"
 
@@ -121,40 +123,33 @@ def _node(name: str, state: str | None) -> Look:
 
 
 def _ledger_lane(ledger_id: int, repairs: Sequence[LedgerRepair | None]) -> Lane:
-    shares = [_shares(each) for each in repairs]
-    return Lane(
-        "ledger",
-        f"ledger {ledger_id}",
-        _spans([_stage(ledger_id, each) for each in repairs]),
-        tuple(present for present, _ in shares),
-        tuple(copied for _, copied in shares),
-    )
+    looks, was_marked = list[Look](), False
+    for repair in repairs:
+        was_marked |= repair is not None and repair.stage != "whole"
+        looks.append(_stage(ledger_id, repair, was_marked))
+    return Lane("ledger", f"ledger {ledger_id}", _spans(looks))
 
 
-def _stage(ledger_id: int, repair: LedgerRepair | None) -> Look:
-    if repair is None or repair.stage == "whole":
+def _stage(ledger_id: int, repair: LedgerRepair | None, was_marked: bool) -> Look:
+    if repair is None:
         return "", "", ""
-    labels = {"marked": "marked", "locked": repair.holder, "waiting": f"{repair.holder} waits"}
-    return repair.stage, labels[repair.stage], f"ledger {ledger_id}: {stage_words(repair)}"
+    labels = {
+        "whole": "done" if was_marked else "",
+        "marked": "marked",
+        "locked": f"{repair.holder} copying",
+        "waiting": f"{repair.holder} waiting",
+    }
+    words = "not marked" if repair.stage == "whole" and not was_marked else stage_words(repair)
+    return repair.stage, labels[repair.stage], f"ledger {ledger_id}: {words}"
 
 
 def stage_words(repair: LedgerRepair) -> str:
-    """The progress of a ledger's repair, in words."""
     return {
-        "whole": "not marked",
-        "marked": f"marked, {repair.missed} missed" if repair.missed else "marked",
-        "locked": f"{repair.holder} repairs it",
-        "waiting": f"put off by {repair.holder}: {repair.why}",
+        "whole": "fully replicated",
+        "marked": f"marked, missing {', '.join(repair.missed)}" if repair.missed else "marked",
+        "locked": f"{repair.holder} is copying",
+        "waiting": f"postponed by {repair.holder}: {repair.why}",
     }[repair.stage]
-
-
-def _shares(repair: LedgerRepair | None) -> tuple[float, float]:
-    due = sum(each.due for each in repair.fragments) if repair else 0
-    if not repair or not due:
-        return 0.0, 0.0
-    present = sum(each.present for each in repair.fragments)
-    copied = sum(each.copied for each in repair.fragments)
-    return round(present / due, 4), round(copied / due, 4)
 
 
 def _spans(looks: Sequence[Look]) -> tuple[LaneSpan, ...]:

@@ -1,14 +1,14 @@
-"""Folds a run's events into the steps of the recovery progress."""
+"""Folds the events of a run into the steps of the recovery progress."""
 
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from labkit.system.trace.bookie_state import Copy
+from labkit.system.trace.cluster_state import ClusterFold, Ledger, Segment, by_number
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.recovery_progress.state import (
-    DurableCopy,
     EnsemblePlace,
     FragmentCopies,
     LedgerRepair,
@@ -18,33 +18,37 @@ from labkit.views.widgets.recovery_progress.state import (
 
 _END = "epilogue.started"
 _MOST_COPIED = 300
-"""Up to this number of copies each one is a step; of more, only some are."""
+"""If a run has at most this many re-replicated copies, each copy is a separate step. If it has
+more, only a sample of them are steps.
+"""
 
 
 def first_bookies(events: Sequence[Event]) -> list[str]:
-    """The bookies that register before the first ledger exists: the picture begins with them."""
+    """Return the bookies that register before the first ledger is created. They are in the picture
+    from the start.
+    """
     names: dict[str, None] = {}
     for event in events:
         if event.kind == "ledger.created":
             break
         if event.kind == "bookie.registered":
             names[event.node] = None
-    return sorted(names, key=_by_number)
+    return sorted(names, key=by_number)
 
 
 def steps_of(events: Sequence[Event]) -> list[RepairStep]:
-    """The run's steps, up to a simulated run's epilogue."""
+    """Return the steps of a run, up to the epilogue of a simulated run."""
     end = next((at for at, event in enumerate(events) if event.kind == _END), len(events))
     copied_count = sum(event.kind == "entry.copied" for event in events[:end])
     stride = -(-copied_count // _MOST_COPIED) or 1
     progress, repaired_count = Progress(first_bookies(events)), 0
     steps: list[RepairStep] = []
-    stored: list[DurableCopy] = []
+    stored: list[Event] = []
     for event in events[:end]:
         if event.kind == "journal.synced" and event.entry >= 0:
-            repaired_count += progress.ledgers[event.ledger].stage == "locked"
-            if progress.ledgers[event.ledger].stage != "locked" or repaired_count % stride:
-                stored.append(DurableCopy(event.node, event.ledger, event.entry))
+            repaired_count += progress.repairs[event.ledger].stage == "locked"
+            if progress.repairs[event.ledger].stage != "locked" or repaired_count % stride:
+                stored.append(event)
                 continue
         step = RepairStep(event, tuple(stored))
         if progress.apply(step):
@@ -54,31 +58,32 @@ def steps_of(events: Sequence[Event]) -> list[RepairStep]:
 
 
 @dataclass(slots=True)
-class _Ledger:
-    write_quorum: int = 0
+class _Repair:
     end: int = -1
-    closed: bool = False
     marked: bool = False
-    missed: str = ""
+    missed: tuple[str, ...] = ()
     holder: str = ""
     holder_died: bool = False
+    is_waiting: bool = False
     why: str = ""
-    ensembles: dict[int, tuple[str, ...]] = field(default_factory=dict)
     targets: dict[int, list[str]] = field(default_factory=dict)
 
     @property
     def stage(self) -> str:
         if self.holder:
-            return "waiting" if self.why else "locked"
+            return "waiting" if self.is_waiting else "locked"
         return "marked" if self.marked else "whole"
 
-    def let_go(self) -> None:
-        self.holder, self.holder_died, self.why = "", False, ""
+    def release(self) -> None:
+        self.holder, self.holder_died, self.is_waiting, self.why = "", False, False, ""
         self.targets.clear()
 
 
 class Progress:
-    """The fold's accumulator."""
+    """Adds repairs, and what the auditor considers lost, to the state of the cluster.
+
+    The cluster takes only the events of steps, so every copy that it has is durable.
+    """
 
     def __init__(self, bookies: Iterable[str]) -> None:
         self.count = 0
@@ -86,16 +91,18 @@ class Progress:
         self.auditor = ""
         self.is_auditor_dead = False
         self.bookies: dict[str, str] = dict.fromkeys(bookies, "up")
-        self.ledgers: defaultdict[int, _Ledger] = defaultdict(_Ledger)
-        self.held: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+        self.cluster = ClusterFold()
+        self.repairs: defaultdict[int, _Repair] = defaultdict(_Repair)
 
     def apply(self, step: RepairStep) -> bool:
-        """Take the next step; returns whether its event changes the picture."""
+        """Apply the next step; return whether its event changes the picture."""
         take = _TAKE.get(step.event.kind)
         if take is None:
             return False
         for each in step.stored:
-            self._store(*each)
+            self.cluster.take(each)
+            self._store(each)
+        self.cluster.take(step.event)
         if not take(self, step.event):
             return False
         self.count += 1
@@ -103,8 +110,6 @@ class Progress:
         return True
 
     def state(self) -> RecoveryState:
-        """The state after the steps so far."""
-        ledger_ids = sorted(each for each in self.ledgers if self.ledgers[each].ensembles)
         return RecoveryState(
             self.count,
             self.last.time_us if self.last else -1,
@@ -112,36 +117,44 @@ class Progress:
             self.auditor,
             self.is_auditor_dead,
             {name: self.bookies[name] for name in self.names()},
-            {each: self.repair(each) for each in ledger_ids},
+            {each: self.repair(each) for each in sorted(self.stored_ledgers())},
         )
 
     def names(self) -> list[str]:
-        """The bookies in the order of their names, bookie-2 before bookie-10."""
-        return sorted(self.bookies, key=_by_number)
+        return sorted(self.bookies, key=by_number)
+
+    def stored_ledgers(self) -> list[int]:
+        """Return the ledgers whose bookies are known."""
+        return [each for each, ledger in self.cluster.ledgers.items() if ledger.segments]
 
     def repair(self, ledger_id: int) -> LedgerRepair:
-        """The state of a ledger's repair, with its copies counted."""
-        ledger = self.ledgers[ledger_id]
-        firsts = sorted(ledger.ensembles)
-        lasts = [*(first - 1 for first in firsts[1:]), max(ledger.end, firsts[-1] - 1)]
+        ledger, repair = self.cluster.ledgers[ledger_id], self.repairs[ledger_id]
+        firsts = [segment.first_entry for segment in ledger.segments]
+        lasts = [*(first - 1 for first in firsts[1:]), max(repair.end, firsts[-1] - 1)]
+        quorum = ledger.write_quorum
+        if quorum <= 0:
+            quorum = len(ledger.segments[0].ensemble)
         fragments = (
-            self._copies(ledger_id, first, last) for first, last in zip(firsts, lasts, strict=True)
+            self._fragment(ledger_id, segment, last, quorum)
+            for segment, last in zip(ledger.segments, lasts, strict=True)
         )
         return LedgerRepair(
-            ledger.write_quorum,
+            quorum,
             ledger.closed,
-            ledger.stage,
-            ledger.missed,
-            ledger.holder,
-            ledger.why,
+            repair.stage,
+            repair.missed,
+            repair.holder,
+            repair.why,
             tuple(fragments),
         )
 
-    def _copies(self, ledger_id: int, first: int, last: int) -> FragmentCopies:
-        ledger = self.ledgers[ledger_id]
-        ensemble, quorum = ledger.ensembles[first], ledger.write_quorum
+    def _held(self, bookie: str, ledger_id: int) -> Mapping[int, Copy]:
+        return self.cluster.bookies[bookie].copies(ledger_id)
+
+    def _fragment(self, ledger_id: int, segment: Segment, last: int, quorum: int) -> FragmentCopies:
+        first, ensemble = segment
         size = len(ensemble)
-        has = [self.held[bookie, ledger_id] for bookie in ensemble]
+        has = [self._held(bookie, ledger_id) for bookie in ensemble]
         answers = [self.bookies.get(bookie) == "up" for bookie in ensemble]
         held, due, least, present = [0] * size, [0] * size, quorum, 0
         for entry in range(first, last + 1):
@@ -153,8 +166,8 @@ class Progress:
             least = min(least, copies)
             present += copies
         targets = [
-            (bookie, sum(first <= entry <= last for entry in self.held[bookie, ledger_id]))
-            for bookie in ledger.targets.get(first, [])
+            (bookie, sum(first <= entry <= last for entry in self._held(bookie, ledger_id)))
+            for bookie in self.repairs[ledger_id].targets.get(first, [])
             if bookie not in ensemble
         ]
         return FragmentCopies(
@@ -194,16 +207,16 @@ class Progress:
         if event.node not in self.bookies:
             return False
         self.is_auditor_dead |= event.node == self.auditor
-        for ledger in self.ledgers.values():
-            ledger.holder_died |= ledger.holder == event.node
+        for repair in self.repairs.values():
+            repair.holder_died |= repair.holder == event.node
         if self.bookies[event.node] not in ("gone", "lost"):
             self.bookies[event.node] = "down"
         return True
 
     def _session_lost(self, event: Event) -> bool:
-        """The node's registration, its office and its locks are gone.
+        """Drop the node's registration, auditor role and locks.
 
-        A restarted bookie has new sessions beside those of its earlier process.
+        If the node is running again, only what its previous process held is dropped.
         """
         is_dead = self.bookies.get(event.node) in ("down", "gone", "lost")
         changed = self._end_session(event.node, only_of_the_dead=not is_dead)
@@ -218,9 +231,9 @@ class Progress:
         changed = False
         if self.auditor == node and (self.is_auditor_dead or not only_of_the_dead):
             self.auditor, self.is_auditor_dead, changed = "", False, True
-        for ledger in self.ledgers.values():
-            if ledger.holder == node and (ledger.holder_died or not only_of_the_dead):
-                ledger.let_go()
+        for repair in self.repairs.values():
+            if repair.holder == node and (repair.holder_died or not only_of_the_dead):
+                repair.release()
                 changed = True
         return changed
 
@@ -231,71 +244,58 @@ class Progress:
     def _lost(self, event: Event) -> bool:
         return self._bookie(event.peer, "lost")
 
-    def _created(self, event: Event) -> bool:
-        numbers = re.findall(r"\d+", event.note)
-        self.ledgers[event.ledger].write_quorum = int(numbers[1]) if len(numbers) > 1 else 0
-        return True
-
     def _ensemble_set(self, event: Event) -> bool:
-        ensemble = tuple(name.strip() for name in event.note.split(","))
-        for bookie in ensemble:
+        for bookie in event.ensemble:
             self.bookies.setdefault(bookie, "up")
-        ledger = self.ledgers[event.ledger]
-        ledger.write_quorum = ledger.write_quorum or len(ensemble)
-        ledger.ensembles[max(event.entry, 0)] = ensemble
         return True
 
     def _closed(self, event: Event) -> bool:
-        ledger = self.ledgers[event.ledger]
-        ledger.closed, ledger.end = True, event.entry
+        self.repairs[event.ledger].end = event.entry
         return True
 
     def _marked(self, event: Event) -> bool:
-        ledger = self.ledgers[event.ledger]
-        ledger.marked, ledger.missed = True, event.note
+        repair = self.repairs[event.ledger]
+        repair.marked, repair.missed = True, event.bookies
         return True
 
     def _begun(self, event: Event) -> bool:
-        ledger = self.ledgers[event.ledger]
-        ledger.let_go()
-        ledger.marked, ledger.holder = True, event.node
+        repair = self.repairs[event.ledger]
+        repair.release()
+        repair.marked, repair.holder = True, event.node
         return True
 
     def _synced(self, event: Event) -> bool:
         if event.entry < 0:
             return False
-        self._store(event.node, event.ledger, event.entry)
+        self._store(event)
         return True
 
-    def _store(self, bookie: str, ledger_id: int, entry: int) -> None:
-        self.held[bookie, ledger_id].add(entry)
-        ledger = self.ledgers[ledger_id]
+    def _store(self, event: Event) -> None:
+        ledger = self.cluster.ledgers.get(event.ledger, Ledger())
+        repair = self.repairs[event.ledger]
         if not ledger.closed:
-            ledger.end = max(ledger.end, entry)
-        if ledger.stage == "locked":
-            first = max((each for each in ledger.ensembles if each <= entry), default=0)
-            targets = ledger.targets.setdefault(first, [])
-            if bookie not in targets:
-                targets.append(bookie)
+            repair.end = max(repair.end, event.entry)
+        if repair.stage == "locked":
+            firsts = (segment.first_entry for segment in ledger.segments)
+            first = max((each for each in firsts if each <= event.entry), default=0)
+            targets = repair.targets.setdefault(first, [])
+            if event.node not in targets:
+                targets.append(event.node)
 
     def _deferred(self, event: Event) -> bool:
-        ledger = self.ledgers[event.ledger]
-        ledger.holder, ledger.why = event.node, event.note
+        repair = self.repairs[event.ledger]
+        repair.holder, repair.is_waiting = event.node, True
+        repair.why = event.explanation
         return True
 
     def _done(self, event: Event) -> bool:
-        ledger = self.ledgers[event.ledger]
-        ledger.let_go()
-        ledger.marked, ledger.missed = False, ""
+        repair = self.repairs[event.ledger]
+        repair.release()
+        repair.marked, repair.missed = False, ()
         return True
 
     def _noted(self, _event: Event) -> bool:
         return True
-
-
-def _by_number(name: str) -> tuple[str, int]:
-    digits = re.search(r"\d*$", name)[0]  # type: ignore[index] # matches every string
-    return name.removesuffix(digits), int(digits or -1)
 
 
 _TAKE: dict[str, Callable[[Progress, Event], bool]] = {
@@ -308,7 +308,7 @@ _TAKE: dict[str, Callable[[Progress, Event], bool]] = {
     "autorecovery.restarted": Progress._restarted,
     "auditor.elected": Progress._elected,
     "bookie.lost": Progress._lost,
-    "ledger.created": Progress._created,
+    "ledger.created": Progress._noted,
     "ensemble.set": Progress._ensemble_set,
     "ledger.closed": Progress._closed,
     "ledger.underreplicated": Progress._marked,

@@ -1,7 +1,7 @@
-"""The recovery progress as a scene: the chart of the run up to the moment, and below it the
-ledgers' fragments and the bookies with their copies.
+"""The recovery progress as a scene: a chart of the run so far, with the fragments of the ledgers
+and the copies on each bookie below it.
 
-The chart is drawn once; a curtain hides the part after the moment.
+The chart is drawn only once, and a shade hides the part after the current moment.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from labkit.system.trace.events import Event
+from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.bookie_row import Chips
 from labkit.views.widgets.recovery_progress.chart import (
     BOOKIES,
@@ -26,7 +27,7 @@ from labkit.views.widgets.recovery_progress.state import (
     LedgerRepair,
     RecoveryState,
 )
-from labkit.views.widgets.run import in_ms, span
+from labkit.views.widgets.run import span
 from labkit.views.widgets.scene import (
     Mark,
     PartCache,
@@ -42,9 +43,8 @@ from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 
 WIDTH, MARGIN, GUTTER = 860, 8, 92
 CHART = WIDTH - GUTTER - MARGIN
-HEIGHTS = {"auditor": 26, "bookie": 22, "ledger": 48}
-AXIS, STRIP = 24, 20
-"""The heights of the axis, and of the worker's line in a ledger's lane."""
+HEIGHTS = {"auditor": 26, "bookie": 22, "ledger": 24}
+AXIS = 24
 BOX_WIDTH, BOX_HEIGHT = 96, 20
 RANGE_X, BOXES_X = 316, 326
 _AWAY = ("down", "gone", "paused", "dead")
@@ -59,21 +59,23 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "gone": {"fill": "page", "stroke": "lost"},
     "paused": {"fill": "page", "stroke": "line"},
 }
+_LINES = {"up": "well", "whole": "stored", "none": "line"}
+"""What is drawn as a line: a bookie that is up, a ledger that is not marked, and no auditor."""
 _INKS = {
     **dict.fromkeys(("auditor", "lost", "locked"), "page"),
     **dict.fromkeys(("down", "gone", "paused", "marked"), "lost"),
     "waiting": "stored",
 }
 _STATES = {"gone": "down", "lost": "down"}
-"""A bookie's state for the buttons, by its state in the chart."""
+"""The state that a bookie's buttons expect, by the bookie's state in the chart."""
 
 
 class RecoveryPicture:
-    """Draws the recovery in a run with these events; acts: the faults a reader can cause."""
+    """Draws the recovery in a run. acts: the buttons of the bookies."""
 
-    hush_at = None
+    explained_until = None
 
-    def __init__(self, events: Sequence[Event], acts: tuple[str, ...]) -> None:
+    def __init__(self, events: Sequence[Event], acts: Acts) -> None:
         self._steps = steps_of(events)
         names = first_bookies(events)
         self._chart = chart_of(self._steps, names)
@@ -84,21 +86,19 @@ class RecoveryPicture:
         self._ledgers = list(state.ledgers)[:MOST_LEDGERS]
         self._rows = [_row_height(len(state.ledgers[each].fragments)) for each in self._ledgers]
         self._chips = Chips(state.bookies, acts, WIDTH - 2 * MARGIN)
-        self._kept = PartCache()
+        self._cache = PartCache()
         self.state = self._progress.state()
 
-    def hush(self) -> None:
-        """No words about first events: the bars have their own."""
+    def hide_explanation(self) -> None:
+        """Do nothing. Because the bars have labels, this view does not explain events."""
 
     def take(self, event: Event) -> None:
-        """Take the next event."""
         count = self.state.step_count
         if count < len(self._steps) and self._steps[count].event.seq == event.seq:
             self._progress.apply(self._steps[count])
             self.state = self._progress.state()
 
     def scene(self) -> Mark:
-        """The picture now."""
         top = 34 + self._chips.height
         bottom = top + AXIS + sum(HEIGHTS[lane.kind] for lane in self._chart.lanes)
         states = {name: _STATES.get(s, s) for name, s in self.state.bookies.items()}
@@ -106,18 +106,17 @@ class RecoveryPicture:
         parts += self._chips.marks(states, MARGIN, 32)
         parts.append(_chart(self._chart, top))
         x = rounded(GUTTER + CHART * self._chart.edges[self.state.step_count])
-        parts.append(_curtain(x, top, bottom, self.state.time_us))
+        parts.append(_shade(x, top, bottom))
         y = bottom + 10.0
         for ledger_id, height in zip(self._ledgers, self._rows, strict=True):
             if ledger_id in self.state.ledgers:
                 ledger = self.state.ledgers[ledger_id]
-                parts.append(self._kept.part(ledger_id, _ledger, ledger_id, ledger, y))
+                parts.append(self._cache.part(ledger_id, _ledger, ledger_id, ledger, y))
             y += height
         return picture(WIDTH, y + 2, summary(self.state), *parts)
 
 
 def summary(state: RecoveryState) -> str:
-    """The picture in one line of words."""
     away = [f"{name} {BOOKIES[each]}" for name, each in state.bookies.items() if each != "up"]
     ledgers = [
         f"ledger {ledger_id} {least_words(ledger)}, {stage_words(ledger)}"
@@ -129,13 +128,11 @@ def summary(state: RecoveryState) -> str:
 
 
 def least_words(ledger: LedgerRepair) -> str:
-    """The smallest number of copies of any entry of the ledger, in words."""
     least = min((each.least for each in ledger.fragments), default=0)
     return f"at {least} of {ledger.write_quorum} copies"
 
 
 def range_words(fragment: FragmentCopies) -> str:
-    """Which entries."""
     if fragment.last < fragment.first:
         return f"from {fragment.first}"
     if fragment.last == fragment.first:
@@ -147,8 +144,8 @@ def range_words(fragment: FragmentCopies) -> str:
 
 
 def _title(hidden_count: int) -> Mark:
-    words = "A column is a step, not a length of time; a shaded one is a wait."
-    words += f" {hidden_count} more ledgers not drawn." if hidden_count else ""
+    words = "One column per step, regardless of its duration; shaded columns are waits."
+    words += f" {hidden_count} more ledgers are not shown." if hidden_count else ""
     return group(
         "title",
         text("name", MARGIN, 21, "Recovery progress", size=14, bold=True),
@@ -179,47 +176,30 @@ def _wait(chart: Chart, step: int, us: int, height: float) -> Mark:
         f"wait {step}",
         rect("band", x, -2, end - x, height, fill="box"),
         text("words", (x + end) / 2, -8, words if has_room else "»", fill="faint", anchor="middle"),
-        title=f"{span(us)} without a step",
+        title=f"nothing changes for {span(us)}",
     )
 
 
 def _lane(chart: Chart, lane: Lane, y: float) -> Mark:
     height = HEIGHTS[lane.kind]
     parts = [text("name", GUTTER - 10, 15, lane.name, anchor="end")]
-    if lane.kind == "ledger":
-        parts += _levels(chart, lane, STRIP + 2, height - STRIP - 8)
-    bar = STRIP - 2 if lane.kind == "ledger" else height - 4
-    parts += [_span(chart, each, bar) for each in lane.spans]
+    parts += [_span(chart, each, height - 4) for each in lane.spans]
+    parts += _labels(chart, lane, height / 2 + 3.5)
     kin = {"bookie": f"n-{lane.name}", "ledger": lane.name.replace("ledger ", "l-")}
     return group(lane.name, *parts, y=y, kin=kin.get(lane.kind, ""))
-
-
-def _levels(chart: Chart, lane: Lane, y: float, height: float) -> list[Mark]:
-    """The copies as two stacked areas."""
-    parts = [rect("all", GUTTER, y, CHART, height, fill="page", stroke="line")]
-    sums = [a + b for a, b in zip(lane.present, lane.copied, strict=True)]
-    for key, levels, fill in (("copied", sums, "tint"), ("present", lane.present, "stored")):
-        steps, last = list[str](), -1.0
-        for step, level in enumerate(levels):
-            if level != last:
-                steps.append(f"H{_x(chart, step):g}V{rounded(y + height * (1 - level)):g}")
-            last = level
-        d = f"M{GUTTER} {y + height:g}{''.join(steps)}H{GUTTER + CHART:g}V{y + height:g}Z"
-        parts.append(path(key, d, fill=fill))
-    return parts
 
 
 def _span(chart: Chart, each: LaneSpan, height: float) -> Mark:
     x = _x(chart, each.first)
     width = _x(chart, each.end) - x
     key = f"{each.first}"
-    if each.look not in _SHAPES:  # A bookie that is up, or no auditor.
-        fill = "well" if each.look == "up" else "line"
+    if each.look not in _SHAPES:
+        fill = _LINES[each.look]
         return rect(key, x, height / 2, width, 3, rx=1.5, fill=fill)
     box = rect("box", x + 0.5, 1, max(width - 1, 1), height, rx=3, **_SHAPES[each.look])
     lines = path("hatch", hatch(round(max(width - 1, 1)), round(height)), stroke="lost")
     parts = [box, *([group("lines", lines, x=x + 0.5, y=1)] if each.look in _AWAY else [])]
-    label = each.label if width_of(each.label) + 10 <= width else ""
+    label = _fitting(each, width)
     if label:
         if each.look in _AWAY:
             parts.append(
@@ -230,28 +210,40 @@ def _span(chart: Chart, each: LaneSpan, height: float) -> Mark:
     return group(key, *parts, title=each.words)
 
 
+def _fitting(each: LaneSpan, width: float) -> str:
+    """Return the label, or its last word, if it fits into a box."""
+    labels = (each.label, each.label.rpartition(" ")[2])
+    return next((label for label in labels if width_of(label) + 10 <= width), "")
+
+
+def _labels(chart: Chart, lane: Lane, y: float) -> list[Mark]:
+    """Return the labels of lines, and those that do not fit into their boxes and are written on the
+    line before the box.
+    """
+    parts = []
+    for before, each in zip((None, *lane.spans), lane.spans, strict=False):
+        x, end = _x(chart, each.first), _x(chart, each.end)
+        room = x - _x(chart, before.first) - 8 if before and before.look in _LINES else 0.0
+        ink = _INKS.get(each.look, "ink")
+        if each.look in _LINES and width_of(each.label) + 10 <= end - x:
+            parts.append(text(f"on {each.first}", x + 8, y, each.label, fill=ink, halo=True))
+        elif each.look == "marked" and not _fitting(each, end - x) and width_of(each.label) < room:
+            key = f"on {each.first}"
+            parts.append(text(key, x - 4, y, each.label, fill=ink, anchor="end", halo=True))
+    return parts
+
+
 @lru_cache(2048)
-def _curtain(x: float, top: float, bottom: float, time_us: int) -> Mark:
-    """The curtain over the later part of the chart; its edge is the moment."""
-    time = in_ms(time_us) if time_us >= 0 else ""
-    is_right = x > WIDTH - 110
-    label = text(
-        "time",
-        x - 4 if is_right else x + 4,
-        top + 12,
-        time,
-        anchor="end" if is_right else "start",
-        halo=True,
-    )
+def _shade(x: float, top: float, bottom: float) -> Mark:
+    """Return the shade that hides the rest of the chart. Its edge marks the current moment."""
     return group(
-        "curtain",
-        rect("cloth", x, top, WIDTH - x, bottom - top, fill="page"),
+        "shade",
+        rect("cover", x, top, WIDTH - x, bottom - top, fill="page"),
         rect("now", x - 0.75, top + 2, 1.5, bottom - top - 2, fill="ink"),
-        label,
     )
 
 
-# The moment
+# The current moment
 
 
 def _row_height(fragment_count: int) -> float:
@@ -319,7 +311,6 @@ def _place(key: str, x: float, place: EnsemblePlace) -> Mark:
 
 
 def _target(x: float, bookie: str, count: int) -> Mark:
-    """A bookie that a repair copies to, and the number of entries that it has."""
     box = {"fill": "tint", "stroke": "stored", "dash": "4 3"}
     return group(
         f"to {bookie}",
@@ -327,20 +318,23 @@ def _target(x: float, bookie: str, count: int) -> Mark:
         rect("box", 16, 0, BOX_WIDTH - 16, BOX_HEIGHT, rx=3, **box),  # type: ignore[arg-type]
         text("words", 22, 14.5, fitted(f"{bookie}: {count}", BOX_WIDTH - 28)),
         x=x,
-        title=f"{bookie} has {count} copies, and the metadata does not name it yet",
+        title=f"{bookie} already has {count} copies, but is not in the metadata yet",
         kin=f"n-{bookie}",
     )
 
 
 @lru_cache(1)
 def legend() -> Mark:
-    """The legend of signs without words in the picture."""
     samples = (
-        ("well", rect("box", 0, 7, 28, 3, rx=1.5, fill="well"), "bookie up"),
-        ("stored", rect("box", 0, 2, 28, 13, fill="stored"), "copies that metadata names"),
-        ("tint", rect("box", 0, 2, 28, 13, fill="tint"), "copied, not named yet"),
-        ("marked", rect("box", 0, 1, 28, 15, rx=3, **_SHAPES["marked"]), "marked: lacks copies"),
-        ("wait", rect("box", 0, 2, 28, 13, fill="box"), "a wait"),
+        ("well", rect("box", 0, 7, 28, 3, rx=1.5, fill="well"), "bookie is up"),
+        ("stored", rect("box", 0, 7, 28, 3, rx=1.5, fill="stored"), "ledger is not marked"),
+        ("locked", rect("box", 0, 2, 28, 13, fill="stored"), "being copied"),
+        (
+            "marked",
+            rect("box", 0, 1, 28, 15, rx=3, **_SHAPES["marked"]),
+            "marked as under-replicated",
+        ),
+        ("wait", rect("box", 0, 2, 28, 13, fill="box"), "waiting"),
     )
     parts, x = list[Mark](), 12.0
     for key, sample, words in samples:

@@ -1,7 +1,7 @@
-"""The recovery progress at one moment, as values.
+"""Values that describe the recovery progress at one moment.
 
-A step is an event that changes the picture.  A copy that becomes durable is a step only while a
-worker repairs its ledger; other copies are shown with the next step.
+A step is an event that changes the picture. If a copy becomes durable, this is a separate step only
+while a worker is repairing the ledger; other copies are added to the next step.
 """
 
 from dataclasses import dataclass
@@ -10,24 +10,16 @@ from typing import NamedTuple
 from labkit.system.trace.events import Event
 
 
-class DurableCopy(NamedTuple):
-    """A copy that became durable."""
-
-    bookie: str
-    ledger: int
-    entry: int
-
-
 class RepairStep(NamedTuple):
-    """An event, and the copies that became durable since the step before it."""
+    """An event, and the events by which copies have become durable since the previous step."""
 
     event: Event
-    stored: tuple[DurableCopy, ...]
+    stored: tuple[Event, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EnsemblePlace:
-    """A place of an ensemble: its bookie should have `due` entries, and has `held` of them."""
+    """A bookie in an ensemble. It should have `due` entries, and `held` of them are durable."""
 
     bookie: str
     state: str
@@ -37,12 +29,14 @@ class EnsemblePlace:
 
 @dataclass(frozen=True, slots=True)
 class FragmentCopies:
-    """Entries `first` to `last` (`first` - 1: none), and their copies.
+    """The entries of a fragment from `first` to `last` (`first` - 1 if there are none), and their
+    copies.
 
-    least: the smallest number of copies of any entry on bookies that answer.
-    present: copies on bookies that the metadata names and that answer; copied: copies on bookies
-    that a repair copies to; due: copies that should exist. targets: the bookies that a repair
-    copies to, and the number of entries on each.
+    least: the minimum over all entries of the number of copies on responding bookies.
+    present: the number of copies on responding bookies that are listed in the metadata.
+    copied: the number of copies on the bookies to which a repair copies.
+    due: the number of copies that should exist.
+    targets: the bookies to which a repair copies, with the number of entries on each.
     """
 
     first: int
@@ -57,14 +51,17 @@ class FragmentCopies:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRepair:
-    """A ledger.  `stage`: whole, marked, locked (`holder` repairs it) or waiting (`holder`
-    postponed the repair, for the reason `why`); `missed`: the bookies that its mark names.
+    """A ledger and its repair.
+
+    stage: whole, marked, locked (`holder` is repairing it), or waiting (`holder` postponed the
+        repair for the reason `why`).
+    missed: the bookies listed in the mark.
     """
 
     write_quorum: int
     closed: bool
     stage: str
-    missed: str
+    missed: tuple[str, ...]
     holder: str
     why: str
     fragments: tuple[FragmentCopies, ...]
@@ -72,10 +69,12 @@ class LedgerRepair:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryState:
-    """The picture after `step_count` steps.
+    """The state that the picture shows after `step_count` steps.
 
-    auditor: the elected auditor, "" for none; a dead one stays until its session ends.
-    bookies: up, paused, down (but still registered), gone (not registered) or lost.
+    auditor: the elected auditor, or "". If the auditor dies, it remains in this role until its
+        session expires.
+    bookies: whether each bookie is up, paused, down (but still registered), gone (not registered)
+        or lost.
     """
 
     step_count: int

@@ -1,12 +1,13 @@
-"""The space-time diagram: a lane for each node, time downwards, messages as arrows from lane to
-lane, drawn only from a trace.
+"""The space-time diagram: a lane for each node, with time from top to bottom, and messages as
+arrows between lanes. The view needs only a trace.
 
-The events on a node at one moment are one dot.  Messages without an answer end in a cross; while a
-node is down, paused or cut off, its lane is broken.  An entry can be followed: the chain of causes
-of its events stands out.  A click on a dot goes to its moment and marks its causes.
+Simultaneous events on a node share one dot. The arrow of a message that is never answered ends in a
+cross, and a lane is broken while its node is down, paused or cut off. The reader can follow one
+entry, whose causal chain is then emphasized. If the reader clicks a dot, the view moves to that
+moment and highlights the causes of its events.
 
-Read in this order: `words` (the words beside an event), `model` (lanes, messages, breaks), `layout`
-(rows and lanes), `arrows` and `marks`, `picture` (the scene), and `SpaceTime` below.
+Read `words` (the labels of events) first, then `model` (lanes, messages, breaks), `layout` (rows
+and lanes), `arrows` and `marks`, `picture` (the scene), and finally `SpaceTime` below.
 """
 
 from collections.abc import Sequence
@@ -21,13 +22,14 @@ from labkit.views.widgets.space_time.layout import ShownPart
 from labkit.views.widgets.space_time.marks import legend
 from labkit.views.widgets.space_time.model import diagram_of
 from labkit.views.widgets.space_time.picture import SpaceTimePicture
+from labkit.views.widgets.verdict_words import failure_of
 
 FEW_ENTRIES = 8
-"""The largest number of entries that are shown by default."""
+"""The maximum number of entries that are shown by default."""
 ROWS, STILL_ROWS = 15, 60
-"""The number of visible moments, while the view plays and in a stored picture."""
+"""The number of visible rows while the view plays, and in a stored picture."""
 
-_SCALES = [["order", "each moment"], ["time", "real time"]]
+_SCALES = [["order", "one per moment"], ["time", "spaced by time"]]
 
 
 class BrokenPromise(Protocol):
@@ -35,31 +37,35 @@ class BrokenPromise(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the promise."""
+        """The name of the promise."""
 
     @property
     def reason(self) -> str:
-        """One sentence: how it broke."""
+        """One sentence that says how the promise was broken."""
 
     @property
     def seq(self) -> int:
-        """The event at which it broke, or -1."""
+        """The `seq` of the event at which the promise was broken, or -1."""
 
 
 class SpaceTime(PlayingView):
     """Shows which node sent which message to which node, and when.
 
     source: a trace, or its events.
-    ledger: its id; by default the newest.
-    entries: the first and the last entry to show; by default all, up to `FEW_ENTRIES`, and around a
-    broken promise the entries near it.
-    window_ms: show only events in this period of the run.
-    follow: the entry whose chain of causes stands out.
-    broken: a promise that broke in that run; its event is marked.  A fork of the run is shown
-    without it: there the event may be another one, or never come.
-    at: the `seq` of the event at which the view opens; by default the last one before the epilogue,
-    or the last one of all if a promise broke in the epilogue.
+    ledger: the id of the ledger to show; by default, the newest one.
+    entries: the first and the last entry to show. By default, all entries are shown; if there are
+        more than `FEW_ENTRIES`, only those near the broken promise, or the first ones.
+    window_ms: the period of the run to show, from start to end.
+    follow: the entry whose causal chain is emphasized.
+    broken: a promise that was broken in this run.  The event that broke it is marked.  Forks of the
+        run are shown without this mark, because in a fork the event may be different or may never
+        happen.
+    at: the `seq` of the event at which the view opens. By default, this is the last event before
+        the epilogue, or the last event of all if a promise was broken in the epilogue.
     """
+
+    question = "Which node sent what to whom, and when? Time runs downwards."
+    linked_as = "SpaceTime"
 
     def __init__(
         self,
@@ -81,17 +87,16 @@ class SpaceTime(PlayingView):
     entries: tuple[int, int]
     window_ms: tuple[float, float]
     follow: int
-    """The choices; -1: no entry is followed."""
+    """The choices of the reader. If `follow` is -1, no entry is followed."""
     real_time: bool
-    """Whether the distances of rows follow their times, instead of one row for each moment."""
+    """Whether rows are spaced according to time instead of evenly."""
 
     @property
     def _broken(self) -> BrokenPromise | None:
-        """The promise that broke in the run that is shown."""
-        return None if self.forked_from else self._broke
+        return None if self.forks else self._broke
 
     def open_run(self, source: Any) -> None:
-        """Show another run; what the reader did not choose fits this one."""
+        """Show another run, and reset everything that the reader did not choose to fit this run."""
         events = self._shown(events_of(source))
         self.entries = self._wanted_entries or _few(
             diagram_of(events, self._ledger).events, self._broken
@@ -101,29 +106,24 @@ class SpaceTime(PlayingView):
         super().open_run(source)
 
     def picture(self, run: DisplayedRun) -> SpaceTimePicture:
-        """The diagram before the first event."""
         return self._picture_of(run, ROWS)
 
     def legend(self) -> Mark:
-        """The legend of the lines."""
         return legend()
 
     def opening(self) -> float:
-        """The position at which the view opens, and to which it plays."""
         if self._at is not None:
             past = [event.seq for event in self.run.events if event.seq <= self._at]
             return self.run.at(past[-1]) if past else 0
         shown = self._shown(self.run.events)
-        return super().opening() if len(shown) < len(self.run.events) else self.run.pace.end
+        return super().opening() if len(shown) < len(self.run.events) else self.run.clock.end
 
     def words(self, beat: Sequence[Event]) -> str:
-        """The words about a beat, and about a promise that broke."""
         broken = self._broken
         is_here = broken is not None and any(event.seq == broken.seq for event in beat)
-        return super().words(beat) + (f". {self._story()} (broke here)" if is_here else "")
+        return super().words(beat) + (f". {self._story()} (broken here)" if is_here else "")
 
     def choices(self) -> list[Message]:
-        """The choices: the entries and times to show, and the entry to follow."""
         last = max((event.entry for event in self.run.events), default=0)
         (first_entry, last_entry), (begin, end) = self.entries, self.window_ms
         options = [["-1", "nothing"]]
@@ -149,7 +149,7 @@ class SpaceTime(PlayingView):
         )
 
     def chosen(self, name: str, value: Any) -> None:
-        """Show other entries or times; an entry that is no longer shown is not followed."""
+        """Apply the choice, and stop following an entry if it is no longer shown."""
         (first, last), (begin, end) = self.entries, self.window_ms
         if name == "follow":
             self.follow = int(value)
@@ -167,13 +167,20 @@ class SpaceTime(PlayingView):
         if not self.entries[0] <= self.follow <= self.entries[1]:
             self.follow = -1
 
+    def selection(self) -> dict[str, Any]:
+        (first_entry, last_entry), (begin_ms, end_ms) = self.entries, self.window_ms
+        return {
+            **{"ledger": self._ledger, "first_entry": first_entry, "last_entry": last_entry},
+            **{"begin_ms": begin_ms, "end_ms": end_ms, "follow": self.follow},
+            **{"real_time": self.real_time, "promise": self._broken.name if self._broken else ""},
+        }
+
     def svg(self) -> str:
-        """The moment at which the view opens, with more rows than fit on a screen."""
         picture = self._picture_of(self.run, STILL_ROWS)
         for event in self.run.events:
             if self.run.at(event.seq) <= self.opening():
                 picture.take(event)
-        picture.hush()
+        picture.hide_explanation()
         return self.still(picture.scene())
 
     def __repr__(self) -> str:
@@ -187,10 +194,10 @@ class SpaceTime(PlayingView):
         return SpaceTimePicture(run, diagram, choice, broken, self.acts(), rows)
 
     def _story(self) -> str:
-        return f"✘ {self._broken.name}: {self._broken.reason}" if self._broken else ""
+        return f"✘ {failure_of(self._broken.name)}: {self._broken.reason}" if self._broken else ""
 
     def _shown(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events to show: without the epilogue, unless a promise broke in it."""
+        """Return the events to show. The epilogue is omitted unless a promise was broken in it."""
         start = next((i for i, e in enumerate(events) if e.kind == "epilogue.started"), None)
         if start is None or (self._broken and self._broken.seq >= events[start].seq):
             return events
@@ -198,7 +205,6 @@ class SpaceTime(PlayingView):
 
 
 def _few(events: Sequence[Event], broken: BrokenPromise | None) -> tuple[int, int]:
-    """The first entries, or those around the one of the broken promise."""
     last = max((event.entry for event in events), default=0)
     if last < FEW_ENTRIES:
         return 0, max(last, 0)
@@ -208,7 +214,6 @@ def _few(events: Sequence[Event], broken: BrokenPromise | None) -> tuple[int, in
 
 
 def _number(name: str, label: str, value: float, most: float, step: Any) -> Message:
-    """A field for a number from 0 to `most`."""
     return {"name": name, "label": label, "kind": "number", "value": value} | {
         **{"min": 0, "max": most, "step": step}
     }

@@ -1,5 +1,5 @@
-"""The layout of the space-time diagram: the events to show (`ShownPart`), the events of each dot,
-and the width of each lane.
+"""The layout of the space-time diagram: which events are shown (`ShownPart`), which of them share a
+dot, and how wide each lane is.
 """
 
 from bisect import bisect_left
@@ -13,24 +13,26 @@ from labkit.views.widgets.space_time.words import METADATA_KINDS, label_of
 from labkit.views.widgets.text_metrics import width_of
 
 BESIDE = 20
-"""The part of a lane's width without room for words."""
+"""The part of each lane's width that is not available for labels."""
 LONG = 6
-"""A gap of this many times the median one is marked as quiet time."""
+"""A gap between rows is marked as a quiet period if it is more than this many times the median gap.
+"""
 CAUSES = 12
-"""The largest number of causes, one behind the other, that are marked with an event."""
+"""The maximum length of the causal chain that is highlighted together with an event."""
 FARTHEST = 4
-"""The largest distance of two moments in real time, in rows; the median gap is one row.  A longer
-gap is marked as quiet time.
+"""The maximum distance in rows between two moments if rows are spaced by time. The median gap is
+one row, and gaps longer than the maximum are marked as quiet periods.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPart:
-    """The part of a diagram that is shown.
+    """The part of a diagram to show.
 
-    `entries`: the first and the last to show; `window_ms`: a period of the run.  `follow`: the
-    entry whose chain of causes stands out, -1: none.  `real_time`: the distances of rows follow
-    their times.
+    entries: the first and the last entry.
+    window_ms: the start and end of a period of the run.
+    follow: the entry whose causal chain is emphasized, or -1.
+    real_time: whether rows are spaced according to time.
     """
 
     entries: tuple[int, int]
@@ -39,7 +41,6 @@ class ShownPart:
     real_time: bool = False
 
     def shows(self, diagram: Diagram, at: int) -> bool:
-        """Whether the event at the place `at` is shown."""
         first, last = self.entries
         ms, about = diagram.events[at].time_us / 1000, diagram.about[at]
         in_time = self.window_ms[0] <= ms <= self.window_ms[1]
@@ -48,7 +49,7 @@ class ShownPart:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """The events on one lane at one moment, as places in the list of events."""
+    """The simultaneous events on one lane, as indices into the list of events."""
 
     lane: int
     row: int
@@ -57,11 +58,14 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The rows, one for each moment, and in real time also rows without dots between two moments:
-    `times` are the rows' times in microseconds.
+    """The rows and lanes of a diagram.
 
-    row: the row of each shown event, by its place.  x, room: for each lane its line and the width
-    of its words.  quiet: a row -> the quiet time in microseconds before it, if it is long.
+    There is one row for each moment. If rows are spaced by time, there are also empty rows between
+    moments. `times` contains the time of each row in microseconds.
+
+    row: the row of each displayed event, by the event's index.
+    x, room: for each lane, the position of its line, and the space for its labels.
+    quiet: for each row after a quiet period, the length of that period in microseconds.
     """
 
     diagram: Diagram
@@ -74,11 +78,10 @@ class Plan:
     quiet: dict[int, int] = field(repr=False)
 
     def row_near(self, place: int) -> int:
-        """The row of the event, or of the next event that is shown."""
+        """Return the row of an event or, if the event is not shown, of the next event that is."""
         return bisect_left(self.times, self.diagram.events[place].time_us)
 
     def label(self, dot: Dot, places: Sequence[int]) -> str:
-        """The words beside a dot when these of its events have happened."""
         is_metadata = self.diagram.lanes[dot.lane] == METADATA
         events = self.diagram.events
         return label_of(
@@ -91,8 +94,8 @@ class Plan:
 
 
 def plan_of(diagram: Diagram, choice: ShownPart, left: float, width: float, least: float) -> Plan:
-    """The plan, with lanes from `left` on that together are `width` wide, each at least `least` if
-    there is room.
+    """Return the plan.  The lanes start at `left`.  Their total width is `width`, and each is at
+    least `least` wide if possible.
     """
     found: dict[tuple[int, int], list[int]] = {}
     metadata = diagram.lanes.index(METADATA) if METADATA in diagram.lanes else -1
@@ -119,7 +122,9 @@ def plan_of(diagram: Diagram, choice: ShownPart, left: float, width: float, leas
 def _rows(
     moments: Sequence[int], choice: ShownPart
 ) -> tuple[tuple[int, ...], dict[int, int], dict[int, int]]:
-    """The times of the rows, the row of each moment, and the rows after a long quiet time."""
+    """Return the times of the rows, the row of each moment, and the length of each quiet period by
+    the row after it.
+    """
     gaps = [later - earlier for earlier, later in pairwise(moments)]
     median = max(sorted(gaps)[len(gaps) // 2], 1) if gaps else 1
     times, row, quiet = list(moments[:1]), dict.fromkeys(moments[:1], 0), dict[int, int]()
@@ -133,8 +138,8 @@ def _rows(
 
 
 def _shared(wanted: Sequence[float], width: float) -> list[float]:
-    """The width of each lane: the wanted width and a share of the rest.  If there is too little
-    room, the widest lanes get less.
+    """Return the width of each lane: the requested width plus an equal share of the remaining
+    space.  If the space is not sufficient, the widest lanes are shrunk.
     """
     shares, left = [0.0] * len(wanted), width
     ascending = sorted(range(len(wanted)), key=lambda at: wanted[at])
@@ -144,8 +149,7 @@ def _shared(wanted: Sequence[float], width: float) -> list[float]:
     return [share + left / len(wanted) for share in shares]
 
 
-def chain_of(diagram: Diagram, entry: int) -> frozenset[int]:
-    """The places of the entry's events and of all their causes."""
+def causal_chain(diagram: Diagram, entry: int) -> frozenset[int]:
     place = {event.seq: at for at, event in enumerate(diagram.events)}
     chain = set[int]()
     for at, event in enumerate(diagram.events):
@@ -158,9 +162,9 @@ def chain_of(diagram: Diagram, entry: int) -> frozenset[int]:
     return frozenset(chain)
 
 
-def leading_to(plan: Plan) -> dict[int, list[int]]:
-    """For each shown event, by its place, the places of the shown events that it led to, including
-    itself, through at most `CAUSES` causes.
+def effects_of(plan: Plan) -> dict[int, list[int]]:
+    """Return, for each displayed event, the displayed events to which it led, including the event
+    itself. Events are given by index. Chains of causes are followed for at most `CAUSES` events.
     """
     events = plan.diagram.events
     place = {event.seq: at for at, event in enumerate(events)}

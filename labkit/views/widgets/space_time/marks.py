@@ -1,19 +1,30 @@
-"""The marks of the space-time diagram: lanes, times, and dots with their words."""
+"""The marks of the space-time diagram: lanes, times, and dots with their labels."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from labkit.system.trace.events import Event
+from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.heads import buttons
-from labkit.views.widgets.run import in_ms, span
-from labkit.views.widgets.scene import Mark, circle, group, path, picture, rect, rounded, text
+from labkit.views.widgets.run import span
+from labkit.views.widgets.scene import (
+    Anchor,
+    Mark,
+    circle,
+    group,
+    path,
+    picture,
+    rect,
+    rounded,
+    text,
+)
 from labkit.views.widgets.space_time.arrows import LOOKS, ROW, y_of
 from labkit.views.widgets.space_time.words import ABSENCE
 from labkit.views.widgets.text_metrics import fitted, width_of
 
 WIDTH, NAMES = 860, 40
-"""The width of the picture, and the height of the names above the lanes."""
+"""The width of the picture, and the height reserved for the names above the lanes."""
 
 BREAKS = {
     "down": ("lost", "1.5 5"),
@@ -23,7 +34,7 @@ BREAKS = {
 
 
 class LaneState(NamedTuple):
-    """A part of a lane, and the state of its node in it; "" if the node is up."""
+    """A section of a lane, and the state of the node in that section ("" if it is up)."""
 
     top: float
     bottom: float
@@ -38,9 +49,8 @@ def lane_mark(
     parts: tuple[LaneState, ...],
     top: float,
     state: str,
-    acts: tuple[str, ...],
+    acts: Acts,
 ) -> Mark:
-    """A lane with its name, and the buttons for its node."""
     lines = []
     for at, part in enumerate(parts):
         colour, dash = BREAKS.get(part.state, ("line", ""))
@@ -49,19 +59,19 @@ def lane_mark(
         lines.append(
             path(f"line {at}", d, stroke=colour, thick=2.4 if dash else 2, dash=dash, title=title)
         )
-    said = _name_lines(name, room + 16)
+    name_lines = _name_lines(name, room + 16)
     names = [
-        text(f"name {at}", x - 6, 32 - 15 * (len(said) - 1 - at), line, bold=True)
-        for at, line in enumerate(said)
+        text(f"name {at}", x - 6, 32 - 15 * (len(name_lines) - 1 - at), line, bold=True)
+        for at, line in enumerate(name_lines)
     ]
-    shown = group("acts", *buttons(name, state, acts, name, room + 20), x=x - 14, y=NAMES - 44)
+    shown = group("acts", *buttons(name, state, acts, room + 20), x=x - 14, y=NAMES - 44)
     return group(
         name, *lines, group("name", *names, title=f"{name}: {state}", kin=f"n-{name}"), shown
     )
 
 
 def _name_lines(name: str, room: float) -> tuple[str, ...]:
-    """A name in at most two lines; a longer one is cut, and complete only in its title."""
+    """Break a name into at most two lines.  The rest of a longer name is only in the tooltip."""
     if width_of(name, bold=True) <= room:
         return (name,)
     cut = next(at for at in range(len(name), 0, -1) if width_of(name[:at], bold=True) <= room)
@@ -70,10 +80,9 @@ def _name_lines(name: str, room: float) -> tuple[str, ...]:
 
 
 @lru_cache(4096)
-def time_mark(row: int, time_us: int, quiet_us: int, left: float) -> Mark:
-    """The time of a row, and the quiet time before it."""
+def time_mark(row: int, time: str, quiet_us: int, left: float) -> Mark:
     y = y_of(row)
-    parts = [text("time", left - 8, y + 4, in_ms(time_us), fill="faint", anchor="end")]
+    parts = [text("time", left - 8, y + 4, time, fill="faint", anchor="end")]
     if quiet_us:
         parts.append(
             text("quiet", left - 8, y - 13, f"⋮ {span(quiet_us)}", fill="faint", anchor="end")
@@ -88,16 +97,19 @@ def time_mark(row: int, time_us: int, quiet_us: int, left: float) -> Mark:
 
 @lru_cache(256)
 def now_mark(row: int) -> Mark:
-    """The background of the moment's row."""
     return rect("now", 2, y_of(row) - 10, WIDTH - 4, 20, rx=4, fill="box")
 
 
 @lru_cache(1024)
 def write_mark(at: int, x1: float, x2: float, row: int, faded: bool) -> Mark:
-    """The line of a metadata write, straight across."""
     stroke, thick, dash = LOOKS["faded" if faded else "metadata"]
     d = f"M{x1:g} {y_of(row) + 5:g}v5H{x2:g}v-4"
     return path(f"write {at}", d, stroke=stroke, thick=thick, dash=dash)
+
+
+@lru_cache(8192)
+def future_dot(x: float, row: int) -> Mark:
+    return circle(f"{row}-{x:g}", x, y_of(row), 4.5, fill="page", stroke="line", thick=1.5)
 
 
 @lru_cache(8192)
@@ -105,6 +117,7 @@ def dot_mark(
     key: str,
     place: tuple[float, float],
     label: str,
+    is_left: bool,
     ink: str,
     is_broken: bool,
     title: str,
@@ -112,49 +125,51 @@ def dot_mark(
     pin: str,
     at: str,
 ) -> Mark:
-    """The dot for the events on a lane at a moment: a click goes there, and marks the causes."""
+    """Return the dot for the simultaneous events on a lane, with its label to the right or, if
+    `is_left`, to the left.  If the reader clicks it, the view
+    moves to that moment and highlights the causes.
+    """
     x, y = place
     width = max(width_of(label) + 20, 24)
     parts = [
-        rect("reach", x - 12, y - 12, width, 24, fill="none"),
+        rect("reach", x + 12 - width if is_left else x - 12, y - 12, width, 24, fill="none"),
         circle("dot", x, y, 4.5 if label else 3, fill=ink),
     ]
     if is_broken:
         parts.append(circle("ring", x, y, 9, stroke="lost", thick=2.5))
     if label:
         words = "ink" if ink == "stored" else "faint" if ink == "line" else ink
-        parts.append(
-            text("label", x + (12 if is_broken else 9), y + 4, label, fill=words, halo=True)
-        )
+        beside = 12 if is_broken else 9
+        start = x - beside if is_left else x + beside
+        anchor: Anchor = "end" if is_left else "start"
+        parts.append(text("label", start, y + 4, label, fill=words, anchor=anchor, halo=True))
     return group(key, *parts, title=title, kin=kin, pin=pin, act="seek", on=at, tab=False)
 
 
 def ink_of(events: Sequence[Event], label: str) -> str:
-    """The colour of a dot: for a failure, a confirmation, or a stored entry."""
     kinds = {event.kind for event in events}
     if kinds & {"node.killed", "link.cut", "session.lost", "disk.rotted"}:
         return "lost"
     if "lac.advanced" in kinds or "fenced" in label:
         return "confirmed"
     failed = (e for e in events if e.kind.endswith(".failed"))
-    return "stored" if all(e.note.startswith(ABSENCE) for e in failed) else "lost"
+    return "stored" if all(e.error in ABSENCE for e in failed) else "lost"
 
 
 def legend() -> Mark:
-    """The legend of the lines."""
     words = {
-        "add": "add and its answer",
+        "add": "add and its response",
         "read": "read",
         "fence": "fencing request",
         "refused": "refused",
         "lost": "never answered",
-        "metadata": "write of metadata",
+        "metadata": "metadata write",
     }
-    lines = [(key, LOOKS[key], said) for key, said in words.items()]
+    lines = [(key, LOOKS[key], description) for key, description in words.items()]
     lines += [(key, (colour, 2.4, dash), key) for key, (colour, dash) in BREAKS.items()]
     parts: list[Mark] = []
-    for at, (key, (colour, thick, dash), said) in enumerate(lines):
+    for at, (key, (colour, thick, dash), description) in enumerate(lines):
         line = path("line", "M0 0H28", stroke=colour, thick=thick, dash=dash)
-        label = text("words", 36, 4, said, fill="faint")
+        label = text("words", 36, 4, description, fill="faint")
         parts.append(group(key, line, label, x=12 + 212 * (at % 4), y=14 + 26 * (at // 4)))
     return picture(WIDTH, 8 + 26 * -(-len(lines) // 4), "What the lines mean", *parts)

@@ -1,4 +1,4 @@
-"""The messages that are visible at a moment, and how far each has come."""
+"""Draws the messages that are visible at a moment, each as far as it has travelled."""
 
 from collections.abc import Collection, Iterator
 from functools import lru_cache
@@ -12,8 +12,8 @@ from labkit.views.widgets.space_time.layout import Plan
 from labkit.views.widgets.space_time.model import Exchange
 
 
-class _Way(NamedTuple):
-    """The way of a message or its answer between two events, by their places and lanes."""
+class _Leg(NamedTuple):
+    """The path of a request or response between two events, given by their indices and lanes."""
 
     hop: Hop
     begin: int
@@ -24,33 +24,33 @@ class _Way(NamedTuple):
 
 
 class Messages:
-    """Draws the messages of a plan.  lit: the places of events that stand out; None: all do."""
+    """Draws the messages of a plan. lit: the indices of the emphasized events, or None to emphasize
+    all events.
+    """
 
     def __init__(self, run: DisplayedRun, plan: Plan, lit: Collection[int] | None) -> None:
         self._plan, self._lit = plan, lit
         self._all = plan.diagram.messages
-        self._kept = PartCache()
+        self._cache = PartCache()
         self._in_row: dict[int, list[int]] = {}
-        self._ways: dict[int, list[_Way]] = {}
+        self._legs: dict[int, list[_Leg]] = {}
         self._titles = [title_of(plan.diagram, message) for message in self._all]
         for number, message in enumerate(self._all):
             rows = [plan.row.get(at, -1) for at in _ends_of(message)]
             if rows[0] >= 0:
-                self._ways[number] = list(self._ways_of(run, message))
+                self._legs[number] = list(self._legs_of(run, message))
                 for row in range(rows[0], max(rows) + 1):
                     self._in_row.setdefault(row, []).append(number)
 
     def marks(self, sight: range, upto: int) -> Mark:
-        """The messages in the rows `sight`, after `upto` events."""
         marks = [self._message(n, sight.start, upto) for n in self._numbers(sight)]
-        return self._kept.part("messages", _together, *marks)
+        return self._cache.part("messages", _together, *marks)
 
     def flying(self, sight: range, upto: int) -> Mark:
-        """The messages in flight."""
         ways = (
             (f"{n}-{way.end}", way)
             for n in self._numbers(sight)
-            for way in self._ways[n]
+            for way in self._legs[n]
             if way.begin < upto <= way.end
         )
         return group("flying", *(self._flight(key, way) for key, way in ways))
@@ -64,16 +64,16 @@ class Messages:
             self._plan.row.get(at, -1) if at < upto else -1 for at in _ends_of(message)
         )
         cut = first if 0 <= sent < first else 0
-        seen = ExchangeProgress(sent, arrived, left, answered, _is_lost(message, upto), cut)
+        progress = ExchangeProgress(sent, arrived, left, answered, _is_lost(message, upto), cut)
         kin = f"e{diagram.ledger}-{message.entry}" if message.entry >= 0 else "fence"
         faded = self._lit is not None and message.sent not in self._lit
-        return self._kept.part(
+        return self._cache.part(
             number,
             message_marks,
-            *(str(number), message, seen, self._plan.x, kin, self._titles[number], faded),
+            *(str(number), message, progress, self._plan.x, kin, self._titles[number], faded),
         )
 
-    def _ways_of(self, run: DisplayedRun, message: Exchange) -> Iterator[_Way]:
+    def _legs_of(self, run: DisplayedRun, message: Exchange) -> Iterator[_Leg]:
         events = self._plan.diagram.events
         lanes, look = (message.source, message.target), message.what
         ways = [(message.sent, message.arrived, *lanes, look)]
@@ -84,9 +84,9 @@ class Messages:
             if begin in self._plan.row and end in self._plan.row:
                 at = run.at(events[begin].seq), run.at(events[end].seq)
                 hop = Hop(events[begin], events[end], *at)
-                yield _Way(hop, begin, end, source, target, colour)
+                yield _Leg(hop, begin, end, source, target, colour)
 
-    def _flight(self, key: str, way: _Way) -> Mark:
+    def _flight(self, key: str, way: _Leg) -> Mark:
         start = self._plan.x[way.source], self._plan.row[way.begin]
         end = self._plan.x[way.target], self._plan.row[way.end]
         return _flight(key, way.look, start, end, way.hop)
@@ -97,7 +97,6 @@ def _ends_of(message: Exchange) -> tuple[int, int, int, int]:
 
 
 def _is_lost(message: Exchange, upto: int) -> bool:
-    """Whether the message, or its answer, is in flight at this moment and never arrives."""
     if message.end not in ("", "silence"):
         return False
     return message.arrived < 0 or (message.arrived < upto and message.left < upto)

@@ -1,18 +1,18 @@
-"""The data of the space-time diagram, made from a trace: lanes, messages, and breaks.
+"""The data of the space-time diagram, extracted from a trace: lanes, messages, and breaks.
 
-    lanes      the nodes that worked with the ledger: clients left and right of the bookies,
-               the metadata store last
-    messages   a request, its arrival, and its answer, as far as they are known
-    breaks     when a node was down, paused, or cut off
+    lanes      the nodes involved with the ledger: clients to the left and right of the
+               bookies, the metadata store last
+    messages   a request, its arrival, and its response, as far as the trace shows them
+    breaks     the times at which a node was down, paused, or cut off
 
-A message is made from the events at its ends.  An end without an event stays open: a request that
-never arrived was lost.
+A message is assembled from the events at its two ends. If the event at one end is missing, that end
+remains open. For example, a request without an arrival was lost.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from labkit.system.trace.cluster_state import by_number
 from labkit.system.trace.events import Event
 from labkit.views.widgets.space_time.words import ABSENCE, SHOWN_KINDS, SILENCE, word_of
 
@@ -40,16 +40,20 @@ _WIDE = (
     "lac.read",
     "fragment.replicated",
 )
-"""Kinds whose entry says where something begins or ends: shown for every choice of entries."""
+"""Kinds of events whose entry only says where something starts or ends. Such events are shown no
+matter which entries are selected.
+"""
 _ENDS = {"node.started": "down", "node.resumed": "paused", "node.killed": "paused"}
 _BEGINS = {"node.killed": "down", "node.paused": "paused"}
 
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """A request and its answer.  `sent`, `arrived`, `left` and `answered` are places in the list of
-    events, -1 where there is none; `end` is `done` ("no such entry" is an answer too), `refused`,
-    `silence`, or "" if nothing came.
+    """A request and its response.
+
+    `sent`, `arrived`, `left` (when the response was sent) and `answered` are indices into the list
+    of events, or -1. `end` is `done` (also if the response is "no such entry"), `refused`,
+    `silence`, or "" if the trace contains no end.
     """
 
     what: str
@@ -65,8 +69,8 @@ class Exchange:
 
 @dataclass(slots=True)
 class Break:
-    """A lane's node was down, paused or cut off between two places in the list of events (-1: to
-    the end).
+    """The range of event indices during which a lane's node was down, paused or cut off (-1: until
+    the end of the list).
     """
 
     lane: int
@@ -79,8 +83,9 @@ class Break:
 class Diagram:
     """Everything that is drawn for one ledger.
 
-    For each event `words` has the words beside it, and `about` the entry with which it is shown or
-    hidden: `ALWAYS` if it is about no entry, `NEVER` if it has no words.
+    For each event, `words` contains its label, and `about` contains the entry with which it is
+    shown or hidden. `about` is `ALWAYS` for an event that has a label but concerns no particular
+    entry, and `NEVER` for an event that has neither an entry nor a label.
     """
 
     ledger: int
@@ -95,7 +100,7 @@ class Diagram:
 def diagram_of(
     events: Sequence[Event], ledger: int | None = None, lanes: Sequence[str] | None = None
 ) -> Diagram:
-    """The diagram of a ledger, by default the newest, with a lane for each node that took part."""
+    """Return the diagram of a ledger (by default the newest) with a lane for each node involved."""
     if ledger is None:
         ledger = max((event.ledger for event in events), default=-1)
     of_ledger = [e for e in events if e.kind in SHOWN_KINDS or e.kind in _REQUESTS]
@@ -122,7 +127,7 @@ def _is_shown(event: Event, lanes: Sequence[str]) -> bool:
 
 
 def _without_first_starts(events: Iterable[Event]) -> list[Event]:
-    """The events without the first start of each node: a start is shown only after a stop."""
+    """Drop the first start of each node. A start is shown only if the node was down before."""
     down = set[str]()
     kept = []
     for event in events:
@@ -137,7 +142,6 @@ def _without_first_starts(events: Iterable[Event]) -> list[Event]:
 
 
 def _relinked(kept: list[Event], events: Sequence[Event]) -> list[Event]:
-    """The shown events, each linked to its nearest cause that is shown."""
     shown = {event.seq for event in kept}
     causes = {event.seq: event.cause for event in events}
     linked = []
@@ -150,35 +154,32 @@ def _relinked(kept: list[Event], events: Sequence[Event]) -> list[Event]:
 
 
 def _lanes_of(events: Iterable[Event]) -> list[str]:
-    """The lanes: writers, bookies in the order of their names, other clients, metadata."""
+    """Return the lanes in order: writers, bookies (by number), other clients, metadata."""
     bookies, writers, others = dict[str, None](), dict[str, None](), dict[str, None]()
     for event in events:
         if event.kind in _REQUESTS:
             bookies[event.peer] = None
         elif event.kind in ("ensemble.set", "ensemble.deferred"):
-            bookies.update(dict.fromkeys(event.note.split(",")))
+            bookies.update(dict.fromkeys(event.ensemble))
         if event.kind == "ledger.created":
             writers[event.node] = None
         others[event.node] = None
     last = [name for name in others if name not in bookies and name not in writers]
-    ordered = sorted(bookies, key=_by_number)
+    ordered = sorted(bookies, key=by_number)
     return [*(w for w in writers if w not in bookies), *ordered, *last, METADATA]
 
 
-def _by_number(name: str) -> tuple[str, int]:
-    digits = re.search(r"\d*$", name)[0]  # type: ignore[index] # matches every string
-    return name.removesuffix(digits), int(digits or -1)
-
-
 def _words_of(events: Sequence[Event]) -> list[str]:
-    """The words of each event; a bookie that is fenced again by later reads says so only once."""
-    words, said = [], set[tuple[str, str]]()
+    """Return the label of each event.  If later reads fence a bookie again, only its first fence is
+    labelled.
+    """
+    words, labelled = [], set[tuple[str, str]]()
     for event in events:
         is_of_fence = event.kind == "journal.synced" and event.entry < 0
         word = "fence synced" if is_of_fence else word_of(event)
         if is_of_fence or event.kind == "ledger.fenced":
-            word = "" if (event.node, word) in said else word
-            said.add((event.node, word))
+            word = "" if (event.node, word) in labelled else word
+            labelled.add((event.node, word))
         words.append(word)
     return words
 
@@ -186,8 +187,8 @@ def _words_of(events: Sequence[Event]) -> list[str]:
 def _about(
     events: Sequence[Event], words: Sequence[str], messages: Iterable[Exchange]
 ) -> Iterator[int]:
-    """For each event the entry that it is about.  An event of the whole ledger without words
-    belongs to the message that it is an end of, such as a read that fenced again.
+    """Yield the entry with which each event is shown.  An unlabelled event that concerns the whole
+    ledger is shown together with its message, for example a read that fenced the ledger again.
     """
     of_message = {
         at: each.entry for each in messages for at in (each.arrived, each.left, each.answered)
@@ -202,8 +203,6 @@ def _about(
 
 
 class _Matching:
-    """Makes messages from events, one by one."""
-
     def __init__(self, lanes: Sequence[str]) -> None:
         self.messages: list[Exchange] = []
         self._times: list[int] = []
@@ -215,7 +214,6 @@ class _Matching:
         self._at: dict[str, list[Exchange]] = {}
 
     def take(self, at: int, event: Event) -> None:
-        """Take the event at the place `at` of the list."""
         self._times.append(event.time_us)
         if event.kind in _REQUESTS:
             self._sent(at, event)
@@ -242,7 +240,9 @@ class _Matching:
     def _arrived(self, at: int, event: Event) -> None:
         message = self._by_seq.get(event.cause)
         if event.kind == "ledger.fenced":
-            # Its cause is the latest request, which may not have arrived yet; and reads fence too.
+            # Do not use the event's cause, which is the latest request and may not have arrived
+            # yet. Use the earliest request that has not arrived. It may be a read, because reads
+            # can fence as well.
             waiting = [each for each in self._at.get(event.node, []) if each.what != "add"]
             message = next((each for each in waiting if each.arrived < 0), None)
             self._fenced[event.seq] = at
@@ -252,8 +252,8 @@ class _Matching:
                 message.left = at
 
     def _synced(self, at: int, event: Event) -> None:
-        """The requests that waited for this sync can be answered: the entry's add, or all
-        fences.
+        """Note that the responses to the requests that waited for this sync were sent now. These
+        requests are the add of the entry or, if there is no entry, all fences.
         """
         if event.entry < 0:
             self._fence_syncs.setdefault(event.node, []).append(at)
@@ -265,7 +265,6 @@ class _Matching:
                 message.left = at
 
     def _lost(self, event: Event) -> None:
-        """The message that was sent there at this moment is lost: it never arrives."""
         source = self._lane[event.node]
         for message in list(self._at.get(event.peer, [])):
             if (message.source, self._times[message.sent]) == (source, event.time_us):
@@ -284,10 +283,10 @@ class _Matching:
             syncs = self._fence_syncs.get(event.peer, [])
             message.arrived = arrived
             message.left = next((sync for sync in syncs if sync > arrived), arrived)
-        if not event.kind.endswith(".failed") or event.note.startswith(ABSENCE):
+        if not event.kind.endswith(".failed") or event.error in ABSENCE:
             message.end = "done"
         else:
-            message.end = "silence" if event.note.startswith(SILENCE) else "refused"
+            message.end = "silence" if event.error in SILENCE else "refused"
         if message in self._at[event.peer]:
             self._at[event.peer].remove(message)
 
@@ -324,7 +323,7 @@ def _cut_of(event: Event) -> list[tuple[str, tuple[str, str]]]:
 
 
 def _is_alone(cut: set[tuple[str, str]], name: str, lanes: Sequence[str]) -> bool:
-    """Whether the node is cut off from all other lanes, in at least one direction."""
+    """Return whether the node is cut off, in at least one direction, from all other lanes."""
     others = [other for other in lanes if other not in (name, METADATA)]
     out = all((name, other) in cut for other in others)
     return out or all((other, name) in cut for other in others)

@@ -4,16 +4,18 @@ from collections.abc import Iterator, Sequence
 
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
-from labkit.views.widgets.captions import FirstTimes, note
-from labkit.views.widgets.run import DisplayedRun, in_ms
+from labkit.views.widgets.acts import NO_ACTS, Acts
+from labkit.views.widgets.captions import Explainer, note
+from labkit.views.widgets.cluster.heads import ACTS, act_lines
+from labkit.views.widgets.run import DisplayedRun, in_ms, time_words
 from labkit.views.widgets.scene import Mark, PartCache, group, picture, rounded, text
 from labkit.views.widgets.space_time.arrows import ROW, y_of
 from labkit.views.widgets.space_time.layout import (
     BESIDE,
     Dot,
     ShownPart,
-    chain_of,
-    leading_to,
+    causal_chain,
+    effects_of,
     plan_of,
 )
 from labkit.views.widgets.space_time.marks import (
@@ -21,6 +23,7 @@ from labkit.views.widgets.space_time.marks import (
     WIDTH,
     LaneState,
     dot_mark,
+    future_dot,
     ink_of,
     lane_mark,
     now_mark,
@@ -32,16 +35,16 @@ from labkit.views.widgets.space_time.model import METADATA, Diagram
 from labkit.views.widgets.space_time.words import label_of, ranges_of
 from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 
-ACTS = 30
 AHEAD = 3
-"""The number of visible rows below the moment's row."""
+"""The number of rows that are visible below the current row."""
 
 
 class SpaceTimePicture:
     """Draws the diagram of a run.
 
-    rows: the number of visible rows.  broken: the `seq` of the event at which a promise broke, and
-    how; or None.  acts: the faults that a reader can cause.
+    rows: the number of visible rows.
+    broken: the `seq` of the event at which a promise was broken, and a description, or None.
+    acts: the buttons of the bookies.
     """
 
     def __init__(
@@ -50,41 +53,49 @@ class SpaceTimePicture:
         diagram: Diagram,
         choice: ShownPart,
         broken: tuple[int, str] | None,
-        acts: tuple[str, ...],
+        acts: Acts,
         rows: int,
     ) -> None:
         self.diagram, self._broken, self._acts = diagram, broken, acts
         last_us = max((event.time_us for event in diagram.events), default=0)
-        self._left = rounded(width_of(in_ms(last_us)) + 18)
+        # In a period shorter than a second, seconds would hide what came first.
+        first_us = max(
+            choice.window_ms[0] * 1000, diagram.events[0].time_us if diagram.events else 0
+        )
+        is_short = min(choice.window_ms[1] * 1000, last_us) - first_us < 1_000_000
+        self._time = in_ms if is_short else time_words
+        # The last moment below a second may be wider than the last of all.
+        widest = max(width_of(self._time(us)) for us in (last_us, min(last_us, 999_990)))
+        self._left = rounded(widest + 18)
         width = WIDTH - self._left - 4
-        self.plan = plan_of(diagram, choice, self._left, width, 88 if acts else 70)
+        self.plan = plan_of(diagram, choice, self._left, width, 88 if acts.offered else 70)
         self.rows = min(max(len(self.plan.times), 1), rows)
-        self.firsts = FirstTimes(run)
-        self._lit = chain_of(diagram, choice.follow) if choice.follow >= 0 else None
+        self.firsts = Explainer(run)
+        self._lit = causal_chain(diagram, choice.follow) if choice.follow >= 0 else None
         self._place = {event.seq: at for at, event in enumerate(diagram.events)}
         self._bookies = {diagram.lanes[message.target] for message in diagram.messages}
+        rooms = zip(diagram.lanes, self.plan.room, strict=True)
+        widths = [room + BESIDE for name, room in rooms if name in self._bookies]
+        self._top = NAMES + ACTS * max((act_lines(acts, each) for each in widths), default=0)
         self._upto = self._count = 0
         self._now = -1
         self._last: Event | None = None
         self._story: tuple[str, ...] = ()
-        self._kept = PartCache()
+        self._cache = PartCache()
         self._dots: dict[int, list[Dot]] = {}
         for dot in self.plan.dots:
             self._dots.setdefault(dot.row, []).append(dot)
-        self._run, self._led = run, leading_to(self.plan)
+        self._run, self._effects = run, effects_of(self.plan)
         self._messages = Messages(run, self.plan, self._lit)
 
     @property
-    def hush_at(self) -> float | None:
-        """The position on the clock at which the words about a first event end."""
-        return self.firsts.hush_at
+    def explained_until(self) -> float | None:
+        return self.firsts.explained_until
 
-    def hush(self) -> None:
-        """Those words end."""
-        self.firsts.hush()
+    def hide_explanation(self) -> None:
+        self.firsts.hide_explanation()
 
     def take(self, event: Event) -> None:
-        """Take the next event."""
         self.firsts.take(event)
         place = self._place.get(event.seq)
         if place is not None:
@@ -96,10 +107,9 @@ class SpaceTimePicture:
             self._story = lines_of(self._broken[1], WIDTH - 32)
 
     def scene(self) -> Mark:
-        """The picture now."""
         first = max(min(self._now + 1 + AHEAD, len(self.plan.times)) - self.rows, 0)
         sight = range(first, first + self.rows)
-        top = NAMES + (ACTS if self._acts else 0)
+        top = self._top
         bottom = top + ROW * self.rows
         room = len(lines_of(self._broken[1], WIDTH - 32)) if self._broken else 0
         return picture(
@@ -116,15 +126,13 @@ class SpaceTimePicture:
         )
 
     def summary(self) -> str:
-        """The picture in one line of words."""
         lanes = ", ".join(name for name in self.diagram.lanes if name != METADATA)
         words = (
             f"Space-time diagram of ledger {self.diagram.ledger}: {self._count} events on {lanes}"
         )
-        return words + (f"; at last {describe(self._last)}" if self._last else "")
+        return words + (f"; most recently {describe(self._last)}" if self._last else "")
 
     def _row(self, place: int) -> int:
-        """The row of an event, -1 if it is not shown or there is none."""
         return self.plan.row.get(place, -1)
 
     # Lanes
@@ -141,40 +149,45 @@ class SpaceTimePicture:
             parts += [LaneState(y, begin, ""), LaneState(begin, end, each.state)]
             y, state = end, "" if is_over else each.state
         parts.append(LaneState(y, height, ""))
-        seen = tuple(part for part in parts if part.bottom > part.top)
-        acts = self._acts if name in self._bookies else ()
+        visible = tuple(part for part in parts if part.bottom > part.top)
+        acts = self._acts if name in self._bookies else NO_ACTS
         room = self.plan.room[lane]
-        return lane_mark(name, self.plan.x[lane], room, seen, top, state or "up", acts)
+        return lane_mark(name, self.plan.x[lane], room, visible, top, state or "up", acts)
 
     def _height_of(self, place: int, sight: range) -> float:
         y = y_of(self.plan.row_near(place)) - ROW * sight.start
         return min(max(y, 0.0), ROW * len(sight))
 
-    # The parts that change with time
+    # Parts that change over time
 
     def _sheet(self, sight: range) -> list[Mark]:
-        dots = [
-            dot for row in sight for dot in self._dots.get(row, ()) if dot.events[0] < self._upto
-        ]
+        visible = [dot for row in sight for dot in self._dots.get(row, ())]
+        dots = [dot for dot in visible if dot.events[0] < self._upto]
+        future = [dot for dot in visible if dot.events[0] >= self._upto]
         times, quiet = self.plan.times, self.plan.quiet
         clock = [
-            time_mark(row, times[row], quiet.get(row, 0) if row > sight.start else 0, self._left)
+            time_mark(
+                row,
+                self._time(times[row]),
+                quiet.get(row, 0) if row > sight.start else 0,
+                self._left,
+            )
             for row in sight
-            if row <= self._now and row in self._dots
+            if row in self._dots
         ]
         return [
             *([now_mark(self._now)] if self._now in sight else []),
-            self._kept.part("times", _group, "times", *clock),
+            self._cache.part("times", _group, "times", *clock),
             self._messages.marks(sight, self._upto),
-            self._kept.part(
+            self._cache.part(
                 "writes", _group, "writes", *(mark for dot in dots for mark in self._writes(dot))
             ),
-            self._kept.part("dots", _group, "dots", *(self._dot(dot) for dot in dots)),
             self._messages.flying(sight, self._upto),
+            group("future", *(future_dot(self.plan.x[dot.lane], dot.row) for dot in future)),
+            self._cache.part("dots", _group, "dots", *(self._dot(dot) for dot in dots)),
         ]
 
     def _writes(self, dot: Dot) -> list[Mark]:
-        """The lines of metadata writes."""
         if self.diagram.lanes[dot.lane] != METADATA:
             return []
         nodes = {self.diagram.events[at].node: at for at in dot.events if at < self._upto}
@@ -191,7 +204,7 @@ class SpaceTimePicture:
 
     def _dot(self, dot: Dot) -> Mark:
         shown = [at for at in dot.events if at < self._upto]
-        return self._kept.part((dot.lane, dot.row), self._draw_dot, dot, len(shown))
+        return self._cache.part((dot.lane, dot.row), self._draw_dot, dot, len(shown))
 
     def _draw_dot(self, dot: Dot, count: int) -> Mark:
         shown = dot.events[:count]
@@ -203,33 +216,41 @@ class SpaceTimePicture:
         label = f"✘ {label}" if is_broken else label
         ink = "line" if not lit else "well" if is_metadata else ink_of(events, label)
         kin = dict.fromkeys(f"e{self.diagram.ledger}-{e.entry}" for e in events if e.entry >= 0)
-        led = dict.fromkeys(self._chain(to) for at in shown for to in self._led[at])
+        led = dict.fromkeys(self._chain(to) for at in shown for to in self._effects[at])
         words = "; ".join(_described(events))
-        told = next((at for at in shown if self._is_told(at, label)), shown[-1])
+        labelled = next((at for at in shown if self._is_in_label(at, label)), shown[-1])
+        is_left = width_of(label) > self._room_of(dot) and width_of(label) <= self._room_left(dot)
         return dot_mark(
             f"{dot.row}-{dot.lane}",
             (self.plan.x[dot.lane], y_of(dot.row)),
-            fitted(label, self._room_of(dot)),
+            label if is_left else fitted(label, self._room_of(dot)),
+            is_left,
             ink,
             is_broken,
-            f"{in_ms(events[0].time_us)}: {words}",
+            f"{time_words(events[0].time_us)}: {words}",
             " ".join([*kin, f"n-{self.diagram.lanes[dot.lane]}", *led]),
-            self._chain(told),
+            self._chain(labelled),
             str(round(self._run.at(self.diagram.events[shown[-1]].seq), 1)),
         )
 
     def _room_of(self, dot: Dot) -> float:
-        """The width of the words beside a dot: up to the next dot of its row."""
         lanes = [other.lane for other in self._dots[dot.row] if other.lane > dot.lane]
         right = self.plan.x[min(lanes)] if lanes else WIDTH
         return right - self.plan.x[dot.lane] - BESIDE - 2
 
+    def _room_left(self, dot: Dot) -> float:
+        """Return the space between the dot and the previous label of its row."""
+        ends = (
+            self.plan.x[other.lane] + width_of(self.plan.label(other, other.events))
+            for other in self._dots[dot.row]
+            if other.lane < dot.lane
+        )
+        return self.plan.x[dot.lane] - max(ends, default=self._left) - 2 * BESIDE
+
     def _chain(self, place: int) -> str:
-        """The kin of the event's causes."""
         return f"c{self.diagram.events[place].seq}"
 
-    def _is_told(self, place: int, label: str) -> bool:
-        """Whether the words beside a dot name that event."""
+    def _is_in_label(self, place: int, label: str) -> bool:
         words, entry = self.diagram.words[place], self.diagram.events[place].entry
         return bool(words) and label_of([(words, entry)]) in label
 
@@ -245,7 +266,6 @@ class SpaceTimePicture:
 
 
 def _described(events: Sequence[Event]) -> Iterator[str]:
-    """A sentence for each kind of event."""
     by_kind: dict[str, list[Event]] = {}
     for event in events:
         by_kind.setdefault(event.kind, []).append(event)

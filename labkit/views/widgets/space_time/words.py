@@ -1,8 +1,10 @@
-"""The words beside an event of the space-time diagram, as short as possible; a click shows the
-whole sentence.  `#` stands for the entries of all events that share a dot.
+"""The labels of events in the space-time diagram.  They are as short as possible, and a click shows
+the whole sentence.  `#` stands for the entries of all events that share a dot.
 """
 
 from labkit.system.trace.events import Event
+from labkit.system.trace.kinds import KINDS
+from labkit.system.trace.sentence import fill
 
 METADATA_KINDS = (
     "ledger.created",
@@ -13,65 +15,16 @@ METADATA_KINDS = (
     "ledger.underreplicated",
     "replication.done",
 )
-"""Writes to the metadata store, which are shown on the store's lane."""
+"""Kinds of events that write to the metadata store. They also appear on its lane."""
 
-_WORDS = {
-    "ledger.created": "OPEN",
-    "ensemble.set": "from {entry}: {note}",
-    "ensemble.changing": "replaces {note}",
-    "ensemble.deferred": "from {entry}: {note}",
-    "ledger.closed": "CLOSED at {entry}",
-    "add.pushed": "add #",
-    "add.sent": "sends #",
-    "memtable.put": "memtable #",
-    "journal.synced": "synced #",
-    "add.acked": "acked #",
-    "add.failed": "{why} #",
-    "lac.advanced": "LAC #",
-    "recovery.started": "IN_RECOVERY",
-    "fence.sent": "fence",
-    "ledger.fenced": "fenced",
-    "fence.failed": "{peer}: {why}",
-    "recovery.covered": "covered, LAC {entry}",
-    "recovery.failed": "recovery fails: {why}",
-    "read.sent": "read #",
-    "read.served": "has #",
-    "read.done": "got #",
-    "read.failed": "{why} #",
-    "lac.read": "may read to {entry}",
-    "node.killed": "killed",
-    "node.started": "starts",
-    "node.paused": "paused",
-    "node.resumed": "goes on",
-    "node.failed": "mistake",
-    "link.cut": "cut",
-    "link.healed": "healed",
-    "session.lost": "session lost",
-    "disk.bad": "{note}",
-    "disk.good": "disk well",
-    "disk.rotted": "bit flips",
-    "bookie.formatted": "emptied",
-    "journal.replayed": "replay",
-    "bookie.read_only": "read-only",
-    "bookie.writable": "writable",
-    "step.ended": "{outcome}",
-    "auditor.elected": "auditor",
-    "bookie.lost": "{peer} is lost",
-    "ledger.underreplicated": "short of copies",
-    "replication.started": "repairs",
-    "entry.copied": "copied #",
-    "fragment.replicated": "from {entry}: {note} new",
-    "replication.done": "repaired",
-}
 _OF_NO_ENTRY = {"read.sent": "LAC?", "read.done": ""}
-"""A read of entry -1 asks for LastAddConfirmed."""
-_SILENT_KINDS = ("fence.answered", "journal.appended", "message.lost", "recovery.ended")
-SHOWN_KINDS = frozenset(_WORDS).union(_SILENT_KINDS)
+"""Labels of reads without an entry: a read of entry -1 requests LastAddConfirmed."""
+SHOWN_KINDS = frozenset(kind.name for kind in KINDS.values() if kind.caption is not None)
 
 FIRST = ("LAC #", "killed", "fenced")
-"""Words that come before the other words of a dot."""
+"""Labels that precede the other labels of a dot."""
 _INSTEAD = {"LAC #": "acked #", "add #": "sends #", "killed": "its node died"}
-"""Words that are omitted beside another one, which implies them."""
+"""For each label, another one that it implies and that is therefore omitted next to it."""
 
 _WHY = {
     "BKTimeoutException": "silence",
@@ -85,26 +38,25 @@ _WHY = {
     "BKDigestMatchException": "bad digest",
 }
 SILENCE = ("BKTimeoutException", "BKBookieHandleNotAvailableException", "BKClientClosedException")
-"""Why a request has no answer: no bookie refused it."""
+"""Errors that mean that a request got no response, as opposed to a refusal."""
 ABSENCE = ("BKNoSuchEntryException", "BKNoSuchLedgerExistsException")
-"""An answer like any other: the bookie does not have the entry."""
+"""Errors that count as normal responses: the bookie does not have the entry."""
 
 
 def word_of(event: Event) -> str:
-    """The word beside an event; "" for an event that has only a dot."""
-    outcome = event.note.partition(": ")[2].partition(":")[0]
-    if event.kind == "step.ended" and outcome == "done":
+    """Return the label of an event, or "" if its dot has no label."""
+    if event.detail == "done":
         return ""
-    template = _WORDS.get(event.kind, "")
+    template = KINDS[event.kind].caption or ""
     if event.entry < 0:
         template = _OF_NO_ENTRY.get(event.kind, template).replace(" #", "")
-    return template.format(
-        entry="none" if event.entry < 0 else event.entry,
-        note=event.note.replace(",", " ") if event.kind in METADATA_KINDS else event.note,
-        peer=event.peer,
-        why=_short(event.note.partition(":")[0]),
-        outcome=_short(outcome),
-    )
+    values = event._asdict() | {
+        "entry": "none" if event.entry < 0 else event.entry,
+        "error": _short(event.error),
+        "ensemble": " ".join(event.ensemble),
+        "bookies": " ".join(event.bookies),
+    }
+    return fill(template, values)
 
 
 def _short(error: str) -> str:
@@ -112,7 +64,7 @@ def _short(error: str) -> str:
 
 
 def label_of(words: list[tuple[str, int]]) -> str:
-    """A dot's words, each with its entry, in one line, the most important first."""
+    """Combine labels and their entries into one line, starting with the most important labels."""
     entries: dict[str, list[int]] = {}
     for word, entry in words:
         if word:
@@ -126,7 +78,7 @@ def label_of(words: list[tuple[str, int]]) -> str:
 
 
 def ranges_of(numbers: list[int]) -> str:
-    """`0–2 5` for 0, 1, 2 and 5."""
+    """Format numbers as ranges: `0–2 5` for 0, 1, 2 and 5."""
     ranges: list[list[int]] = []
     for number in sorted(set(numbers)):
         if ranges and ranges[-1][1] == number - 1:

@@ -1,10 +1,10 @@
-"""Stripes: the bookies that store each entry, and the copies left when some of them fail.
+"""Stripes: which bookies store each entry, and how many copies remain if some of them fail.
 
-Rows are entries, columns are the places of an ensemble.  Change E, Qw and Qa, click a bookie's
-heading to let it fail, and see which entries are safe, whether the writer can go on, and whether
-the ledger's end can be found.
+Rows are entries, columns are ensemble indices. Change E, Qw and Qa, or click the heading of a
+bookie to make it fail. The view then shows which entries are safe, whether the writer can continue,
+and whether recovery can find the end of the ledger.
 
-Read in this order: `rules`, `picture`.
+Read the modules in this order: `rules`, `picture`.
 """
 
 from collections.abc import Collection
@@ -20,10 +20,13 @@ MOST_ENTRIES = 20
 
 
 class Stripes(SceneView):
-    """Shows the striping of a ledger with these three numbers; `failed` are places.
+    """Shows how a ledger with these quorums is striped.  `failed` lists the ensemble indices of
+    failed bookies.
 
     Raises `ValueError` unless 9 >= E >= Qw >= Qa >= 1 and there are 1 to 20 entries.
     """
+
+    question = "Which bookies store each entry, and what is at risk if some of them fail?"
 
     def __init__(
         self,
@@ -35,39 +38,38 @@ class Stripes(SceneView):
     ) -> None:
         if not MOST_BOOKIES >= ensemble_size >= write_quorum >= ack_quorum >= 1:
             raise ValueError(
-                f"E={ensemble_size}, Qw={write_quorum}, Qa={ack_quorum}: shown are"
-                f" {MOST_BOOKIES} >= E >= Qw >= Qa >= 1"
+                f"expected {MOST_BOOKIES} >= E >= Qw >= Qa >= 1, got"
+                f" E={ensemble_size}, Qw={write_quorum}, Qa={ack_quorum}"
             )
         if not 1 <= entries <= MOST_ENTRIES:
-            raise ValueError(f"{entries} entries: shown are 1 to {MOST_ENTRIES}")
+            raise ValueError(f"entries must be between 1 and {MOST_ENTRIES}, got {entries}")
         self.entries = entries
         self._show(ensemble_size, write_quorum, ack_quorum, failed)
         super().__init__()
 
     striping: Striping
-    """The present state of the picture."""
+    """The quorums and failures on display."""
 
     def scene(self) -> Mark:
-        """The matrix of entries and bookies, and beside it the three answers."""
         return stripes_scene(self.striping, self.entries)
 
     def legend(self) -> Mark:
-        """The legend of the cells."""
         return legend()
 
     def choices(self) -> list[Message]:
-        """The choices: the three numbers, and the number of entries."""
+        """Return the input fields for E, Qw, Qa and the number of entries, and a button that ends
+        all failures.
+        """
         e, qw, qa = self._sizes
         return [
             _number("E", "Ensemble size E", e, MOST_BOOKIES),
             _number("Qw", "Write quorum Qw", qw, e),
             _number("Qa", "Ack quorum Qa", qa, qw),
             _number("entries", "Entries", self.entries, MOST_ENTRIES),
-            {"name": "heal", "kind": "button", "label": "All answer"},
+            {"name": "heal", "kind": "button", "label": "End all failures"},
         ]
 
     def chosen(self, name: str, value: Any) -> None:
-        """Change a number; others that no longer fit are adjusted to it."""
         e, qw, qa = self._sizes
         failed = self.striping.failed
         if name == "heal":
@@ -83,7 +85,6 @@ class Stripes(SceneView):
         self._show(e, min(qw, e), min(qa, qw, e), failed)
 
     def pressed(self, act: str, on: str, seq: int) -> None:
-        """Let the bookie at the clicked place fail, or answer again."""
         if act != "fail":
             super().pressed(act, on, seq)
             return
@@ -99,8 +100,8 @@ class Stripes(SceneView):
         return shown.ensemble_size, shown.write_quorum, shown.ack_quorum
 
     def _show(self, e: int, qw: int, qa: int, failed: Collection[int]) -> None:
-        known = tuple(sorted(place for place in failed if place in range(e)))
-        self.striping = Striping(e, qw, qa, known)
+        indices = tuple(sorted(index for index in failed if index in range(e)))
+        self.striping = Striping(e, qw, qa, indices)
 
 
 def _number(name: str, label: str, value: int, most: int) -> Message:

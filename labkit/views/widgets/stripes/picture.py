@@ -1,4 +1,4 @@
-"""Stripes as a scene."""
+"""The stripes as a scene."""
 
 from functools import lru_cache
 
@@ -7,7 +7,7 @@ from labkit.views.widgets.stripes.rules import COPY, ENOUGH, FAILED, SAFE, Strip
 from labkit.views.widgets.text_metrics import lines_of, width_of
 
 WIDTH = 860
-GUTTER = 70  # Left of the columns, for entry ids.
+GUTTER = 70  # space for the entry ids to the left of the columns
 TOP = 46
 ROW, CELL = 26, 20
 MOST_PITCH = 76
@@ -16,24 +16,23 @@ FATE_ROOM = 110
 
 LEGEND = (
     (ENOUGH, "counts towards Qa"),
-    (COPY, "one copy more than Qa"),
-    (FAILED, "does not answer"),
+    (COPY, "a copy beyond Qa"),
+    (FAILED, "bookie has failed"),
 )
-_FATES = {"safe": "✓ there", "perhaps": "? perhaps lost", "lost": "✕ lost"}
+_FATES = {"safe": "✓ safe", "perhaps": "? may be lost", "lost": "✕ lost"}
 
 
 def summary(striping: Striping, entries: int) -> str:
-    """The picture in one line of words."""
     e, qw, qa = striping.ensemble_size, striping.write_quorum, striping.ack_quorum
-    failed = ", ".join(f"b{place}" for place in sorted(striping.failed)) or "none"
+    failed = ", ".join(f"b{index}" for index in sorted(striping.failed)) or "none"
     answers = "; ".join(
-        f"{title} {'yes' if is_well else 'no'}" for title, is_well, _ in striping.answers(entries)
+        f"{title} {'yes' if is_yes else 'no'}" for title, is_yes, _ in striping.answers(entries)
     )
     return f"Stripes: E={e} Qw={qw} Qa={qa}, {entries} entries; failed: {failed}; {answers}"
 
 
 def stripes_scene(striping: Striping, entries: int) -> Mark:
-    """The matrix of entries and bookies, and beside it the three answers."""
+    """Return a matrix of entries and bookies, with three questions and their answers next to it."""
     size = striping.ensemble_size
     pitch = min(MOST_PITCH, (STORY_X - FATE_ROOM - GUTTER) // size)
     bottom = TOP + ROW * entries + 6
@@ -42,7 +41,7 @@ def stripes_scene(striping: Striping, entries: int) -> Mark:
         WIDTH,
         max(bottom, story_height) + 10,
         summary(striping, entries),
-        group("heads", *(_head(striping, place, pitch, bottom) for place in range(size))),
+        group("heads", *(_head(striping, index, pitch, bottom) for index in range(size))),
         group("rows", *(_row(striping, entry, pitch) for entry in range(entries))),
         story,
     )
@@ -50,39 +49,40 @@ def stripes_scene(striping: Striping, entries: int) -> Mark:
 
 @lru_cache(1)
 def legend() -> Mark:
-    """The legend of the cells."""
     samples = (
         group(look, *_cell(look, 28), text("words", 36, 14.5, words, fill="faint"), x=10 + 220 * at)
         for at, (look, words) in enumerate(LEGEND)
     )
-    return picture(WIDTH, 28, "What the signs mean", *samples)
+    return picture(WIDTH, 28, "What the symbols mean", *samples)
 
 
-def _head(striping: Striping, place: int, pitch: float, bottom: float) -> Mark:
-    is_down = place in striping.failed
+def _head(striping: Striping, index: int, pitch: float, bottom: float) -> Mark:
+    is_down = index in striping.failed
     fill, stroke = ("page", "lost") if is_down else ("box", "line")
     dash = "6 3" if is_down else ""
     column = rect("column", 0, 0, pitch - 6, bottom - 6, rx=6, fill=fill, stroke=stroke, dash=dash)
     box = rect("box", 0, 0, pitch - 14, 26, rx=5, fill="page", stroke=stroke)
-    words, ink = (f"b{place} ✕", "lost") if is_down else (f"b{place}", "ink")
+    words, ink = (f"b{index} ✕", "lost") if is_down else (f"b{index}", "ink")
     label = text("label", (pitch - 14) / 2, 17.5, words, fill=ink, bold=True, anchor="middle")
-    said = (
-        f"b{place} does not answer: let it answer" if is_down else f"b{place} answers: let it fail"
+    title = (
+        f"b{index} has failed: click to revive it"
+        if is_down
+        else f"b{index}: click to make it fail"
     )
-    button = group("button", box, label, x=4, y=6, title=said, act="fail", on=str(place))
-    return group(f"b{place}", column, button, x=GUTTER + pitch * place + 3, y=4)
+    button = group("button", box, label, x=4, y=6, title=title, act="fail", on=str(index))
+    return group(f"b{index}", column, button, x=GUTTER + pitch * index + 3, y=4)
 
 
 def _row(striping: Striping, entry: int, pitch: float) -> Mark:
     words = dict(LEGEND)
     cells = [
         group(
-            f"b{place}",
+            f"b{index}",
             *_cell(look, pitch - 18, str(entry)),
-            x=GUTTER + place * pitch + 9,
-            title=f"entry {entry} on b{place}: {words[look]}",
+            x=GUTTER + index * pitch + 9,
+            title=f"entry {entry} on b{index}: {words[look]}",
         )
-        for place, look in striping.cells(entry).items()
+        for index, look in striping.cells(entry).items()
     ]
     fate = striping.fate(entry)
     ink = "well" if fate == SAFE else "lost"
@@ -115,18 +115,22 @@ def _cell(look: str, width: float, label: str = "") -> list[Mark]:
 
 
 def _story(striping: Striping, entries: int) -> tuple[Mark, float]:
-    """Three questions and their answers, the tolerated failures, and the height of all."""
+    """Return a mark with the three questions, their answers and the tolerated failures, and its
+    height.
+    """
     parts, y = list[Mark](), 16.0
-    for title, is_well, words in striping.answers(entries):
-        asked = lines_of(title, STORY_WIDTH, bold=True)
-        parts += [text(f"{title} ?{n}", 0, y + 17 * n, s, bold=True) for n, s in enumerate(asked)]
-        y += 17 * (len(asked) - 1)
+    for title, is_yes, words in striping.answers(entries):
+        title_lines = lines_of(title, STORY_WIDTH, bold=True)
+        parts += [
+            text(f"{title} ?{n}", 0, y + 17 * n, s, bold=True) for n, s in enumerate(title_lines)
+        ]
+        y += 17 * (len(title_lines) - 1)
         lines = lines_of(words, STORY_WIDTH)
         for at, line in enumerate(lines, start=1):
-            ink = "well" if is_well else "lost"
+            ink = "well" if is_yes else "lost"
             parts.append(text(f"{title} {at}", 0, y + 17 * at, line, fill=ink))
         y += 17 * max(len(lines), 2) + 26
-    parts.append(text("whichever", 0, y, "Whichever fail", bold=True))
+    parts.append(text("whichever", 0, y, "No matter which bookies fail", bold=True))
     for count, words in striping.tolerances():
         y += 20
         parts.append(text(f"any {words}", 0, y, f"any {count}", bold=True))

@@ -1,6 +1,6 @@
-"""What E, Qw and Qa mean for a ledger when some of its bookies fail.
+"""Rules that say what E, Qw and Qa imply for a ledger when some of its bookies fail.
 
-Tests compare these rules with the client's (`labkit.system.client.striping`,
+Tests compare these rules with the rules of the client (`labkit.system.client.striping`,
 `labkit.system.client.quorum`).
 """
 
@@ -13,7 +13,7 @@ ENOUGH, COPY, FAILED = "enough", "copy", "failed"
 
 @dataclass(frozen=True, slots=True)
 class Striping:
-    """A ledger's three numbers, and the places of its ensemble that do not answer."""
+    """The quorums of a ledger, and the ensemble indices of its failed bookies."""
 
     ensemble_size: int
     write_quorum: int
@@ -21,29 +21,31 @@ class Striping:
     failed: Collection[int] = ()
 
     def write_set(self, entry: int) -> tuple[int, ...]:
-        """The places that store the entry, in the order in which a reader asks them."""
+        """Return the ensemble indices of the bookies that store the entry, in the order in which a
+        reader tries them.
+        """
         return tuple((entry + i) % self.ensemble_size for i in range(self.write_quorum))
 
     def cells(self, entry: int) -> dict[int, str]:
-        """The look of each place of the write set: `enough` for the first Qa that answer, `copy`
-        for the others that do.
+        """Return how to draw each index of the write set: `enough` for the first Qa bookies that
+        respond, and `copy` for the other bookies that respond.
         """
         found: dict[int, str] = {}
-        for place in self.write_set(entry):
+        for index in self.write_set(entry):
             answering = sum(look == ENOUGH for look in found.values())
             free = COPY if answering == self.ack_quorum else ENOUGH
-            found[place] = FAILED if place in self.failed else free
+            found[index] = FAILED if index in self.failed else free
         return found
 
     def failed_in(self, entry: int) -> int:
-        """The number of failed bookies in the write set."""
-        return sum(place in self.failed for place in self.write_set(entry))
+        return sum(index in self.failed for index in self.write_set(entry))
 
     def fate(self, entry: int) -> str:
-        """The state of a confirmed entry.
+        """Return whether a confirmed entry is safe.
 
-        `safe`: fewer than Qa bookies fail, so one that acknowledged it answers.  `perhaps`: the
-        failed ones may be the only ones that had it.  `lost`: no bookie of its write set answers.
+        `safe`: fewer than Qa bookies of the write set have failed, so at least one bookie that
+        acknowledged the entry is responding. `perhaps`: possibly all bookies that acknowledged the
+        entry have failed. `lost`: all bookies of the write set have failed.
         """
         count = self.failed_in(entry)
         if count < self.ack_quorum:
@@ -51,57 +53,63 @@ class Striping:
         return PERHAPS if count < self.write_quorum else LOST
 
     def can_be_added(self, entry: int) -> bool:
-        """Whether Qa bookies of its write set answer, without a change of the ensemble."""
+        """Return whether Qa bookies of the write set respond, so that no ensemble change is
+        needed.
+        """
         return self.write_quorum - self.failed_in(entry) >= self.ack_quorum
 
     @property
     def is_covered(self) -> bool:
-        """Whether the bookies that answer know of everything that may have been confirmed."""
+        """Whether at least one responding bookie knows about each entry that may have been
+        confirmed.
+        """
         return all(self.fate(first) == SAFE for first in range(self.ensemble_size))
 
     @property
     def blocked(self) -> int | None:
-        """The first entry of a round that cannot be confirmed now; None if all of them can."""
+        """The first of the entries 0 to E - 1 that cannot be confirmed at the moment, or None."""
         firsts = range(self.ensemble_size)
         return next((first for first in firsts if not self.can_be_added(first)), None)
 
     def answers(self, entries: int) -> list[tuple[str, bool, str]]:
-        """Three questions: the title, whether the answer is yes, and the answer in words."""
+        """Return three yes/no questions, each with its answer (True for yes) and an explanation."""
         fates = [self.fate(entry) for entry in range(entries)]
         lost, perhaps = fates.count(LOST), fates.count(PERHAPS)
-        parts = [f"lost: {lost}"] if lost else []
-        parts += [f"perhaps lost: {perhaps}"] if perhaps else []
+        parts = [f"{lost} {'is' if lost == 1 else 'are'} lost"] if lost else []
+        parts += [f"{perhaps} may be lost"] if perhaps else []
         blocked = self.blocked
         alive = 0 if blocked is None else self.write_quorum - self.failed_in(blocked)
         return [
             (
-                "Is every confirmed entry there?",
+                "Is every confirmed entry safe?",
                 not parts,
-                f"Of {entries} entries {', '.join(parts)}."
+                f"No: of {entries} entries, {', '.join(parts)}."
                 if parts
-                else f"Yes: in each write set fewer than Qa = {self.ack_quorum} fail.",
+                else f"Yes: in each write set, fewer than Qa = {self.ack_quorum} bookies failed.",
             ),
             (
-                "Can its writer go on as it is?",
+                "Can the writer continue as is?",
                 blocked is None,
-                f"Yes: in each write set Qa = {self.ack_quorum} answer."
+                f"Yes: at least Qa = {self.ack_quorum} bookies of each write set respond."
                 if blocked is None
-                else f"No: of entry {blocked}'s bookies {alive} answer, {self.ack_quorum} are"
-                " wanted. Another bookie must take a place.",
+                else f"No: entry {blocked} needs {self.ack_quorum} acknowledgements, but"
+                f" only {alive} of its bookies can respond. A failed bookie must be replaced.",
             ),
             (
-                "Can its end be found?",
+                "Can recovery find the end of the ledger?",
                 self.is_covered,
-                "Yes: those that answer know of all that was confirmed."
+                "Yes: the remaining bookies know about every confirmed entry."
                 if self.is_covered
-                else "No: an entry may have been confirmed by those that do not answer.",
+                else "No: an entry may have been confirmed by the failed bookies alone.",
             ),
         ]
 
     def tolerances(self) -> list[tuple[int, str]]:
-        """The numbers of bookies that may fail, whichever they are, and what still holds."""
+        """Return numbers of bookies that can fail, no matter which ones, and what is still
+        guaranteed.
+        """
         return [
-            (self.ack_quorum - 1, "every confirmed entry is there, and the end can be found"),
-            (self.write_quorum - self.ack_quorum, "adds are confirmed, no bookie is replaced"),
-            (self.write_quorum - 1, "an entry that all its Qw bookies have is there"),
+            (self.ack_quorum - 1, "every confirmed entry is safe, and recovery finds the end"),
+            (self.write_quorum - self.ack_quorum, "adds are confirmed without replacing a bookie"),
+            (self.write_quorum - 1, "an entry stored on all its Qw bookies is still readable"),
         ]

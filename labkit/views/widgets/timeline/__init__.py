@@ -1,45 +1,64 @@
-"""The timeline: a run from its first event to its last, and beside it another future of the run.
+"""The timeline: a run from its first event to its last, optionally with an alternative future next
+to it.
 
-It shows every node's state at the moment, every event with its causes, and the event at which a
-promise broke.  A fault from the palette, after the moment's event, makes a fork: the real code runs
-again, and the other future is shown beside the first, with their first difference.
+It shows the state of every node at the current moment, every event with its causes, and the event
+at which a promise was broken. The reader can choose a fault from the palette to inject it right
+after the current event. This forks the run: the real code runs again with the fault, and the
+alternative future is shown next to the original run, starting at the first difference between them.
 
     TimelineView(PlayedRun(events))
 
 `labkit.course.runs.timeline.timeline` opens a simulated run in this view, with its verdicts and
 faults.
 
-Read in this order: `runs`, `steps` (two runs as one list), `fold` (what surrounds the entries),
-`panel` (one run at a moment), `story` (events and causes), `picture` (the scene), `palette`.
+Read the modules in this order: `runs`, `steps` (two runs as one list), `fold` (everything except
+the entries), `panel` (one run at a moment), `story` (events and causes), `picture` (the scene),
+`palette`.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
+from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend
 from labkit.views.widgets.playing import FAULTS, PlayingView
 from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
-from labkit.views.widgets.timeline.palette import Form
+from labkit.views.widgets.timeline.palette import FaultForm
 from labkit.views.widgets.timeline.picture import TimelinePicture
-from labkit.views.widgets.timeline.runs import BrokenPromise, Palette, PlayedRun
-from labkit.views.widgets.timeline.steps import BOTH, FIRST, MergedStep, first_difference, steps_of
+from labkit.views.widgets.timeline.runs import BrokenPromise, LossCurve, Palette, PlayedRun
+from labkit.views.widgets.timeline.steps import (
+    BOTH,
+    FIRST,
+    MergedStep,
+    epilogue_of,
+    first_difference,
+    steps_of,
+)
+from labkit.views.widgets.verdict_words import failure_of
 
-__all__ = ["BrokenPromise", "Palette", "PlayedRun", "TimelineView"]
+__all__ = ["BrokenPromise", "LossCurve", "Palette", "PlayedRun", "TimelineView"]
 
+_BREATH_S = 0.05
+"""The pause between two moments, in which the reader's clicks arrive."""
 _TROUBLES = ("node.killed", "node.paused", "node.failed", "link.cut", "session.lost")
 
 
 class TimelineView(PlayingView):
-    """Shows a run, or two runs beside each other.
+    """Shows a run, or two runs side by side.
 
-    at: the `seq` of the event of the first run at which the view opens; by default the event at
-    which its first promise broke, else the first difference of the two runs, else the end.
+    at: the `seq` of the event of the first run at which the view opens. The default is the event at
+    which the run's first promise was broken; if none was broken, the first difference between the
+    two runs; and if there is no difference, the end.
     """
+
+    question = "What happened in this run, why, and what if a fault struck at this moment?"
+    linked_as = "TimelineView"
 
     def __init__(
         self,
@@ -48,24 +67,30 @@ class TimelineView(PlayingView):
         at: int | None = None,
         palette: Palette | None = None,
     ) -> None:
-        self._form = None if palette is None else Form(palette)
+        self._fault_form = None if palette is None else FaultForm(palette)
         self._fork_of = None if palette is None else palette.fork
+        self._curves_of = None if palette is None else palette.curves
         self._ledger: int | None = None
         self._filters = {"of node": "", "of kind": ""}
+        # The fault of the fork and its bookie, if the bookie can have a button that undoes it.
+        self._fault: tuple[str, str] = ("", "")
         self._show(run, other)
         self.at = self._opening(at)
         super().__init__(self._merged())
 
     shown: tuple[PlayedRun, ...]
-    """The run, and the other future if there is one."""
+    """The run and, if there is one, the alternative future."""
     at: int
     """The number of steps after which the view opens."""
+    curve: LossCurve | None = None
+    """What is known so far about when the first broken promise became inevitable."""
+    _trying: Iterator[LossCurve] | None = None
+    """The source of more precise curves, while the view is trying futures."""
 
     def picture(self, run: DisplayedRun) -> TimelinePicture:
-        """Both runs before their first event."""
         picture = TimelinePicture(self.shown, self._steps, run, self._ledger, self.acts())
         node, kind = self._filters["of node"], self._filters["of kind"]
-        picture.story.listed = [
+        picture.event_list.listed = [
             event.seq
             for event in run.events
             if node in ("", event.node, event.peer) and _is_kind(event, kind)
@@ -73,67 +98,89 @@ class TimelineView(PlayingView):
         return picture
 
     def legend(self) -> Mark:
-        """The legend of the signs."""
         return legend()
 
     def texts(self) -> list[tuple[str, str]]:
-        """The code of each run that has one."""
         codes = [f"{run.title}\n{run.code}" for run in self.shown if run.code]
-        return [("What makes it happen again", "\n\n".join(codes))] if codes else []
+        return [("Code that reproduces this run", "\n\n".join(codes))] if codes else []
 
-    def acts(self) -> tuple[str, ...]:
-        """The faults for a bookie that the palette has."""
-        return () if self._form is None else FAULTS
+    def acts(self) -> Acts:
+        return Acts() if self._fault_form is None else Acts(FAULTS, *self._fault)
+
+    def verdict(self) -> str:
+        run = self.shown[-1]
+        broken = "; ".join(failure_of(each.name) for each in run.broken)
+        return f"✘ {broken}" if broken else run.words
+
+    def selection(self) -> dict[str, Any]:
+        node, kind = self._filters["of node"], self._filters["of kind"]
+        return {"ledger": self._ledger, "event_node": node, "event_kind": kind}
+
+    def link(self) -> str:
+        source = self.shown[0].source
+        if source is None:
+            return ""
+        fork = self.shown[1].source if len(self.shown) > 1 else None
+        return str(source.link(self.linked_as, self.selection(), fork=fork))
 
     def opening(self) -> float:
-        """The position at which the view opens, and to which it plays."""
         return self.run.at(self.at - 1) if self.at else 0
 
     def beats(self, events: Sequence[Event]) -> list[list[Event]]:
-        """Each event is a step, after which a fault may happen."""
+        """Return each event as a separate beat, because a fault can be injected after each."""
         return [[event] for event in events]
 
     def words(self, beat: Sequence[Event]) -> str:
-        """The words about an event: its run, what happened, and a promise that broke."""
+        """Describe an event: the run to which it belongs, what happened, and the promise that it
+        broke, if any.
+        """
         number = beat[-1].seq
-        which, event = self.current_picture.story.event(number)
+        which, event = self.current_picture.event_list.event(number)
         step = self._steps[number].which
-        whose = {BOTH: "", FIRST: "Only in the first run: "}.get(step, "Only in the other: ")
+        whose = {BOTH: "", FIRST: "Only in the original run: "}.get(step, "Only in the fork: ")
         broke = next((each for each in self.shown[which].broken if each.seq == event.seq), None)
-        why = f". ✘ {broke.name} broke here. {broke.promise} {broke.reason}" if broke else ""
+        why = f". ✘ Broken here: {broke.promise} {broke.reason}" if broke else ""
         return f"{whose}{describe(event)}{why}"
 
     def choices(self) -> list[Message]:
-        """The choices: the ledger, the list's events, and the palette."""
         events = self.run.events
         nodes = sorted({event.node for event in events})
         groups = sorted({event.kind.split(".")[0] for event in events})
-        kinds = [["", "all kinds"], ["!", "faults only"], *([f"{g}.", f"{g} …"] for g in groups)]
+        kinds = [["", "all kinds"], ["!", "only faults"], *([f"{g}.", f"{g} …"] for g in groups)]
         ledgers = sorted({event.ledger for event in events if event.ledger >= 0}, reverse=True)
         found = [
             _choice(
-                "of node", "List", self._filters, [["", "all nodes"], *([n, n] for n in nodes)]
+                "of node", "Events of", self._filters, [["", "all nodes"], *([n, n] for n in nodes)]
             ),
-            _choice("of kind", "of", self._filters, kinds),
+            _choice("of kind", "kind", self._filters, kinds),
         ]
         if len(ledgers) > 1:
             options = [["", "the newest ledger"], *([str(i), f"ledger {i}"] for i in ledgers)]
             value = "" if self._ledger is None else str(self._ledger)
             found.insert(0, _choice("ledger", "Shows", {"ledger": value}, options))
-        found += self._form.choices() if self._form else []
-        if len(self.shown) > 1 and self._form:
-            label = "Go on from the other future"
-            found.append({"name": "keep", "label": label, "kind": "button"})
+        if self._curves_of and len(self.shown) == 1 and self.shown[0].broken:
+            label = "When did it become inevitable?"
+            if self._trying:
+                label = f"Stop: {len(self.curve.points) if self.curve else 0} moments tried"
+            found.append({"name": "curve", "label": label, "kind": "button"})
+        found += self._fault_form.choices() if self._fault_form else []
+        if len(self.shown) > 1 and self._fault_form:
+            for name, label in (("keep", "Continue with the fork"), ("undo", "Undo the fork")):
+                found.append({"name": name, "label": label, "kind": "button"})
         return found
 
     def choose(self, name: str, value: Any, seq: int) -> None:
-        """Handle a choice; one without effect on the picture makes no new film."""
+        """Handle a choice; rebuild the film only if the choice affects the picture."""
         if name == "keep":
             self.put(self.shown[1], None, self._steps[seq].of_other if seq >= 0 else 0)
-        elif name == "fork" and self._form:
-            self._fork_at(seq, self._form.fault())
-        elif self._form and name in self._form.values:
-            self._form.values[name] = value
+        elif name == "curve" and self._curves_of:
+            self._start_or_stop(self._curves_of)
+        elif name == "undo":
+            self._undo()
+        elif name == "fork" and self._fault_form:
+            self._fork_at(seq, self._fault_form.fault())
+        elif self._fault_form and name in self._fault_form.values:
+            self._fault_form.values[name] = value
             self.controls = self.choices()
         elif name == "ledger":
             self._ledger = int(value) if value else None
@@ -143,8 +190,10 @@ class TimelineView(PlayingView):
             self.redraw()
 
     def pressed(self, act: str, on: str, seq: int) -> None:
-        """Handle a fault in the button's run."""
-        if act not in FAULTS or self._form is None:
+        if act == "undo" and len(self.shown) > 1:
+            self._undo()
+            return
+        if act not in FAULTS or self._fault_form is None:
             super().pressed(act, on, seq)
             return
         crash = {"name": "crash", "disk": "kept"}
@@ -155,20 +204,64 @@ class TimelineView(PlayingView):
 
     def __repr__(self) -> str:
         step = self._steps[self.at - 1] if self.at else MergedStep(BOTH, 0, 0)
-        parts = [f"Timeline: {len(self.shown[0].events)} events, here after {step.of_first}"]
+        parts = [f"Timeline: {len(self.shown[0].events)} events, shown after {step.of_first}"]
         if step.of_first:
             parts.append(describe(self.shown[0].events[step.of_first - 1]))
         parts += [each.words for each in self.shown if each.words]
         return "; ".join(parts)
 
+    def whole(self) -> Message:
+        curve = self.curve
+        if curve is None:
+            return super().whole()
+        events = self.run.events
+        points = []
+        for time_us, share in curve.points:
+            seq = next((e.seq for e in reversed(events) if e.time_us <= time_us), -1)
+            points.append([round(self.run.at(seq) if seq >= 0 else 0, 1), share])
+        jump = [[self.run.at(curve.seq), "✘", curve.words, "lost"]] if curve.seq >= 0 else []
+        message = super().whole()
+        message["signs"] = sorted(message["signs"] + jump, key=lambda sign: sign[0])
+        return {**message, "curve": points}
+
+    # When it became inevitable
+
+    def _start_or_stop(self, curves_of: Callable[[PlayedRun], Iterator[LossCurve]]) -> None:
+        if self._trying:
+            self._trying = None
+        else:
+            self._trying = curves_of(self.shown[0])
+            self._task = asyncio.get_running_loop().create_task(self._try(self._trying))
+        self.controls = self.choices()
+
+    async def _try(self, curves: Iterator[LossCurve]) -> None:
+        """Show each curve until there is no more precise one, or until the reader presses Stop or
+        opens another run.
+        """
+        with self.reporting_errors("The futures of this run could not be tried"):
+            for curve in curves:
+                if self._trying is not curves:
+                    return
+                self.curve = curve
+                self.redraw()
+                await asyncio.sleep(_BREATH_S)
+            self._trying = None
+            self.notice = self.curve.words if self.curve else ""
+            self.controls = self.choices()
+
     # Runs and forks
 
     def _show(self, run: PlayedRun, other: PlayedRun | None) -> None:
         self.shown = (run,) if other is None else (run, other)
+        self.curve = self._trying = None
         self._steps = steps_of(run.events, None if other is None else other.events)
+        one, two = (epilogue_of(each.events) for each in (run, other or run))
+        self._last = sum(step.of_first <= one and step.of_other <= two for step in self._steps)
 
     def _merged(self) -> list[Event]:
-        """The steps as events: numbered as steps, and so are their causes."""
+        """Return the steps as events. In these events, step numbers replace the values of `seq` and
+        `cause`.
+        """
         numbers: tuple[dict[int, int], ...] = ({}, {})
         merged = []
         for number, step in enumerate(self._steps):
@@ -182,18 +275,21 @@ class TimelineView(PlayingView):
         return merged
 
     def _opening(self, seq: int | None) -> int:
-        """The number of steps to the event with this `seq`, or to the default opening."""
+        """Return the number of steps up to the event with this `seq` or, if it is None, up to the
+        default opening.
+        """
         run = self.shown[0]
         if seq is None and run.broken:
             seq = run.broken[0].seq
         if seq is None:
-            return min(first_difference(self._steps) + 1, len(self._steps))
+            return min(first_difference(self._steps) + 1, self._last)
         wanted = next((n for n, each in enumerate(run.events, 1) if each.seq == seq), 0)
         return next((n for n, step in enumerate(self._steps, 1) if step.of_first == wanted), 0)
 
     def _fork_at(self, number: int, fault: Mapping[str, Any], which: int = -1) -> None:
-        """The future in which the fault happens just after the step, in the given run or the step's
-        own.  A fork runs for a fraction of a second, in this process.
+        """Fork a run right after the step with this number.  `which` selects the run; by default,
+        it is the run to which the step belongs.  A fork runs in this process and takes a fraction
+        of a second.
         """
         if self._fork_of is None:
             return
@@ -205,15 +301,27 @@ class TimelineView(PlayingView):
         except LabkitError as error:
             self.notice = str(error)
         else:
-            self.put(base, other)
+            undo = {"crash": "kill", "pause": "pause", "cut": "cut"}.get(fault["name"], "")
+            self.put(base, other, fault=(undo, fault["node"] if undo else ""))
 
-    def put(self, run: PlayedRun, other: PlayedRun | None, at: int | None = None) -> None:
-        """Show the run, and a fork of it beside it.
+    def _undo(self) -> None:
+        self.put(self.shown[0], None, first_difference(self._steps))
 
-        at: the number of steps after which it opens; by default where the two begin to differ.
+    def put(
+        self,
+        run: PlayedRun,
+        other: PlayedRun | None,
+        at: int | None = None,
+        fault: tuple[str, str] = ("", ""),
+    ) -> None:
+        """Show the run and, if `other` is given, a fork of the run next to it.
+
+        at: the number of steps after which the view opens. By default, it opens at the first
+        difference between the two runs.
         """
         self._show(run, other)
-        differ = min(first_difference(self._steps) + 1, len(self._steps))
+        self._fault = fault
+        differ = min(first_difference(self._steps) + 1, self._last)
         self.at = differ if at is None else at
         self.open_run(self._merged())
         self.redraw()

@@ -1,216 +1,184 @@
-"""The state of a run besides its entries: what clients do, what is fenced or cut off.
+"""The state of a run apart from its entries: what clients are doing, which ledgers are fenced, and
+which nodes have a fault or are cut off.
 
-The entries themselves are `labkit.system.trace.fold`'s.
+Everything else is in `labkit.system.trace.cluster_state`.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from labkit.system.trace.cluster_state import ClusterFold
 from labkit.system.trace.events import Event
+from labkit.system.trace.handlers import handlers_of, on
+from labkit.system.trace.sentence import how_it_ended
 
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """One node.
+    """The state of one node, apart from whether it is up.
 
-    state: up, down, paused or unknown.  doing: its step, or its part in a recovery or a repair.
-    ledger: the ledger that it writes, recovers or reads, with its own LastAddPushed and
-    LastAddConfirmed.  fenced: the fenced ledgers.  troubles: the faults of its machine.
+    doing: the node's current step, or its role in a recovery or repair.
+    ledger: the ledger that the node writes, recovers or reads. The LastAddPushed and
+        LastAddConfirmed that the node knows belong to this ledger.
+    fenced: the ledgers that are fenced on this node.
+    faults: the faults of the node's machine.
     """
 
-    state: str = "unknown"
     doing: str = ""
     ledger: int = -1
     last_add_pushed: int = -1
     last_add_confirmed: int = -1
     fenced: tuple[int, ...] = ()
-    troubles: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
     is_auditor: bool = False
 
 
-@dataclass(slots=True)
-class Surroundings:
-    """Takes events one by one.
+class RunState:
+    """Takes the events of a run one by one, each after the cluster has taken it.
 
-    nodes: by name, in the order in which events name them.  cuts: links (`w>b0`) that are cut.
-    ledgers: open, in recovery, or closed at an entry.
+    nodes: the nodes by name, in the order in which events first mention them.
+    cuts: the links that are cut, such as `w>b0`.
     """
 
-    nodes: dict[str, NodeState] = field(default_factory=dict)
-    cuts: dict[str, None] = field(default_factory=dict)
-    ledgers: dict[int, str] = field(default_factory=dict)
-    durable_fences: set[tuple[str, int]] = field(default_factory=set)
+    def __init__(self, cluster: ClusterFold) -> None:
+        self.nodes: dict[str, NodeState] = {}
+        self.cuts: dict[str, None] = {}
+        self._cluster = cluster
+        self._durable_fences: set[tuple[str, int]] = set()
+        self._handlers = {kind: getattr(self, name) for kind, name in _HANDLERS}
 
     def take(self, event: Event) -> None:
-        """Take the next event."""
-        self.node(event)
-        if event.kind in _APPLY:
-            _APPLY[event.kind](self, event)
+        self.nodes.setdefault(event.node, NodeState())
+        handle = self._handlers.get(event.kind)
+        if handle is not None:
+            handle(event)
 
-    def node(self, event: Event) -> NodeState:
-        """The event's node; it exists from now on."""
-        return self.nodes.setdefault(event.node, NodeState())
-
-    def change(self, name: str, **fields: object) -> None:
-        """Replace fields of the node."""
+    def _change(self, name: str, **fields: object) -> None:
         state = self.nodes.get(name, NodeState())
         self.nodes[name] = replace(state, **fields)  # type: ignore[arg-type]
 
-    def trouble(self, name: str, what: str) -> None:
-        """Add a fault of the node's machine."""
-        found = self.nodes.get(name, NodeState()).troubles
-        self.change(name, troubles=(*(each for each in found if each != what), what))
+    # Clients, recoveries and repairs
 
-    def no_trouble(self, name: str, *beginnings: str) -> None:
-        """Remove the faults that begin with one of these."""
-        found = self.nodes.get(name, NodeState()).troubles
-        self.change(name, troubles=tuple(t for t in found if not t.startswith(beginnings)))
+    @on("step.started")
+    def _step_started(self, event: Event) -> None:
+        self._change(event.node, doing=event.step)
 
+    @on("step.ended")
+    def _step_ended(self, event: Event) -> None:
+        if self._cluster.nodes.get(event.node) != "down":
+            self._change(event.node, doing=how_it_ended(event))
 
-_SLOW_TO_END = ("clock", "disk")
-"""Faults without an event for their end: the epilogue ends them."""
+    @on("ledger.created")
+    def _created(self, event: Event) -> None:
+        self._change(event.node, ledger=event.ledger, last_add_pushed=-1, last_add_confirmed=-1)
 
+    @on("add.pushed")
+    def _pushed(self, event: Event) -> None:
+        self._change(event.node, ledger=event.ledger, last_add_pushed=event.entry)
 
-def _up(moment: Surroundings, event: Event) -> None:
-    moment.change(event.node, state="up")
+    @on("lac.advanced", "lac.read")
+    def _advanced(self, event: Event) -> None:
+        self._change(event.node, ledger=event.ledger, last_add_confirmed=event.entry)
 
+    @on("recovery.started", "recovery.covered", "recovery.ended", "recovery.failed")
+    def _recovery(self, event: Event) -> None:
+        doing = {
+            "recovery.started": f"is fencing ledger {event.ledger}",
+            "recovery.covered": f"reads on from entry {event.entry + 1}",
+            "recovery.ended": f"recovered up to entry {event.entry}",
+            "recovery.failed": "recovery failed",
+        }[event.kind]
+        self._change(event.node, doing=doing, ledger=event.ledger)
 
-def _paused(moment: Surroundings, event: Event) -> None:
-    moment.change(event.node, state="paused")
+    @on("auditor.elected")
+    def _elected(self, event: Event) -> None:
+        for name in self.nodes:
+            self._change(name, is_auditor=name == event.node)
 
+    @on("replication.started", "replication.done", "replication.deferred")
+    def _repairs(self, event: Event) -> None:
+        begins = event.kind == "replication.started"
+        self._change(event.node, doing=f"is repairing ledger {event.ledger}" if begins else "")
 
-def _killed(moment: Surroundings, event: Event) -> None:
-    """A fence only in memory is lost, unless only the process died and its files are kept."""
-    fenced = moment.node(event).fenced
-    if not event.note.endswith("kept"):
-        fenced = tuple(f for f in fenced if (event.node, f) in moment.durable_fences)
-    moment.nodes[event.node] = NodeState(
-        "down", fenced=fenced, troubles=moment.node(event).troubles
+    @on("epilogue.started")
+    def _epilogue(self, event: Event) -> None:
+        # The epilogue ends these faults without an event.
+        for name in self.nodes:
+            self._remove_faults(name, "clock", "disk")
+        self._change(event.node, doing="is reading everything back")
+
+    # Fences
+
+    @on("ledger.fenced")
+    def _fenced(self, event: Event) -> None:
+        fenced = self.nodes[event.node].fenced
+        if event.ledger not in fenced:
+            self._change(event.node, fenced=(*fenced, event.ledger))
+
+    @on("journal.synced")
+    def _synced(self, event: Event) -> None:
+        if event.entry < 0:
+            self._durable_fences.add((event.node, event.ledger))
+
+    @on("memtable.flushed")
+    def _flushed(self, event: Event) -> None:
+        fenced = self.nodes[event.node].fenced
+        self._durable_fences |= {(event.node, ledger) for ledger in fenced}
+
+    @on("node.killed")
+    def _killed(self, event: Event) -> None:
+        """Drop the fences that were only in memory, unless only the process died and its files are
+        intact.
+        """
+        before = self.nodes[event.node]
+        fenced = before.fenced
+        if event.detail != "kept":
+            fenced = tuple(f for f in fenced if (event.node, f) in self._durable_fences)
+        self.nodes[event.node] = NodeState(fenced=fenced, faults=before.faults)
+
+    # Faults
+
+    @on("link.cut")
+    def _cut(self, event: Event) -> None:
+        self.cuts[f"{event.node}>{event.peer}"] = None
+
+    @on("link.healed")
+    def _healed(self, event: Event) -> None:
+        # The cut may be unknown, because the trace may start after it.
+        self.cuts.pop(f"{event.node}>{event.peer}", None)
+
+    @on(
+        *("node.failed", "clock.skewed", "disk.bad", "disk.rotted", "session.lost"),
+        *("bookie.read_only", "bookie.lost"),
     )
+    def _fault_began(self, event: Event) -> None:
+        name = event.peer if event.kind == "bookie.lost" else event.node
+        what = {
+            "node.failed": "uncaught exception",
+            "clock.skewed": f"clock {event.fault}",
+            "disk.bad": f"disk {event.fault}",
+            "disk.rotted": "a bit flipped on disk",
+            "session.lost": "session expired",
+            "bookie.read_only": "read-only",
+            "bookie.lost": "considered lost",
+        }[event.kind]
+        found = self.nodes.get(name, NodeState()).faults
+        self._change(name, faults=(*(each for each in found if each != what), what))
+
+    @on("disk.good")
+    def _disk_good(self, event: Event) -> None:
+        self._remove_faults(event.node, f"disk {event.fault}")
+
+    @on("bookie.writable")
+    def _writable(self, event: Event) -> None:
+        self._remove_faults(event.node, "read-only")
+
+    @on("bookie.registered")
+    def _registered(self, event: Event) -> None:
+        self._remove_faults(event.node, "session", "considered")
+
+    def _remove_faults(self, name: str, *beginnings: str) -> None:
+        found = self.nodes[name].faults
+        self._change(name, faults=tuple(t for t in found if not t.startswith(beginnings)))
 
 
-def _step_started(moment: Surroundings, event: Event) -> None:
-    moment.change(event.node, doing=event.note)
-
-
-def _step_ended(moment: Surroundings, event: Event) -> None:
-    if moment.node(event).state != "down":
-        moment.change(event.node, doing=event.note.partition(": ")[2])
-
-
-def _created(moment: Surroundings, event: Event) -> None:
-    moment.ledgers[event.ledger] = "open"
-    moment.change(event.node, ledger=event.ledger, last_add_pushed=-1, last_add_confirmed=-1)
-
-
-def _pushed(moment: Surroundings, event: Event) -> None:
-    moment.change(event.node, ledger=event.ledger, last_add_pushed=event.entry)
-
-
-def _advanced(moment: Surroundings, event: Event) -> None:
-    moment.change(event.node, ledger=event.ledger, last_add_confirmed=event.entry)
-
-
-def _closed(moment: Surroundings, event: Event) -> None:
-    end = f"closed at entry {event.entry}" if event.entry >= 0 else "closed, empty"
-    moment.ledgers[event.ledger] = end
-
-
-def _recovery(moment: Surroundings, event: Event) -> None:
-    if event.kind == "recovery.started":
-        moment.ledgers[event.ledger] = "in recovery"
-    doing = {
-        "recovery.started": f"fences ledger {event.ledger}",
-        "recovery.covered": f"looks for entries from {event.entry + 1} on",
-        "recovery.ended": f"recovered up to entry {event.entry}",
-        "recovery.failed": "its recovery failed",
-    }[event.kind]
-    moment.change(event.node, doing=doing, ledger=event.ledger)
-
-
-def _fenced(moment: Surroundings, event: Event) -> None:
-    fenced = moment.node(event).fenced
-    if event.ledger not in fenced:
-        moment.change(event.node, fenced=(*fenced, event.ledger))
-
-
-def _synced(moment: Surroundings, event: Event) -> None:
-    if event.entry < 0:
-        moment.durable_fences.add((event.node, event.ledger))
-
-
-def _flushed(moment: Surroundings, event: Event) -> None:
-    moment.durable_fences |= {(event.node, ledger) for ledger in moment.node(event).fenced}
-
-
-def _disk_good(moment: Surroundings, event: Event) -> None:
-    moment.no_trouble(event.node, f"disk {event.note.removeprefix('no longer ')}")
-
-
-def _registered(moment: Surroundings, event: Event) -> None:
-    moment.change(event.node, state="up")
-    moment.no_trouble(event.node, "session", "taken")
-
-
-def _cut(moment: Surroundings, event: Event) -> None:
-    moment.cuts[f"{event.node}>{event.peer}"] = None
-
-
-def _healed(moment: Surroundings, event: Event) -> None:
-    # The events may start after the cut.
-    moment.cuts.pop(f"{event.node}>{event.peer}", None)
-
-
-def _elected(moment: Surroundings, event: Event) -> None:
-    for name in moment.nodes:
-        moment.change(name, is_auditor=name == event.node)
-
-
-def _repairs(moment: Surroundings, event: Event) -> None:
-    begins = event.kind == "replication.started"
-    moment.change(event.node, doing=f"repairs ledger {event.ledger}" if begins else "")
-
-
-def _epilogue(moment: Surroundings, event: Event) -> None:
-    for name in moment.nodes:
-        moment.no_trouble(name, *_SLOW_TO_END)
-    moment.change(event.node, doing="looks everything up")
-
-
-_APPLY: dict[str, Callable[[Surroundings, Event], None]] = {
-    "node.started": _up,
-    "node.resumed": _up,
-    "node.paused": _paused,
-    "node.killed": _killed,
-    "node.failed": lambda moment, event: moment.trouble(event.node, "its code failed"),
-    "clock.skewed": lambda moment, event: moment.trouble(event.node, f"clock {event.note}"),
-    "disk.bad": lambda moment, event: moment.trouble(event.node, f"disk {event.note}"),
-    "disk.good": _disk_good,
-    "disk.rotted": lambda moment, event: moment.trouble(event.node, "a bit flipped on disk"),
-    "session.lost": lambda moment, event: moment.trouble(event.node, "session lost"),
-    "bookie.read_only": lambda moment, event: moment.trouble(event.node, "read-only"),
-    "bookie.writable": lambda moment, event: moment.no_trouble(event.node, "read-only"),
-    "bookie.registered": _registered,
-    "bookie.lost": lambda moment, event: moment.trouble(event.peer, "taken for lost"),
-    "link.cut": _cut,
-    "link.healed": _healed,
-    "step.started": _step_started,
-    "step.ended": _step_ended,
-    "ledger.created": _created,
-    "add.pushed": _pushed,
-    "lac.advanced": _advanced,
-    "lac.read": _advanced,
-    "ledger.closed": _closed,
-    "recovery.started": _recovery,
-    "recovery.covered": _recovery,
-    "recovery.ended": _recovery,
-    "recovery.failed": _recovery,
-    "ledger.fenced": _fenced,
-    "journal.synced": _synced,
-    "memtable.flushed": _flushed,
-    "auditor.elected": _elected,
-    "replication.started": _repairs,
-    "replication.done": _repairs,
-    "replication.deferred": _repairs,
-    "epilogue.started": _epilogue,
-}
+_HANDLERS = handlers_of(RunState)

@@ -1,4 +1,4 @@
-"""The fault palette: the faults that a reader can cause just after the timeline's event."""
+"""The fault palette: the faults that a reader can inject right after the current event."""
 
 from typing import Any
 
@@ -6,20 +6,18 @@ from labkit.views.widgets.scene_view import Message
 from labkit.views.widgets.timeline.runs import Palette
 
 _DISKS = [["lost", "lost"], ["kept", "kept"], ["torn", "torn"]]
-_DIRECTIONS = [["both", "both ways"], ["out", "that way only"], ["in", "the other way only"]]
+_DIRECTIONS = [["both", "both ways"], ["out", "outgoing only"], ["in", "incoming only"]]
 _LABELS = {
     "node": "node",
     "target": "and",
     "disk": "unsynced data",
     "direction": "direction",
-    "extra_ms": "ms more",
-    "for_ms": "for ms (0: for good)",
+    "extra_ms": "extra ms",
+    "for_ms": "for ms (0: forever)",
 }
 
 
-class Form:
-    """The chosen fault, and its fields."""
-
+class FaultForm:
     def __init__(self, palette: Palette) -> None:
         self.palette = palette
         self.values: dict[str, Any] = {
@@ -35,17 +33,15 @@ class Form:
             self.values["fault"] = palette.faults[0][0]
 
     def fault(self) -> dict[str, Any]:
-        """The fault in the form of `Palette.fork`."""
         found = {name: self.values[name] for name in self._fields() if name in _LABELS}
         return {"name": self.values["fault"], **found}
 
     def choices(self) -> list[Message]:
-        """The fields to fill in for the chosen fault."""
         faults = [[name, label] for name, label, _ in self.palette.faults]
         label = "What if, just after this event:"
         fault = {"name": "fault", "label": label, "kind": "choice", "options": faults}
         fields = [self._field(name) for name in self._fields() if name in _LABELS]
-        fork = {"name": "fork", "label": "Fork", "kind": "button"}
+        fork = {"name": "fork", "label": "Fork the run", "kind": "button"}
         return [{**fault, "value": self.values["fault"]}, *fields, fork]
 
     def _fields(self) -> list[str]:

@@ -1,19 +1,21 @@
-"""One run of the timeline at one moment: its promises, its clients, its bookies with their entries,
-its cut links.
+"""Draws one run of the timeline at one moment: its promises, its clients, its bookies with their
+entries, and its cut links.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
 
+from labkit.system.trace.cluster_state import ClusterState, Ledger, fold
 from labkit.system.trace.events import Event
-from labkit.system.trace.fold import ClusterState, Ledger, fold
+from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.grid import Grid
 from labkit.views.widgets.cluster.heads import GLYPHS
-from labkit.views.widgets.run import Places
+from labkit.views.widgets.run import EventPositions
 from labkit.views.widgets.scene import Mark, PartCache, group, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
-from labkit.views.widgets.timeline.fold import NodeState, Surroundings
-from labkit.views.widgets.timeline.runs import PlayedRun
+from labkit.views.widgets.timeline.fold import NodeState, RunState
+from labkit.views.widgets.timeline.runs import RUN_COLOURS, PlayedRun
+from labkit.views.widgets.verdict_words import failure_of
 
 LINE, CHIP = 18, 28
 MOST_ROWS, FEWEST_ROWS = 5, 3
@@ -23,16 +25,23 @@ _EPILOGUE = "epilogue"
 
 
 class Panel:
-    """Folds a run's events and draws it with the given width.
+    """Folds the events of a run, and draws it at the given width.
 
-    rows: the number of visible entries.  lines: the lines of words about its promises.  clients:
-    the number of clients that have room.
+    rows: the number of visible entries.
+    lines: the number of lines for the verdict on the run's promises.
+    clients: the number of clients that fit.
     """
 
     def __init__(
-        self, run: PlayedRun, places: Places, width: float, acts: tuple[str, ...], which: int
+        self,
+        run: PlayedRun,
+        positions: EventPositions,
+        width: float,
+        acts: Acts,
+        which: int,
+        is_alone: bool,
     ) -> None:
-        self.run, self.places, self.width = run, places, width
+        self.run, self.positions, self.width = run, positions, width
         end = fold(run.events, bookies=run.bookies)
         self.bookies = tuple(end.bookies)
         last = max((each.last_add_pushed for each in end.ledgers.values()), default=0)
@@ -43,13 +52,14 @@ class Panel:
         self._words = lines_of(run.broken[0].reason if run.broken else run.words, width)[:3]
         self.lines = len(self._words)
         self._acts, self._which = acts, f"{which}:"
-        self._kept = PartCache()
+        self._colour = "" if is_alone else RUN_COLOURS[which]
+        self._cache = PartCache()
 
     def begin(self, ledger: int | None, rows: int, lines: int, clients: int) -> None:
-        """Set the sizes before the first event; panels beside each other have the same sizes."""
+        """Set the sizes before the first event, so that adjacent panels have equal sizes."""
         gutter = 84 if self.width > WIDE else 74
         self.grid = Grid(
-            self.places,
+            self.positions,
             self.width,
             gutter,
             self.bookies,
@@ -58,7 +68,7 @@ class Panel:
             rows=rows,
             run=self._which,
         )
-        self.around = Surroundings()
+        self.run_state = RunState(self.grid.fold)
         per_line = 2 if self.width > WIDE else 1
         self._clients_y = 56 + LINE * lines
         self._grid_y = self._clients_y + CHIP * -(-max(clients, 1) // per_line) + 4
@@ -66,58 +76,61 @@ class Panel:
 
     @property
     def height(self) -> float:
-        """Of all."""
         return self._grid_y + self.grid.layout.bottom + LINE + 4
 
     def take(self, event: Event) -> None:
-        """Take the next event."""
         self.grid.take(event)
-        self.around.take(event)
+        self.run_state.take(event)
 
     def marks(self, x: float, y: float) -> Mark:
-        """The picture now."""
-        state, ledger_id, around = self.grid.fold.state(), self.grid.shown(), self.around
+        state, ledger_id, run_state = self.grid.fold.state(), self.grid.shown(), self.run_state
         shown = state.ledgers.get(ledger_id, Ledger())
-        words = _ledger_words(ledger_id, shown, around.ledgers.get(ledger_id, ""))
-        remarks = {name: _remark(around.nodes.get(name), ledger_id) for name in state.bookies}
-        part = self._kept.part
+        words = _ledger_words(ledger_id, shown)
+        remarks = {name: _remark(run_state.nodes.get(name), ledger_id) for name in state.bookies}
+        part = self._cache.part
         parts = (
             part("about", self._about),
             text("ledger", 0, self._clients_y - 12, fitted(words, self.width), fill="faint"),
             part("clients", self._chips, *self._shown(state)),
             part("grid", _placed, self._grid_y, self.grid.marks(state, remarks)),
-            part("cuts", self._cuts, *around.cuts),
+            part("cuts", self._cuts, *run_state.cuts),
         )
         return part("panel", _panel, x, y, *parts)
 
     def _about(self) -> Mark:
-        """The title and the verdict on the promises; a chip for each broken one leads to its
-        event.
+        """Return the title and the verdict on the promises.  There is a chip for each broken
+        promise; a click on it leads to the event that broke the promise.
         """
-        title = fitted(self.run.title, self.width, 14, bold=True)
-        parts = [group("title", text("t", 0, 16, title, size=14, bold=True), title=self.run.title)]
-        x = width_of(title, 14, bold=True) + 12
+        left = 12 if self._colour else 0
+        title = fitted(self.run.title, self.width - left, 14, bold=True)
+        words = text("t", left, 16, title, size=14, bold=True)
+        bar = [rect("run", 0, 1, 4, 20, rx=2, fill=self._colour)] if self._colour else []
+        parts = [group("title", *bar, words, title=self.run.title)]
+        x = left + width_of(title, 14, bold=True) + 12
         for each in self.run.broken:
-            label = f"✘ {each.name}"
+            label = f"✘ {failure_of(each.name)}"
             width = width_of(label, bold=True) + 16
             if x + width > self.width:
                 break
             box = rect("box", 0, 0, width, 24, rx=4, fill="page", stroke="lost")
-            words = text("words", 8, 16.5, label, fill="lost", bold=True)
-            at = str(round(self.places.at(each.seq), 1))
-            said = f"Go to where {each.name} broke"
-            parts.append(group(each.name, box, words, x=x, title=said, act="seek", on=at))
+            chip = text("words", 8, 16.5, label, fill="lost", bold=True)
+            at = str(round(self.positions.at(each.seq), 1))
+            hint = f"Go to where {each.name} was broken"
+            parts.append(group(each.name, box, chip, x=x, title=hint, act="seek", on=at))
             x += width + 6
         ink = "lost" if self.run.broken else "well"
-        for at_line, line in enumerate(self._words):
-            parts.append(text(f"line {at_line}", 0, 38 + LINE * at_line, line, fill=ink))
+        lines = [
+            text(f"line {at}", 0, 38 + LINE * at, line, fill=ink)
+            for at, line in enumerate(self._words)
+        ]
+        parts.append(group("verdict", *lines, title=self.run.details))
         return group("about", *parts)
 
     def _shown(self, state: ClusterState) -> Sequence[tuple[str, str, str]]:
-        """Each client's name, state and work."""
+        states = self.grid.fold.nodes
         return [
-            (name, node.state, _doing(node))
-            for name, node in self.around.nodes.items()
+            (name, states.get(name, "unknown"), _doing(states.get(name, "unknown"), node))
+            for name, node in self.run_state.nodes.items()
             if name not in state.bookies and name != _EPILOGUE
         ][: self._clients]
 
@@ -133,9 +146,9 @@ class Panel:
         )
 
     def _cuts(self, *cuts: str) -> Mark:
-        said = ", ".join(cut.replace(">", " → ") for cut in cuts)
-        words = fitted(f"✂ cut: {said}", self.width) if cuts else ""
-        title = f"cut: {said}" if cuts else ""
+        links = ", ".join(cut.replace(">", " → ") for cut in cuts)
+        words = fitted(f"✂ cut: {links}", self.width) if cuts else ""
+        title = f"cut: {links}" if cuts else ""
         y = self._grid_y + self.grid.layout.bottom + 15
         return group("cuts", text("words", 0, y, words, fill="lost"), title=title)
 
@@ -164,34 +177,41 @@ def _chip(name: str, state: str, doing: str, room: float, x: float, y: float) ->
     )
 
 
-def _doing(node: NodeState) -> str:
-    """A client's knowledge and action, in words."""
-    parts = [node.state] if node.state in ("down", "paused") else []
+def _doing(state: str, node: NodeState) -> str:
+    parts = [state] if state in ("down", "paused") else []
     parts += [node.doing] if node.doing else []
-    parts += [f"LAP {node.last_add_pushed}"] if node.last_add_pushed >= 0 else []
-    parts += [f"LAC {node.last_add_confirmed}"] if node.last_add_confirmed >= 0 else []
-    return " · ".join([*parts, *node.troubles])
+    parts += [f"sent {node.last_add_pushed}"] if node.last_add_pushed >= 0 else []
+    parts += [f"confirmed {node.last_add_confirmed}"] if node.last_add_confirmed >= 0 else []
+    return " · ".join([*parts, *node.faults])
 
 
 def _remark(node: NodeState | None, ledger_id: int) -> str:
-    """A bookie's fences, its action, and the faults of its machine."""
     if node is None:
         return ""
     parts = ["⊘ fenced"] if ledger_id in node.fenced else []
     parts += ["◎ auditor"] if node.is_auditor else []
     parts += [node.doing] if node.doing else []
-    return ", ".join([*parts, *(f"! {trouble}" for trouble in node.troubles)])
+    return ", ".join([*parts, *(f"! {fault}" for fault in node.faults)])
 
 
-def _ledger_words(ledger_id: int, ledger: Ledger, state: str) -> str:
+def _ledger_words(ledger_id: int, ledger: Ledger) -> str:
     if ledger_id < 0:
         return "no ledger yet"
-    numbers = (
-        ("E", ledger.ensemble_size),
-        ("Qw", ledger.write_quorum),
-        ("Qa", ledger.ack_quorum),
-        ("LAP", ledger.last_add_pushed),
-        ("LAC", ledger.last_add_confirmed),
+    quorums = (
+        (ledger.ensemble_size, "on {} bookies"),
+        (ledger.write_quorum, "{} copies"),
+        (ledger.ack_quorum, "{} acks"),
     )
-    parts = [f"{name} {'none' if value < 0 else value}" for name, value in numbers]
-    return " · ".join((f"ledger {ledger_id}", *parts, *([state] if state else [])))
+    ends = (("sent", ledger.last_add_pushed), ("confirmed", ledger.last_add_confirmed))
+    parts = [f"{name} {'none' if value < 0 else value}" for name, value in ends]
+    parts += [words.format("?" if value < 0 else value) for value, words in quorums]
+    return " · ".join((f"ledger {ledger_id}", *_ledger_state(ledger), *parts))
+
+
+def _ledger_state(ledger: Ledger) -> tuple[str, ...]:
+    if ledger.in_recovery:
+        return ("in recovery",)
+    if ledger.closed:
+        last = ledger.last_entry
+        return (f"closed at entry {last}" if last >= 0 else "closed, empty",)
+    return ("open",) if ledger.ensemble_size >= 0 else ()

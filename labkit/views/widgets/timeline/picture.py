@@ -1,39 +1,49 @@
-"""The timeline as a scene: a run, or two beside each other, and below them the current events."""
+"""The timeline as a scene: one run, or two side by side, with the current events below."""
 
 from collections.abc import Sequence
 
 from labkit.system.trace.events import Event
-from labkit.views.widgets.run import DisplayedRun, Places
+from labkit.views.widgets.acts import Acts
+from labkit.views.widgets.run import DisplayedRun, EventPositions
 from labkit.views.widgets.scene import Mark, PartCache, picture
 from labkit.views.widgets.timeline.panel import Panel
 from labkit.views.widgets.timeline.runs import PlayedRun
 from labkit.views.widgets.timeline.steps import FIRST, OTHER, MergedStep
-from labkit.views.widgets.timeline.story import HEIGHT, Story
+from labkit.views.widgets.timeline.story import HEIGHT, EventList
 
 WIDTH, MARGIN, BETWEEN = 860, 8, 20
 MOST_BESIDE = 12
-"""With more bookies two runs stand one below the other."""
+"""If there are more bookies than this, two runs are drawn one below the other instead of side by
+side.
+"""
 
 
 class TimelinePicture:
-    """Takes the steps of one run or two; an event's `seq` is the number of its step."""
+    """Draws one or two runs. The events that it takes are steps, numbered by `seq`."""
 
     def __init__(
         self,
         runs: Sequence[PlayedRun],
         steps: Sequence[MergedStep],
-        clock: DisplayedRun,
+        merged: DisplayedRun,
         ledger: int | None,
-        acts: tuple[str, ...],
+        acts: Acts,
     ) -> None:
         self.runs, self.steps = runs, steps
-        positions = clock.pace.positions
-        self.story = Story(runs, steps, positions)
+        positions = merged.clock.positions
+        self.event_list = EventList(runs, steps, positions)
         most = max(len(run.bookies) for run in runs)
         self._beside = len(runs) if most <= MOST_BESIDE else 1
         width = (WIDTH - 2 * MARGIN - BETWEEN * (self._beside - 1)) / self._beside
         self.panels = [
-            Panel(run, self._places(which, clock), width, acts, which)
+            Panel(
+                run,
+                self._positions(which, merged),
+                width,
+                acts if which else Acts(acts.offered),
+                which,
+                len(runs) == 1,
+            )
             for which, run in enumerate(runs)
         ]
         sizes = [(panel.rows, panel.lines, panel.clients) for panel in self.panels]
@@ -41,30 +51,29 @@ class TimelinePicture:
         for panel in self.panels:
             panel.begin(ledger, rows, lines, clients)
         self._number = -1
-        self._kept = PartCache()
+        self._cache = PartCache()
 
-    def _places(self, which: int, clock: DisplayedRun) -> Places:
-        places = Places()
+    def _positions(self, which: int, merged: DisplayedRun) -> EventPositions:
+        positions = EventPositions()
         for number, step in enumerate(self.steps):
             if step.which != (OTHER, FIRST)[which]:
                 row = (step.of_first, step.of_other)[which]
-                first = clock.pace.firsts.get(number, "")
-                places.put(self.runs[which].events[row - 1], clock.pace.positions[number], first)
-        return places
+                first = merged.clock.firsts.get(number, "")
+                positions.put(
+                    self.runs[which].events[row - 1], merged.clock.positions[number], first
+                )
+        return positions
 
     @property
-    def hush_at(self) -> float | None:
-        """The position on the clock at which the words about a first event end."""
-        ends = (panel.grid.firsts.hush_at for panel in self.panels)
+    def explained_until(self) -> float | None:
+        ends = (panel.grid.firsts.explained_until for panel in self.panels)
         return max((end for end in ends if end), default=None)
 
-    def hush(self) -> None:
-        """Those words end."""
+    def hide_explanation(self) -> None:
         for panel in self.panels:
-            panel.grid.firsts.hush()
+            panel.grid.firsts.hide_explanation()
 
     def take(self, event: Event) -> None:
-        """Take the next step."""
         self._number = event.seq
         step = self.steps[event.seq]
         counts = (step.of_first, step.of_other)
@@ -73,7 +82,6 @@ class TimelinePicture:
                 panel.take(self.runs[which].events[counts[which] - 1])
 
     def scene(self) -> Mark:
-        """The picture now."""
         pitch = self.panels[0].width + BETWEEN
         height = max(panel.height for panel in self.panels) + 4
         panels = [
@@ -86,5 +94,5 @@ class TimelinePicture:
             top + HEIGHT + 4,
             f"Timeline of {' and '.join(run.title for run in self.runs)}",
             *panels,
-            self.story.marks(self._number, top),
+            self.event_list.marks(self._number, top),
         )

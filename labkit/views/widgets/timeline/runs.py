@@ -1,16 +1,21 @@
-"""The input of the timeline: a run with its verdicts, and the faults that can happen."""
+"""The input of the timeline: a run with its verdicts, and the faults that can be injected."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from labkit.system.trace.events import Event
 
+RUN_COLOURS = ("stored", "hue4")
+"""The colours of the original run and of the fork: of the bar beside their titles, and of the bars
+of their events. The bars of the two runs are in different places, too.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class BrokenPromise:
-    """A broken promise, the `seq` of the event at which it broke, and those of the events that led
-    there.
+    """A broken promise, with the `seq` of the event at which it was broken. `lineage` has the `seq`
+    of each event that led to it.
     """
 
     name: str
@@ -22,17 +27,22 @@ class BrokenPromise:
 
 @dataclass(frozen=True, slots=True)
 class PlayedRun:
-    """A run, for the timeline.
+    """A run to be shown in the timeline.
 
-    title: a few words.  words: the verdict on its promises, in one sentence.  code: the Python code
-    that repeats the run.  bookies: those that exist whether or not an event names them. messages:
-    `seq` of an event -> the message that it sent or that led to it.  first, last: the `seq` range
-    in which faults can happen.  source: the object that `fork` needs.
+    title: the title, a few words long.
+    words: the verdict on its promises, in one sentence.
+    details: the tooltip of the verdict.
+    code: Python code that reproduces the run.
+    bookies: bookies that exist even if no event mentions them.
+    messages: for the `seq` of an event, the message that the event sent or that caused it.
+    first, last: the `seq` range in which faults can be injected.
+    source: the object that `Palette.fork` needs to repeat the run.
     """
 
     events: Sequence[Event]
     title: str = "This run"
     words: str = ""
+    details: str = ""
     code: str = ""
     broken: Sequence[BrokenPromise] = ()
     bookies: Sequence[str] = ()
@@ -43,16 +53,35 @@ class PlayedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Palette:
-    """The faults that can happen at an event.
+class LossCurve:
+    """How many other futures of a run break its first promise.
 
-    faults: name, label and the fields to fill in, in order: `node`, `target`, `disk`, `direction`,
-    `extra_ms`, `for_ms`; `message` means that the event must have a message.
-    nodes: the names to choose from, the bookies first.
-    fork: makes the other future of a run, from the `seq` of an event and the fault's name and
-    fields.  Raises `LabkitError` if the fault cannot happen there.
+    points: the share (0 to 1) at some moments (µs of the run), in time order.
+    seq: the event at which most futures were lost, or -1 if none stands out.
+    words: a sentence about that event.
+    """
+
+    points: Sequence[tuple[int, float]]
+    seq: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """The faults that can be injected after an event.
+
+    faults: the name, label and fields of each fault. The fields are in this order: `node`,
+        `target`, `disk`, `direction`, `extra_ms`, `for_ms`. The field `message` means that the
+        event must have a message.
+    nodes: the names of the nodes that the reader can choose, with bookies first.
+    fork: a function that returns the alternative future of a run, given the run, the `seq` of an
+        event, and the fault's name and fields.  It raises `LabkitError` if the fault cannot be
+        injected after this event.
+    curves: a function that tries other futures of a run with a broken promise, and yields a more
+        precise curve each time.
     """
 
     faults: Sequence[tuple[str, str, Sequence[str]]]
     nodes: Sequence[str]
     fork: Callable[[PlayedRun, int, Mapping[str, Any]], PlayedRun]
+    curves: Callable[[PlayedRun], Iterator[LossCurve]] | None = None

@@ -1,6 +1,7 @@
-"""Two runs side by side: one step at a time, in the order of time.
+"""Merges two runs into one list of steps, sorted by time.
 
-An event that is the same in both is one step.
+If both runs contain the same event, it is a single step.  Both epilogues are at the end, so that
+neither starts while the other run is still going on.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ BOTH, FIRST, OTHER = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class MergedStep:
-    """The run that goes on (`which`), and the number of events of each run after the step."""
+    """The run that advances in this step (`which`), and the number of events of each run so far."""
 
     which: int
     of_first: int
@@ -22,9 +23,24 @@ class MergedStep:
 
 
 def steps_of(first: Sequence[Event], other: Sequence[Event] | None = None) -> list[MergedStep]:
-    """All steps; without a second run each event is a step."""
+    """Return all steps. If there is no second run, each event is a step."""
     if other is None:
         return [MergedStep(BOTH, count, count) for count in range(1, len(first) + 1)]
+    ends = epilogue_of(first), epilogue_of(other)
+    before = _merged(first[: ends[0]], other[: ends[1]])
+    epilogues = _merged(first[ends[0] :], other[ends[1] :])
+    return before + [
+        MergedStep(step.which, step.of_first + ends[0], step.of_other + ends[1])
+        for step in epilogues
+    ]
+
+
+def epilogue_of(events: Sequence[Event]) -> int:
+    """Return the index of the first event of the epilogue, or the number of events."""
+    return next((n for n, e in enumerate(events) if e.kind == "epilogue.started"), len(events))
+
+
+def _merged(first: Sequence[Event], other: Sequence[Event]) -> list[MergedStep]:
     steps: list[MergedStep] = []
     i = j = 0
     while i < len(first) or j < len(other):
@@ -36,7 +52,9 @@ def steps_of(first: Sequence[Event], other: Sequence[Event] | None = None) -> li
 
 
 def first_difference(steps: Sequence[MergedStep]) -> int:
-    """The number of steps before the first difference of the runs; all steps if there is none."""
+    """Return the number of steps before the first difference between the runs, or the number of all
+    steps if there is none.
+    """
     return next((n for n, step in enumerate(steps) if step.which != BOTH), len(steps))
 
 
@@ -48,17 +66,18 @@ def _which(first: Sequence[Event], i: int, other: Sequence[Event], j: int) -> in
     if _what(first[i]) == _what(other[j]):
         return BOTH
     if first[i].time_us == other[j].time_us:
-        # A fault, which only the other run has, comes before the events that it changes.
+        # If an event of the fork also occurs in the original run, but later in the same
+        # microsecond, put the original run's event first. Otherwise the fork's event comes first,
+        # because a fault exists only in the fork and precedes the events that it changes.
         return FIRST if _comes_soon(other[j], first, i) else OTHER
     return FIRST if first[i].time_us < other[j].time_us else OTHER
 
 
 def _comes_soon(event: Event, run: Sequence[Event], at: int) -> bool:
-    """Whether the same event happens in the run at the same time, from the place `at` on."""
+    """Return whether the same event happens in `run` at the same time, at or after index `at`."""
     later = takewhile(lambda each: each.time_us == event.time_us, islice(run, at, None))
     return any(_what(each) == _what(event) for each in later)
 
 
 def _what(event: Event) -> Event:
-    """The event without its place in its run."""
     return event._replace(seq=0, cause=0)

@@ -1,4 +1,4 @@
-"""The events around a moment of the timeline, and their causes."""
+"""Draws the events around the current moment of the timeline, and their causes."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -6,25 +6,25 @@ from functools import lru_cache
 
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
-from labkit.views.widgets.run import in_ms
+from labkit.views.widgets.run import time_words
 from labkit.views.widgets.scene import Mark, PartCache, group, path, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of
-from labkit.views.widgets.timeline.runs import PlayedRun
-from labkit.views.widgets.timeline.steps import BOTH, OTHER, MergedStep
+from labkit.views.widgets.timeline.runs import RUN_COLOURS, PlayedRun
+from labkit.views.widgets.timeline.steps import BOTH, FIRST, OTHER, MergedStep
 
 ROW, ROWS, BEFORE = 24, 5, 2
 LIST_WIDTH, SIDE_X, SIDE_WIDTH = 540, 564, 280
 TIME_X = 100
 HEIGHT = 22 + ROW * ROWS + 6
 LED = 3
-"""The number of causes that have room."""
-_WHOSE = {BOTH: "", 1: "1 ", OTHER: "2 "}
+"""The maximum number of causes that are shown."""
+_WHOSE = {BOTH: "", FIRST: "original: ", OTHER: "fork: "}
 
 
-class Story:
-    """A list of the steps in `listed`, each with its causes.
+class EventList:
+    """Draws a list of the steps in `listed`, and the causes of the current step.
 
-    positions: the steps' places on the clock.
+    positions: the positions of the steps on the clock.
     """
 
     def __init__(
@@ -39,34 +39,36 @@ class Story:
             for which in range(len(runs)):
                 self._step_of[which].setdefault(counts[which], number)
         self._broken = [{each.seq for each in run.broken} for run in runs]
-        self._kept = PartCache()
+        self._cache = PartCache()
 
     def event(self, number: int) -> tuple[int, Event]:
-        """A step's run, and its event."""
         step = self.steps[number]
         if step.which == OTHER:
             return 1, self.runs[1].events[step.of_other - 1]
         return 0, self.runs[0].events[step.of_first - 1]
 
     def step_of(self, which: int, seq: int) -> int:
-        """The step in which an event of a run happens, -1 if none."""
+        """Return the number of the step in which an event of a run happens, or -1."""
         row = self._rows[which].get(seq)
         return -1 if row is None else self._step_of[which][row]
 
     def lineage(self, number: int) -> list[int]:
-        """The step and its causes, or all steps that a broken promise is about."""
+        """Return the step and its causes and, if the step broke a promise, the steps that led to
+        this.
+        """
         which, event = self.event(number)
         broke = next((each for each in self.runs[which].broken if each.seq == event.seq), None)
         found = {self.step_of(which, seq) for seq in broke.lineage} if broke else set()
         found.add(number)
         while (cause := self.step_of(which, event.cause)) >= 0:
             found.add(cause)
-            # For a step of both runs `event` returns the first run's event, with another number.
+            # Use this run's own event, because `event` returns the event of the first run for a
+            # step that both runs share.
             event = self.runs[which].events[self._rows[which][event.cause] - 1]
         return sorted(found - {-1})
 
     def marks(self, number: int, y: float) -> Mark:
-        """The picture after the step; -1: before the first one."""
+        """Return the picture after step `number`, or before the first step if it is -1."""
         led = self.lineage(number) if number >= 0 else []
         place = bisect_left(self.listed, number + 1) - 1
         first = min(max(place - BEFORE, 0), max(len(self.listed) - ROWS, 0))
@@ -75,7 +77,7 @@ class Story:
             self._row(n, at, "now" if n == number else "later" if n > number else "past", n in led)
             for at, n in enumerate(sight, start=first)
         ]
-        part = self._kept.part
+        part = self._cache.part
         return group(
             "story",
             _frame(),
@@ -87,16 +89,15 @@ class Story:
     def _row(self, number: int, at: int, when: str, led: bool) -> Mark:
         which, event = self.event(number)
         is_broken = event.seq in self._broken[which]
-        whose = _WHOSE[self.steps[number].which] if len(self.runs) > 1 else ""
+        which_runs = self.steps[number].which if len(self.runs) > 1 else None
         at_ms = round(self.positions[number], 1)
-        return _row(number, event, at, when, led, is_broken, whose, at_ms)
+        return _row(number, event, at, when, led, is_broken, which_runs, at_ms)
 
     def _causes(self, number: int, *led: int) -> Mark:
-        """The causes of the moment's event, with the message that it sent or that led to it."""
         parts, y = list[Mark](), 18.0
         for n in led:
             event = self.event(n)[1]
-            words = f"{in_ms(event.time_us)}  {describe(event)}"
+            words = f"{time_words(event.time_us)}  {describe(event)}"
             is_now = n == number
             lines = lines_of(words, SIDE_WIDTH - 12, bold=is_now)
             rest = fitted(" ".join(lines[1:]), SIDE_WIDTH - 12, bold=is_now)
@@ -110,12 +111,11 @@ class Story:
             y += 35
         message = self._message(number)
         if message:
-            words = f"its message: {message.replace('>', ' → ')}"
+            words = f"message: {message.replace('>', ' → ')}"
             parts.append(text("message", 6, HEIGHT - 6, fitted(words, SIDE_WIDTH), fill="faint"))
         return group("causes", *parts, x=SIDE_X)
 
     def _message(self, number: int) -> str:
-        """The message that the step's event sent, or that led to it."""
         if number < 0:
             return ""
         which, event = self.event(number)
@@ -128,7 +128,7 @@ def _frame() -> Mark:
         "frame",
         path("rule", "M0 0H844", stroke="line"),
         text("events", 0, 15, "Events", bold=True),
-        text("causes", SIDE_X, 15, "How it came to this event", bold=True),
+        text("causes", SIDE_X, 15, "What led to this event", bold=True),
     )
 
 
@@ -144,23 +144,29 @@ def _row(
     when: str,
     led: bool,
     is_broken: bool,
-    whose: str,
+    which_runs: int | None,
     position: float,
 ) -> Mark:
     glyph = "✘" if is_broken else "▶" if when == "now" else "•" if led else ""
     ink = "lost" if is_broken else "faint" if when == "later" else "ink"
-    words = whose + describe(event)
+    words = describe(event)
+    whose = "" if which_runs is None else _WHOSE[which_runs]
     shown = fitted(words, LIST_WIDTH - TIME_X - 16, bold=when == "now")
     box = rect("box", 0, 0, LIST_WIDTH, ROW, rx=3, fill="tint" if when == "now" else "page")
     kin = [f"e{event.ledger}-{event.entry}"] if event.entry >= 0 else []
     return group(
         str(number),
         box,
+        *(
+            rect(f"run {run}", 20 + 7 * run, 2, 4, ROW - 4, rx=2, fill=colour)
+            for run, colour in enumerate(RUN_COLOURS)
+            if which_runs in (BOTH, (FIRST, OTHER)[run])
+        ),
         text("glyph", 10, 16, glyph, fill="lost" if is_broken else "stored", anchor="middle"),
-        text("time", TIME_X - 4, 16, in_ms(event.time_us), fill="faint", anchor="end"),
+        text("time", TIME_X - 4, 16, time_words(event.time_us), fill="faint", anchor="end"),
         text("words", TIME_X + 6, 16, shown, fill=ink, bold=when == "now"),
         y=ROW * at,
-        title=f"{in_ms(event.time_us)}: {words}",
+        title=f"{time_words(event.time_us)}: {whose}{words}",
         kin=" ".join([*kin, f"n-{event.node}"]),
         act="seek",
         on=str(position),

@@ -1,11 +1,12 @@
-"""The byte X-ray: pieces of files side by side, with each byte under the name of its field.
+"""The byte X-ray: pieces of files side by side, with the bytes of each field labelled with the name
+of the field.
 
-One field has one colour in every piece, so the eye follows an entry from the client's bytes to the
-journal, the entry log and the index.  Given several moments, the view steps through them; bytes
-that a power cut would take are hatched.
+A field has the same colour in every piece, so the reader can follow an entry from the client's
+bytes to the journal, the entry log and the index. If there are several moments, the view steps
+through them. Bytes that a power cut would destroy are hatched.
 
-Read in this order: `rows` (how bytes are laid out), `pieces` (one piece), `picture` (the scene),
-and `XRay` below.
+Read the modules in this order: `rows` (how bytes are laid out), `pieces` (one piece), `picture`
+(the scene), and then `XRay` below.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,18 +21,26 @@ from labkit.views.widgets.scene_view import Message, SceneView
 from labkit.views.widgets.xray.picture import Moments, XRayPicture, legend
 
 STEP_MS = 1500
-"""Time in ms that each moment is shown when the view plays."""
+"""The time in milliseconds for which each moment is shown while the view plays."""
 
 
 class XRay(SceneView):
     """Shows pieces of bytes.
 
-    source: one piece, several, or several by moment (`{"before the sync": [...], ...}`).
-    width: bytes in a row; by default 8 for several pieces side by side, 16 for one. run: the run of
-    the bytes; its other views share time and selection with this one. upto: for each moment the
-    number of the run's events before it.  By default the pieces are shown through the whole run;
-    several moments need `upto`.  Raises `ValueError` without it, and for numbers that do not grow.
+    source: one piece, several pieces, or several pieces for each moment (`{"before the sync":
+        [...], ...}`).
+    width: the number of bytes in a row; by default 8 for several pieces side by side, and 16 for
+        one.
+    run: the run in which the bytes were written. The other views of this run share their clock and
+        selection with this view.
+    upto: for each moment, the number of the run's events that happen before it.  By default, the
+        same pieces are shown for the whole run.
+
+    Raises `ValueError` if there are several moments and `upto` does not contain one number for
+    each, in increasing order.
     """
+
+    question = "What does each byte mean?"
 
     def __init__(
         self,
@@ -55,19 +64,16 @@ class XRay(SceneView):
         super().__init__()
 
     def scene(self) -> Mark:
-        """The last moment."""
         return self.reel.beats[-1].scene
 
     def legend(self) -> Mark:
-        """The legend of the bytes."""
         return legend()
 
     def svg(self) -> str:
-        """All moments, one below the other."""
-        return still(self._picture.all(repr(self)), words=repr(self))
+        return still(self._picture.all(repr(self)), words=repr(self), title=self.question)
 
     def whole(self) -> Message:
-        """The moments, on the clock of the run if there is one."""
+        """Return a message that lists all moments, each with its time if the run has a clock."""
         last = self._positions[-1]
         clock: Message = {"knots": [], "signs": [], "skips": [], "end": last, "slider": ""}
         if self._run is not None:
@@ -89,10 +95,10 @@ class XRay(SceneView):
         if count == 1 and not upto:
             return [0.0]
         if len(upto) != count or any(a >= b for a, b in pairwise(upto)):
-            raise ValueError(f"upto must have {count} numbers that grow, one for each moment")
+            raise ValueError(f"upto must have {count} increasing numbers, one for each moment")
         events = self._run.events
-        seen = [[event for event in events if event.seq < most] for most in upto]
-        return [round(self._run.at(some[-1].seq), 1) if some else 0.0 for some in seen]
+        earlier = [[event for event in events if event.seq < most] for most in upto]
+        return [round(self._run.at(some[-1].seq), 1) if some else 0.0 for some in earlier]
 
     def __repr__(self) -> str:
         moments = [

@@ -1,4 +1,4 @@
-"""Pieces of bytes side by side as a scene, one moment at a time or all of them."""
+"""The byte X-ray as a scene: pieces side by side, at one moment or at all moments."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -10,11 +10,11 @@ from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, 
 from labkit.views.widgets.text_metrics import fitted, width_of
 from labkit.views.widgets.xray.pieces import (
     AS_BEFORE,
-    TINTS,
     PieceStyle,
+    field_kin,
     height_of,
     piece_mark,
-    twin_of,
+    tint_of,
 )
 from labkit.views.widgets.xray.rows import field_of
 
@@ -23,9 +23,10 @@ Moments = Mapping[str, Sequence[Piece]]
 
 
 class XRayPicture:
-    """Draws pieces of several moments.
+    """Draws the pieces of several moments.
 
-    width: bytes in a row.  positions: the moments' places on the clock.
+    width: the number of bytes in a row.
+    positions: the positions of the moments on the clock.
     """
 
     def __init__(self, moments: Moments, width: int, positions: Sequence[float]) -> None:
@@ -33,10 +34,7 @@ class XRayPicture:
         most = max(len(pieces) for pieces in moments.values())
         self._columns = 2 if most > 1 and width <= 8 else 1
         panel = (WIDTH - MARGIN * (self._columns + 1)) / self._columns
-        spans = (s for pieces in moments.values() for piece in pieces for s in piece.spans)
-        fields = list(dict.fromkeys(field for span in spans if (field := field_of(span))))
-        self._tints = {field: f"tint{at % TINTS}" for at, field in enumerate(fields)}
-        self._look = PieceStyle(width, panel, self._fill_of, twin_of)
+        self._look = PieceStyle(width, panel, _fill_of, field_kin)
         pieces = [piece for some in moments.values() for piece in some]
         self._has_key = any(p.safe_size < len(p.data) for p in pieces)
         self._steps, self._top = _steps(tuple(moments)) if len(moments) > 1 else ([], 8.0)
@@ -45,7 +43,6 @@ class XRayPicture:
         self._height = self._top + self._tallest(self._heights) + (26 if self._has_key else 0)
 
     def scene(self, shown: int, words: str) -> Mark:
-        """One moment, and buttons for the others."""
         labels = list(self._moments)
         steps = [
             _step(label, at == shown, self._positions[at], *self._steps[at])
@@ -57,7 +54,9 @@ class XRayPicture:
         return picture(WIDTH, self._height, words, group("steps", *steps), *pieces, *key)
 
     def all(self, words: str) -> Mark:
-        """All moments, one below the other; unchanged pieces are only named."""
+        """Return all moments, one below another. Pieces that have not changed are drawn without
+        bytes.
+        """
         marks, y, before = list[Mark](), 4.0, tuple[Piece, ...]()
         for label, pieces in self._moments.items():
             parts = [text("label", MARGIN, 18, label, size=14, bold=True)] if label else []
@@ -68,15 +67,11 @@ class XRayPicture:
         key = [_key(y + 2)] if self._has_key else []
         return picture(WIDTH, y + (26 if self._has_key else 4), words, *marks, *key)
 
-    def _fill_of(self, _piece: Piece, span: Span) -> str:
-        field = field_of(span)
-        return self._tints[field] if field else "box"
-
     def _heights_of(self, pieces: Sequence[Piece]) -> list[float]:
         return [height_of(piece, self._look.width) for piece in pieces]
 
     def _tallest(self, heights: Sequence[float]) -> float:
-        """The height of all pieces, in bands of pieces side by side."""
+        """Return the total height of the pieces, which are arranged side by side in bands."""
         starts = range(0, len(heights), self._columns)
         return sum(max(heights[at : at + self._columns]) + MARGIN for at in starts)
 
@@ -90,12 +85,16 @@ class XRayPicture:
         return marks
 
 
+def _fill_of(_piece: Piece, span: Span) -> str:
+    field = field_of(span)
+    return tint_of(field) if field else "box"
+
+
 def _again(piece: Piece) -> Piece:
     return Piece(piece.title, piece.file, absent=AS_BEFORE)
 
 
 def _steps(labels: tuple[str, ...]) -> tuple[list[tuple[float, float]], float]:
-    """The place of each moment's button, and the bottom of all buttons."""
     places, x, y = list[tuple[float, float]](), float(MARGIN), 6.0
     for label in labels:
         width = _step_width(label)
@@ -131,7 +130,7 @@ def _key(y: float) -> Mark:
         "key",
         rect("box", 0, 0, 22, 14, fill="page", stroke="lost"),
         path("lines", hatch(22, 14, step=5), stroke="lost"),
-        text("words", 30, 11.5, "not synced: a power cut may take these bytes", fill="faint"),
+        text("words", 30, 11.5, "not synced: a power cut may destroy these bytes", fill="faint"),
         x=MARGIN,
         y=y,
     )
@@ -139,13 +138,12 @@ def _key(y: float) -> Mark:
 
 @lru_cache(1)
 def legend() -> Mark:
-    """The legend of the bytes."""
     samples = {
-        "a field, from its first byte on": [
+        "a field, starting at the bar": [
             rect("box", 0, 0, 36, 17, fill="tint0"),
             rect("first", 0, 0, 2, 17, fill="faint"),
         ],
-        "zeros, which mean nothing": [rect("box", 0, 0, 36, 17, fill="box")],
+        "zeros without a meaning": [rect("box", 0, 0, 36, 17, fill="box")],
         "not synced": [
             rect("box", 0, 0, 36, 17, fill="tint0"),
             path("lines", hatch(36, 17, step=5), stroke="lost"),

@@ -1,11 +1,13 @@
-"""A piece of bytes as a part of a scene: rows, with each byte under the name of its field.
+"""Draws a piece of a file: rows of bytes, labelled with the names of their fields.
 
-A field has a tint, a stroke at its first byte and its name; unsynced bytes are hatched and say so.
+Each field has a tint, a bar at its first byte, and a label with its name. Unsynced bytes are
+hatched and labelled as unsynced.
 """
 
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import NamedTuple
+from zlib import crc32
 
 from labkit.system.model.byte_region import Piece
 from labkit.system.model.layout import Span
@@ -22,13 +24,22 @@ from labkit.views.widgets.xray.rows import (
 )
 
 ROW, BYTE, CHAR, HEAD = 20, 18, 7.3, 30
-TINTS = 10
+TINTS = {
+    **{"ledger id": "tint0", "entry id": "tint1", "last add confirmed": "tint2"},
+    **{"length": "tint3", "digest": "tint4", "offset": "tint5", "magic": "tint6"},
+    **{"version": "tint7", "log id": "tint8", "master key": "tint9", "payload": "tint10"},
+}
+"""The tints of the most common fields, by name.  The lineage of a message uses them, too."""
 AS_BEFORE = "as before"
 
 
 class PieceStyle(NamedTuple):
-    """How pieces are drawn.  width: bytes in a row.  panel: the width of a piece.  fill_of: the
-    colour of a field.  kin_of: a field's kin besides its entry.
+    """How to draw pieces.
+
+    width: the number of bytes in a row.
+    panel: the width of a piece.
+    fill_of: returns the colour of a field.
+    kin_of: returns the kin of a field, in addition to the kin of its entry.
     """
 
     width: int
@@ -38,17 +49,15 @@ class PieceStyle(NamedTuple):
 
     @property
     def left(self) -> float:
-        """The left edge of the bytes, after their offset."""
         return 48 if self.width <= 8 else 62
 
 
 def height_of(piece: Piece, width: int) -> float:
-    """The height of a piece."""
     return HEAD + ROW * len(list(rows_of(piece, width))) + (8 if piece.data else 0)
 
 
 def piece_mark(piece: Piece, look: PieceStyle, x: float, y: float, height: float) -> Mark:
-    """A piece with its frame, which has the largest height of the piece over all moments."""
+    """Return a piece in a frame of the given height."""
     dash = "" if piece.data or piece.absent == AS_BEFORE else "5 3"
     frame = rect("frame", 0, 0, look.panel, height, rx=6, fill="page", stroke="line", dash=dash)
     kins = entries_of(piece)
@@ -63,7 +72,7 @@ def _head(piece: Piece, panel: float, kins: Mapping[int, str]) -> Mark:
     file = piece.file.removeprefix("current/")
     is_lost = piece.state in ("not synced", "partly synced")
     after = 20 + width_of(piece.title, bold=True)
-    said = " ".join(each for each in (piece.title, file, piece.words) if each)
+    title = " ".join(each for each in (piece.title, file, piece.words) if each)
     entries = dict.fromkeys(kins.values())
     return group(
         "head",
@@ -79,15 +88,16 @@ def _head(piece: Piece, panel: float, kins: Mapping[int, str]) -> Mark:
             bold=is_lost,
             anchor="end",
         ),
-        title=said,
+        title=title,
         kin=next(iter(entries)) if len(entries) == 1 else "",
     )
 
 
 def _row(piece: Piece, row: ByteRow, look: PieceStyle, kins: Mapping[int, str], y: float) -> Mark:
-    """The bytes of a row as numbers and as characters, and the fields that begin in it."""
     if row.left_out:
-        words = f"⋮ {row.left_out:,} bytes"
+        start = row.offset - piece.offset
+        is_zero = not any(piece.data[start : start + row.left_out])
+        words = f"⋮ {row.left_out:,} {'zeros' if is_zero else 'bytes'}"
         return group(str(row.offset), text("gap", look.left, 14, words, fill="faint"), y=y)
     at = look.left + BYTE * look.width + 8
     note_x = at + CHAR * look.width + 8
@@ -104,14 +114,12 @@ def _row(piece: Piece, row: ByteRow, look: PieceStyle, kins: Mapping[int, str], 
 
 
 def _part(row: ByteRow, span: Span) -> range:
-    """The offsets of the field that the row shows."""
     return range(max(row.offset, span.offset), min(row.offset + row.size, span.offset + span.size))
 
 
 def _field(
     piece: Piece, row: ByteRow, span: Span, look: PieceStyle, kins: Mapping[int, str]
 ) -> Mark:
-    """The part of a field in a row."""
     part = _part(row, span)
     fill = look.fill_of(piece, span)
     marks = [rect("box", 0, 1, BYTE * len(part), ROW - 3, fill=fill)]
@@ -136,15 +144,21 @@ def _field(
 
 
 def _words(piece: Piece, span: Span) -> str:
-    """A field in words: its meaning, and its place."""
     file = piece.file.removeprefix("current/")
     count = f"{span.size:,} byte{'' if span.size == 1 else 's'}"
     where = f"{piece.title} {file} offset {span.offset:,}, {count}"
     return f"{span.name} {span.value}: {span.meaning} ({' '.join(where.split())})"
 
 
-def twin_of(piece: Piece, span: Span) -> str:
-    """A kin shared by the same field in other pieces; zeros share none."""
+def tint_of(field: str) -> str:
+    """Return the tint of a field, which is the same in every view."""
+    return TINTS.get(field) or f"tint{crc32(field.encode()) % len(TINTS)}"
+
+
+def field_kin(piece: Piece, span: Span) -> str:
+    """Return the kin that a field shares with equal fields of other pieces. The kin of meaningless
+    zeros is unique.
+    """
     field = field_of(span)
     about = (field, span.value) if field else (piece.title, piece.file, span.offset)
     return "f" + blake2b(repr(about).encode(), digest_size=6).hexdigest()

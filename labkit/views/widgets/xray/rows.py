@@ -1,4 +1,4 @@
-"""The layout of a piece of bytes in rows, and the field of each byte."""
+"""The layout of a piece in rows of bytes, and the fields and entries to which the bytes belong."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,11 +9,15 @@ from labkit.system.model.layout import Span
 
 SLOT_SIZE, FIRST_SLOT, LENGTH_WORD = 8, 1024, 4
 LONGEST_SPAN_ROWS = 4
-"""Of a field that fills more rows than this, only the first two and the last are drawn."""
+"""If a field fills more rows than this, only the first two rows and the last one are drawn."""
+LONGEST_ZERO_ROWS = 1
+"""If a field of zeros fills more rows than this, none of these rows is drawn."""
 
 
 class ByteRow(NamedTuple):
-    """`size` bytes from `offset` on, after `lead` empty places; `left_out`: the bytes of a gap."""
+    """A row of `size` bytes starting at `offset`, after `lead` empty cells.  If the row stands for
+    a gap, `left_out` is the number of omitted bytes.
+    """
 
     offset: int
     lead: int
@@ -21,22 +25,15 @@ class ByteRow(NamedTuple):
     left_out: int = 0
 
 
-class Field(NamedTuple):
-    """The key of a span's colour.  A length word and an entry's length have different ones."""
-
-    name: str
-    is_word: bool
-
-
-def field_of(span: Span) -> Field | None:
-    """The field of a span; None for zeros without meaning."""
-    return None if span.value == "zeros" else Field(span.name, span.size == LENGTH_WORD)
+def field_of(span: Span) -> str:
+    """Return the name of the span's field, or "" if the span is only zeros without meaning."""
+    return "" if span.value == "zeros" else span.name
 
 
 def rows_of(piece: Piece, width: int) -> Iterator[ByteRow]:
-    """The rows of a piece; `piece.lined_up` begins one of them.
+    """Yield the rows of a piece, aligned so that one of them starts at `piece.lined_up`.
 
-    Rows that are completely inside one long field are replaced by a gap.
+    Inside a long field, a gap replaces some of the rows, or all rows if the field is zero.
     """
     end = piece.offset + len(piece.data)
     gaps = dict(_gaps(piece, width))
@@ -53,23 +50,26 @@ def rows_of(piece: Piece, width: int) -> Iterator[ByteRow]:
 
 
 def _gaps(piece: Piece, width: int) -> Iterator[tuple[int, int]]:
-    """(offset, size) of each gap: whole rows inside a long field."""
+    """Yield the (offset, size) of each gap. A gap replaces whole rows inside a long field."""
     for span in piece.spans:
         first = span.offset + (piece.lined_up - span.offset) % width
         whole_rows = (span.offset + span.size - first) // width
-        if whole_rows > LONGEST_SPAN_ROWS:
+        start = span.offset - piece.offset
+        is_zero = not any(piece.data[start : start + span.size])
+        if is_zero and whole_rows > LONGEST_ZERO_ROWS:
+            yield first, whole_rows * width
+        elif whole_rows > LONGEST_SPAN_ROWS:
             yield first + 2 * width, (whole_rows - 3) * width
 
 
 def bytes_of(piece: Piece, row: ByteRow) -> bytes:
-    """The bytes in the row."""
     start = row.offset - piece.offset
     return piece.data[start : start + row.size]
 
 
 def notes_of(piece: Piece, row: ByteRow) -> Iterator[tuple[str, str]]:
-    """The name and value of each field that begins in the row; a value that only repeats the bytes
-    is left out.
+    """Yield the name and value of each field that starts in the row. The value is "" if it would
+    only repeat the bytes or the name.
     """
     for span in piece.spans:
         if row.offset <= span.offset < row.offset + row.size:
@@ -79,7 +79,7 @@ def notes_of(piece: Piece, row: ByteRow) -> Iterator[tuple[str, str]]:
 
 
 def entries_of(piece: Piece) -> dict[int, str]:
-    """The kin of the entry for each of its fields, by the field's offset."""
+    """Return the kin of the entry that each field belongs to, by the field's offset."""
     index = re.search(r"\b([0-9a-f]+)\.idx$", piece.file)
     if index:
         return dict(_slots_of(piece, int(index[1], 16)))
@@ -93,8 +93,8 @@ def entries_of(piece: Piece) -> dict[int, str]:
 
 
 def _records_of(spans: Sequence[Span]) -> Iterator[list[Span]]:
-    """The fields of each record: cut before a length word or a ledger id, with which a record
-    begins, and before the padding of a sync.
+    """Yield the fields of each record.  A record starts with a length prefix or a ledger id, and
+    ends before the padding of a sync.
     """
     record: list[Span] = []
     for span in spans:
@@ -108,12 +108,12 @@ def _records_of(spans: Sequence[Span]) -> Iterator[list[Span]]:
 
 
 def _slots_of(piece: Piece, ledger: int) -> Iterator[tuple[int, str]]:
-    """The slots of an index file; its name is the ledger's id in hexadecimal."""
+    """Yield the offset of each slot of a ledger's index file, and its related marks."""
     for span in piece.spans:
         if span.offset >= FIRST_SLOT:
             yield span.offset, f"e{ledger}-{(span.offset - FIRST_SLOT) // SLOT_SIZE}"
 
 
 def text_of(data: bytes) -> str:
-    """Bytes as characters, a dot for each that cannot be printed."""
+    """Return the bytes as characters, with a dot for each non-printable one."""
     return "".join(chr(byte) if 32 <= byte < 127 else "·" for byte in data)

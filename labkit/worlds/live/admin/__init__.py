@@ -1,15 +1,15 @@
-"""A broker's HTTP side, with the paths and the JSON of Pulsar's admin API.
+"""A broker's HTTP server, with the paths and the JSON of Pulsar's admin API.
 
-    server         the port, and limits on what clients may send
-    http, call     the table of paths; a request and the errors that refuse it
-    csrf           refuses requests that another site's page makes a browser send
+    server         the HTTP server, and limits on what clients may send
+    http, call     request handlers and status codes; the parsed request
+    csrf           rejects requests that a page of another site makes a browser send
     clusters, namespaces, policies   clusters, tenants and brokers; namespaces and their settings
-    topics, partitions, stats        topics, the partitions of one, what happens in it
-    subscriptions, messages          a topic's subscriptions and single messages
+    topics, partitions, stats        topics, requests for each partition, topic statistics
+    subscriptions, messages          a topic's subscriptions and individual messages
     schemas                          a topic's schemas
 
-What is not supported answers 501 with a sentence.  These modules only translate requests;
-`labkit.system.broker` does the work.
+Unsupported requests get status 501 with an explanation.  These modules only translate requests and
+responses; `labkit.system.broker` does the work.
 
 Read `http` and `topics` first.
 """

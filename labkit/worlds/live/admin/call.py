@@ -1,4 +1,4 @@
-"""A parsed request to a broker's HTTP side, and the errors for refused requests."""
+"""A parsed HTTP request to a broker, and the exceptions that refuse or redirect it."""
 
 import json
 import re
@@ -8,70 +8,67 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from labkit.system.broker.broker import Broker
-from labkit.system.broker.broker_service import checked_name
-from labkit.system.broker.errors import BrokerError, refused_names
+from labkit.system.broker.broker_service import full_topic_name
+from labkit.system.broker.errors import BrokerError, invalid_names_as_broker_errors
 from labkit.system.broker.namespaces import topics_of
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.pulsar_pb2 import ServerError
-from labkit.system.topic.names import check_namespace, shortened
+from labkit.system.topic.names import check_namespace, shorten
 
 
-class ElsewhereError(LabkitError):
-    """The broker with this address has to serve the request."""
+class RedirectError(LabkitError):
+    """The request must be redirected to the broker with this URL."""
 
 
 class BadRequestError(LabkitError):
-    """The request's body does not fit the path."""
+    """The request's body, path or query string is not valid."""
 
 
 class StatusError(LabkitError):
-    """The request is refused with this HTTP status."""
-
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
 
 
 def not_supported(what: str) -> StatusError:
-    """The refusal of something that Pulsar does and labkit does not.
+    """Return the error for a Pulsar feature that labkit does not support.
 
-    Its status is never 404, which tells a client that an object is missing.
+    Its status is not 404, because clients would conclude that an object does not exist.
     """
-    return StatusError(501, f"{what} is not supported here; docs/pulsar.md lists what is")
+    return StatusError(501, f"{what} is not supported here; see docs/pulsar.md for what is")
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """An answer that is bytes, with additional headers."""
-
     headers: Sequence[tuple[str, str]]
     body: bytes
 
 
 class PlainText(str):
-    """An answer in plain text."""
+    """A plain-text response body."""
 
 
 def decode_body(data: bytes) -> Any:
-    """The decoded body; None if there is none.  Raises `BadRequestError`."""
+    """Decode a JSON body; return None for an empty one.  Raises `BadRequestError`."""
     if not data:
         return None
     try:
         body = json.loads(data)
-        json.dumps(body, ensure_ascii=False).encode()  # Half a surrogate pair is not text.
+        json.dumps(body, ensure_ascii=False).encode()  # This fails for an unpaired surrogate.
     except RecursionError:
         raise BadRequestError("the body is nested too deeply") from None
     except ValueError:
-        raise BadRequestError("the body is not JSON") from None
+        raise BadRequestError("the body is not valid JSON") from None
     return body
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A parsed request: `names` are the path's variable parts.
+    """A parsed request.  `names` are the variable segments of the path, decoded.
 
-    `method`, `path` (as it was sent) and `authorization` serve to send it on to other brokers.
+    `method`, `path` (as received) and `authorization` are used to forward the request to other
+    brokers.
     """
 
     broker: Broker
@@ -84,57 +81,60 @@ class Call:
 
     @property
     def namespace(self) -> str:
-        """The path's namespace, as `tenant/namespace`.  Raises `BrokerError`."""
+        """The namespace in the path, as `tenant/namespace`.  Raises `BrokerError`."""
         namespace = "/".join(self.names[:2])
-        with refused_names():
+        with invalid_names_as_broker_errors():
             check_namespace(namespace)
         return namespace
 
     @property
     def topic(self) -> str:
-        """The path's topic, by its full name.  Raises `BrokerError`."""
-        return checked_name(f"persistent://{'/'.join(self.names[:3])}")
+        """The full name of the topic in the path.  Raises `BrokerError`."""
+        return full_topic_name(f"persistent://{'/'.join(self.names[:3])}")
 
     @property
     def subscription(self) -> str:
-        """The path's subscription; Pulsar's library encodes its name twice."""
+        """The subscription in the path; Pulsar's client library encodes its name twice."""
         return unquote_plus(self.names[3])
 
     def flag(self, name: str) -> bool:
-        """Whether the query string sets the flag to true."""
+        """Return whether the query string sets the parameter to true."""
         return self.options.get(name, "").lower() == "true"
 
     async def require_owner(self, topic: str) -> None:
-        """Serve the topic, or redirect the request to its owner."""
-        found = await self.broker.find(topic, authoritative=self.flag("authoritative"))
-        if found[0].broker_id != self.broker.address.broker_id:
-            raise ElsewhereError(found[0].web_url)
+        """Raise `RedirectError` unless this broker owns the topic or is the one to acquire it."""
+        owner, _ = await self.broker.find(topic, authoritative=self.flag("authoritative"))
+        if owner.broker_id != self.broker.address.broker_id:
+            raise RedirectError(owner.web_url)
 
     async def open_topic(self) -> BrokerTopic:
-        """The topic that the path names, served by this broker; it must exist."""
+        """Return the topic in the path, which must exist.
+
+        Raises `RedirectError` if another broker owns it, and `BrokerError` if it does not exist.
+        """
         await self.require_owner(self.topic)
         if self.topic not in await topics_of(self.broker.store, self.namespace):
-            raise BrokerError(ServerError.TopicNotFound, f"there is no topic {self.topic}")
+            raise BrokerError(ServerError.TopicNotFound, f"topic {self.topic} does not exist")
         return await self.broker.topic(self.topic)
 
     def number(self, at: int) -> int:
-        """The variable part of the path at this index, a number.  Raises `BadRequestError`."""
+        """Return `names[at]` as an integer.  Raises `BadRequestError`."""
         if not re.fullmatch(r"-?[0-9]{1,18}", self.names[at], re.ASCII):
-            raise BadRequestError(f"{shortened(self.names[at])} in the path is not a number")
+            raise BadRequestError(f"{shorten(self.names[at])} in the path must be a number")
         return int(self.names[at])
 
     def count(self) -> int:
-        """The body as a number of partitions.  Raises `BadRequestError`."""
+        """Return the body as a number of partitions.  Raises `BadRequestError`."""
         if not isinstance(self.body, int) or isinstance(self.body, bool):
-            raise BadRequestError("the body is the number of partitions, such as 4")
+            raise BadRequestError("the body must be the number of partitions, such as 4")
         return self.body
 
 
 Action = Callable[[Call], Awaitable[object]]
-"""The action of a path and a method; it returns the answer's body, None for no body."""
+"""The handler of a path and a method; returns the response body, or None for status 204."""
 
 Routes = Mapping[str, Mapping[str, Action]]
-"""Actions by the pattern of the path, and by the method."""
+"""Maps a regular expression for the path to its actions by HTTP method."""
 
 NAMESPACE = "([^/]+)/([^/]+)"
 TOPIC = f"{NAMESPACE}/([^/]+)"

@@ -1,4 +1,4 @@
-"""The HTTP paths for clusters, tenants, brokers and bookies, all for superusers only.
+"""The HTTP paths for clusters, tenants, brokers and bookies, which only superusers may call.
 
 In Pulsar: `broker/admin/v2/Clusters.java`, `Tenants.java`, `Brokers.java`, `Bookies.java`.
 """
@@ -6,7 +6,7 @@ In Pulsar: `broker/admin/v2/Clusters.java`, `Tenants.java`, `Brokers.java`, `Boo
 from http import HTTPStatus
 
 from labkit import __version__
-from labkit.system.broker.errors import BrokerError, refused_names
+from labkit.system.broker.errors import BrokerError, invalid_names_as_broker_errors
 from labkit.system.broker.tenants import (
     TenantInfo,
     cluster_data,
@@ -23,8 +23,8 @@ from labkit.system.topic.names import check_namespace
 from labkit.worlds.live.admin.call import (
     BadRequestError,
     Call,
-    ElsewhereError,
     PlainText,
+    RedirectError,
     Routes,
     StatusError,
 )
@@ -32,16 +32,8 @@ from labkit.worlds.live.admin.call import (
 # Clusters
 
 
-async def _clusters(call: Call) -> object:
-    return await clusters(call.broker.store)
-
-
-async def _cluster(call: Call) -> object:
-    return await cluster_data(call.broker.store, call.names[0])
-
-
 async def _peers(call: Call) -> None:
-    """Answer that the cluster has no peers, as geo-replication is not supported."""
+    """Return no peer clusters, because geo-replication is not supported."""
     await cluster_data(call.broker.store, call.names[0])
 
 
@@ -53,30 +45,14 @@ async def _failure_domains(call: Call) -> object:
 # Tenants
 
 
-async def _tenants(call: Call) -> object:
-    return await tenants(call.broker.store)
-
-
-async def _tenant(call: Call) -> object:
-    return await tenant_info(call.broker.store, call.names[0])
-
-
 async def _create_tenant(call: Call) -> None:
-    await create_tenant(call.broker.store, _tenant_name(call), await _tenant_info(call))
+    with invalid_names_as_broker_errors():
+        check_namespace(f"{call.names[0]}/default")
+    await create_tenant(call.broker.store, call.names[0], await _tenant_info(call))
 
 
 async def _update_tenant(call: Call) -> None:
     await update_tenant(call.broker.store, call.names[0], await _tenant_info(call))
-
-
-async def _delete_tenant(call: Call) -> None:
-    await delete_tenant(call.broker.store, call.names[0])
-
-
-def _tenant_name(call: Call) -> str:
-    with refused_names():
-        check_namespace(f"{call.names[0]}/default")
-    return call.names[0]
 
 
 async def _tenant_info(call: Call) -> TenantInfo:
@@ -86,12 +62,14 @@ async def _tenant_info(call: Call) -> TenantInfo:
         isinstance(names, list) and all(isinstance(name, str) for name in names)
         for names in (roles, allowed or [])
     ):
-        raise BadRequestError('the body is {"adminRoles": ["alice"], "allowedClusters": ["..."]}')
-    known = await clusters(call.broker.store)
-    if not allowed or not set(allowed) <= set(known):
+        raise BadRequestError(
+            'the body must look like {"adminRoles": ["alice"], "allowedClusters": ["..."]}'
+        )
+    existing = await clusters(call.broker.store)
+    if not allowed or not set(allowed) <= set(existing):
         raise StatusError(
             HTTPStatus.PRECONDITION_FAILED,
-            f"allowedClusters is {allowed}; expected at least one of {', '.join(known)}",
+            f"allowedClusters is {allowed}; expected at least one of {', '.join(existing)}",
         )
     if any(role != role.strip() for role in roles):
         raise StatusError(
@@ -116,26 +94,26 @@ async def _ready(_: Call) -> object:
 
 
 async def _health(call: Call) -> object:
-    """Whether topics can store messages; Pulsar's tools expect the bare word `ok`."""
+    """Check that there are enough bookies for a ledger.  Pulsar's tools expect a plain `ok`."""
     needed = call.broker.config.managed_ledger.ensemble_size
-    found = len(await call.broker.client.writable_bookies())
-    if found < needed:
+    writable = len(await call.broker.client.writable_bookies())
+    if writable < needed:
         raise BrokerError(
             ServerError.ServiceNotReady,
-            f"{found} bookies take writes, and a ledger needs {needed}"
+            f"only {writable} bookies accept writes, but a ledger needs {needed}"
             " (managedLedgerDefaultEnsembleSize)",
         )
     return PlainText("ok")
 
 
 async def _owned_namespaces(call: Call) -> object:
-    """The bundles of a broker, as Pulsar shows them, or a redirect to it."""
+    """Return this broker's bundles in Pulsar's format, or redirect to the broker in the path."""
     address = call.broker.address
     if call.names[1] != address.broker_id:
         for other in await call.broker.ownership.brokers():
             if other.broker_id == call.names[1]:
-                raise ElsewhereError(other.web_url)
-        raise BrokerError(ServerError.TopicNotFound, f"there is no broker {call.names[1]}")
+                raise RedirectError(other.web_url)
+        raise BrokerError(ServerError.TopicNotFound, f"broker {call.names[1]} does not exist")
     owned = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
     return {str(bundle): owned for bundle in call.broker.ownership.owned}
 
@@ -149,19 +127,21 @@ _OTHER_REQUESTS = (
     "backlog-quota-check|configuration|health|internal-configuration|leaderBroker|ready|shutdown"
     "|version"
 )
-"""The names in this place that are not clusters."""
+"""Path segments after `/brokers/` that are not cluster names."""
 
 CLUSTER_ROUTES: Routes = {
-    "/admin/v2/clusters": {"GET": _clusters},
-    "/admin/v2/clusters/([^/]+)": {"GET": _cluster},
+    "/admin/v2/clusters": {"GET": lambda call: clusters(call.broker.store)},
+    "/admin/v2/clusters/([^/]+)": {
+        "GET": lambda call: cluster_data(call.broker.store, call.names[0])
+    },
     "/admin/v2/clusters/([^/]+)/peers": {"GET": _peers},
     "/admin/v2/clusters/([^/]+)/failureDomains": {"GET": _failure_domains},
-    "/admin/v2/tenants": {"GET": _tenants},
+    "/admin/v2/tenants": {"GET": lambda call: tenants(call.broker.store)},
     "/admin/v2/tenants/([^/]+)": {
-        "GET": _tenant,
+        "GET": lambda call: tenant_info(call.broker.store, call.names[0]),
         "PUT": _create_tenant,
         "POST": _update_tenant,
-        "DELETE": _delete_tenant,
+        "DELETE": lambda call: delete_tenant(call.broker.store, call.names[0]),
     },
     "/admin/v2/brokers": {"GET": _brokers},
     "/admin/v2/brokers/version": {"GET": _version},

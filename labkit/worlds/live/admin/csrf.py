@@ -1,15 +1,18 @@
-"""Refuses HTTP requests that a web page of another site makes a user's browser send.
+"""Protection against cross-site request forgery (CSRF).
 
-A browser lets any page send some requests to any address, loopback too, without asking that server:
-a GET, or a POST of text or of a form.  So a server that its machine's users reach without a token
-must see that a request does not come from such a page:
+A browser lets any web page send some requests to any address, including loopback, without asking
+the server: a GET, or a POST of text or of a form.  A server that accepts requests without a token
+must therefore check that they do not come from a page of another site:
 
-    Origin, Sec-Fetch-Site   browsers name the page's site in them; other clients send neither
-    Content-Type             a page needs the server's leave to send JSON, and never gets it
-    Host                     on loopback: a stranger's name that leads to this machine's address
-                             (DNS rebinding) makes a page from there one of this server's
+    Origin, Sec-Fetch-Site   Browsers use them to identify the page's site; other clients send
+                             neither.
+    Content-Type             A page may send JSON only with the server's permission (CORS), which
+                             labkit never grants.
+    Host                     On loopback, the host name must be this broker's own: with DNS
+                             rebinding, an attacker's name resolves to this machine's address, so
+                             the browser treats the attacker's page as one of this server's.
 
-Pulsar has no such rule; its administration takes JSON alone for most paths.
+Pulsar has no such protection, except that most of its admin paths accept only JSON.
 """
 
 from ipaddress import ip_address
@@ -18,39 +21,41 @@ from urllib.parse import urlsplit
 from tornado.http1connection import HTTP1Connection
 from tornado.httputil import HTTPServerRequest, split_host_and_port
 
-from labkit.worlds.live.net import LOOPBACK
-
 _SAME_SITE = ("same-origin", "none")
-"""`none`: the user typed the address."""
+"""`none` means that the user typed the address."""
 
 
-def foreign_page(request: HTTPServerRequest, advertised_url: str) -> str:
-    """Why the request may come from a page of another site; empty if it does not.
+def cross_site_reason(request: HTTPServerRequest, advertised_url: str) -> str:
+    """Return why the request may come from a page of another site, or "" if it cannot.
 
-    `advertised_url` is the server's own HTTP address.
+    `advertised_url` is this broker's HTTP address.
     """
     host = request.headers.get("Host", "").lower()
     origin = request.headers.get("Origin")
     site = request.headers.get("Sec-Fetch-Site", "none")
     if origin is not None and (_netloc(origin) != host or not host):
-        return f"a page of {origin} asks for it, and only this broker's own may"
+        return f"requests from web pages of {origin} are not allowed"
     if site not in _SAME_SITE:
-        return "a page of another site asks for it, and only this broker's own may"
+        return "requests from web pages of other sites are not allowed"
     name = split_host_and_port(host)[0].strip("[]")
     if not name or name in ("localhost", urlsplit(advertised_url).hostname) or _is_loopback(name):
         return ""
-    if _is_loopback(_local_address(request)):
-        return f"{name!r} is not a name of this broker: use localhost, or set advertisedAddress"
+    connection = request.connection
+    assert isinstance(connection, HTTP1Connection)
+    # The request of a closed connection may still have an effect, so check it, too.
+    if connection.stream.closed() or _is_loopback(connection.stream.socket.getsockname()[0]):
+        return f"{name!r} is not a host name of this broker: use localhost or set advertisedAddress"
     return ""
 
 
 def is_json(request: HTTPServerRequest) -> bool:
-    """Whether the body is declared as JSON, perhaps of a special kind, as pulsar-admin does for
-    partitions: `application/vnd.partitioned-topic-metadata+json`.
+    """Return whether the content type is JSON or a JSON-based type.
+
+    For example, pulsar-admin sends `application/vnd.partitioned-topic-metadata+json`.
     """
-    kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    of_kind, _, name = kind.partition("/")
-    return of_kind == "application" and (name == "json" or name.endswith("+json"))
+    content_type = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    kind, _, subtype = content_type.partition("/")
+    return kind == "application" and (subtype == "json" or subtype.endswith("+json"))
 
 
 def _netloc(url: str) -> str:
@@ -65,13 +70,3 @@ def _is_loopback(name: str) -> bool:
         return ip_address(name).is_loopback
     except ValueError:
         return False
-
-
-def _local_address(request: HTTPServerRequest) -> str:
-    """The address at which the client found this server."""
-    connection = request.connection
-    assert isinstance(connection, HTTP1Connection)
-    if connection.stream.closed():
-        return LOOPBACK  # The strictest: the request may still have an effect.
-    address: str = connection.stream.socket.getsockname()[0]
-    return address

@@ -1,7 +1,8 @@
-"""A broker's HTTP side: Pulsar's paths for lookups and administration.
+"""The HTTP request handlers of a broker: Pulsar's paths for lookups and administration.
 
-Answers are JSON; an error is `{"reason": ...}` with Pulsar's status for it.  A request that another
-broker has to serve is answered with a redirect to it (307).  `docs/pulsar.md` lists the paths.
+Responses are JSON; an error is `{"reason": ...}` with the same status as in Pulsar.  A request for
+a topic or bundle of another broker is redirected to that broker (307).  `docs/pulsar.md` lists the
+supported paths.
 
 In Pulsar: `broker/web/PulsarWebResource.java`, `RestException.java`.
 """
@@ -24,20 +25,20 @@ from labkit.system.broker.schemas.checks import InvalidSchemaDataError
 from labkit.system.metadata.store import NodeTooLargeError
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.pulsar_pb2 import ServerError
-from labkit.system.topic.names import shortened
+from labkit.system.topic.names import shorten
 from labkit.worlds.live.admin.call import (
     Action,
     BadRequestError,
     Binary,
     Call,
-    ElsewhereError,
     PlainText,
+    RedirectError,
     StatusError,
     decode_body,
     not_supported,
 )
 from labkit.worlds.live.admin.clusters import CLUSTER_ROUTES
-from labkit.worlds.live.admin.csrf import foreign_page, is_json
+from labkit.worlds.live.admin.csrf import cross_site_reason, is_json
 from labkit.worlds.live.admin.namespaces import CLIENT_NAMESPACE_REQUESTS, NAMESPACE_ROUTES
 from labkit.worlds.live.admin.topics import CLIENT_TOPIC_REQUESTS, TOPIC_ROUTES
 
@@ -51,7 +52,7 @@ _STATUS = {
     ServerError.InvalidTopicName: 412,
     ServerError.MetadataError: 412,
 }
-"""Any other error of a broker is transient: 503."""
+"""HTTP status by error code; all other broker errors are transient (503)."""
 
 _OTHERS: Mapping[type[LabkitError], int] = {
     PartitionCountError: 406,
@@ -60,14 +61,14 @@ _OTHERS: Mapping[type[LabkitError], int] = {
     NodeTooLargeError: 413,
 }
 
-LARGEST_BODY = 1024 * 1024
-LONGEST_URI = 8 * 1024
+MAX_BODY_BYTES = 1024 * 1024
+MAX_URI_BYTES = 8 * 1024
 _LONGEST_REASON = 1000
 _BEARER = "Bearer "
 
 
 class _WithExactNames(HTTPHeaders):
-    """Headers, some of whose names keep their case: Pulsar's library looks for the exact name."""
+    """Headers, some with names in exact case, because Pulsar's library compares them exactly."""
 
     def __init__(self, headers: HTTPHeaders, exact: Sequence[tuple[str, str]]) -> None:
         super().__init__(headers)
@@ -80,13 +81,13 @@ class _WithExactNames(HTTPHeaders):
 
 @stream_request_body
 class _Handler(RequestHandler):
-    """A request; tornado calls methods that have no docstring.
+    """Handles a request; tornado calls the methods without a docstring.
 
-    The body is kept up to the limit; the rest is read and dropped.
+    A body above `MAX_BODY_BYTES` is read to its end but discarded.
     """
 
     reason = ""
-    """The reason why the request is refused."""
+    """Why the request was refused."""
 
     def initialize(self, broker: Broker) -> None:
         self.broker = broker
@@ -94,20 +95,20 @@ class _Handler(RequestHandler):
     def prepare(self) -> None:
         self._body = bytearray()
         self._is_too_large = False
-        self._foreign = foreign_page(self.request, self.broker.address.web_url)
+        self._foreign = cross_site_reason(self.request, self.broker.address.web_url)
 
     def data_received(self, chunk: bytes) -> None:
-        self._is_too_large |= len(self._body) + len(chunk) > LARGEST_BODY
+        self._is_too_large |= len(self._body) + len(chunk) > MAX_BODY_BYTES
         self._body = bytearray() if self._is_too_large else self._body + chunk
 
     def refuse_if_invalid(self) -> bool:
-        """Refuse a request that is too large, or that a foreign page may have sent."""
+        """Refuse an invalid or foreign request, and return whether it was refused."""
         if self._foreign:
             self.refuse(403, self._foreign)
-        elif len(self.request.uri or "") > LONGEST_URI:
-            self.refuse(414, f"the path is longer than {LONGEST_URI} bytes")
+        elif len(self.request.uri or "") > MAX_URI_BYTES:
+            self.refuse(414, f"the path is longer than {MAX_URI_BYTES} bytes")
         elif self._is_too_large:
-            self.refuse(413, f"the body is larger than {LARGEST_BODY} bytes")
+            self.refuse(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
         elif self._body and not is_json(self.request):
             self.refuse(415, "the body must be JSON, sent with Content-Type: application/json")
         else:
@@ -115,21 +116,20 @@ class _Handler(RequestHandler):
         return True
 
     def refuse(self, status: int, reason: str) -> None:
-        """Answer with the error."""
         self.reason = reason[:_LONGEST_REASON]
         self.answer(status, {"reason": self.reason})
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None))[1]
-        said = error.get_message() if isinstance(error, HTTPError) else ""
-        self.refuse(status_code, said or HTTPStatus(status_code).phrase)
+        message = error.get_message() if isinstance(error, HTTPError) else ""
+        self.refuse(status_code, message or HTTPStatus(status_code).phrase)
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
         if not isinstance(value, HTTPError):
             super().log_exception(typ, value, tb)
 
     def answer(self, status: int, answer: object) -> None:
-        """Answer in JSON, in plain text, or with a message; None: without a body."""
+        """Send text, bytes or JSON, depending on the type of `answer`; status 204 has no body."""
         self.set_status(status)
         if isinstance(answer, PlainText):
             self.set_header("Content-Type", "text/plain; charset=utf-8")
@@ -144,7 +144,7 @@ class _Handler(RequestHandler):
 
 
 class _RouteHandler(_Handler):
-    """One path."""
+    """Handles one path of the admin API with one action per HTTP method."""
 
     def initialize(  # type: ignore[override]
         self,
@@ -165,12 +165,16 @@ class _RouteHandler(_Handler):
         try:
             role = self._authenticate()
             if (action := self.actions.get(method)) is None:
-                raise not_supported(f"{method} {shortened(self.request.path)}")
+                raise not_supported(f"{method} {shorten(self.request.path)}")
             call = self._call()
             await self._check_may(role, action, call)
             answer = await action(call)
-        except ElsewhereError as elsewhere:
-            self.redirect(f"{elsewhere}{self._authoritative_uri()}", status=307)
+        except RedirectError as elsewhere:
+            # The target broker must acquire the topic instead of redirecting again.
+            uri = self.request.uri or ""
+            if "authoritative=true" not in uri:
+                uri = f"{uri}{'&' if '?' in uri else '?'}authoritative=true"
+            self.redirect(f"{elsewhere}{uri}", status=307)
         except LabkitError as error:
             self.refuse(_status(error), str(error))
         else:
@@ -179,15 +183,16 @@ class _RouteHandler(_Handler):
     get = head = put = post = delete = patch = options = _serve
 
     def _authenticate(self) -> str:
-        """The client's role.  Raises `BrokerError`."""
+        """Return the client's role.  Raises `BrokerError`."""
         token = self.request.headers.get("Authorization", "")
         method = "token" if token.startswith(_BEARER) else ""
         return self.broker.identify(method, token.removeprefix(_BEARER).encode()).role
 
     async def _check_may(self, role: str, action: Action, call: Call) -> None:
-        """Check the role: clients' requests need a grant on the topic, all others an administrator.
+        """Raise `BrokerError` if the role may not perform the action.
 
-        Raises `BrokerError`.
+        Requests that clients send need a grant on the topic or the namespace; all other requests
+        need the role of an administrator, or of a superuser.
         """
         authorization = self.broker.authorization
         if authorization is None:
@@ -204,7 +209,7 @@ class _RouteHandler(_Handler):
     def _call(self) -> Call:
         match = self.pattern.fullmatch(self.request.path)
         assert match is not None
-        # Java writes a space as "+", which tornado would keep.
+        # Java encodes a space as "+", which tornado would not decode.
         names = tuple(unquote_plus(name) for name in match.groups())
         body = decode_body(bytes(self._body))
         options = {
@@ -216,22 +221,14 @@ class _RouteHandler(_Handler):
         method, path = request.method or "", request.path
         return Call(self.broker, names, options, body, method, path, authorization)
 
-    def _authoritative_uri(self) -> str:
-        """The URI for a redirect: the broker there must take the topic, not redirect again."""
-        uri = self.request.uri or ""
-        if "authoritative=true" in uri:
-            return uri
-        return f"{uri}{'&' if '?' in uri else '?'}authoritative=true"
-
 
 class _UnknownPathHandler(_Handler):
-    """Any other path: one of Pulsar's that is not supported, or one that Pulsar does not have."""
+    """Handles all other paths: Pulsar paths that labkit does not support, and unknown paths."""
 
     def _refuse(self) -> None:
         if not self.refuse_if_invalid():
-            # Never 404, which tells a client that a topic or a namespace is missing.
-            what = f"{self.request.method} {shortened(self.request.path)}"
-            refusal = not_supported(what)
+            # Not 404: clients would conclude that a topic or a namespace does not exist.
+            refusal = not_supported(f"{self.request.method} {shorten(self.request.path)}")
             self.refuse(refusal.status, str(refusal))
 
     get = head = put = post = delete = patch = options = _refuse
@@ -246,14 +243,14 @@ def _status(error: LabkitError) -> int:
 
 
 def admin_application(broker: Broker, log: Callable[[str], None]) -> Application:
-    """The paths, served on a broker's behalf; `log` gets a line for each refused request."""
+    """Return the broker's tornado application; `log` gets one line for each refused request."""
 
     def log_refusal(handler: RequestHandler) -> None:
         status = handler.get_status()
         if 400 <= status < 500 or status == HTTPStatus.NOT_IMPLEMENTED:
             request = handler.request
             reason = getattr(handler, "reason", "") or "refused"
-            what = f"{request.method} {shortened(request.path)} of {request.remote_ip}"
+            what = f"{request.method} {shorten(request.path)} of {request.remote_ip}"
             log(f"{what}: {status}, {reason}")
 
     def route(

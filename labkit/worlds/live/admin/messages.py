@@ -1,7 +1,7 @@
-"""The HTTP paths for single messages: peek, examine, by id, the last one.
+"""The HTTP paths for individual messages: peek, examine, read by id, last message id.
 
-A message is answered as Pulsar does it: the decompressed payload is the body, and the metadata are
-headers `X-Pulsar-...`.  Of a batch the body is the whole batch, which the client splits.
+As in Pulsar, the response body is the decompressed payload, and the metadata is sent in
+`X-Pulsar-...` headers.  For a batch, the body is the whole batch, and the client splits it.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`generateResponseWithEntry`),
 `client/admin/internal/TopicsImpl.java`.
@@ -9,6 +9,7 @@ In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`generateResponseWithE
 
 import base64
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -61,17 +62,17 @@ _PLAIN = {
     "chunk-id": "chunk_id",
     "null-partition-key": "null_partition_key",
 }
-"""Fields of the metadata, by the header that has them."""
+"""Metadata fields by the name of their header, without the prefix."""
 
 
 async def _peek(call: Call) -> object:
-    """The n-th entry that the subscription has not acknowledged.
+    """Return the n-th entry that the subscription has not acknowledged.
 
-    The Java library takes 404 for the end of the backlog, so nothing else is answered with it.
+    The Java client interprets 404 as the end of the backlog, so other errors use another status.
     """
     count = call.number(4)
     if count < 1:
-        raise BadRequestError("positions are counted from 1")
+        raise BadRequestError(f"the position must be at least 1, got {count}")
     try:
         await check_not_partitioned(call, "peek into")
         topic = await call.open_topic()
@@ -85,7 +86,7 @@ async def _peek(call: Call) -> object:
 async def _examine(call: Call) -> object:
     start = call.options.get("initialPosition", "latest")
     if start not in ("earliest", "latest"):
-        raise BadRequestError("initialPosition is earliest or latest")
+        raise BadRequestError("initialPosition must be earliest or latest")
     count = max(1, _number(call, "messagePosition", 1))
     await check_not_partitioned(call, "examine")
     topic = await call.open_topic()
@@ -106,19 +107,19 @@ async def _message_by_id(call: Call) -> object:
 async def _last_message_id(call: Call) -> object:
     topic = await call.open_topic()
     last = await last_message_id(topic.ledger, topic.partition)
-    # The position is known of an empty topic too.
+    # An empty topic has no last message, but it has a last position.
     return {**message_id_json(topic.ledger.last_confirmed, topic), "batchIndex": last.batch_index}
 
 
 async def _message_id_at(call: Call) -> object:
-    """The id of the first message that was published at this time or later."""
+    """Return the id of the first message published at the given time or later."""
     await check_not_partitioned(call, "ask for the message id of")
     topic = await call.open_topic()
     return message_id_json(await first_published_from(topic.ledger, call.number(3)), topic)
 
 
 def message_id_json(position: Position, topic: BrokerTopic) -> dict[str, int]:
-    """The id of the entry at the position, as Pulsar's library reads it."""
+    """Return the id of the entry at `position`, in the JSON format of Pulsar's admin API."""
     return {
         "ledgerId": position[0],
         "entryId": position[1],
@@ -128,11 +129,8 @@ def message_id_json(position: Position, topic: BrokerTopic) -> dict[str, int]:
     }
 
 
-def position_in(body: object) -> Position:
-    """The position of a message id in JSON, or of `"earliest"` or `"latest"`.
-
-    Raises `BadRequestError`.
-    """
+def parse_position(body: object) -> Position:
+    """Parse a message id in JSON, or `"earliest"` or `"latest"`.  Raises `BadRequestError`."""
     if body == "earliest":
         return EARLIEST
     if body == "latest":
@@ -141,8 +139,8 @@ def position_in(body: object) -> Position:
     ledger_id, entry_id = fields.get("ledgerId"), fields.get("entryId")
     if not _is_long(ledger_id) or not _is_long(entry_id):
         raise BadRequestError(
-            'a position is {"ledgerId": 17, "entryId": 3, "partitionIndex": -1}, "earliest" or'
-            ' "latest"'
+            'a position must be "earliest", "latest" or a message id, such as {"ledgerId": 17,'
+            ' "entryId": 3, "partitionIndex": -1}'
         )
     return ledger_id, entry_id
 
@@ -155,41 +153,42 @@ def _number(call: Call, name: str, default: int) -> int:
     try:
         return int(call.options.get(name, default))
     except ValueError:
-        raise BadRequestError(f"{name} is a number") from None
+        raise BadRequestError(f"{name} must be a number") from None
 
 
 async def _message(topic: BrokerTopic, position: Position | None) -> Binary:
-    """The entry at the position.  Raises `StatusError` if there is none."""
+    """Read the entry at the position.  Raises `StatusError` if it does not exist."""
     if position is None or topic.ledger.chain.first_from(position) != position:
         raise StatusError(HTTPStatus.NOT_FOUND, "Message not found")
     stored = await topic.ledger.read(position, 1, 1)
     if not stored or stored[0].position != position:
-        raise StatusError(HTTPStatus.NOT_FOUND, "Message not found")  # It was trimmed meanwhile.
+        raise StatusError(HTTPStatus.NOT_FOUND, "Message not found")  # It has been trimmed.
     data = stored[0].data
     try:
         metadata, payload = split_entry(data, *position)
     except BKDigestMatchException as error:
         raise StatusError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)) from None
-    # The whole entry, without the metadata: so Pulsar has it.
+    # As in Pulsar, this is the size of the entry, excluding the metadata.
     size = len(data) - metadata.ByteSize()
     payload = _decompressed(metadata, payload, position)
     return Binary(_headers(metadata, position, size), payload)
 
 
 def _decompressed(metadata: MessageMetadata, payload: bytes, position: Position) -> bytes:
-    """The payload as it was sent; that of an encrypted message or a chunk stays as it is stored,
-    because it can be decompressed only once it is decrypted, or whole.
+    """Decompress the payload, unless the message is encrypted or a chunk.
+
+    Those can be decompressed only after decryption, or once all chunks have been joined.
     """
     if not metadata.compression or _is_encrypted(metadata) or metadata.HasField("chunk_id"):
         return payload
-    # Most brokers never need it, and it takes 50 MB.
+    # Imported here because most brokers never need it and it takes 50 MB of memory.
     from labkit.system.topic.compression import DecompressionError, decompressed  # noqa: PLC0415
 
     size = metadata.uncompressed_size
     if size > _LARGEST_PAYLOAD:
         raise StatusError(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"the message has {size} bytes; at most {_LARGEST_PAYLOAD} are answered",
+            f"the message is {size} bytes, which exceeds the limit of {_LARGEST_PAYLOAD}",
         )
     try:
         return decompressed(metadata.compression, payload, size)
@@ -200,23 +199,23 @@ def _decompressed(metadata: MessageMetadata, payload: bytes, position: Position)
 
 
 def _headers(metadata: MessageMetadata, position: Position, size: int) -> list[tuple[str, str]]:
-    """The metadata; `size` is that of the entry without them."""
+    """Return the metadata as headers; `size` is the size of the entry, excluding the metadata."""
     headers = {
         "Message-ID": f"{position[0]}:{position[1]}",
         "Is-Encrypted": _text(_is_encrypted(metadata)),
-        # JSON, in which every character can be written as ASCII.
+        # Use JSON, because it can represent every character in ASCII.
         "PROPERTY": json.dumps(_properties(metadata)),
     }
     if metadata.HasField("num_messages_in_batch"):
         headers["batch-size"] = str(size)
     if metadata.HasField("compression"):
         headers["compression"] = CompressionType.Name(metadata.compression)
-    for fields, written in _WRITTEN:
+    for fields, to_text in _FORMATS:
         for name, field in fields.items():
             if metadata.HasField(field):
-                headers[name] = written(getattr(metadata, field))
-    several = [("replicated-to", _text(cluster)) for cluster in metadata.replicate_to]
-    return [(f"{_PREFIX}{name}", value) for name, value in (*headers.items(), *several) if value]
+                headers[name] = to_text(getattr(metadata, field))
+    repeated = [("replicated-to", _text(cluster)) for cluster in metadata.replicate_to]
+    return [(f"{_PREFIX}{name}", value) for name, value in (*headers.items(), *repeated) if value]
 
 
 def _properties(metadata: MessageMetadata) -> dict[str, str]:
@@ -233,7 +232,7 @@ def _is_encrypted(metadata: MessageMetadata) -> bool:
 
 
 def _time(time_ms: int) -> str:
-    """The time as Java's `DateTimeFormatter` writes it; "" if Python has no such date."""
+    """Format the time like Java's `DateTimeFormatter`; "" if Python cannot represent it."""
     try:
         time = datetime.fromtimestamp(time_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):
@@ -241,27 +240,19 @@ def _time(time_ms: int) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03}Z"
 
 
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()
-
-
 def _text(value: object) -> str:
-    """The value in a header: a character that no header can hold becomes a space, as in Pulsar."""
+    """Format a header value; as in Pulsar, characters not allowed in a header become spaces."""
     if isinstance(value, bool):
         return str(value).lower()
-    return "".join(each if _fits(each) else " " for each in str(value))
+    return re.sub(r"[^ -~\xa0-\xff]", " ", str(value))
 
 
-def _fits(character: str) -> bool:
-    return " " <= character <= "~" or "\xa0" <= character <= "\xff"
-
-
-_WRITTEN: Sequence[tuple[Mapping[str, str], Callable[[Any], str]]] = (
+_FORMATS: Sequence[tuple[Mapping[str, str], Callable[[Any], str]]] = (
     (_TIMES, _time),
-    (_BASE64, _base64),
+    (_BASE64, lambda data: base64.b64encode(data).decode()),
     (_PLAIN, _text),
 )
-"""How the fields are written."""
+"""The formatting function of each group of fields."""
 
 _TOPIC = f"/admin/v2/persistent/{TOPIC}"
 

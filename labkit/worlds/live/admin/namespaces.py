@@ -1,4 +1,5 @@
-"""The HTTP paths for namespaces: creating, listing and deleting them, their topics and bundles.
+"""The HTTP paths for creating, listing and deleting namespaces, and for managing their topics and
+bundles.
 
 In Pulsar: `broker/admin/v2/Namespaces.java`, `NonPersistentTopics.java`.
 """
@@ -18,17 +19,13 @@ from labkit.worlds.live.admin.call import (
     NAMESPACE,
     BadRequestError,
     Call,
-    ElsewhereError,
+    RedirectError,
     Routes,
     StatusError,
     not_supported,
 )
 from labkit.worlds.live.admin.partitions import forward
 from labkit.worlds.live.admin.policies import POLICY_ROUTES, policies_of
-
-
-async def _namespaces(call: Call) -> object:
-    return await namespaces(call.broker.store, call.names[0])
 
 
 async def _policies(call: Call) -> object:
@@ -39,7 +36,9 @@ async def _policies(call: Call) -> object:
 async def _create(call: Call) -> None:
     body = call.body or {}
     if not isinstance(body, dict):
-        raise BadRequestError('the body is a namespace\'s policies: {"message_ttl_in_seconds": 60}')
+        raise BadRequestError(
+            'the body must be an object with policies, such as {"message_ttl_in_seconds": 60}'
+        )
     _check_clusters(call, body.get("replication_clusters") or [])
     _check_clusters(call, body.get("allowed_clusters") or [])
     bundles = body.get("bundles") or {}
@@ -49,7 +48,7 @@ async def _create(call: Call) -> None:
         boundaries and boundaries != BUNDLE_BOUNDARIES
     ):
         raise not_supported(
-            f"a namespace with other than {len(BUNDLE_RANGES)} bundles of equal size"
+            f"a namespace without exactly {len(BUNDLE_RANGES)} bundles of equal size"
         )
     await create_namespace(
         call.broker.store, call.namespace, policies_of(body, call.broker.cluster)
@@ -57,10 +56,10 @@ async def _create(call: Call) -> None:
 
 
 def _check_clusters(call: Call, clusters: object) -> None:
-    """Raises `StatusError` for a namespace that would be replicated to another cluster."""
+    """Raise `StatusError` for another cluster, because that would require replication."""
     mine = call.broker.cluster
     if not isinstance(clusters, list):
-        raise BadRequestError(f'the clusters are a list: ["{mine}"]')
+        raise BadRequestError(f'the clusters must be a list, such as ["{mine}"]')
     if others := sorted({str(name) for name in clusters} - {mine}):
         raise StatusError(
             HTTPStatus.FORBIDDEN,
@@ -73,7 +72,7 @@ async def _delete(call: Call) -> None:
     if call.flag("force"):
         raise StatusError(
             HTTPStatus.METHOD_NOT_ALLOWED,
-            "namespaces are not deleted by force; delete their topics first",
+            "namespaces cannot be force-deleted; delete the topics first",
         )
     await delete_namespace(call.broker.store, call.namespace)
 
@@ -104,7 +103,7 @@ async def _partitioned_topics(call: Call) -> object:
 
 
 async def _no_topics(call: Call) -> object:
-    """Answer a request for the topics that are not stored: there are none."""
+    """Return no non-persistent topics, because labkit does not support them."""
     await check_namespace_exists(call.broker.store, call.namespace)
     return []
 
@@ -118,7 +117,7 @@ async def _bundles(call: Call) -> object:
 
 
 async def _unload(call: Call) -> None:
-    """Unload every bundle, each at its owner."""
+    """Forward an unload request for each bundle to its owner."""
     await check_namespace_exists(call.broker.store, call.namespace)
     for bundle in BUNDLE_RANGES:
         answer = await forward(call, f"{call.path.removesuffix('unload')}{bundle}/unload", "PUT")
@@ -127,7 +126,6 @@ async def _unload(call: Call) -> None:
 
 
 async def _unload_bundle(call: Call) -> None:
-    """Unload a bundle, or redirect to its owner."""
     await check_namespace_exists(call.broker.store, call.namespace)
     if call.names[2] not in BUNDLE_RANGES:
         raise StatusError(
@@ -141,18 +139,20 @@ async def _unload_bundle(call: Call) -> None:
     if owner is None:
         return
     if owner.broker_id != call.broker.address.broker_id:
-        raise ElsewhereError(owner.web_url)
+        raise RedirectError(owner.web_url)
     await call.broker.unload_bundle(bundle)
 
 
 CLIENT_NAMESPACE_REQUESTS = (_topics,)
-"""Requests that a client sends before it consumes."""
+"""Requests that a client sends before it starts to consume."""
 
 _NAMESPACES = f"/admin/v2/namespaces/{NAMESPACE}"
 
 NAMESPACE_ROUTES: Routes = {
     **POLICY_ROUTES,
-    "/admin/v2/namespaces/([^/]+)": {"GET": _namespaces},
+    "/admin/v2/namespaces/([^/]+)": {
+        "GET": lambda call: namespaces(call.broker.store, call.names[0])
+    },
     _NAMESPACES: {"GET": _policies, "PUT": _create, "DELETE": _delete},
     f"{_NAMESPACES}/replication": {"GET": _replication, "POST": _set_replication},
     f"{_NAMESPACES}/topics": {"GET": _topics},

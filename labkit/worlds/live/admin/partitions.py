@@ -1,7 +1,7 @@
-"""Requests about a partitioned topic, which are requests about each of its partitions.
+"""Requests for a partitioned topic, which the broker forwards for each of its partitions.
 
-A broker sends them over HTTP, with the credentials of the client, to the brokers that serve the
-partitions, itself among them; so they can be repeated if one fails.
+The broker sends them over HTTP, with the client's credentials, to the brokers that own the
+partitions (including itself).  If one of them fails, the client can repeat the whole request.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java`.
 """
@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPResponse
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError
 
 from labkit.system.broker.namespaces import topics_of
 from labkit.system.topic.names import partition_name
@@ -21,23 +21,29 @@ from labkit.worlds.live.admin.call import Action, Call, StatusError
 
 _TIMEOUT_S = 60.0
 _AT_ONCE = 8
-_BEFORE_REST = 7
-"""Parts of the path up to the topic, among them an empty one in front of the first slash."""
+_TOPIC_SEGMENTS = 7
+"""Number of path segments up to the topic, counting the empty one before the first slash."""
 
 
 async def all_partitions(call: Call) -> range:
-    """The partitions of the topic; none if it has no partitions.  Raises `BrokerError`."""
+    """Return the indices of the topic's partitions; the range is empty if it is not partitioned.
+
+    Raises `BrokerError`.
+    """
     return range(await call.broker.partition_count(call.topic, create=False))
 
 
-async def used_partitions(call: Call, partitions: Sequence[int]) -> list[int]:
-    """Those that exist: a partition is created when a client first uses it."""
+async def existing_partitions(call: Call, partitions: Sequence[int]) -> list[int]:
+    """Return the partitions that exist; a partition is created when a client first uses it."""
     used = set(await topics_of(call.broker.store, call.namespace))
     return [each for each in partitions if partition_name(call.topic, each) in used]
 
 
 async def check_not_partitioned(call: Call, what: str) -> None:
-    """Raises `StatusError` for a partitioned topic: the request makes sense for a partition."""
+    """Raise `StatusError` if the topic is partitioned, because only a partition can be used.
+
+    `what` starts the advice in the error, such as "skip messages of".
+    """
     if await all_partitions(call):
         raise StatusError(
             HTTPStatus.METHOD_NOT_ALLOWED,
@@ -49,31 +55,32 @@ async def check_not_partitioned(call: Call, what: str) -> None:
 async def forward_to_partitions(
     call: Call, partitions: Sequence[int], rest: str | None = None, method: str = ""
 ) -> dict[int, Any]:
-    """Send the request about each partition, or one with this method and this rest of the path.
+    """Forward the request for each of these partitions, and return the responses by partition.
 
-    Returns the answers, of which those that are refusals are a `StatusError`.
+    `rest` replaces the part of the path after the topic, and `method` the HTTP method.  A refusal
+    is returned as a `StatusError`.
     """
-    turns = asyncio.Semaphore(_AT_ONCE)
+    limit = asyncio.Semaphore(_AT_ONCE)
+    tenant, namespace, topic = call.names[:3]
     if rest is None:
-        rest = "/".join(call.path.split("/")[_BEFORE_REST:])
+        rest = "/".join(call.path.split("/")[_TOPIC_SEGMENTS:])
 
     async def forward_one(partition: int) -> Any:
-        async with turns:
-            path = f"{_partition_path(call, partition)}/{rest}".rstrip("/")
-            return await forward(call, path, method or call.method)
+        names = tenant, namespace, partition_name(topic, partition)
+        path = f"/admin/v2/persistent/{'/'.join(quote(name, safe='') for name in names)}/{rest}"
+        async with limit:
+            return await forward(call, path.rstrip("/"), method or call.method)
 
     answers = await asyncio.gather(*map(forward_one, partitions))
     return dict(zip(partitions, answers, strict=True))
 
 
-def _partition_path(call: Call, partition: int) -> str:
-    tenant, namespace, topic = call.names[:3]
-    names = tenant, namespace, partition_name(topic, partition)
-    return f"/admin/v2/persistent/{'/'.join(quote(name, safe='') for name in names)}"
-
-
 async def forward(call: Call, path: str, method: str) -> Any:
-    """Send the request on to the broker that serves the path; a refusal is a `StatusError`."""
+    """Send a request for another path with the call's body, options and credentials.
+
+    This broker redirects it to the owner if necessary.  Returns the response's JSON, or a
+    `StatusError` for a refusal.
+    """
     options = {name: value for name, value in call.options.items() if name != "authoritative"}
     headers = {"Content-Type": "application/json"}
     if call.authorization:
@@ -89,7 +96,9 @@ async def forward(call: Call, path: str, method: str) -> Any:
             allow_nonstandard_methods=True,
         )
     except HTTPClientError as error:
-        return StatusError(error.code, _reason(error.response) or f"{path}: {error}")
+        body = error.response.body if error.response else b""
+        reason = json.loads(body).get("reason", "") if body else ""
+        return StatusError(error.code, str(reason or f"{path}: {error}"))
     except OSError as error:
         return StatusError(
             HTTPStatus.SERVICE_UNAVAILABLE, f"{path}: its broker is not responding: {error}"
@@ -97,17 +106,11 @@ async def forward(call: Call, path: str, method: str) -> Any:
     return json.loads(response.body) if response.body else None
 
 
-def _reason(response: HTTPResponse | None) -> str:
-    if response is None or not response.body:
-        return ""
-    return str(json.loads(response.body).get("reason", ""))
+def accepted_responses(answers: dict[int, Any], *but: int) -> dict[int, Any]:
+    """Return the responses that are not refusals, and raise the first refusal.
 
-
-def accepted_answers(answers: dict[int, Any], *but: int) -> dict[int, Any]:
-    """Return the answers that are not refusals.
-
-    Raises the first refusal, unless it has one of these statuses and another partition has accepted
-    the request.
+    A refusal with one of the statuses in `but` is ignored if another partition accepted the
+    request.
     """
     refusals = [answer for answer in answers.values() if isinstance(answer, StatusError)]
     for refusal in refusals:
@@ -117,15 +120,19 @@ def accepted_answers(answers: dict[int, Any], *but: int) -> dict[int, Any]:
 
 
 def on_each_partition(action: Action, *but: int) -> Action:
-    """The action on a topic, or on each used partition; `but` as in `accepted_answers`."""
+    """Extend an action for a single topic to partitioned topics, by forwarding the request for each
+    existing partition.  `but` is passed to `accepted_responses`.
+    """
 
     async def act(call: Call) -> object:
         if not (partitions := await all_partitions(call)):
             return await action(call)
-        used = await used_partitions(call, partitions)
+        used = await existing_partitions(call, partitions)
         if not used:
-            raise StatusError(HTTPStatus.NOT_FOUND, f"no partition of {call.topic} was used yet")
-        accepted_answers(await forward_to_partitions(call, used), *but)
+            raise StatusError(
+                HTTPStatus.NOT_FOUND, f"no partition of {call.topic} has been used yet"
+            )
+        accepted_responses(await forward_to_partitions(call, used), *but)
         return None
 
     return act

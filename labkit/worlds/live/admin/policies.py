@@ -1,7 +1,7 @@
-"""The HTTP paths for the policies of a namespace.
+"""The HTTP paths for namespace policies.
 
-Each policy is read and removed as it is stored, also one that only Pulsar's brokers enforce; it is
-set only if labkit's brokers enforce it.
+Every policy can be read and removed, even one that only Pulsar's brokers enforce.  It can be set
+only if labkit's brokers enforce it.
 
 In Pulsar: `broker/admin/v2/Namespaces.java`, `NamespacesBase.java`.
 """
@@ -45,21 +45,22 @@ _SUBSCRIPTION_AUTH = "subscription_auth_roles"
 
 
 def _is_number(value: object) -> bool:
-    """Whether the number fits Pulsar's 32 bits."""
+    """Return whether the value is an integer that fits in 32 bits, as in Pulsar."""
     return isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31
 
 
 def _retention(body: object) -> object:
-    given = body if isinstance(body, dict) else {}
-    time: Any = given.get("retentionTimeInMinutes")
-    size: Any = given.get("retentionSizeInMB")
+    limits = body if isinstance(body, dict) else {}
+    time: Any = limits.get("retentionTimeInMinutes")
+    size: Any = limits.get("retentionSizeInMB")
     if not (_is_number(time) and _is_number(size) and time >= -1 and size >= -1):
         raise BadRequestError(
-            'the body is {"retentionTimeInMinutes": 60, "retentionSizeInMB": 100}; -1: no limit'
+            'the body must look like {"retentionTimeInMinutes": 60, "retentionSizeInMB": 100};'
+            " -1: no limit"
         )
     if (time == 0) != (size == 0):
         raise BadRequestError(
-            f"a retention of {time} minutes and {size} MB keeps nothing, because a limit of 0"
+            f"a retention of {time} minutes and {size} MB retains nothing, because a limit of 0"
             " deletes at once: use -1 for no limit, or 0 for both to turn retention off"
         )
     return {"retentionTimeInMinutes": time, "retentionSizeInMB": size}
@@ -67,32 +68,34 @@ def _retention(body: object) -> object:
 
 def _message_ttl(body: object) -> object:
     if not _is_number(body):
-        raise BadRequestError("the body is a number of seconds, such as 3600; 0: no expiry")
+        raise BadRequestError("the body must be a number of seconds, such as 3600; 0: no expiry")
     if isinstance(body, int) and body < 0:
         raise StatusError(
             HTTPStatus.PRECONDITION_FAILED,
-            f"the message TTL is {body}; expected 0 (no expiry) or more seconds",
+            f"the message TTL is {body}; expected 0 (no expiry) or a positive number of seconds",
         )
     return body
 
 
 def _flag(body: object) -> object:
     if not isinstance(body, bool):
-        raise BadRequestError("the body is true or false")
+        raise BadRequestError("the body must be true or false")
     return body
 
 
 def _strategy(body: object) -> object:
     names = [UNDEFINED, *(strategy.value for strategy in Strategy)]
     if body not in names:
-        raise BadRequestError(f"the body is one of {', '.join(names)}, in quotation marks")
+        raise BadRequestError(f"the body must be one of {', '.join(names)}, in quotation marks")
     return body
 
 
 @dataclass(frozen=True, slots=True)
 class _Policy:
-    """A policy that is stored under `key`; `checked` returns the value to store for a body, or
-    raises `BadRequestError` or `StatusError`.  Without it the policy cannot be set here.
+    """A policy that is stored under `key`.
+
+    `checked` validates a request body and returns the value to store, or raises `BadRequestError`
+    or `StatusError`.  If it is None, the policy cannot be set here.
     """
 
     key: str
@@ -137,7 +140,7 @@ _POLICIES: Mapping[str, _Policy] = {
     "subscriptionExpirationTime": _Policy("subscription_expiration_time_minutes"),
     "subscriptionTypesEnabled": _Policy("subscription_types_enabled", default=[]),
 }
-"""By the last part of the path."""
+"""Policies by the last segment of the path."""
 
 _BY_KEY = {policy.key: policy for policy in _POLICIES.values()}
 
@@ -162,10 +165,10 @@ async def _remove(policy: _Policy, call: Call) -> None:
 
 
 def policies_of(body: Mapping[str, Any], cluster: str) -> dict[str, Any]:
-    """The policies for a new namespace, as they are stored.
+    """Return the policies of a new namespace in their stored form.
 
-    Raises `BadRequestError` for values that do not fit, and `StatusError` for policies that are not
-    supported.
+    Raises `BadRequestError` or `StatusError` for invalid values, and `StatusError` for policies
+    that are not supported.
     """
     policies = new_policies(cluster)
     for key, value in body.items():
@@ -181,49 +184,37 @@ def policies_of(body: Mapping[str, Any], cluster: str) -> dict[str, Any]:
 # Permissions
 
 
-async def _permissions(call: Call) -> object:
+async def _permissions(kind: str, call: Call) -> object:
     policies = await namespace_policies(call.broker.store, call.namespace)
-    return policies.get(_AUTH, {}).get(_NAMESPACE_AUTH, {})
-
-
-async def _subscription_permissions(call: Call) -> object:
-    policies = await namespace_policies(call.broker.store, call.namespace)
-    return policies.get(_AUTH, {}).get(_SUBSCRIPTION_AUTH, {})
+    return policies.get(_AUTH, {}).get(kind, {})
 
 
 async def _grant(call: Call) -> None:
     actions = call.body if isinstance(call.body, list) else []
     if not actions or any(action not in ACTIONS for action in actions):
-        raise BadRequestError(f'the body is a list of {", ".join(ACTIONS)}: ["produce", "consume"]')
-    await _change_auth(call, _NAMESPACE_AUTH, call.names[2], actions)
-
-
-async def _revoke(call: Call) -> None:
-    await _change_auth(call, _NAMESPACE_AUTH, call.names[2], None)
+        raise BadRequestError(
+            'the body must be a list of actions, such as ["produce", "consume"]; valid actions:'
+            f" {', '.join(ACTIONS)}"
+        )
+    await _change_auth(call, _NAMESPACE_AUTH, actions)
 
 
 async def _grant_subscription(call: Call) -> None:
     roles = call.body if isinstance(call.body, list) else []
     if not roles or not all(isinstance(role, str) for role in roles):
-        raise BadRequestError('the body is a list of roles: ["alice", "bob"]')
-    await _change_auth(call, _SUBSCRIPTION_AUTH, call.names[2], roles)
+        raise BadRequestError('the body must be a list of roles, such as ["alice", "bob"]')
+    await _change_auth(call, _SUBSCRIPTION_AUTH, roles)
 
 
-async def _change_auth(call: Call, kind: str, name: str, value: list[str] | None) -> None:
-    await change_policy(
-        call.broker.store, call.namespace, _AUTH, partial(_changed_permissions, kind, name, value)
-    )
+async def _change_auth(call: Call, kind: str, value: list[str] | None) -> None:
+    """Set the entry of the role or subscription in the path (None: remove it)."""
 
+    def changed(before: Any) -> dict[str, Any]:
+        policies = {**new_policies("")[_AUTH], **(before or {})}
+        names = {**policies[kind], call.names[2]: value}
+        return {**policies, kind: {name: each for name, each in names.items() if each is not None}}
 
-def _changed_permissions(
-    kind: str, name: str, value: list[str] | None, before: Any
-) -> dict[str, Any]:
-    """The namespace's `auth_policies` with this value for the role or subscription, or none."""
-    policies = {**new_policies("")[_AUTH], **(before or {})}
-    changed = {key: each for key, each in policies[kind].items() if key != name}
-    if value is not None:
-        changed[name] = value
-    return {**policies, kind: changed}
+    await change_policy(call.broker.store, call.namespace, _AUTH, changed)
 
 
 def _actions(name: str, policy: _Policy) -> Mapping[str, Action]:
@@ -240,8 +231,11 @@ _NAMESPACES = f"/admin/v2/namespaces/{NAMESPACE}"
 
 POLICY_ROUTES: Routes = {
     **{f"{_NAMESPACES}/{name}": _actions(name, policy) for name, policy in _POLICIES.items()},
-    f"{_NAMESPACES}/permissions": {"GET": _permissions},
-    f"{_NAMESPACES}/permissions/subscription": {"GET": _subscription_permissions},
+    f"{_NAMESPACES}/permissions": {"GET": partial(_permissions, _NAMESPACE_AUTH)},
+    f"{_NAMESPACES}/permissions/subscription": {"GET": partial(_permissions, _SUBSCRIPTION_AUTH)},
     f"{_NAMESPACES}/permissions/subscription/([^/]+)": {"POST": _grant_subscription},
-    f"{_NAMESPACES}/permissions/([^/]+)": {"POST": _grant, "DELETE": _revoke},
+    f"{_NAMESPACES}/permissions/([^/]+)": {
+        "POST": _grant,
+        "DELETE": lambda call: _change_auth(call, _NAMESPACE_AUTH, None),
+    },
 }

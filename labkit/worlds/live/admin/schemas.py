@@ -1,7 +1,8 @@
 """The HTTP paths for the schemas of a topic.
 
-Over HTTP types have the names of Pulsar's Java classes, and definitions are text.  That of a
-KeyValue schema is one JSON document, `{"key": ..., "value": ...}`, in which a primitive type is "".
+Over HTTP, schema types have the names used in Pulsar's Java code, and schema definitions are text.
+The definition of a KeyValue schema is one JSON document, `{"key": ..., "value": ...}`, in which ""
+stands for a primitive type.
 
 In Pulsar: `broker/admin/v2/SchemasResource.java`, `client/impl/schema/SchemaUtils.java`.
 """
@@ -13,9 +14,9 @@ from labkit.system.broker.policies import check_namespace_exists
 from labkit.system.broker.schemas.registry import NO_NUMBER, NumberedSchema
 from labkit.system.broker.schemas.types import (
     TYPES,
-    NotAPairError,
-    join_pair,
-    split_pair,
+    InvalidKeyValueError,
+    join_key_value,
+    split_key_value,
     type_name,
 )
 from labkit.system.model.proto.pulsar_pb2 import Schema
@@ -25,10 +26,7 @@ _STORED_TYPES = [name for name in TYPES if name not in ("NONE", "AUTO_CONSUME")]
 
 
 async def _topic(call: Call) -> str:
-    """Return the topic that the path names; it may not exist yet.
-
-    Raises `BrokerError` if there is no such namespace.
-    """
+    """Return the topic in the path, which need not exist. Raises `BrokerError`."""
     await check_namespace_exists(call.broker.store, call.namespace)
     return call.topic
 
@@ -73,16 +71,20 @@ async def _metadata(call: Call) -> object:
 
 
 def _payload(call: Call) -> Schema:
-    """The schema in the request's body.  Raises `BadRequestError`."""
+    """Parse the schema in the request's body.  Raises `BadRequestError`."""
     body = call.body if isinstance(call.body, dict) else {}
     name, text = body.get("type"), body.get("schema")
     properties = body.get("properties") or {}
     values = properties.values() if isinstance(properties, dict) else [properties]
     are_texts = all(isinstance(value, str) for value in values)
     if not isinstance(name, str) or not isinstance(text, str) or not are_texts:
-        raise BadRequestError('the body is {"type": "AVRO", "schema": "...", "properties": {}}')
+        raise BadRequestError(
+            'the body must look like {"type": "AVRO", "schema": "...", "properties": {}}'
+        )
     if name not in _STORED_TYPES:
-        raise BadRequestError(f"there is no type {name[:80]}; types are {', '.join(_STORED_TYPES)}")
+        raise BadRequestError(
+            f"unknown schema type {name[:80]}; valid types: {', '.join(_STORED_TYPES)}"
+        )
     definition = _pair_bytes(text) if name == "KEY_VALUE" else text.encode()
     schema = Schema(name=call.names[2], type=Schema.Type.Name(TYPES[name]), schema_data=definition)
     for key, value in properties.items():
@@ -104,24 +106,22 @@ def _answer(found: NumberedSchema) -> dict[str, Any]:
 def _text(schema: Schema) -> str:
     if schema.type == Schema.KeyValue:
         try:
-            key, value = map(_document, split_pair(schema.schema_data))
+            parts = split_key_value(schema.schema_data)
+            key, value = (json.loads(part) if part else "" for part in parts)
             return json.dumps({"key": key, "value": value}, separators=(",", ":"))
-        except (NotAPairError, ValueError, RecursionError):
-            pass  # Another broker may have stored anything under this type.
+        except (InvalidKeyValueError, ValueError, RecursionError):
+            pass  # A broker other than labkit's may have stored a definition that is not a pair.
     return schema.schema_data.decode(errors="replace")
-
-
-def _document(data: bytes) -> Any:
-    return json.loads(data) if data else ""
 
 
 def _pair_bytes(text: str) -> bytes:
     try:
         pair = json.loads(text)
-        return join_pair(_part_bytes(pair["key"]), _part_bytes(pair["value"]))
+        return join_key_value(_part_bytes(pair["key"]), _part_bytes(pair["value"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         raise BadRequestError(
-            'the schema of a KEY_VALUE is {"key": ..., "value": ...}; "" is a primitive type'
+            'a KEY_VALUE schema must look like {"key": ..., "value": ...}; use "" for a'
+            " primitive type"
         ) from None
 
 

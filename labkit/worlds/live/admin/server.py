@@ -1,11 +1,11 @@
-"""A broker's HTTP port, and the limits on what clients may send there.
+"""A broker's HTTP server, and the limits on what clients may send.
 
-    a request's head    64 KiB, of which 8 KiB for the path; half a minute
-    its body            1 MiB is kept; the rest, up to 128 MiB in half a minute, is read and
-                        dropped, so that the answer arrives
-    connections         128; each has half a minute for the next request.  One more replaces the
-                        oldest one that never sent a whole request, or else the oldest one that
-                        waits for its next request; if all are being served, it is dropped itself
+    request head    at most 64 KiB (8 KiB for the path), within 30 s
+    request body    at most 1 MiB.  Up to 128 MiB are read within 30 s and discarded, so that the
+                    client receives the error
+    connections     at most 128, each closed after 30 s without a request.  A new connection
+                    replaces the oldest one that has never sent a complete request, or else the
+                    oldest idle one; if all are being served, the new connection is dropped
 
 In Pulsar: `httpMaxRequestHeaderSize`, `maxConcurrentHttpRequests`, `httpServerAcceptQueueSize`.
 """
@@ -29,14 +29,14 @@ from labkit.system.broker.broker import Broker
 from labkit.worlds.live.admin.http import admin_application
 from labkit.worlds.live.peer_log import PeerLog
 
-MOST_CONNECTIONS = 128
+MAX_CONNECTIONS = 128
 PATIENCE_S = 30.0
 _LARGEST_HEAD = 64 * 1024
 _MOST_DROPPED = 128 * 1024 * 1024
 
 
 class _CompletionNotifier(HTTPMessageDelegate):
-    """Passes a request on, and calls `on_whole` when all of it has arrived."""
+    """Passes a request to `delegate`, and calls `on_whole` once it has arrived completely."""
 
     def __init__(self, delegate: HTTPMessageDelegate, on_whole: Callable[[], None]) -> None:
         self._delegate = delegate
@@ -59,21 +59,22 @@ class _CompletionNotifier(HTTPMessageDelegate):
 
 
 class AdminServer(HTTPServer):
-    """Serves the paths of `admin_application` within these limits; `admin_server` makes one.
+    """Serves `admin_application` within the limits above; `admin_server` creates one.
 
-    tornado calls its methods, `start_request` when a connection waits for its next request.
+    tornado calls its methods; it calls `start_request` when a connection starts to wait for a
+    request.
     """
 
     def initialize(self, *args: object, **kwargs: object) -> None:
         super().initialize(*args, **kwargs)  # type: ignore[arg-type]
         self._all: dict[IOStream, None] = {}
         self._silent: dict[IOStream, None] = {}
-        """Connections that never sent a whole request, oldest first."""
+        """Connections that have never sent a complete request, oldest first."""
         self._idle: dict[IOStream, None] = {}
-        """Connections that wait for their next request, oldest first."""
+        """Connections that are waiting for their next request, oldest first."""
 
     def handle_stream(self, stream: IOStream, address: tuple[str, int]) -> None:
-        if len(self._all) >= MOST_CONNECTIONS:
+        if len(self._all) >= MAX_CONNECTIONS:
             displaced = next(iter(self._silent or self._idle), stream)
             self._forget(displaced)
             displaced.close()
@@ -106,9 +107,7 @@ class AdminServer(HTTPServer):
 
 
 def admin_server(broker: Broker, log: PeerLog) -> AdminServer:
-    """The broker's HTTP side; each refused request, and each that ends in an unforeseen error, gets
-    a line in the log.
-    """
+    """Return the HTTP server, which logs each refusal and uncaught exception as one line."""
     for name in ("tornado.general", "tornado.application"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)

@@ -1,4 +1,4 @@
-"""The HTTP paths for what happens in a topic: its statistics, unloading and terminating it.
+"""The HTTP paths for topic statistics, and to unload and terminate topics.
 
 In Pulsar: `broker/admin/v2/PersistentTopics.java`.
 """
@@ -6,17 +6,21 @@ In Pulsar: `broker/admin/v2/PersistentTopics.java`.
 from http import HTTPStatus
 from typing import Any
 
-from labkit.system.broker.operations.topic_stats import add_up, internal_stats, topic_stats
+from labkit.system.broker.operations.topic_stats import (
+    internal_stats,
+    sum_partition_stats,
+    topic_stats,
+)
 from labkit.system.topic.names import partition_name
 from labkit.worlds.live.admin.call import TOPIC, Call, Routes, StatusError
 from labkit.worlds.live.admin.messages import message_id_json
 from labkit.worlds.live.admin.partitions import (
-    accepted_answers,
+    accepted_responses,
     all_partitions,
     check_not_partitioned,
+    existing_partitions,
     forward_to_partitions,
     on_each_partition,
-    used_partitions,
 )
 
 
@@ -31,22 +35,18 @@ async def _internal_stats(call: Call) -> object:
 
 async def _partitioned_stats(call: Call) -> object:
     parts = await _of_partitions(call, "stats")
-    total = add_up(parts["partitions"].values())
+    total = sum_partition_stats(parts["partitions"].values())
     if call.options.get("perPartition", "true").lower() != "true":
         parts["partitions"] = {}
     return {**total, **parts}
 
 
-async def _partitioned_internal_stats(call: Call) -> object:
-    return await _of_partitions(call, "internalStats")
-
-
 async def _of_partitions(call: Call, rest: str) -> dict[str, Any]:
     partitions = await all_partitions(call)
     if not partitions:
-        raise StatusError(HTTPStatus.NOT_FOUND, f"there is no partitioned topic {call.topic}")
-    answers = accepted_answers(
-        await forward_to_partitions(call, await used_partitions(call, partitions), rest)
+        raise StatusError(HTTPStatus.NOT_FOUND, f"partitioned topic {call.topic} does not exist")
+    answers = accepted_responses(
+        await forward_to_partitions(call, await existing_partitions(call, partitions), rest)
     )
     return {
         "metadata": {"partitions": len(partitions), "deleted": False},
@@ -67,11 +67,11 @@ async def _terminate_partitions(call: Call) -> object:
             HTTPStatus.METHOD_NOT_ALLOWED,
             f"{call.topic} is not partitioned: terminate it without /partitions",
         )
-    # A partition that was not used yet must not take messages either, so it is created first.
-    used = await used_partitions(call, partitions)
+    # A partition that does not exist yet must also be terminated, so create it first.
+    used = await existing_partitions(call, partitions)
     unused = [each for each in partitions if each not in used]
-    await forward_to_partitions(call, unused, "", "PUT")  # The next request says what is not there.
-    return accepted_answers(await forward_to_partitions(call, partitions, "terminate", "POST"))
+    await forward_to_partitions(call, unused, "", "PUT")  # If this fails, so does the next request.
+    return accepted_responses(await forward_to_partitions(call, partitions, "terminate", "POST"))
 
 
 async def _unload(call: Call) -> None:
@@ -85,7 +85,9 @@ STATS_ROUTES: Routes = {
     f"{_TOPIC}/stats": {"GET": _stats},
     f"{_TOPIC}/internalStats": {"GET": _internal_stats},
     f"{_TOPIC}/partitioned-stats": {"GET": _partitioned_stats},
-    f"{_TOPIC}/partitioned-internalStats": {"GET": _partitioned_internal_stats},
+    f"{_TOPIC}/partitioned-internalStats": {
+        "GET": lambda call: _of_partitions(call, "internalStats")
+    },
     f"{_TOPIC}/terminate": {"POST": _terminate},
     f"{_TOPIC}/terminate/partitions": {"POST": _terminate_partitions},
     f"{_TOPIC}/unload": {"PUT": on_each_partition(_unload)},

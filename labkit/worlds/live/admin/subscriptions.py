@@ -1,6 +1,6 @@
 """The HTTP paths for a topic's subscriptions: create, delete, skip, reset, expire.
 
-What concerns a partitioned topic is done on each of its partitions that has the subscription.
+A request for a partitioned topic is executed on each partition that has the subscription.
 
 In Pulsar: `broker/admin/v2/PersistentTopics.java`.
 """
@@ -8,60 +8,60 @@ In Pulsar: `broker/admin/v2/PersistentTopics.java`.
 from http import HTTPStatus
 
 from labkit.system.broker.dispatch.entry import read_entry
-from labkit.system.broker.errors import refused_names
-from labkit.system.broker.skipping import expire, skip
+from labkit.system.broker.errors import invalid_names_as_broker_errors
+from labkit.system.broker.expiry import expire, skip
 from labkit.system.broker.subscription import Subscription
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.names import check_name
 from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Call, Routes, StatusError
-from labkit.worlds.live.admin.messages import position_in
+from labkit.worlds.live.admin.messages import parse_position
 from labkit.worlds.live.admin.partitions import (
-    accepted_answers,
+    accepted_responses,
     all_partitions,
     check_not_partitioned,
+    existing_partitions,
     forward_to_partitions,
     on_each_partition,
-    used_partitions,
 )
 
 _LARGEST_BATCH = 64 * 1024
 
 
 async def _find(call: Call) -> tuple[BrokerTopic, Subscription]:
-    """The topic and its subscription that the path names.  Raises `BrokerError`."""
+    """Return the topic and the subscription in the path.  Raises `BrokerError`."""
     topic = await call.open_topic()
     return topic, topic.subscriptions.find(call.subscription)
 
 
 async def _subscriptions(call: Call) -> object:
     if partitions := await all_partitions(call):
-        answers = await forward_to_partitions(call, await used_partitions(call, partitions))
-        return sorted({name for names in accepted_answers(answers).values() for name in names})
+        answers = await forward_to_partitions(call, await existing_partitions(call, partitions))
+        return sorted({name for names in accepted_responses(answers).values() for name in names})
     return [each.name for each in (await call.open_topic()).subscriptions.all]
 
 
 async def _create(call: Call) -> None:
     body = "latest" if call.body is None else call.body
-    position = position_in(body)
+    position = parse_position(body)
     properties = body.get("properties") or {} if isinstance(body, dict) else {}
     if not isinstance(properties, dict) or not all(isinstance(v, str) for v in properties.values()):
-        raise BadRequestError('properties are texts: {"properties": {"key": "value"}}')
+        raise BadRequestError('properties must be strings: {"properties": {"key": "value"}}')
     if call.flag("replicated"):
         raise StatusError(
             HTTPStatus.NOT_IMPLEMENTED, "replicated subscriptions are not supported here"
         )
-    with refused_names():
+    with invalid_names_as_broker_errors():
         check_name(call.subscription, "subscription")
-    # A missing topic is created, if the configuration allows it.
+    # This creates a missing topic if the configuration allows it.
     if count := await call.broker.partition_count(call.topic, create=True):
-        accepted_answers(await forward_to_partitions(call, range(count)), HTTPStatus.CONFLICT)
+        accepted_responses(await forward_to_partitions(call, range(count)), HTTPStatus.CONFLICT)
         return
     await call.require_owner(call.topic)
     topic = await call.broker.topic(call.topic)
     if not await topic.subscriptions.create(call.subscription, position, properties):
         raise StatusError(
-            HTTPStatus.CONFLICT, f"{call.topic} has a subscription {call.subscription!r} already"
+            HTTPStatus.CONFLICT, f"{call.topic} already has a subscription {call.subscription!r}"
         )
 
 
@@ -72,16 +72,16 @@ async def _delete(call: Call) -> None:
 
 async def _properties(call: Call) -> object:
     if partitions := await all_partitions(call):
-        answers = await forward_to_partitions(call, await used_partitions(call, partitions))
-        found: dict[str, str] = {}
-        for each in accepted_answers(answers, HTTPStatus.NOT_FOUND).values():
-            found.update(each)
-        return found
+        answers = await forward_to_partitions(call, await existing_partitions(call, partitions))
+        properties: dict[str, str] = {}
+        for each in accepted_responses(answers, HTTPStatus.NOT_FOUND).values():
+            properties.update(each)
+        return properties
     _, subscription = await _find(call)
     return dict(subscription.cursor.cursor_properties)
 
 
-# Forward
+# Skip and expire
 
 
 async def _skip(call: Call) -> None:
@@ -111,15 +111,15 @@ async def _expire_all(call: Call) -> None:
 
 def _published_before(call: Call, age_s: int) -> int:
     if age_s < 0:
-        raise BadRequestError("the age of the messages is 0 seconds or more")
+        raise BadRequestError(f"the age of the messages must be at least 0 seconds, got {age_s}")
     return call.broker.client.wall_clock_ms() - age_s * 1000
 
 
 async def _expire_up_to(call: Call) -> None:
-    """Acknowledge everything up to and with the message in the body, or before it."""
+    """Acknowledge everything up to the message in the body, including it unless excluded."""
     await check_not_partitioned(call, "expire messages of")
     topic, subscription = await _find(call)
-    if position_in(call.body) > topic.ledger.last_confirmed:
+    if parse_position(call.body) > topic.ledger.last_confirmed:
         raise StatusError(HTTPStatus.CONFLICT, f"{call.topic} has no message at this position yet")
     first_kept, batch = await _start(call, topic, after=not _excluded(call))
     if (last := topic.ledger.chain.last_before(first_kept)) is not None:
@@ -128,7 +128,7 @@ async def _expire_up_to(call: Call) -> None:
         subscription.cursor.acknowledge_batch(first_kept, *batch)
 
 
-# Back or forward
+# Reset
 
 
 async def _reset_to_time(call: Call) -> None:
@@ -137,7 +137,7 @@ async def _reset_to_time(call: Call) -> None:
 
 
 async def _reset_to_position(call: Call) -> None:
-    """Begin with the message in the body, or after it."""
+    """Reset the cursor to the message in the body, or to the one after it if excluded."""
     await check_not_partitioned(call, "reset the cursor of")
     topic, subscription = await _find(call)
     start, batch = await _start(call, topic, after=_excluded(call))
@@ -151,24 +151,26 @@ def _excluded(call: Call) -> bool:
 async def _start(
     call: Call, topic: BrokerTopic, *, after: bool
 ) -> tuple[Position, tuple[int, int] | None]:
-    """The position of the message in the body, or the one after it; within a batch also the batch's
-    size and the bits of its messages from there on.  Raises `BadRequestError`.
+    """Return the position of the message in the body, or of the next one if `after`.
+
+    For a message inside a batch, also return the batch size and a bit set of the messages from that
+    one on.  Raises `BadRequestError`.
     """
-    position = position_in(call.body)
+    position = parse_position(call.body)
     index = call.body.get("batchIndex", -1) if isinstance(call.body, dict) else -1
     if not isinstance(index, int) or isinstance(index, bool):
-        raise BadRequestError("batchIndex is a number")
+        raise BadRequestError("batchIndex must be a number")
     if index >= 0:
         size = await _batch_size(topic, position)
         before = index + after
         if 0 < before < size:
             return position, (size, (1 << size) - (1 << before))
         after = size > 0 and before >= size
-    return (topic.ledger.next_position(position) if after else position), None
+    return (topic.ledger.chain.next_position(position) if after else position), None
 
 
 async def _batch_size(topic: BrokerTopic, position: Position) -> int:
-    """The number of messages in the entry; 0 if the position has no entry."""
+    """Return the number of messages in the entry, or 0 if no entry exists at the position."""
     stored = await topic.ledger.read(position, 1, 1)
     if not stored or stored[0].position != position:
         return 0

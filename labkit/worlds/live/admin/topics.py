@@ -1,4 +1,4 @@
-"""The HTTP paths for topics: lookup, partitions, schemas, and those of the modules it adds.
+"""The HTTP paths for topics: lookup, creation, deletion, partitions, and the other topic modules.
 
 In Pulsar: `broker/admin/v2/PersistentTopics.java`, `broker/lookup/v2/TopicLookup.java`.
 """
@@ -13,7 +13,7 @@ from labkit.system.broker.operations.partitions import (
 from labkit.worlds.live.admin.call import (
     TOPIC,
     Call,
-    ElsewhereError,
+    RedirectError,
     Routes,
 )
 from labkit.worlds.live.admin.messages import MESSAGE_ROUTES
@@ -25,7 +25,7 @@ from labkit.worlds.live.admin.subscriptions import SUBSCRIPTION_ROUTES
 async def _lookup(call: Call) -> object:
     broker, serves = await call.broker.find(call.topic, authoritative=call.flag("authoritative"))
     if not serves:
-        raise ElsewhereError(broker.web_url)
+        raise RedirectError(broker.web_url)
     return {
         "brokerUrl": broker.service_url,
         "brokerUrlTls": broker.service_url_tls,
@@ -40,33 +40,23 @@ async def _partitions(call: Call) -> object:
     return {"partitions": await call.broker.partition_count(call.topic, create=create)}
 
 
-async def _create_partitions(call: Call) -> None:
-    await create_partitioned_topic(call.broker, call.topic, call.count())
-
-
-async def _grow_partitions(call: Call) -> None:
-    await grow_partitioned_topic(call.broker, call.topic, call.count())
-
-
 async def _delete_partitions(call: Call) -> None:
-    """Close the partitions served here, then redirect to the broker of another one; the last one
-    deletes all.
-    """
+    """Close the partitions of this broker and redirect to the next; the last broker deletes all."""
     deletion = await PartitionedDeletion.begin(call.broker, call.topic)
-    left: ElsewhereError | None = None
+    redirect: RedirectError | None = None
     try:
         for partition in await deletion.left():
             try:
                 await call.require_owner(partition)
-            except ElsewhereError as elsewhere:
-                left = elsewhere
+            except RedirectError as elsewhere:
+                redirect = elsewhere
             else:
                 await deletion.close(partition, force=call.flag("force"))
     except BrokerError:
-        await deletion.give_up()
+        await deletion.cancel()
         raise
-    if left is not None:
-        raise left
+    if redirect is not None:
+        raise redirect
     await deletion.finish()
 
 
@@ -81,7 +71,7 @@ async def _delete_topic(call: Call) -> None:
 
 
 CLIENT_TOPIC_REQUESTS = (_lookup, _partitions, *CLIENT_SCHEMA_REQUESTS)
-"""Requests that a client sends before it produces or consumes."""
+"""Requests that a client sends before it starts to produce or consume."""
 
 _PERSISTENT = "/admin/v2/persistent"
 
@@ -89,8 +79,8 @@ TOPIC_ROUTES: Routes = {
     f"/lookup/v2/topic/persistent/{TOPIC}": {"GET": _lookup},
     f"{_PERSISTENT}/{TOPIC}/partitions": {
         "GET": _partitions,
-        "PUT": _create_partitions,
-        "POST": _grow_partitions,
+        "PUT": lambda call: create_partitioned_topic(call.broker, call.topic, call.count()),
+        "POST": lambda call: grow_partitioned_topic(call.broker, call.topic, call.count()),
         "DELETE": _delete_partitions,
     },
     **STATS_ROUTES,

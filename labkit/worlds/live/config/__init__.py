@@ -1,10 +1,10 @@
-"""Configuration files of BookKeeper and Pulsar.
+"""Reading of BookKeeper's and Pulsar's configuration files.
 
-    properties       reads lines of `key=value`
-    known_keys       which keys labkit obeys or refuses; the refused ones are in two tables here
+    properties       parses lines of `key=value`
+    known_keys       the keys that labkit obeys or refuses; the *.tsv tables list the refused ones
     token_config     the keys that verify tokens
-    metadata_option  the option `--zookeeper` beside a configuration file
+    metadata_option  combines the option `--zookeeper` with a configuration file
 
-A server prints the names of all keys that it does not use.  Read `known_keys` and `properties`
+A server prints the names of the keys that it does not use.  Read `known_keys` and `properties`
 first.
 """

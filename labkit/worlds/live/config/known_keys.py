@@ -1,34 +1,38 @@
-"""Which keys of a configuration file labkit obeys and which it refuses.
+"""The keys of a configuration file that labkit obeys, refuses or ignores.
 
-    obeyed                labkit does what the key says: it is the key of a field of some settings
-                          (`labkit.system.model.settings`)
-    refused               the key changes what is stored or where, what is durable, or who may
-                          connect, in a way that labkit does not support: only values that
-                          describe what labkit does anyway are accepted (tables beside this file)
-    refused by a bookie   the same for a bookie; a separate autorecovery process ignores the key
+    obeyed                The key belongs to a field of a settings class
+                          (`labkit.system.model.settings`).
+    refused               The key controls what is stored and where, what is durable, or who may
+                          connect, and labkit does not support it.  The only accepted values are
+                          those that describe labkit's behavior (see the tables in this directory).
+    refused by a bookie   The same for a bookie; a separate autorecovery process ignores the key.
 
-All other keys have no effect: most of them tune or observe Java's implementation.  A server names
-them in one line, because one of them may be misspelt.
+All other keys are ignored: most of them tune or monitor the Java implementation.  A server prints
+the names of the ignored keys on one line, because one of them may be misspelled.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
 from difflib import get_close_matches
 from importlib.resources import files
+from typing import Any
 
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.system.model.settings import settings_by_key
+from labkit.system.model.settings import Setting, settings_by_key
 
 REFUSED, BY_A_BOOKIE = "refused", "refused by a bookie"
 
 _SIMILAR = 0.88
-"""How similar (0 to 1) a key must be to a known one to be taken for a misspelling of it."""
+"""Minimum similarity (0 to 1) for an unknown key to count as a misspelling of a known one."""
 _MOST_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedKey:
-    """A key that labkit refuses, or a bookie does (`by`), unless its value is an accepted one."""
+    """A key that is refused unless its value is one of `accepted`.
+
+    `by` says whether all servers refuse it or only bookies; `why` is the reason shown to the user.
+    """
 
     name: str
     by: str
@@ -36,31 +40,31 @@ class RefusedKey:
     why: str
 
     def check(self, value: str) -> None:
-        """Raises `BKIncorrectParameterException` for a value that is not accepted.
+        """Raise `BKIncorrectParameterException` if the value is not accepted.
 
-        The error does not show the value, which may be a password.
+        The error does not show the value, because it may be a password.
         """
-        if value.lower() not in (known.lower() for known in self.accepted):
-            accepted = [known for known in self.accepted if known]
-            instead = f", or set it to {' or '.join(accepted)}" if accepted else ""
+        if value.lower() not in (each.lower() for each in self.accepted):
+            accepted = [each for each in self.accepted if each]
+            alternative = f", or set it to {' or '.join(accepted)}" if accepted else ""
             raise BKIncorrectParameterException(
-                f"{self.name} asks for something that labkit does not do: {self.why}; remove"
-                f" it{instead}"
+                f"labkit does not support this value of {self.name}: {self.why}; remove the"
+                f" key{alternative}"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class KnownKeys:
-    """The keys of one kind of configuration file that labkit obeys or refuses."""
+    """The keys that labkit obeys or refuses in one kind of configuration file."""
 
-    obeyed: frozenset[str]
+    obeyed: Mapping[str, tuple[Field[Any], Setting]]
     refused: Mapping[str, RefusedKey]
 
     def unused(self, properties: Mapping[str, str], *, bookie: bool = True) -> dict[str, str]:
-        """Return the keys that have no effect, each with the key that may be meant, or "".
+        """Return the keys that have no effect, each with the most similar known key, or "".
 
-        A `bookie` also refuses what an autorecovery process ignores.  Raises
-        `BKIncorrectParameterException` naming a key that is refused.
+        With `bookie=False`, keys that only a bookie refuses are ignored.  Raises
+        `BKIncorrectParameterException` for a refused key.
         """
         unused = {}
         for name, value in sorted(properties.items()):
@@ -87,7 +91,7 @@ class KnownKeys:
 
 
 def describe_unused(unused: Mapping[str, str]) -> str:
-    """The line that names unused keys: first those that may be misspelt; "" if there are none."""
+    """Return a line that lists the unused keys, likely misspellings first; "" if there are none."""
     if not unused:
         return ""
     names = [f"{name} (did you mean {near}?)" for name, near in unused.items() if near]
@@ -96,13 +100,12 @@ def describe_unused(unused: Mapping[str, str]) -> str:
     return f"labkit does not use these keys: {', '.join(names[:_MOST_NAMED])}{more}"
 
 
-def obeyed_keys(kinds: Iterable[type]) -> frozenset[str]:
-    """The keys of all fields of these settings."""
-    return frozenset(key for kind in kinds for key in settings_by_key(kind))
+def obeyed_keys(kinds: Iterable[type]) -> Mapping[str, tuple[Field[Any], Setting]]:
+    return {key: found for kind in kinds for key, found in settings_by_key(kind).items()}
 
 
 def refused_keys(table: str) -> Iterator[RefusedKey]:
-    """Read a table beside this module: one key on each line, in columns separated by tabs."""
+    """Read a table of refused keys from this directory: tab-separated, one key per line."""
     text = files("labkit.worlds.live.config").joinpath(table).read_text(encoding="utf-8")
     for line in text.splitlines():
         name, by, accepted, why = line.split("\t")

@@ -1,31 +1,34 @@
-"""The option `--zookeeper` beside a configuration file that names a place of metadata, too.
+"""The option `--zookeeper`, combined with a configuration file that also sets a metadata store.
 
-The option replaces the file's servers.  A path or a ledger manager that the file names must be the
-option's: a bookie at another path would be in another cluster.
+The option's servers replace the file's.  The path and the ledger manager must agree, because a
+bookie at another path would belong to another cluster.
 """
 
 from dataclasses import replace
 
 from labkit.system.metadata.ledger_layout import LedgerLayout
-from labkit.system.metadata.place import DEFAULT_LEDGERS_ROOT, MetadataPlace, parse_place
+from labkit.system.metadata.location import DEFAULT_LEDGERS_ROOT, MetadataLocation, parse_location
 from labkit.system.model.errors import BKIncorrectParameterException
 
 
-def place_of_option(
+def resolve_metadata_option(
     option: str, keys: str, path: str, layout: LedgerLayout | None
-) -> MetadataPlace:
-    """The place of metadata, for a file whose `keys` have this path to the ledgers and this layout.
+) -> MetadataLocation:
+    """Return the metadata location that results from the option and the file.
 
-    Raises `BKIncorrectParameterException` where they contradict each other.  A default path in a
-    file says nothing, and without a layout in the option the file's counts.
+    `path` is the ledgers path in the file, `layout` the file's ledger layout, and `keys` lists
+    their keys for error messages.  A default `path` never causes a conflict, and if the option does
+    not specify a layout, the layout from the file applies.  Raises `BKIncorrectParameterException`
+    if option and file conflict.
     """
-    place = parse_place(option)
-    differs = path not in (DEFAULT_LEDGERS_ROOT, place.chroot + place.ledgers_root)
-    if differs or (layout and place.layout and layout != place.layout):
+    location = parse_location(option)
+    differs = path not in (DEFAULT_LEDGERS_ROOT, location.chroot + location.ledgers_root)
+    if differs or (layout and location.layout and layout != location.layout):
         kind = layout.name if layout else "null"
-        servers = place.servers.replace(",", ";")
+        servers = location.servers.replace(",", ";")
         raise BKIncorrectParameterException(
-            f"--zookeeper {option} names {place}, and {keys} another path or ledger manager: write"
-            f" --zookeeper 'zk+{kind}://{servers}{path}', or remove the key from the file"
+            f"--zookeeper {option} refers to {location}, but {keys} in the file selects another"
+            f" path or ledger manager: use --zookeeper 'zk+{kind}://{servers}{path}', or remove"
+            " the key from the file"
         )
-    return replace(place, layout=place.layout or layout)
+    return replace(location, layout=location.layout or layout)

@@ -1,4 +1,4 @@
-"""Configuration files of BookKeeper and Pulsar: lines of `key=value`."""
+"""Parses configuration files of BookKeeper and Pulsar: lines of `key=value`."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -10,11 +10,11 @@ from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.model.settings import InvalidSettingException, Named, settings_by_key
 
 _LINE = re.compile(r"([^=:\s]+)(?:\s*[=:]\s*|\s+)(.*)", re.DOTALL)
-"""As in Java's properties, `=`, `:` or blanks end a key."""
+"""As in Java's properties files, `=`, `:` or whitespace separates a key from its value."""
 
 
 _NO_LIMIT = -1
-"""Any negative number of units."""
+"""The value used for any negative number, if the key has a unit."""
 
 
 def _boolean(text: str) -> bool:
@@ -36,12 +36,13 @@ _CONVERSIONS: Mapping[object, Callable[[str], Any]] = {
     Path | None: Path,
     tuple[str, ...]: _items,
 }
-"""By the type of the field."""
+"""Conversions from text by the type of the field."""
 
 
 def read_configuration(path: Path) -> bytes:
-    """The file's content.  Raises `BKIncorrectParameterException`, since an `OSError` would be
-    taken for a failed disk.
+    """Return the file's content.
+
+    Raises `BKIncorrectParameterException`, because callers treat `OSError` as a failed disk.
     """
     try:
         return path.read_bytes()
@@ -50,55 +51,61 @@ def read_configuration(path: Path) -> bytes:
 
 
 def parse_properties(data: bytes, name: str) -> dict[str, str]:
-    """The keys and values of the file called `name`.  Raises `BKIncorrectParameterException`, which
-    names the line.
-    """
+    """Parse the file called `name`. Raises `BKIncorrectParameterException`."""
     properties: dict[str, str] = {}
     for number, raw in enumerate(data.splitlines(), 1):
         try:
             line = raw.decode()
         except UnicodeDecodeError:
-            raise BKIncorrectParameterException(f"{name}, line {number} is not UTF-8") from None
+            raise BKIncorrectParameterException(
+                f"{name}, line {number} is not valid UTF-8"
+            ) from None
         text = line.strip()
         if not text or text[0] in "#!":
             continue
         found = _LINE.fullmatch(text)
         if found is None:
-            # Not the text itself: it may be a secret.
-            raise BKIncorrectParameterException(f"{name}, line {number} is not key=value")
+            # Do not show the text, because it may be a secret.
+            raise BKIncorrectParameterException(
+                f"{name}, line {number} is not of the form key=value"
+            )
         key, value = found.groups()
         if properties.setdefault(key, value) != value:
-            # BookKeeper would take the first value, Pulsar the last.
+            # BookKeeper would use the first value, Pulsar the last.
             raise BKIncorrectParameterException(
-                f"{name}, line {number}: {key} has another value further up; remove one of the two"
+                f"{name}, line {number}: {key} is already set to another value; remove one of them"
             )
     return properties
 
 
 def fields_in(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
-    """The fields of the settings class that the properties set; an empty value sets nothing.
+    """Return the fields of the settings class `kind` that the properties set, by name.
 
-    Raises `BKIncorrectParameterException`, which names the key.
+    An empty value does not set the field.  Raises `BKIncorrectParameterException`, which names the
+    invalid key.
     """
     found: dict[str, Any] = {}
-    for key, (field, known) in settings_by_key(kind).items():
+    for key, (field, spec) in settings_by_key(kind).items():
         if text := properties.get(key):
             try:
                 value = _CONVERSIONS[field.type](text)
             except ValueError:
                 raise BKIncorrectParameterException(
-                    f"{key} is {text!r}; it must be a number (a switch: true or false)"
+                    f"{key} is {text!r};"
+                    f" expected {'true or false' if field.type is bool else 'a number'}"
                 ) from None
-            if known.unit > 1:
-                value = value * known.unit if value >= 0 else _NO_LIMIT
+            if spec.unit > 1:
+                value = value * spec.unit if value >= 0 else _NO_LIMIT
             found[field.name] = value
     return found
 
 
 @contextmanager
-def errors_name_keys(properties: Mapping[str, str], options: object = None) -> Iterator[None]:
-    """Make an `InvalidSettingException` name what the user wrote instead of fields: the option if
-    the command line set the field, otherwise the key in the file, with the value as written there.
+def explain_setting_errors(properties: Mapping[str, str], options: object = None) -> Iterator[None]:
+    """Rewrite an `InvalidSettingException` in terms of what the user wrote instead of field names.
+
+    It names the option if the command line set the field, otherwise the key and its value in the
+    file.
     """
     try:
         yield

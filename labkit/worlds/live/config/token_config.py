@@ -1,4 +1,4 @@
-"""The settings for tokens in Pulsar's `broker.conf`: the keys that verify them, in every form.
+"""The token settings in Pulsar's `broker.conf`, including the keys that verify signatures.
 
     tokenSecretKey, tokenPublicKey
       data:;base64,...   data:,...   the key, in base64 or as plain bytes
@@ -6,8 +6,8 @@
       /its/path                      the same
       anything else                  the key in base64
 
-A secret is any 32 bytes or more; a public key is X.509 in DER, for RSA or an elliptic curve.
-Pulsar's `bin/pulsar tokens create-secret-key` and `create-key-pair` write them in these forms.
+A secret key is any 32 bytes or more; a public key is an X.509 key in DER, for RSA or an elliptic
+curve.  Pulsar's `bin/pulsar tokens create-secret-key` and `create-key-pair` create such keys.
 
 In Pulsar: `broker/authentication/utils/AuthTokenUtils.java`.
 """
@@ -41,7 +41,7 @@ _DATA = re.compile(r"data:[^;,]*(?:;charset=[^;,]+)?(;base64)?,(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class TokenKeys:
-    """The key that verifies tokens; a secret goes before a public key."""
+    """The configured keys; a secret key takes precedence over a public key."""
 
     secret_key: str = setting("", "tokenSecretKey")
     public_key: str = setting("", "tokenPublicKey")
@@ -50,9 +50,9 @@ class TokenKeys:
     def verifier(
         self,
     ) -> tuple[bytes | RSAPublicKey | EllipticCurvePublicKey, tuple[str, ...]]:
-        """The key, and the algorithms that it may verify.
+        """Return the key, and the algorithms that it may verify.
 
-        Raises `BKIncorrectParameterException`, which names the wrong key of the configuration.
+        Raises `BKIncorrectParameterException`, which names the invalid key.
         """
         if self.secret_key:
             return _secret(_read_key("tokenSecretKey", self.secret_key))
@@ -61,22 +61,19 @@ class TokenKeys:
                 _read_key("tokenPublicKey", self.public_key), self.public_alg.upper()
             )
         raise BKIncorrectParameterException(
-            "authenticationEnabled needs tokenSecretKey or tokenPublicKey; write file:///its/path,"
+            "authenticationEnabled requires tokenSecretKey or tokenPublicKey; use file:///its/path"
             " or data:;base64,..."
         )
 
 
 def token_settings(properties: Mapping[str, str]) -> TokenSettings:
-    """The settings for checking tokens.
-
-    Raises `BKIncorrectParameterException`, which names the wrong key of the configuration.
-    """
+    """Read the token settings. Raises `BKIncorrectParameterException`."""
     key, algorithms = TokenKeys(**fields_in(properties, TokenKeys)).verifier()
     settings = TokenSettings(key, algorithms, **fields_in(properties, TokenSettings))
     if settings.audience_claim and not settings.audience:
         raise BKIncorrectParameterException(
-            f"tokenAudienceClaim is {settings.audience_claim}; set tokenAudience to what it must"
-            " name"
+            f"tokenAudienceClaim is {settings.audience_claim}, but tokenAudience is not set; set it"
+            " to the audience that tokens must contain"
         )
     return settings
 
@@ -85,8 +82,8 @@ def _secret(key: bytes) -> tuple[bytes, tuple[str, ...]]:
     algorithms = tuple(name for name, size in _SECRET_SIZES.items() if len(key) >= size)
     if not algorithms:
         raise BKIncorrectParameterException(
-            f"the tokenSecretKey has {len(key)} bytes, and needs {_SECRET_SIZES['HS256']}:"
-            " a shorter one can be guessed"
+            f"tokenSecretKey has {len(key)} bytes; expected at least {_SECRET_SIZES['HS256']},"
+            " because a shorter key can be guessed"
         )
     return key, algorithms
 
@@ -98,8 +95,8 @@ def _public_key(
         key = load_der_public_key(data)
     except (ValueError, UnsupportedAlgorithm):
         raise BKIncorrectParameterException(
-            "the tokenPublicKey is not a public key in DER (X.509), as Pulsar's"
-            " `tokens create-key-pair` writes it"
+            "tokenPublicKey is not an X.509 public key in DER format; create one with Pulsar's"
+            " `tokens create-key-pair`"
         ) from None
     algorithms: tuple[str, ...] = ()
     if isinstance(key, RSAPublicKey) and key.key_size >= _SMALLEST_RSA_BITS:
@@ -108,30 +105,30 @@ def _public_key(
         algorithms = (_CURVES[key.curve.name],)
     if not isinstance(key, (RSAPublicKey, EllipticCurvePublicKey)) or wanted not in algorithms:
         raise BKIncorrectParameterException(
-            f"tokenPublicAlg is {wanted}; the tokenPublicKey verifies"
-            f" {', '.join(algorithms) or 'nothing that is safe'}"
+            f"tokenPublicAlg is {wanted}, but tokenPublicKey supports"
+            f" {', '.join(algorithms) or 'no secure algorithm'}"
         )
     return key, algorithms
 
 
 def _read_key(name: str, text: str) -> bytes:
-    """The key that a configuration names, in any of Pulsar's forms."""
+    """Read a key in any of Pulsar's forms."""
     try:
         if found := _DATA.fullmatch(text):
             data = unquote_to_bytes(found[2])
             return base64.b64decode(data, validate=True) if found[1] else data
         if text.startswith("file:"):
             return Path(unquote(urlsplit(text).path)).read_bytes()
-        if os.path.exists(text):  # Not `Path.exists`, which raises for a key that cannot be a name.
+        if os.path.exists(text):  # `Path.exists` would raise for a key that is not a valid path.
             return Path(text).read_bytes()
         return base64.b64decode(text, validate=True)
     except OSError as error:
         raise BKIncorrectParameterException(
             f"{name} cannot be read: {text}: {error.strerror}"
         ) from None
-    except ValueError:  # binascii.Error, or a text that cannot be base64, a URL or a path.
-        # Not the text itself: it may be the secret.
+    except ValueError:  # Not valid base64 (binascii.Error), not a valid URL or not a valid path.
+        # Do not show the text, because it may be the secret.
         raise BKIncorrectParameterException(
-            f"{name} is neither a file that exists nor base64; write file:///its/path, or"
+            f"{name} is neither an existing file nor base64; use file:///its/path or"
             " data:;base64,..."
         ) from None

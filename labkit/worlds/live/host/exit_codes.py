@@ -1,16 +1,16 @@
-"""The exit codes of the command, and what a code says about a server that has ended."""
+"""The exit codes of the labkit command, and a description of the exit of a server."""
 
 import signal
 
 EXIT_OK = 0
 EXIT_FAILED = 1
-EXIT_DISK_FAILED = 5  # As BookKeeper's bookie exits when its journal cannot be written.
-EXIT_INTERRUPTED = 130  # As a shell says of a command that Ctrl-C ended.
+EXIT_DISK_FAILED = 5  # BookKeeper's code for a bookie that cannot write its journal.
+EXIT_INTERRUPTED = 130  # The shell's code for a command that Ctrl-C ended.
 
 
 def describe_exit(code: int) -> str:
-    """The end of a process, for a reader; a negative code is the signal that ended it."""
+    """Describe how a process exited; a negative code is the number of the signal that ended it."""
     if code < 0:
-        return f"has ended by {signal.Signals(-code).name}"
+        return f"was terminated by {signal.Signals(-code).name}"
     why = " (its disk or network failed)" if code == EXIT_DISK_FAILED else ""
-    return f"has ended with exit code {code}{why}"
+    return f"exited with code {code}{why}"

@@ -1,11 +1,11 @@
-"""One sync of a whole file system, where that is as safe as syncing each file.
+"""Syncs a whole file system with one call, where doing so is as safe as syncing each file.
 
-A bookie with thousands of ledgers flushes thousands of small index files.  If each is synced by
-itself, each needs a commit of the file system; `syncfs` commits once, in a fraction of the time.
+A bookie with thousands of ledgers flushes thousands of small index files.  Syncing each of them
+costs one file system commit per file; `syncfs` commits once, in a fraction of the time.
 
-The rule: a sync that cannot report its failure is not a sync.  Since Linux 5.8 `syncfs` reports
-blocks that could not be written, but only failures since its descriptor was opened, and only if the
-file system writes to its device itself: one on top of another (overlay) reports nothing.
+`syncfs` is used only where it reports write errors: since Linux 5.8, for errors that occurred after
+its descriptor was opened, and only on a file system that writes to its device directly.  A stacked
+file system such as overlayfs reports nothing.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ _REPORTING = frozenset({"ext4", "xfs"})
 
 
 class FileSystem:
-    """A folder's file system.  Create this before writing the data that it has to sync."""
+    """The file system of a directory.  Create it before writing the data to be synced."""
 
     def __init__(self, folder: Path) -> None:
         self._fd = -1
@@ -31,8 +31,7 @@ class FileSystem:
             weakref.finalize(self, os.close, self._fd)
 
     def sync(self) -> bool:
-        """Sync; True: everything written to it is on the device.  False: unsupported, nothing was
-        synced.
+        """Sync everything written to the file system; return False if that is not supported.
 
         Raises `OSError` if a block of any file could not be written since the last call.
         """
@@ -46,11 +45,8 @@ class FileSystem:
 
 def _kernel_reports_failures() -> bool:
     release = re.match(r"(\d+)\.(\d+)", platform.release())
-    return (
-        platform.system() == "Linux"
-        and release is not None
-        and (int(release[1]), int(release[2])) >= _FIRST_KERNEL
-    )
+    version = (int(release[1]), int(release[2])) if release else (0, 0)
+    return platform.system() == "Linux" and version >= _FIRST_KERNEL
 
 
 @cache
@@ -59,13 +55,10 @@ def _libc() -> ctypes.CDLL:
 
 
 def _kind(device: int) -> str:
-    """The type of the file system, from `/proc/self/mountinfo` (see proc(5))."""
+    """Return the file system type from `/proc/self/mountinfo` (see proc(5))."""
     number = f"{os.major(device)}:{os.minor(device)}"
-    for line in (
-        Path("/proc/self/mountinfo")
-        .read_text(encoding="utf-8", errors="surrogateescape")
-        .splitlines()
-    ):
+    mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+    for line in mounts.splitlines():
         mount, _, source = line.partition(" - ")
         if mount.split()[2] == number:
             return source.split()[0]

@@ -1,9 +1,8 @@
-"""The interval of Python's cyclic garbage collector in a process with thousands of requests in
-flight.
+"""Makes Python's cyclic garbage collector run less often, for processes with many requests.
 
-The collector runs after a number of new objects, 700 by default, and walks over the live ones.
-With 1,000 adds in flight, each a handful of objects that are freed without the collector, a client
-would spend a tenth of its time on walks that find nothing.
+By default the collector runs after every 700 new objects and traverses the live ones.  With 1,000
+adds in flight, each with a few objects that reference counting frees anyway, a client would spend a
+tenth of its time on collections that find nothing.
 """
 
 import gc
@@ -13,8 +12,9 @@ _YOUNG_WALKS = 50
 
 
 def collect_garbage_rarely() -> None:
-    """Call this once, after all modules are loaded: the collector then skips all existing
-    objects.
+    """Collect less often, and exclude all existing objects from future collections.
+
+    Call this once, after all modules have been imported.
     """
     gc.collect()
     gc.freeze()

@@ -1,16 +1,15 @@
-"""Ties a foreign command (a JVM) to the life of the process that started it.
+"""Ends a command, such as a JVM, when the process that started it exits, even on SIGKILL.
 
-It is not on an entry's path: it keeps the machine clean. The rule: when the owner ends, even by
-SIGKILL, the command ends too. An exit handler cannot promise that, and a notebook's kernel is
-usually killed; but the operating system always closes a dead process's pipes.
+An exit handler cannot do this, because it does not run on SIGKILL, and notebook kernels are usually
+killed.  But the operating system always closes the pipes of a dead process.
 
-So this process forks. The child detaches and watches the pipe that is its standard input:
-end-of-file there means that the owner has ended. It also watches the owner's process: if the owner
-has forked, its child keeps the pipe open. The parent becomes the command, so the owner sees the
-command's own process id, signals and exit code.
+Therefore this process forks.  The child detaches and watches the pipe on its standard input:
+end-of-file means that the owner has exited.  It also watches the owner's process id, because the
+pipe stays open if the owner has forked.  The parent becomes the command through `exec`, so the
+owner sees the command's own process id, signals and exit code.
 
-Usage: `python -m labkit.worlds.live.host.guard OWNER -- command argument ...`, with the owner's
-process id, and a pipe as standard input.
+Usage: `python -m labkit.worlds.live.host.guard OWNER -- command argument ...`, where OWNER is the
+owner's process id, and standard input is a pipe.
 """
 
 import os
@@ -22,20 +21,20 @@ GRACE_S = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 
 LOOK_INTERVAL_S = 1.0
-"""Seconds between looks at the owner, where the system has no descriptors of processes."""
+"""Interval of checks on the owner, on systems without process descriptors (pidfd)."""
 
 COMMAND_NOT_FOUND = 127
 READ_SIZE = 4096
 
 
 def guarded(command: list[str]) -> list[str]:
-    """Return the command line that runs `command` under a guard, owned by this process.
+    """Return the command line that runs `command` under a guard owned by this process.
 
-    Start it with a pipe as standard input and keep that pipe open: closing it ends the command.
-    The process started is the command itself, so its id, its signals and its exit code are the
-    command's. It leads a process group, so that `os.killpg` reaches its children as well.
+    Start it with a pipe as standard input, and keep the pipe open: closing it ends the command.
+    The process id, signals and exit code are those of the command itself.  It leads a process
+    group, so that `os.killpg` also reaches its children.
     """
-    # Run as a file, isolated and without site-packages: this starts in 10 ms.
+    # Run this file isolated and without site-packages, which takes only 10 ms to start.
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), "--", *command]
 
 
@@ -47,8 +46,8 @@ def main() -> None:
     if os.getpgrp() != os.getpid():
         os.setsid()
     command_ended, command_lives = os.pipe()
-    # Read before the fork: a watcher whose parent has ended would get init's id, 1, and a signal to
-    # "group 1" goes to every process that it may reach.
+    # Read this before the fork: a watcher whose parent has exited would get the id of init, 1, and
+    # a signal to "group 1" is sent to every process that the user may signal.
     group = os.getpid()
     if os.fork() == 0:
         os.close(command_lives)
@@ -59,7 +58,7 @@ def main() -> None:
 
 
 def _become(command: list[str], command_lives: int) -> None:
-    # The command holds this end of the pipe until it ends, which the watcher then notices.
+    # The command holds this end of the pipe until it exits, which is how the watcher notices.
     os.set_inheritable(command_lives, True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
@@ -72,7 +71,7 @@ def _become(command: list[str], command_lives: int) -> None:
 def _watch(command_ended: int, group: int, owner: int) -> None:
     # A new session: a signal to the command's group must not reach the watcher.
     os.setsid()
-    # A reader of the command's output waits for the end of the command, not of the watcher.
+    # Whoever reads the command's output waits for the command to exit, not for the watcher.
     for output in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), output)
     if _owner_ends_first(command_ended, owner):
@@ -87,7 +86,7 @@ def _owner_ends_first(command_ended: int, owner: int) -> bool:
         try:
             owner_ended.append(os.pidfd_open(owner))
         except OSError:
-            """The kernel is old, or the owner has ended already."""
+            """The kernel does not support this, or the owner has already exited."""
     interval_s = None if owner_ended else LOOK_INTERVAL_S
     while True:
         readable, _, _ = select.select([0, command_ended, *owner_ended], [], [], interval_s)
@@ -109,10 +108,8 @@ def _owner_ends_first(command_ended: int, owner: int) -> bool:
 def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # It runs as another user.
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)  # The process runs as another user.
     return True
 
 

@@ -1,29 +1,29 @@
-"""What to do about an error of the operating system that names a path."""
+"""Advice on operating system errors that name a path."""
 
 import errno
 
 _FAILING = (
-    "the disk may be failing: see the kernel's log (`dmesg`); a bookie whose disk is lost is"
-    " decommissioned, and autorecovery copies its ledgers"
+    "the disk may be failing: see the kernel log (`dmesg`); if the disk is lost, decommission the"
+    " bookie, and autorecovery will copy its ledgers"
 )
-_NOT_ALLOWED = "let the user that runs labkit read and write there"
+_NOT_ALLOWED = "give the user that runs labkit read and write access"
 _REMEDIES = {
-    errno.ENOSPC: "make room on that file system, then start again",
-    errno.EDQUOT: "raise the quota, or make room within it, then start again",
+    errno.ENOSPC: "free some space on that file system, then restart",
+    errno.EDQUOT: "raise the quota or free some space, then restart",
     errno.EIO: _FAILING,
-    errno.EROFS: "that file system is read-only: see the kernel's log (`dmesg`) for the reason,"
+    errno.EROFS: "that file system is read-only: see the kernel log (`dmesg`) for the reason,"
     " and mount it writable",
     errno.EACCES: _NOT_ALLOWED,
     errno.EPERM: _NOT_ALLOWED,
-    errno.EFBIG: "raise the limit of a file's size (`ulimit -f`), or use a file system that takes"
+    errno.EFBIG: "raise the file size limit (`ulimit -f`), or use a file system that supports"
     " larger files",
-    errno.EMFILE: "raise the limit of open files (`ulimit -n`)",
-    errno.ENFILE: "raise the system's limit of open files (`fs.file-max`)",
+    errno.EMFILE: "raise the open-file limit (`ulimit -n`)",
+    errno.ENFILE: "raise the system-wide open-file limit (`fs.file-max`)",
 }
 
 
 def with_advice(error: Exception) -> str:
-    """The error; for one of the operating system with a path, also what to do, if that is known."""
+    """Return the error's message, with advice if it is a known `OSError` that names a path."""
     if not isinstance(error, OSError) or error.filename is None:
         return str(error)
     remedy = _REMEDIES.get(error.errno or 0)

@@ -1,7 +1,7 @@
-"""Starts labkit in other processes of this Python, from any working folder.
+"""Starts labkit in other processes with the same Python, from any working directory.
 
-`python -m` looks for each module in the working folder first: a file `queue.py` that another user
-has left in /tmp would run there, with ZooKeeper's secret in its environment.
+`python -m` looks for modules in the working directory first.  In /tmp it would run another user's
+`queue.py`, with ZooKeeper's secret in the environment.
 """
 
 import os
@@ -15,10 +15,10 @@ _PATH = "PYTHONPATH"
 
 
 def folder_to_add_to_path() -> str:
-    """The folder with the labkit that runs here, if another Python would not find it there.
+    """Return the directory of the running labkit, or "" if it is installed.
 
-    Empty for an installed one: every Python finds it, and its folder on the path would go before
-    the standard library.
+    An installed labkit is found without help, and adding its directory to the path would put
+    site-packages before the standard library.
     """
     folder = str(Path(labkit.__file__).parents[1])
     is_installed = folder in (*site.getsitepackages(), site.getusersitepackages())
@@ -26,14 +26,14 @@ def folder_to_add_to_path() -> str:
 
 
 def own_command(module: str, *arguments: str) -> list[str]:
-    """The command line that runs a module of this Python, never one of the working folder."""
+    """Return the command that runs a module with this Python, ignoring the working directory."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def own_path() -> dict[str, str]:
-    """What the environment needs so that `own_command` finds the labkit that runs here.
+    """Return the environment variables that `own_command` needs to find the running labkit.
 
-    An empty part of the path is left out: it would be the working folder.
+    Empty entries of PYTHONPATH are dropped, because they stand for the working directory.
     """
     folders = [folder for folder in os.environ.get(_PATH, "").split(os.pathsep) if folder]
     mine = folder_to_add_to_path()

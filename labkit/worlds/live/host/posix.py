@@ -1,7 +1,7 @@
-"""Functions of the operating system that Windows lacks: locks, syncs, user ids, stopped processes.
+"""Operating system functions that Windows lacks: file locks, syncs, user ids, stopped processes.
 
-On Windows only the simulated world runs, and everything that starts servers refuses in one line
-(`require_posix`).  This module, and those that use it, can be imported there.
+On Windows only the simulated world runs; everything that starts servers calls `require_posix` and
+fails with a clear error.  This module and its users can still be imported there.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ if sys.platform != "win32":
     import resource
 
 _OPEN_MAX = 10_240
-"""Of macOS's <sys/syslimits.h>."""
+"""From macOS's <sys/syslimits.h>."""
 
 _POLL_INTERVAL_S = 0.001
 
@@ -27,11 +27,11 @@ _NO_FULL_SYNC = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
 
 
 def require_posix(what: str) -> None:
-    """Raises `MissingPart` on Windows, where `what` does not run."""
+    """Raise `MissingPart` on Windows; the message names the feature `what`."""
     if sys.platform == "win32":
         raise MissingPart(
             "System",
-            f"{what} needs Linux or macOS, and this is Windows",
+            f"{what} requires Linux or macOS, but this is Windows",
             "use labkit in WSL, in Docker or in a browser (Binder); the simulated world and lessons"
             " 01 to 10 and 14 to 17 run here",
         )
@@ -40,25 +40,23 @@ def require_posix(what: str) -> None:
 def raise_open_file_limit() -> None:
     """Let this process open as many files as its hard limit allows, as every JVM does.
 
-    macOS allows 256 by default: fewer than the index files that a bookie keeps open.
+    The default on macOS is 256, less than the number of index files that a bookie keeps open.
     """
     if sys.platform == "win32":
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = hard
-    if sys.platform == "darwin":  # It reports "unlimited", and refuses more than OPEN_MAX.
+    if sys.platform == "darwin":  # macOS may report "unlimited", but rejects more than OPEN_MAX.
         most = _OPEN_MAX if hard == resource.RLIM_INFINITY else min(hard, _OPEN_MAX)
     if soft != resource.RLIM_INFINITY and (soft < most or most == resource.RLIM_INFINITY):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def own_user() -> int:
-    """The id of this process's effective user."""
     return os.geteuid()
 
 
 def open_file_limit() -> int:
-    """The number of files that this process may have open."""
     if sys.platform == "win32":
         return sys.maxsize
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -66,28 +64,24 @@ def open_file_limit() -> int:
 
 
 async def stop_process(pid: int) -> None:
-    """SIGSTOP; returns when the process stands still.  Until then its threads may go on.
-
-    Raises `ProcessLookupError` when it has ended.
-    """
+    """Send SIGSTOP and wait until all threads have stopped. Raises `ProcessLookupError`."""
     if sys.platform == "win32":
         require_posix("a stopped process")
         return
-    # A browser's Python has no psutil.
+    # Imported here because psutil is missing in a browser's Python.
     from psutil import STATUS_STOPPED, STATUS_ZOMBIE, NoSuchProcess, Process  # noqa: PLC0415
 
     os.kill(pid, signal.SIGSTOP)
     try:
         while (status := Process(pid).status()) != STATUS_STOPPED:
             if status == STATUS_ZOMBIE:
-                raise ProcessLookupError(f"process {pid} has ended")
+                raise ProcessLookupError(f"process {pid} has exited")
             await asyncio.sleep(_POLL_INTERVAL_S)
     except NoSuchProcess as error:
         raise ProcessLookupError(str(error)) from error
 
 
 def continue_process(pid: int) -> None:
-    """SIGCONT: a stopped process goes on where it was."""
     if sys.platform == "win32":
         require_posix("a stopped process")
         return
@@ -95,7 +89,7 @@ def continue_process(pid: int) -> None:
 
 
 def try_lock(file: IO[bytes] | int) -> bool:
-    """Lock an open file for as long as it is open; False if another process has locked it."""
+    """Lock an open file until it is closed; return False if another process holds the lock."""
     if sys.platform == "win32":
         require_posix("a lock on a folder")
         return False
@@ -107,7 +101,7 @@ def try_lock(file: IO[bytes] | int) -> bool:
 
 
 def sync_data(fd: int) -> None:
-    """Sync a file's data, and the metadata needed to read it, to the device."""
+    """Sync a file's data to the device, with the metadata needed to read it."""
     if sys.platform == "linux":
         os.fdatasync(fd)
     else:
@@ -115,16 +109,16 @@ def sync_data(fd: int) -> None:
 
 
 def sync_all(fd: int) -> None:
-    """Sync all of a file, or the names in a folder, to the device."""
+    """Sync a file's data and metadata, or the entries of a directory, to the device."""
     if sys.platform == "darwin":
-        # macOS has no fdatasync, and its fsync leaves the bytes in the drive's cache, which a power
-        # cut empties: only this command waits until the drive has written them.
+        # macOS has no fdatasync, and its fsync leaves the data in the drive's cache, where it is
+        # lost on a power failure.  Only F_FULLFSYNC waits until the drive has written it.
         try:
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
             return
         except OSError as error:
             if error.errno not in _NO_FULL_SYNC:
                 raise
-    # On other systems fsync reaches the device.  On a macOS file system without the command it is
-    # the best available, and what Java does for BookKeeper.
+    # On other systems fsync reaches the device.  On a macOS file system without F_FULLFSYNC it is
+    # the best available, and what BookKeeper gets from Java.
     os.fsync(fd)

@@ -1,8 +1,8 @@
-"""Names and files below a bookie's directories.
+"""Opens and lists files in a bookie's directories, and rejects everything but regular files.
 
-Two rules.  A file's name must belong to a regular file, or the error names it: a FIFO would block
-its reader for ever, a link leads out of the directory, and a folder that is skipped would make
-acknowledged entries look absent.  And every error names its path.
+A FIFO would block its reader forever, a symbolic link may point outside the directory, and if a
+directory in place of a file were skipped, acknowledged entries would seem not to exist.  Every
+error includes the path.
 """
 
 import errno
@@ -24,16 +24,16 @@ _SAYS_OTHER_KIND = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
 
 
 def with_path(error: OSError, path: Path | str) -> OSError:
-    """The error with its path, which an error of an operation on a descriptor lacks."""
+    """Return the error with the path, which is missing from errors of operations on descriptors."""
     if error.filename is not None:
         return error
     return OSError(error.errno, error.strerror, str(path))
 
 
 def open_regular(path: Path | str, flags: int) -> int:
-    """Open a regular file; never waits for another process.
+    """Open a regular file without ever blocking.
 
-    Raises `StorageDamagedException` for anything else of that name, and `OSError`.
+    Raises `StorageDamagedException` if the path is not a regular file, and `OSError`.
     """
     try:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE)
@@ -50,48 +50,43 @@ def open_regular(path: Path | str, flags: int) -> int:
 
 
 def is_regular(path: Path | str) -> bool:
-    """Whether there is a file of that name.
+    """Return whether the path is an existing regular file.
 
-    Raises `StorageDamagedException` if something else has the name, or if something else is in the
-    place of a parent folder, and `OSError` when the system cannot tell.
+    Raises `StorageDamagedException` if it is something else, or if a parent is not a directory,
+    and `OSError` if the system call fails.
     """
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
         return False
     except NotADirectoryError:
-        refuse_other_than_folders(Path(path).parent)
+        require_directory(Path(path).parent)
         raise
     _refuse_other(path, mode, stat.S_IFREG)
     return True
 
 
-def names_in(folder: Path) -> list[str]:
-    """Names in a folder, sorted; none if there is no such folder.
-
-    Raises `StorageDamagedException` if something else has its name.
-    """
+def list_names(folder: Path) -> list[str]:
+    """Return the sorted names in a directory, if it exists. Raises `StorageDamagedException`."""
     try:
         return sorted(os.listdir(folder))
     except FileNotFoundError:
         return []
     except NotADirectoryError:
-        refuse_other_than_folders(folder)
+        require_directory(folder)
         raise
 
 
-def files_in(folder: Path, suffix: str) -> list[str]:
-    """The names in a folder that end with `suffix`, sorted.
-
-    Raises `StorageDamagedException` if one of them is not a regular file.
-    """
+def list_files(folder: Path, suffix: str) -> list[str]:
+    """Return the sorted names with this suffix; raises `StorageDamagedException` if not regular."""
     try:
         with os.scandir(folder) as found:
-            items = sorted((item for item in found if item.name.endswith(suffix)), key=_name)
+            items = [item for item in found if item.name.endswith(suffix)]
+            items.sort(key=lambda item: item.name)
     except FileNotFoundError:
         return []
     except NotADirectoryError:
-        refuse_other_than_folders(folder)
+        require_directory(folder)
         raise
     for item in items:
         if not item.is_file(follow_symlinks=False):
@@ -99,10 +94,8 @@ def files_in(folder: Path, suffix: str) -> list[str]:
     return [item.name for item in items]
 
 
-def refuse_other_than_folders(path: Path) -> None:
-    """Raise `StorageDamagedException` if something else is in the place of this folder or of a
-    parent.
-    """
+def require_directory(path: Path) -> None:
+    """Raise `StorageDamagedException` if the path or a parent exists but is not a directory."""
     for folder in (path, *path.parents):
         if os.path.lexists(folder):
             if not folder.is_dir():
@@ -110,14 +103,10 @@ def refuse_other_than_folders(path: Path) -> None:
             return
 
 
-def _name(item: "os.DirEntry[str]") -> str:
-    return item.name
-
-
 def _refuse_other(path: Path | str, mode: int, wanted: int) -> None:
     kind = stat.S_IFMT(mode)
     if kind != wanted:
         raise StorageDamagedException(
-            f"{path} is {_KINDS.get(kind, 'a device')}, and {_KINDS[wanted]} must be there: move it"
-            " elsewhere, and put the bookie's own back if it had one there"
+            f"{path} is {_KINDS.get(kind, 'a device')}, expected {_KINDS[wanted]}: move it"
+            " elsewhere, and restore the bookie's original if there was one"
         )

@@ -1,5 +1,7 @@
-"""A server's lines on standard output and standard error, which are often logs on the very disk
-whose lack of space they report: a server goes on where it cannot write them.
+"""Prints a server's log lines, and ignores failures to write them.
+
+Standard output and standard error are often redirected to the very disk that is full, which must
+not stop the server.
 """
 
 import sys
@@ -10,12 +12,10 @@ _KEPT = "\n\t"
 
 
 def print_line(line: str) -> None:
-    """Write the line to standard output, if that is possible."""
     _write("stdout", 1, line)
 
 
 def print_error(line: str) -> None:
-    """Write the line to standard error, if that is possible."""
     _write("stderr", 2, line)
 
 
@@ -25,6 +25,7 @@ def _write(name: str, descriptor: int, line: str) -> None:
         stream.write(f"{printable(line, kept=_KEPT)}\n")
         stream.flush()
     except OSError:
-        # A new one: the old one keeps the line, would fail again at the exit, and change its code.
+        # Replace the stream: the old one has buffered the line, so flushing it would fail again at
+        # exit and change the exit code.
         new = open(descriptor, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         setattr(sys, name, new)

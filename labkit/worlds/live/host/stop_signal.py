@@ -1,6 +1,4 @@
-"""Signals that stop a labkit process: SIGTERM, SIGINT from the keyboard, SIGHUP when its terminal
-closes.
-"""
+"""Handles the signals that stop a process: SIGTERM, SIGINT (Ctrl-C), SIGHUP (terminal closed)."""
 
 import asyncio
 import signal
@@ -9,10 +7,10 @@ from types import FrameType
 
 
 def on_stop_signal(action: Callable[[], object]) -> None:
-    """Call `action` on the event loop at the next of these signals; it replaces any earlier action.
+    """Call `action` on the event loop at the next stop signal, instead of any earlier action.
 
-    Further signals are ignored: a second Ctrl-C does not interrupt the shutdown.  A SIGHUP that is
-    ignored stays so: `nohup` started the process.
+    Further signals are ignored, so a second Ctrl-C does not interrupt the shutdown.  SIGHUP stays
+    ignored if it was ignored at the start (`nohup`).
     """
     loop = asyncio.get_running_loop()
     numbers = [signal.SIGTERM, signal.SIGINT]
@@ -27,17 +25,17 @@ def on_stop_signal(action: Callable[[], object]) -> None:
             loop.call_soon_threadsafe(action)
 
     for number in numbers:
-        # asyncio's handler wakes the loop with a byte in a pipe, and the loop learns the signal
-        # from that byte, which is lost while other threads' calls fill the pipe.  Python's own
-        # handler runs at each signal.
+        # asyncio passes signals to the loop as bytes in a pipe, and a byte is lost if other
+        # threads' calls have filled the pipe.  Python's own handler runs at every signal.
         loop.add_signal_handler(number, lambda: None)
         signal.signal(number, act)
-    # Without this Python warns of a full pipe, in which the loop finds other bytes to wake it.
+    # Suppress Python's warning about a full pipe: the bytes already in the pipe wake the loop
+    # anyway.
     signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
 
 
 def cancel_on_stop_signal() -> None:
-    """Cancel the calling task at the next of these signals, while it has nothing to save yet."""
+    """Cancel the calling task at the next stop signal; for tasks that have nothing to save yet."""
     task = asyncio.current_task()
     assert task is not None
     on_stop_signal(task.cancel)

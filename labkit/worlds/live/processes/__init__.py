@@ -1,11 +1,11 @@
 """Bookies, brokers and autorecovery as processes, and a cluster of them.
 
-    bookie_process, broker_process, autorecovery_process   each server's main function
+    bookie_process, broker_process, autorecovery_process   the main function of each server
     server_config, broker_config   their settings, from `bk_server.conf` and `broker.conf`
-    server_ports                   the ports of a server: TCP, ZooKeeper, clock, random numbers
-    node_process                   starts, pauses, kills and ends one of these processes
+    server_ports                   a server's `ServerPorts`: ZooKeeper, TCP, clock, random numbers
+    node_process                   starts, pauses, kills and stops one of these processes
     cluster                        ZooKeeper, bookies and brokers on this machine
-    local_process                  `labkit local`: a cluster until Ctrl-C
+    local_process                  `labkit local`: a cluster that runs until Ctrl-C
 
 Read `cluster` and `bookie_process` first.
 """

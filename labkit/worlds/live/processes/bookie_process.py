@@ -1,9 +1,9 @@
-"""A bookie as a process: real files, TCP, ZooKeeper.
+"""A bookie as a process, with real files, TCP and ZooKeeper.
 
     labkit bookie --id bookie-1 --data FOLDER --zookeeper HOST:PORT
 
-It ends at SIGTERM after a last flush, and at once when its disk fails: data that is only in memory
-must then not be acknowledged.
+On SIGTERM it flushes and exits.  If its disk fails, it exits at once, because it must not
+acknowledge data that is only in memory.
 
 In BookKeeper: `server/Main.java`, `server/EmbeddedServer.java`.
 """
@@ -27,25 +27,26 @@ from labkit.system.storage.disk import Disk
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
-from labkit.worlds.live.disk import RealDisk, disk_space, hold_directory
+from labkit.worlds.live.disk import RealDisk, disk_space, lock_directory
 from labkit.worlds.live.disk_thread import DiskThread
+from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.host.posix import raise_open_file_limit
 from labkit.worlds.live.host.stop_signal import cancel_on_stop_signal, on_stop_signal
-from labkit.worlds.live.net import LOOPBACK, listen, port_of, taking_port
-from labkit.worlds.live.open_files import within_open_files
+from labkit.worlds.live.net import explain_port_errors, listen, port_of
+from labkit.worlds.live.open_files import limit_connections
 from labkit.worlds.live.peer_log import PeerLog, report_failed_accepts
 from labkit.worlds.live.peers import Peers
 from labkit.worlds.live.processes.server_config import BookieSettings
 from labkit.worlds.live.processes.server_ports import server_ports
-from labkit.worlds.live.trace_stream import MOST_LISTENERS, TraceServer
+from labkit.worlds.live.trace_stream import MAX_LISTENERS, TraceServer
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
-_OTHER_FILES = 150 + MOST_LISTENERS
-"""For journals, entry logs being written or read, ZooKeeper, and listeners to the trace."""
+_OTHER_FILES = 150 + MAX_LISTENERS
+"""Descriptors for journals, open entry logs, ZooKeeper, and listeners to the trace."""
 
 
 OpenStore = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]
-"""Opens a bookie's store: `LedgerStore` itself, or one with other parts."""
+"""Opens a bookie's store: `LedgerStore` itself, or a function that replaces its components."""
 
 
 async def run_bookie(
@@ -54,12 +55,12 @@ async def run_bookie(
     warn: Callable[[str], None],
     open_store: OpenStore = LedgerStore,
 ) -> None:
-    """Serve until SIGTERM, then flush and leave.
+    """Serve until SIGTERM, then flush and return.
 
     Calls `announce` with one line of JSON (pid, port, trace_port) once the bookie is registered,
-    and `warn` with a line when its directories become full, and when they have room again; a
-    SIGTERM before the announcement cancels the start.  Raises `LabkitError` when the bookie cannot
-    start, and `OSError` when its disk fails.
+    and `warn` with a line when its directories become full or have space again.  A SIGTERM before
+    the announcement cancels the start.  Raises `LabkitError` if the bookie cannot start, and
+    `OSError` if its disk fails.
     """
     raise_open_file_limit()
     report_failed_accepts(PeerLog(settings.bookie_id, time.monotonic))
@@ -79,24 +80,22 @@ async def _serve(
     warn: Callable[[str], None],
     open_store: OpenStore,
 ) -> None:
-    """Take the port, then the directories, and open the store, which replays the journal; then
-    register and serve.
-    """
+    """Bind the port, lock the directories, open the store, register and serve."""
 
     def accept(connection: Connection) -> OnBodies:
         return service.accept(connection)
 
-    limits = within_open_files(settings.peers, settings.storage.open_file_limit + _OTHER_FILES)
+    limits = limit_connections(settings.peers, settings.storage.open_file_limit + _OTHER_FILES)
     server = await listen(accept, settings.port, settings.host, peers=Peers(limits), serving=False)
     directories = map(Path, (*settings.journal_dirs, *settings.ledger_dirs))
     for directory in dict.fromkeys(each.resolve() for each in directories):
-        hold_directory(directory)
+        lock_directory(directory)
     recorder = Recorder(settings.bookie_id, trace_clock_us)
     trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
     ledger_disks = [RealDisk(Path(directory)) for directory in settings.ledger_dirs]
     instance_id = await init_cluster(metadata, str(uuid.uuid4()))
     journal_disks = await _journal_disks(settings, metadata, instance_id, ledger_disks)
-    # The time names the journal of an empty directory.
+    # The first journal file in an empty directory is named after the current time.
     journal_id = wall_clock_ms() + 1
     store = open_store(journal_disks, ledger_disks, settings.storage, recorder, journal_id)
     journal_threads = [DiskThread("journal") for _ in store.journals]
@@ -117,7 +116,7 @@ async def _serve(
             warn=warn,
         ),
     )
-    with taking_port(settings.port, settings.host):
+    with explain_port_errors(settings.port, settings.host):
         await server.start_serving()
     port, trace_port = port_of(server), await trace_server.start()
     await service.start(
@@ -127,7 +126,7 @@ async def _serve(
     on_stop_signal(stopped.set)
     announce(json.dumps({"pid": os.getpid(), "port": port, "trace_port": trace_port}))
     await _serve_until(stopped, service, server)
-    # The threads must finish their work before the store is closed under them.
+    # The threads must finish their work before the store is closed.
     for thread in (*journal_threads, flush_thread):
         thread.join()
     store.close()
@@ -136,7 +135,7 @@ async def _serve(
 async def _serve_until(
     stopped: asyncio.Event, service: BookieService, server: asyncio.Server
 ) -> None:
-    """Serve, then flush.  Raises the error of the first part that cannot go on."""
+    """Serve until stopped, then flush.  Raises the error if the service fails."""
     serving = asyncio.create_task(service.run())
     stopping = asyncio.create_task(stopped.wait())
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -153,9 +152,7 @@ async def _journal_disks(
     instance_id: str,
     ledger_disks: list[RealDisk],
 ) -> list[RealDisk]:
-    """The journal directories, after the cookies have shown that all directories are this
-    bookie's.
-    """
+    """Return the journal disks, after checking the cookies of all directories."""
     journal_disks = [RealDisk(Path(directory)) for directory in settings.journal_dirs]
     cookie = Cookie(
         settings.bookie_id,

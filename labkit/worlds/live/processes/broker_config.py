@@ -1,6 +1,6 @@
-"""A broker's settings from Pulsar's own configuration file, `broker.conf`.
+"""A broker's settings, from Pulsar's configuration file `broker.conf` and the command line.
 
-A field's key stands beside it; `config/known_keys` says what happens with other keys.
+Each field declares its key in the file; `config/known_keys` explains what happens with other keys.
 
 In Pulsar: `broker/ServiceConfiguration.java`.
 """
@@ -12,7 +12,7 @@ from typing import Protocol
 
 from labkit.system.broker.config import BrokerConfig
 from labkit.system.client.context import ClientConfig
-from labkit.system.metadata.place import MetadataPlace, parse_place
+from labkit.system.metadata.location import MetadataLocation, parse_location
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.model.settings import InvalidSettingException, check_ranges, setting
 from labkit.system.topic.config import PULSAR_DEFAULTS, ManagedLedgerConfig
@@ -23,36 +23,36 @@ from labkit.worlds.live.config.known_keys import (
     obeyed_keys,
     refused_keys,
 )
-from labkit.worlds.live.config.metadata_option import place_of_option
+from labkit.worlds.live.config.metadata_option import resolve_metadata_option
 from labkit.worlds.live.config.properties import (
-    errors_name_keys,
+    explain_setting_errors,
     fields_in,
     parse_properties,
     read_configuration,
 )
 from labkit.worlds.live.config.token_config import TokenKeys, token_settings
-from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.processes.server_config import BOOKKEEPER_KEYS
 from labkit.worlds.live.tokens import TokenSettings
 
 _PLAIN, _PARTITIONED = "non-partitioned", "partitioned"
 _PULSARS_MESSAGE_SIZE = "5242880"
-"""Pulsar's default of `maxMessageSize`.  With metadata it does not fit into the bookies' default
-frame; here it means the largest size that fits.
+"""Pulsar's default for `maxMessageSize`.  A message of this size with metadata exceeds the default
+frame size of bookies, so here this value means the largest size that fits.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
-    """The settings of a broker's process.
+    """The settings of a broker process.
 
-    Port 0 takes a free one; without a certificate there is no TLS port.  With `tokens` clients must
-    present a valid token; with `super_user_roles`, which may be empty, all other roles need grants.
-    Raises `BKIncorrectParameterException` when a value is out of range.
+    Port 0 selects a free port; without a certificate the broker has no TLS port.  If `tokens` is
+    set, clients must present a valid token.  If `super_user_roles` is set (even if empty), all
+    other roles need grants.  Raises `BKIncorrectParameterException` for a value out of range.
     """
 
     broker_id: str
-    metadata: MetadataPlace
+    metadata: MetadataLocation
     broker: BrokerConfig
     client: ClientConfig
     trace_from_start: bool
@@ -69,12 +69,12 @@ class BrokerSettings:
         check_ranges(self)
         if (self.certificate is None) != (self.private_key is None):
             raise BKIncorrectParameterException(
-                "TLS needs both tlsCertificateFilePath and tlsKeyFilePath"
+                "TLS requires both tlsCertificateFilePath and tlsKeyFilePath"
             )
 
 
 class BrokerOptions(Protocol):
-    """Options of the command line; None where an option is not given."""
+    """The command line options of a broker; None for an option that was not given."""
 
     id: str | None
     zookeeper: str | None
@@ -86,7 +86,7 @@ class BrokerOptions(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BrokerFile:
-    """The keys of `broker.conf` on which several settings depend."""
+    """Keys of `broker.conf` that determine other settings, rather than being settings."""
 
     allow_auto_topic_creation_type: str = setting(_PLAIN, "allowAutoTopicCreationType")
     authentication_enabled: bool = setting(False, "authenticationEnabled")
@@ -102,56 +102,60 @@ class _BrokerFile:
     def __post_init__(self) -> None:
         if self.allow_auto_topic_creation_type not in (_PLAIN, _PARTITIONED):
             raise InvalidSettingException(
-                self, f"{{allow_auto_topic_creation_type}}; it must be {_PLAIN} or {_PARTITIONED}"
+                self, f"{{allow_auto_topic_creation_type}}; expected {_PLAIN} or {_PARTITIONED}"
             )
         if self.authorization_enabled and not self.authentication_enabled:
             raise InvalidSettingException(
                 self,
-                "{authorization_enabled.name} needs {authentication_enabled.name}=true: a role"
-                " comes with a token",
+                "{authorization_enabled.name} requires {authentication_enabled.name}=true, because"
+                " a client's role is taken from its token",
             )
 
-    def metadata(self, option: str | None) -> MetadataPlace:
-        """The place of topics and ledgers, which are below one path of one ZooKeeper.
+    def metadata(self, option: str | None) -> MetadataLocation:
+        """Return the location of the metadata: topics and ledgers are below one path of one
+        ZooKeeper.
 
-        `option` is the option `--zookeeper`.  Raises `BKIncorrectParameterException`.
+        `option` is the value of `--zookeeper`.  Raises `BKIncorrectParameterException`.
         """
-        named = self._named_place()
+        configured = self._configured_place()
         if not option:
-            if named is None or not (self.metadata_store_url or self.zookeeper_servers):
-                raise BKIncorrectParameterException("give --zookeeper")
-            return named
-        if named is None:
-            return parse_place(option)
+            if configured is None or not (self.metadata_store_url or self.zookeeper_servers):
+                raise BKIncorrectParameterException(
+                    "specify --zookeeper, or metadataStoreUrl in a file passed with --conf"
+                )
+            return configured
+        if configured is None:
+            return parse_location(option)
         keys = "metadataStoreUrl or bookkeeperMetadataServiceUri"
-        return place_of_option(option, keys, named.chroot + named.ledgers_root, named.layout)
+        path = configured.chroot + configured.ledgers_root
+        return resolve_metadata_option(option, keys, path, configured.layout)
 
-    def _named_place(self) -> MetadataPlace | None:
-        """Return the metadata place that the file configures, or None."""
+    def _configured_place(self) -> MetadataLocation | None:
         uri = self.bookkeeper_metadata_service_uri
         topics = self.metadata_store_url.removeprefix("zk:") or self.zookeeper_servers
         if not topics:
-            return parse_place(uri) if uri else None
-        place = parse_place(topics)
+            return parse_location(uri) if uri else None
+        location = parse_location(topics)
         for name in (
             "configuration_metadata_store_url",
             "configuration_store_servers",
             "global_zookeeper_servers",
         ):
             store = getattr(self, name).removeprefix("zk:")
-            if store and parse_place(store) != place:
+            if store and parse_location(store) != location:
                 raise InvalidSettingException(
                     self,
-                    f"{{{name}}}; labkit's broker keeps namespaces beside topics: remove it, or"
-                    " name the same servers as in {metadata_store_url.name}",
+                    f"{{{name}}}; labkit's broker keeps namespaces in the same store as topics:"
+                    " remove this key, or give it the same servers as {metadata_store_url.name}",
                 )
-        ledgers = parse_place(uri) if uri else place
-        if (ledgers.servers, ledgers.chroot) != (place.servers, place.chroot):
+        ledgers = parse_location(uri) if uri else location
+        if (ledgers.servers, ledgers.chroot) != (location.servers, location.chroot):
             raise InvalidSettingException(
                 self,
-                "{bookkeeper_metadata_service_uri}; labkit's broker keeps ledgers beside topics:"
-                f" write zk+null://{place.servers.replace(',', ';')}{place.chroot}/ledgers, or"
-                " another name in place of ledgers",
+                "{bookkeeper_metadata_service_uri}; labkit's broker keeps ledgers in the same store"
+                " as topics: use"
+                f" zk+null://{location.servers.replace(',', ';')}{location.chroot}/ledgers"
+                " (the last component may have another name)",
             )
         return ledgers
 
@@ -168,7 +172,7 @@ _OBEYED = obeyed_keys(
     )
 )
 _OF_THE_CLIENT = "bookkeeper_"
-"""The prefix of the keys that Pulsar passes on to BookKeeper's client."""
+"""The prefix of keys that Pulsar passes to the BookKeeper client."""
 
 
 def _refused() -> Iterator[RefusedKey]:
@@ -178,19 +182,20 @@ def _refused() -> Iterator[RefusedKey]:
             yield replace(key, name=_OF_THE_CLIENT + key.name)
     for name in sorted(BOOKKEEPER_KEYS.obeyed):
         if _OF_THE_CLIENT + name not in _OBEYED:
-            why = "it is a bookie's, not its client's"
+            why = "it is a setting of bookies, not of their clients"
             yield RefusedKey(_OF_THE_CLIENT + name, REFUSED, (), why)
 
 
 PULSAR_KEYS = KnownKeys(_OBEYED, {key.name: key for key in _refused()})
-"""The keys of `broker.conf`, and those that Pulsar passes on to BookKeeper's client."""
+"""The keys of `broker.conf`, including those that Pulsar passes to the BookKeeper client."""
 
 
 def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, Mapping[str, str]]:
-    """A broker's settings, from the command line, the file or the defaults, in this order; and the
-    file's keys without effect, each with the key that may be meant.
+    """Return a broker's settings, and the keys in the file that have no effect.
 
-    Raises `BKIncorrectParameterException`.
+    The command line takes precedence over the file, and the file over the defaults.  Each key
+    without effect is mapped to the known key that was probably meant, or to "".  Raises
+    `BKIncorrectParameterException`.
     """
     properties: dict[str, str] = {}
     if options.conf is not None:
@@ -204,10 +209,10 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, Mapping[str
         raise BKIncorrectParameterException("give --id")
     if "tls_port" in process and "certificate" not in process:
         raise BKIncorrectParameterException(
-            f"brokerServicePortTls is {process['tls_port']}; TLS needs tlsCertificateFilePath and"
-            " tlsKeyFilePath, too"
+            f"brokerServicePortTls is {process['tls_port']}, but TLS requires"
+            " tlsCertificateFilePath and tlsKeyFilePath"
         )
-    with errors_name_keys(properties, options):
+    with explain_setting_errors(properties, options):
         file = _BrokerFile(**fields_in(properties, _BrokerFile))
         settings = BrokerSettings(
             **process,
@@ -225,10 +230,11 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, Mapping[str
 def _broker_config(properties: Mapping[str, str], file: _BrokerFile) -> BrokerConfig:
     ledgers = replace(PULSAR_DEFAULTS, **fields_in(properties, ManagedLedgerConfig))
     if (ledgers.retention_time_ms == 0) != (ledgers.retention_size_bytes == 0):
-        # Pulsar's brokers accept this here, but refuse it as a namespace's policy.
+        # Pulsar's brokers accept this in the file, but refuse it as a namespace policy.
         raise BKIncorrectParameterException(
-            "of defaultRetentionTimeInMinutes and defaultRetentionSizeInMB only one is 0, which"
-            " keeps nothing: set the other one to -1 (no limit) or above, or both to 0"
+            "only one of defaultRetentionTimeInMinutes and defaultRetentionSizeInMB is 0, so"
+            " nothing would be retained: set that key to -1 (no limit) or to a positive value, or"
+            " set both keys to 0"
         )
     fields = {"default_num_partitions": 1, **fields_in(properties, BrokerConfig)}
     if properties.get("maxMessageSize") == _PULSARS_MESSAGE_SIZE:

@@ -1,9 +1,9 @@
-"""A broker as a process: TCP, TLS, HTTP, ZooKeeper, and a client of the bookies.
+"""A broker as a process, with TCP, TLS, HTTP, ZooKeeper, and a BookKeeper client.
 
     labkit broker --id broker-1 --zookeeper HOST:PORT
 
-At SIGTERM it closes its topics, which stores all messages that came and the cursors, and gives up
-its bundles.
+On SIGTERM it closes its topics, which stores the cursors and all messages received so far, and
+releases its bundles.
 
 In Pulsar: `PulsarBrokerStarter.java`, `broker/PulsarService.java`.
 """
@@ -23,7 +23,7 @@ from labkit.system.broker.broker import Broker
 from labkit.system.broker.protocol.authorization import Authorization
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.model.net import Connection, OnBodies
-from labkit.system.node.broker import serve_until
+from labkit.system.node.broker import serve_until_stopped
 from labkit.system.topic.ownership import BrokerAddress
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.admin.server import AdminServer, admin_server
@@ -31,14 +31,14 @@ from labkit.worlds.live.clock import trace_clock_us
 from labkit.worlds.live.host.gc_tuning import collect_garbage_rarely
 from labkit.worlds.live.host.posix import raise_open_file_limit
 from labkit.worlds.live.host.stop_signal import cancel_on_stop_signal, on_stop_signal
-from labkit.worlds.live.net import authority, listen, port_of, taking_port
-from labkit.worlds.live.open_files import within_open_files
+from labkit.worlds.live.net import authority, explain_port_errors, listen, port_of
+from labkit.worlds.live.open_files import limit_connections
 from labkit.worlds.live.peer_log import PeerLog, report_failed_accepts
 from labkit.worlds.live.peers import PeerLimits, Peers
 from labkit.worlds.live.processes.broker_config import BrokerSettings
 from labkit.worlds.live.processes.server_ports import server_ports
 from labkit.worlds.live.tokens import TokenAuthentication
-from labkit.worlds.live.trace_stream import MOST_LISTENERS, TraceServer
+from labkit.worlds.live.trace_stream import MAX_LISTENERS, TraceServer
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
 
@@ -46,7 +46,7 @@ async def run_broker(settings: BrokerSettings, announce: Callable[[str], None]) 
     """Serve until SIGTERM.
 
     Calls `announce` with one line of JSON (pid, port, tls_port, web_port, trace_port) once clients
-    may connect; a SIGTERM before that cancels the start.  Raises `LabkitError` when the broker
+    can connect.  A SIGTERM before that cancels the start.  Raises `LabkitError` if the broker
     cannot start.
     """
     raise_open_file_limit()
@@ -68,62 +68,54 @@ async def _serve(
     listening = await _Ports.open(settings)
     log = PeerLog(settings.broker_id, time.monotonic)
     report_failed_accepts(log)
-    broker = _broker(settings, metadata, recorder, listening.address, log)
+    ports = server_ports(settings.broker_id, settings.metadata, recorder)
+    client = ports.new_client(metadata, settings.client)
+    broker = Broker(client, listening.address, settings.broker, log=log)
+    if settings.tokens is not None:
+        roles = settings.super_user_roles
+        tokens = TokenAuthentication(settings.tokens)
+        authorization = None if roles is None else Authorization(metadata, roles)
+        broker = Broker(client, listening.address, settings.broker, tokens, authorization, log)
     await listening.start_serving(broker, log)
     await broker.start()
     stopped = asyncio.Event()
     on_stop_signal(stopped.set)
     collect_garbage_rarely()
-    ports = {"pid": os.getpid(), **listening.ports, "trace_port": trace_port}
-    announce(json.dumps(ports))
-    await serve_until(stopped, broker, listening.close)
+    announce(json.dumps({"pid": os.getpid(), **listening.ports, "trace_port": trace_port}))
+    await serve_until_stopped(stopped, broker, listening.close)
 
 
-def _broker(
-    settings: BrokerSettings,
-    metadata: ZooKeeperStore,
-    recorder: Recorder,
-    address: BrokerAddress,
-    log: PeerLog,
-) -> Broker:
-    ports = server_ports(settings.broker_id, settings.metadata, recorder)
-    client = ports.new_client(metadata, settings.client)
-    if settings.tokens is None:
-        return Broker(client, address, settings.broker, log=log)
-    tokens = TokenAuthentication(settings.tokens)
-    authorization = None
-    if settings.super_user_roles is not None:
-        authorization = Authorization(metadata, settings.super_user_roles)
-    return Broker(client, address, settings.broker, tokens, authorization, log)
-
-
-_LIMITS = PeerLimits(most_connections=100_000)
-"""No limit except that on open files: Pulsar has none by default."""
-_OTHER_FILES = 250 + MOST_LISTENERS
-"""For connections to bookies and ZooKeeper, HTTP, and listeners to the trace."""
+_LIMITS = PeerLimits(max_connections=100_000)
+"""As in Pulsar by default, only the open-file limit restricts the number of connections."""
+_OTHER_FILES = 250 + MAX_LISTENERS
+"""Descriptors for connections to bookies and ZooKeeper, HTTP, and listeners to the trace."""
 
 
 class _Ports:
-    """The broker's listening ports.  The broker's address contains them, so they are taken first;
-    clients are accepted only once the broker exists.
+    """The broker's listening ports.
+
+    They are bound before the broker is created, because they are part of its address.  Clients are
+    accepted only after `start_serving`.
     """
 
     @classmethod
     async def open(cls, settings: BrokerSettings) -> Self:
-        """Take the ports.  Raises `PortInUseError`, and `BKIncorrectParameterException` for files
-        that are not a certificate and its key.
+        """Bind the ports.
+
+        Raises `PortInUseError`, and `BKIncorrectParameterException` for an invalid certificate or
+        key.
         """
         listening = cls(settings.host)
-        peers = Peers(within_open_files(_LIMITS, _OTHER_FILES))
-        places: list[tuple[int, ssl.SSLContext | None]] = [(settings.port, None)]
+        peers = Peers(limit_connections(_LIMITS, _OTHER_FILES))
+        endpoints: list[tuple[int, ssl.SSLContext | None]] = [(settings.port, None)]
         if (tls := _tls(settings)) is not None:
-            places.append((settings.tls_port, tls))
-        for port, context in places:
+            endpoints.append((settings.tls_port, tls))
+        for port, context in endpoints:
             server = await listen(
                 listening.accept, port, settings.host, peers=peers, tls=context, serving=False
             )
             listening.servers.append(server)
-        with taking_port(settings.web_port, settings.host):
+        with explain_port_errors(settings.web_port, settings.host):
             listening.web_sockets = bind_sockets(settings.web_port, settings.host)
         return listening
 
@@ -136,25 +128,23 @@ class _Ports:
 
     @property
     def ports(self) -> dict[str, int]:
-        """The ports by the kind of their clients."""
+        """The port numbers by the names used in the announcement."""
         ports = dict(zip(("port", "tls_port"), map(port_of, self.servers), strict=False))
         return {**ports, "web_port": self.web_sockets[0].getsockname()[1]}
 
     @property
     def address(self) -> BrokerAddress:
-        """The broker's address for clients and other brokers."""
-        at = {kind: authority(self._host, port) for kind, port in self.ports.items()}
-        tls = f"pulsar+ssl://{at['tls_port']}" if "tls_port" in at else ""
-        web = at["web_port"]
-        return BrokerAddress(web, f"pulsar://{at['port']}", tls, f"http://{web}")
+        hosts = {name: authority(self._host, port) for name, port in self.ports.items()}
+        tls = f"pulsar+ssl://{hosts['tls_port']}" if "tls_port" in hosts else ""
+        web = hosts["web_port"]
+        return BrokerAddress(web, f"pulsar://{hosts['port']}", tls, f"http://{web}")
 
     def accept(self, connection: Connection) -> OnBodies:
-        """A client connected."""
         assert self._broker is not None
         return self._broker.accept(connection)
 
     async def start_serving(self, broker: Broker, log: PeerLog) -> None:
-        """Serve clients; each mistake of a client over HTTP gets a line in the log."""
+        """Accept clients; `log` gets a line for each refused HTTP request."""
         self._broker = broker
         for server in self.servers:
             await server.start_serving()
@@ -162,7 +152,6 @@ class _Ports:
         self._web.add_sockets(self.web_sockets)
 
     def close(self) -> None:
-        """Accept no new client."""
         for server in self.servers:
             server.close()
         if self._web is not None:

@@ -18,16 +18,17 @@ from typing import Self
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
 from labkit.system.client.placement.placement import Placement
-from labkit.system.metadata.place import MetadataPlace, parse_place
+from labkit.system.metadata.location import MetadataLocation, parse_location
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.log import TraceLog
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import trace_clock_us
 from labkit.worlds.live.host.own_python import own_command, own_path
+from labkit.worlds.live.host.ports import LOOPBACK, free_port
 from labkit.worlds.live.host.posix import require_posix
 from labkit.worlds.live.host.private import make_private, write_private
-from labkit.worlds.live.net import LOOPBACK, authority
-from labkit.worlds.live.new_client import at_random, new_client
+from labkit.worlds.live.net import authority
+from labkit.worlds.live.new_client import new_client, random_bookies
 from labkit.worlds.live.processes.node_process import NodeProcess, NodeStateError, kill_and_wait
 from labkit.worlds.live.processes.server_config import BOOKKEEPER_KEYS
 from labkit.worlds.live.trace_stream import TraceStream
@@ -46,18 +47,18 @@ _QUORUM_KEYS = (
     "managedLedgerDefaultAckQuorum",
 )
 _BROKER_KEYS = {"bookkeeperExplicitLacIntervalInMills": 100}
-"""Short, so that programs that read ledgers soon see a topic's newest entry."""
+"""A short interval, so that programs that read a topic's ledgers quickly see the newest entry."""
 
 
 class LocalCluster:
     """ZooKeeper, bookies `bookie-1`, `bookie-2`, ... and brokers `broker-1`, ... on this machine.
 
-    `zookeeper` names an existing server by "host:port", or the place of the cluster's metadata in
-    the form of `metadataServiceUri`; without it a server is started.  `folder` keeps the data;
-    without it the data is removed with the cluster.  With `traced`, `trace` gets the events of all
-    nodes and clients.
+    `zookeeper` selects an existing server, as "host:port" or in the form of `metadataServiceUri`;
+    by default the cluster starts its own.  `folder` is the directory for the data; by default it is
+    temporary and deleted by `stop`.  With `traced`, `trace` receives the events of all nodes and
+    clients.
 
-    All processes that the cluster starts end with this process, even if it is killed.
+    All processes that the cluster starts exit together with this process, even if it is killed.
     """
 
     def __init__(
@@ -71,22 +72,25 @@ class LocalCluster:
         brokers: int = 0,
         broker_conf: Mapping[str, object] | None = None,
     ) -> None:
-        """With `autorecovery` the bookies repair ledgers; it contains BookKeeper's keys, such as
-        `{"openLedgerRereplicationGracePeriod": 1000}`, or {} for the defaults.  `broker_conf`
-        contains Pulsar's keys for the brokers, such as `{"brokerDeduplicationEnabled": "true"}`.
+        """Prepare a cluster; `start` starts it.
+
+        `autorecovery` enables autorecovery in the bookies, and contains keys of `bk_server.conf`
+        for them, such as `{"openLedgerRereplicationGracePeriod": 1000}`, or {} for the defaults.
+        `broker_conf` contains keys of `broker.conf`, such as
+        `{"brokerDeduplicationEnabled": "true"}`.
 
         Raises `BKIncorrectParameterException` for fewer than 1 bookie, a negative number of
-        brokers, a `zookeeper` that is not a place of metadata, and a key without effect or refused;
+        brokers, an invalid `zookeeper`, or a key that labkit refuses or does not use, and
         `MissingPart` on Windows.
         """
         require_posix("a cluster of processes")
         if bookies < 1 or brokers < 0:
             raise BKIncorrectParameterException(
-                f"a cluster of {bookies} bookies and {brokers} brokers; it needs at least 1 and 0"
+                f"a cluster needs at least 1 bookie and 0 brokers, got {bookies} and {brokers}"
             )
         BOOKKEEPER_KEYS.require_used(autorecovery or {})
         if broker_conf:
-            # Brokers' tokens need PyJWT and cryptography, which take long to import.
+            # Imported here because it imports PyJWT and cryptography, which takes long.
             from labkit.worlds.live.processes.broker_config import PULSAR_KEYS  # noqa: PLC0415
 
             PULSAR_KEYS.require_used(broker_conf)
@@ -94,17 +98,19 @@ class LocalCluster:
         quorums = dict.fromkeys(_QUORUM_KEYS, min(bookies, 2))
         self._broker_keys = {**quorums, **_BROKER_KEYS, **(broker_conf or {})}
         self._zookeeper = zookeeper
-        self._place = parse_place(zookeeper) if zookeeper else None
+        self._location = parse_location(zookeeper) if zookeeper else None
         self._temporary = tempfile.TemporaryDirectory(prefix="labkit-") if folder is None else None
         self.folder = Path(self._temporary.name) if self._temporary else Path(folder or "")
         self.embedded_zookeeper = EmbeddedZooKeeper(self.folder / "zookeeper")
-        """The cluster's own server; never started where the argument `zookeeper` names another."""
-        self.trace = TraceLog()
+        """The cluster's own server; not started if the argument `zookeeper` selects another."""
+        self.trace = TraceLog(origin_us=trace_clock_us())
         self._settler = _TraceSettler(self.trace) if traced else None
         self._bookies = self._nodes(_BOOKIE, bookies)
         self._brokers = self._nodes(_BROKER, brokers)
         self._clients: list[tuple[BookKeeper, ZooKeeperStore]] = []
         self._is_started = False
+        self.is_stopped = False
+        """Whether the cluster was running and has been stopped."""
 
     @property
     def zookeeper(self) -> str:
@@ -112,31 +118,31 @@ class LocalCluster:
         return self._zookeeper or self.embedded_zookeeper.address
 
     @property
-    def metadata(self) -> MetadataPlace:
-        """The place of the cluster's metadata."""
-        return self._place or self.embedded_zookeeper.place
+    def metadata(self) -> MetadataLocation:
+        """The location of the cluster's metadata."""
+        return self._location or self.embedded_zookeeper.location
 
     @property
     def bookie_names(self) -> list[str]:
-        """All bookies, up or down."""
+        """The names of all bookies, running or not."""
         return list(self._bookies)
 
     @property
     def broker_names(self) -> list[str]:
-        """All brokers, up or down."""
+        """The names of all brokers, running or not."""
         return list(self._brokers)
 
     @property
     def service_url(self) -> str:
-        """The URL for Pulsar's client, with all brokers: the client asks any of them."""
+        """The service URL for Pulsar clients, which lists all brokers."""
         return "pulsar://" + ",".join(self._authority_of(name, "port") for name in self._brokers)
 
     def service_url_of(self, broker: str) -> str:
-        """The URL for Pulsar's client, with only this broker."""
+        """Return the service URL of a single broker."""
         return f"pulsar://{self._authority_of(broker, 'port')}"
 
     def web_url_of(self, broker: str) -> str:
-        """The URL of a broker's HTTP side."""
+        """Return the URL of a broker's HTTP server."""
         return f"http://{self._authority_of(broker, 'web_port')}"
 
     def _authority_of(self, broker: str, port: str) -> str:
@@ -144,9 +150,9 @@ class LocalCluster:
         return authority(host, self.ports_of(broker)[port])
 
     def ports_of(self, name: str) -> dict[str, int]:
-        """The ports on which a node listens, as its process announced them last.
+        """Return the node's last announcement: its process id and its ports, by name.
 
-        Raises `NodeStateError` before its first start.
+        Raises `NodeStateError` before the node's first start.
         """
         node = self._find(name)
         if not node.ports:
@@ -154,33 +160,33 @@ class LocalCluster:
         return node.ports
 
     def is_up(self, name: str) -> bool:
-        """Whether the node's process lives (paused or not)."""
+        """Return whether the node's process is alive, even if paused."""
         return self._find(name).is_up
 
     def exit_code_of(self, name: str) -> int | None:
-        """The exit code of the node's process, negative for a signal; None while it is up."""
+        """Return the last process's exit code (negative: a signal), or None while it is up."""
         return self._find(name).exit_code
 
     def folder_of(self, name: str) -> Path:
-        """The folder of a node's files; a bookie's has `journal/` and `ledgers/`."""
+        """Return the directory of a node's files; a bookie's contains `journal/` and `ledgers/`."""
         return self._find(name).folder
 
     async def start(self) -> Self:
-        """Start ZooKeeper, all bookies and all brokers; returns when all of them serve.
+        """Start ZooKeeper, all bookies and all brokers; return once all of them serve clients.
 
-        Raises `NodeStateError` if they run already, and `LabkitError` that says what is missing; no
-        process is then left running.
+        Raises `NodeStateError` if the cluster is already running, and `LabkitError` if a process
+        cannot be started; then none is left running.
         """
         if self._is_started:
-            raise NodeStateError("this cluster runs already: await its stop() first")
-        self._is_started = True
+            raise NodeStateError("this cluster is already running: await its stop() first")
+        self._is_started, self.is_stopped = True, False
         atexit.register(self._kill_at_exit)
         try:
-            if self._place is None:
+            if self._location is None:
                 await self.embedded_zookeeper.start()
             if self._settler is not None:
                 self._settler.start()
-            # The first bookie creates the cluster's znodes, the others find them.
+            # The first bookie creates the cluster's znodes, so start it before the others.
             first, *others = self._bookies.values()
             await self._start(first)
             await self._start_all(others)
@@ -191,7 +197,7 @@ class LocalCluster:
         return self
 
     async def stop(self) -> None:
-        """End everything; brokers close their topics first, then bookies flush."""
+        """Stop everything: brokers close their topics first, then bookies flush."""
         await self.disconnect()
         for nodes in (self._brokers, self._bookies):
             await asyncio.gather(*(node.stop() for node in nodes.values()))
@@ -199,9 +205,9 @@ class LocalCluster:
         atexit.unregister(self._kill_at_exit)
         if self._temporary is not None:
             self._temporary.cleanup()
-        self._is_started = False
+        self._is_started, self.is_stopped = False, True
         if self._settler is not None:
-            self._settler.stop()  # Last, since it raises what a listener raises.
+            self._settler.stop()  # Last, because it may raise the exception of a listener.
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -213,13 +219,10 @@ class LocalCluster:
         self,
         name: str = "client",
         *,
-        placement: Placement = at_random,
+        placement: Placement = random_bookies,
         config: ClientConfig | None = None,
     ) -> BookKeeper:
-        """A client of this cluster; `name` is its node in the trace.
-
-        Raises `NodeStateError` before the cluster's start.
-        """
+        """Return a client; `name` identifies it in the trace. Raises `NodeStateError`."""
         self._require_start()
         session = ZooKeeperStore(self.metadata)
         await session.start()
@@ -228,56 +231,49 @@ class LocalCluster:
         return client
 
     async def disconnect(self) -> None:
-        """Close all clients of `connect`, and their sessions with the metadata store."""
+        """Close all clients created by `connect`, and their ZooKeeper sessions."""
         clients, self._clients = self._clients, []
         for client, _ in clients:
             client.close()
         await asyncio.gather(*(session.stop() for _, session in clients))
 
     async def settled(self) -> None:
-        """Return when `trace` has all events that the nodes have reported up to now."""
+        """Wait until `trace` contains all events that the nodes have recorded so far."""
         if self._settler is not None:
             self._require_start()
             await self._settler.wait()
 
     async def kill(self, name: str) -> None:
-        """SIGKILL: the node's memory is lost, its files stay.
+        """Kill the node with SIGKILL: its memory is lost, its files are kept.
 
         Raises `NodeStateError` if it is down.
         """
         await self._find(name).kill()
 
     async def shut_down(self, name: str) -> None:
-        """SIGTERM, and wait: a broker gives up its topics, a bookie flushes; a paused node goes on
-        first.
+        """Send SIGTERM and wait: a broker releases its topics, a bookie flushes.
 
-        Raises `NodeStateError` if it is down.
+        A paused node is resumed first.  Raises `NodeStateError` if it is down.
         """
         await self._find(name).shut_down()
 
     async def pause(self, name: str) -> None:
-        """SIGSTOP: from the return on the node does not answer.  Raises `NodeStateError` if it is
-        not running.
-        """
+        """Stop the node with SIGSTOP, and wait for that. Raises `NodeStateError` if it is down."""
         await self._find(name).pause()
 
     async def resume(self, name: str) -> None:
-        """SIGCONT: a paused node goes on.  Raises `NodeStateError` if it is not paused."""
+        """Resume a paused node with SIGCONT.  Raises `NodeStateError` if it is not paused."""
         self._find(name).resume()
 
     async def restart(self, name: str) -> None:
-        """Start a node again, a bookie with its files and a broker on its ports; kills it first if
-        it is up.
-        """
+        """Restart a node, up or down: a bookie with its files, a broker on its ports."""
         self._require_start()
         if self.is_up(name):
             await self.kill(name)
         await self._start(self._find(name))
 
     def _kill_at_exit(self) -> None:
-        """Kill all nodes if `stop` was never called: a running one would write into the temporary
-        folder while that is removed.
-        """
+        """Kill all nodes if `stop` was never called, before their temporary folder is deleted."""
         for node in self._all().values():
             if node.process is not None and node.process.returncode is None:
                 kill_and_wait(node.process.pid)
@@ -285,21 +281,18 @@ class LocalCluster:
             kill_and_wait(self.embedded_zookeeper.pid)
 
     def _nodes(self, kind: str, count: int) -> dict[str, NodeProcess]:
-        # Of a named server too: nodes may reach it at another address.
-        secret = (
-            known_secret(self._place.servers) if self._place else self.embedded_zookeeper.secret
-        )
+        # Also pass on the secret of an existing server, because nodes may reach that server at
+        # another address.
+        location = self._location
+        secret = known_secret(location.servers) if location else self.embedded_zookeeper.secret
         environment = own_path() | ({SECRET_VARIABLE: secret} if secret else {})
+        temporary = self._temporary is not None
+        names = [f"{kind}-{number}" for number in range(1, count + 1)]
         return {
             name: NodeProcess(
-                kind,
-                name,
-                self.folder / name,
-                self._recorder(name),
-                environment,
-                is_temporary=self._temporary is not None,
+                kind, name, self.folder / name, self._recorder(name), environment, temporary
             )
-            for name in (f"{kind}-{number}" for number in range(1, count + 1))
+            for name in names
         }
 
     def _recorder(self, name: str) -> Recorder:
@@ -319,7 +312,7 @@ class LocalCluster:
         nodes = self._all()
         if name not in nodes:
             raise BKIncorrectParameterException(
-                f"there is no {name!r}; there are {', '.join(nodes)}"
+                f"unknown node {name!r}; nodes of this cluster: {', '.join(nodes)}"
             )
         return nodes[name]
 
@@ -329,7 +322,7 @@ class LocalCluster:
             raise problem
 
     async def _start(self, node: NodeProcess) -> None:
-        await node.mark_ended()
+        await node.record_exit()
         make_private(node.folder)
         conf = node.folder / _CONF[node.kind]
         keys = self.configuration_of(node.name)
@@ -339,40 +332,41 @@ class LocalCluster:
             node.stream = self.trace_stream_of(node.name, node.ports["trace_port"])
             await node.stream.start()
         node.recorder.record("node.started")
-        node.watch_end()
+        node.watch_exit()
 
-    # Where nodes run: a subclass may put each node into a separate network.
+    # A subclass may override these to run each node in a separate network.
 
     def configuration_of(self, name: str) -> Mapping[str, object]:
-        """The keys of a node's configuration file."""
-        place = self.metadata
+        """Return the contents of a node's configuration file."""
+        location = self.metadata
         if name in self._bookies:
-            return {"metadataServiceUri": place, **self._bookie_keys}
-        topics = {"metadataStoreUrl": f"zk:{place.servers}{place.chroot}"}
-        return {**topics, "bookkeeperMetadataServiceUri": place, **self._broker_keys}
+            return {"metadataServiceUri": location, **self._bookie_keys}
+        topics = {"metadataStoreUrl": f"zk:{location.servers}{location.chroot}"}
+        return {**topics, "bookkeeperMetadataServiceUri": location, **self._broker_keys}
 
     def command_of(self, name: str, command: list[str]) -> list[str]:
-        """The command that starts a node's process; by default the node's own `command`."""
+        """Return the command that starts a node's process, by default `command` itself."""
         return command
 
     def trace_stream_of(self, name: str, port: int) -> TraceStream:
-        """The connection to the port on which a node reports its events to `trace`."""
+        """Return the connection that feeds a node's events to `trace`."""
         return TraceStream(LOOPBACK, port, self.trace.add)
 
     def _command(self, node: NodeProcess, conf: Path) -> list[str]:
         options = ["--id", node.name, "--conf", str(conf)]
         if node.kind == _BOOKIE:
             options += ["--data", str(node.folder)]
-        elif node.ports:
-            options += ["--port", str(node.ports["port"])]
-            options += ["--web-port", str(node.ports["web_port"])]
+        else:
+            # Clients know a broker by its ports, so it keeps them when it restarts.
+            for option, name in (("--port", "port"), ("--web-port", "web_port")):
+                options += [option, str(node.ports.get(name) or free_port())]
         if self._settler is not None:
             options.append("--trace-from-start")
         return own_command("labkit", node.kind, *options)
 
 
 class _TraceSettler:
-    """Settles a trace at intervals, because rows of several processes arrive in bursts."""
+    """Settles a trace periodically, because the rows of several processes arrive in bursts."""
 
     def __init__(self, trace: TraceLog) -> None:
         self._trace = trace
@@ -383,17 +377,14 @@ class _TraceSettler:
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """Settle all that has arrived; raises what a listener raises."""
+        """Settle all rows received so far.  Raises the exception of a listener."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
             self._trace.settle()
 
     async def wait(self) -> None:
-        """Return when everything is settled that was reported up to now.
-
-        Raises what a listener to the trace raised: settling ends with that.
-        """
+        """Wait until all rows so far are settled. Raises the exception of a listener."""
         now = trace_clock_us()
         assert self._task is not None
         while self._settled_us < now:

@@ -1,4 +1,4 @@
-"""A cluster as a process, until Ctrl-C; it reports each part that ends before.
+"""`labkit local`: a cluster that runs until Ctrl-C and reports each process that exits earlier.
 
     labkit local --bookies 3 --brokers 1
 
@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Protocol
 
 from labkit.worlds.live.host.exit_codes import describe_exit
+from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.host.stop_signal import cancel_on_stop_signal
-from labkit.worlds.live.net import LOOPBACK
 from labkit.worlds.live.processes.cluster import LocalCluster
 
-_LOOK_INTERVAL_S = 0.5
+_CHECK_INTERVAL_S = 0.5
 
 
 class LocalOptions(Protocol):
-    """The options of the command line."""
-
     bookies: int
     brokers: int
     data: Path | None
@@ -30,10 +28,10 @@ class LocalOptions(Protocol):
 async def run_local(
     options: LocalOptions, say: Callable[[str], None], warn: Callable[[str], None]
 ) -> None:
-    """Run a cluster until SIGTERM, which cancels it.
+    """Run a cluster until a stop signal, which cancels the calling task.
 
-    Calls `say` with the addresses of its parts once all of them serve, and `warn` with a line when
-    one of them has ended.  Raises what `LocalCluster` raises.
+    Calls `say` with the addresses of all servers once they serve clients, and `warn` with a line
+    when one of them has exited.  Raises the errors of `LocalCluster`.
     """
     cluster = LocalCluster(
         options.bookies,
@@ -45,31 +43,26 @@ async def run_local(
     )
     cancel_on_stop_signal()
     async with cluster:
-        say("\n".join(_addresses(cluster)))
+        say(_addresses(cluster))
         await _watch(cluster, warn)
 
 
-def _addresses(cluster: LocalCluster) -> list[str]:
-    """A line for each part, and one that says how to end them."""
-    return [
-        f"ZooKeeper  {cluster.zookeeper}",
-        *(_bookie_address(cluster, name) for name in cluster.bookie_names),
-        *(
-            f"{name:<10} {cluster.service_url_of(name)} {cluster.web_url_of(name)}"
-            for name in cluster.broker_names
-        ),
-        f"{len(cluster.bookie_names)} bookies take writes. Ctrl-C ends them all.",
+def _addresses(cluster: LocalCluster) -> str:
+    """Return one line per server, and one that says how to stop them."""
+    lines = [f"ZooKeeper  {cluster.zookeeper}"]
+    for name in cluster.bookie_names:
+        ports, folder = cluster.ports_of(name), cluster.folder_of(name)
+        lines.append(f"{name:<10} {LOOPBACK}:{ports['port']} process {ports['pid']} {folder}")
+    lines += [
+        f"{name:<10} {cluster.service_url_of(name)} {cluster.web_url_of(name)}"
+        for name in cluster.broker_names
     ]
-
-
-def _bookie_address(cluster: LocalCluster, name: str) -> str:
-    at = cluster.ports_of(name)
-    folder = cluster.folder_of(name)
-    return f"{name:<10} {LOOPBACK}:{at['port']} process {at['pid']} {folder}"
+    accepting = f"{len(cluster.bookie_names)} bookies accept writes"
+    return "\n".join((*lines, f"{accepting}. Press Ctrl-C to stop all servers."))
 
 
 async def _watch(cluster: LocalCluster, warn: Callable[[str], None]) -> None:
-    """Warn of each part that ends; a part that has ended is not started again."""
+    """Warn about each server that exits.  Servers are not restarted."""
     zookeeper = cluster.embedded_zookeeper
     up = [*cluster.bookie_names, *cluster.broker_names]
     zookeeper_was_up = zookeeper.is_up
@@ -81,7 +74,7 @@ async def _watch(cluster: LocalCluster, warn: Callable[[str], None]) -> None:
         if zookeeper_was_up and not zookeeper.is_up:
             zookeeper_was_up = False
             warn(
-                f"ZooKeeper has ended; its log is in {zookeeper.folder}. Without it no ledger can"
-                " be created or opened: end this cluster, and start it again"
+                f"ZooKeeper has exited; its log is in {zookeeper.folder}. Without it, no ledger can"
+                " be created or opened: stop this cluster and start it again"
             )
-        await asyncio.sleep(_LOOK_INTERVAL_S)
+        await asyncio.sleep(_CHECK_INTERVAL_S)

@@ -1,6 +1,7 @@
-"""A labkit server as a process on this machine: it can be started, paused, killed and ended.
+"""A labkit server as a child process that can be started, paused, killed and shut down.
 
-Its first line of output names its ports, as JSON; its standard input ties its life to ours.
+The process announces its ports as JSON in its first line of output.  Its standard input is a pipe,
+through which its guard notices when this process exits.
 """
 
 import asyncio
@@ -30,19 +31,21 @@ _MAX_QUOTED = 200
 
 
 class NodeNotStartedError(LabkitError):
-    """A server's process ended, or printed nothing in time, instead of serving."""
+    """A server's process exited, or did not announce its ports in time."""
 
 
 class NodeStateError(LabkitError):
-    """The request does not fit the server's state."""
+    """The operation is not possible in the server's current state."""
 
 
 @dataclass(slots=True)
 class NodeProcess:
-    """A server, up or down; `kind` is labkit's verb for it, `ports` the ports it announced last.
+    """A server and its process, if it has one.
 
-    `environment` is added to this process's environment; with `is_temporary` its folder does not
-    outlive a start that fails.
+    kind: the labkit command that runs it, such as "bookie".
+    environment: variables added to this process's environment.
+    is_temporary: whether `folder` is deleted if the cluster fails to start.
+    ports: the last announcement of the process: its id and its ports, by name.
     """
 
     kind: str
@@ -57,26 +60,26 @@ class NodeProcess:
     stream: TraceStream | None = None
     watch: asyncio.Task[None] | None = None
     exit_code: int | None = None
-    """Of the process that ended last; None while one is up, and before the first."""
+    """The exit code of the last process; None while a process is up, and before the first start."""
 
     @property
     def is_up(self) -> bool:
-        """Whether its process is alive, running or paused."""
+        """Whether the process is alive, even if paused."""
         return self.process is not None and self.process.returncode is None
 
     def _running(self, verb: str) -> Process:
-        """Its process.  Raises `NodeStateError`, that the node cannot be `verb`, if it is down."""
+        """Return the process; raise `NodeStateError` ("cannot be `verb`") if the node is down."""
         process = self.process
         if process is None or process.returncode is not None:
             raise NodeStateError(f"{self.name} is down and cannot be {verb}; restart it first")
         return process
 
     async def start(self, command: Sequence[str]) -> None:
-        """Run the command; returns when the server serves.  Raises `NodeNotStartedError`."""
+        """Run the command until the server announces its ports. Raises `NodeNotStartedError`."""
         self.exit_code = None
         log_path = self.folder / f"{self.kind}.log"
         with open_log(log_path) as log:
-            begin = log.tell()
+            log_start = log.tell()
             self.process = await asyncio.create_subprocess_exec(
                 *guarded(list(command)),
                 stdin=PIPE,
@@ -91,63 +94,61 @@ class NodeProcess:
             async with asyncio.timeout(_START_TIMEOUT_S):
                 line = await self.process.stdout.readline()
                 if not line:
-                    # The process is about to end, and may still be writing the reason.
+                    # The process is about to exit, and may still be writing the reason.
                     await self.process.wait()
         if not line:
-            silent = "it says nothing"
+            default = "it printed nothing"
             if self.is_up:
                 self.process.kill()
                 await self.process.wait()
             else:
-                silent = f"it {describe_exit(await self.process.wait())} and says nothing"
+                default = f"it {describe_exit(await self.process.wait())} and printed nothing"
             raise NodeNotStartedError(
-                f"{self.name} did not start: {self._failure_reason(log_path, begin) or silent}"
+                f"{self.name} did not start: {self._failure_reason(log_path, log_start) or default}"
             )
         self.ports = await self._parse_announcement(line)
 
     async def _parse_announcement(self, line: bytes) -> dict[str, int]:
-        """The ports in a server's first line; kills a program that prints anything else there."""
+        """Parse the first line of output; stop the process if that is not an announcement."""
         ports = None
         with suppress(ValueError):
             ports = json.loads(line)
         if not isinstance(ports, dict) or "port" not in ports:
             await self.stop()
             raise NodeNotStartedError(
-                f"{self.name} did not start: it printed {line[:_MAX_QUOTED]!r}, not its ports"
+                f"{self.name} did not start: it printed {line[:_MAX_QUOTED]!r} instead of its ports"
             )
         return ports
 
-    def _failure_reason(self, log_path: Path, begin: int) -> str:
-        """The reason that the process printed before it ended; without one the end of its log, and
-        the log's path.  Empty if it printed nothing.
+    def _failure_reason(self, log_path: Path, log_start: int) -> str:
+        """Return the error that the process printed before it exited, or "" if it printed nothing.
+
+        If its last line is not one of labkit's errors, add the path of the log.
         """
-        lines = log_path.read_bytes()[begin:].decode(errors="replace").split("\n")
+        lines = log_path.read_bytes()[log_start:].decode(errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "")
         reason = last.removeprefix(f"labkit: {self.name}: ")
         if reason != last or not last:
             return reason
-        where = "removed with its folder; name a folder to keep it"
+        where = "deleted with its temporary folder; choose a folder to keep it"
         return f"{last} (its log is {where if self.is_temporary else log_path})"
 
-    def watch_end(self) -> None:
-        """Record the end of the process, killed or ended by itself."""
+    def watch_exit(self) -> None:
         self.watch = asyncio.create_task(self._record_end())
 
     async def _record_end(self) -> None:
         assert self.process is not None
         await self.process.wait()
-        await self.mark_ended()
+        await self.record_exit()
         self.recorder.record("node.killed")
 
     async def kill(self) -> None:
-        """SIGKILL.  Raises `NodeStateError` if it is down."""
+        """Kill the process with SIGKILL.  Raises `NodeStateError` if it is down."""
         self._running("killed").kill()
         await self._ended()
 
     async def shut_down(self) -> None:
-        """SIGTERM, and wait; a paused node goes on first.  Raises `NodeStateError` if it is
-        down.
-        """
+        """Resume a paused node, send SIGTERM and wait. Raises `NodeStateError` if it is down."""
         process = self._running("shut down")
         if self.paused:
             self.resume()
@@ -159,13 +160,13 @@ class NodeProcess:
         await self.watch
 
     async def pause(self) -> None:
-        """SIGSTOP, and wait until it has stopped.  Raises `NodeStateError` if it is down."""
+        """Send SIGSTOP and wait for it. Raises `NodeStateError` if the node is down."""
         await stop_process(self._running("paused").pid)
         self.paused = True
         self.recorder.record("node.paused")
 
     def resume(self) -> None:
-        """SIGCONT.  Raises `NodeStateError` if it is not paused."""
+        """Send SIGCONT.  Raises `NodeStateError` if the process is not paused."""
         if not self.paused:
             raise NodeStateError(f"{self.name} is not paused")
         continue_process(self._running("resumed").pid)
@@ -173,7 +174,7 @@ class NodeProcess:
         self.recorder.record("node.resumed")
 
     async def stop(self) -> None:
-        """Send SIGTERM, and kill the process if it takes too long to end."""
+        """Send SIGTERM, and kill the process if it does not exit in time."""
         process = self.process
         if self.watch is not None:
             self.watch.cancel()
@@ -187,10 +188,10 @@ class NodeProcess:
             except TimeoutError:
                 process.kill()
                 await process.wait()
-        await self.mark_ended()
+        await self.record_exit()
 
-    async def mark_ended(self) -> None:
-        """Take the last rows of its trace, after the process has ended."""
+    async def record_exit(self) -> None:
+        """Record that the process has exited, and receive the last rows of its trace."""
         if self.process is not None:
             self.exit_code = self.process.returncode
         self.process = None
@@ -201,13 +202,13 @@ class NodeProcess:
 
 
 def kill_and_wait(pid: int) -> None:
-    """Kill a child at once, without an event loop, when this process exits.
+    """Kill a child and wait for it, without an event loop; for use when this process exits.
 
-    Where possible the child's end is observed without reaping it, which is left to asyncio: macOS
-    cannot do that before Python 3.13.
+    If possible, this waits without reaping the child, which is asyncio's job.  On macOS that
+    requires Python 3.13.
     """
     deadline = time.monotonic() + _KILL_TIMEOUT_S
-    with suppress(ChildProcessError):  # The child has ended, and was reaped.
+    with suppress(ChildProcessError):  # The child has exited and been reaped.
         if not _has_ended(pid):
             os.kill(pid, signal.SIGKILL)
         while not _has_ended(pid):
@@ -217,7 +218,7 @@ def kill_and_wait(pid: int) -> None:
 
 
 def _has_ended(pid: int) -> bool:
-    """Raises `ChildProcessError` if the child was reaped."""
+    """Return whether the child has exited.  Raises `ChildProcessError` if it has been reaped."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
     return os.waitpid(pid, os.WNOHANG)[0] == pid

@@ -1,6 +1,6 @@
-"""Settings of a bookie and of autorecovery, from BookKeeper's own file `bk_server.conf`.
+"""Settings of bookies and autorecovery, from BookKeeper's `bk_server.conf` and the command line.
 
-A field's key stands beside it; `config/known_keys` says what happens with other keys.
+Each field declares its key in the file; `config/known_keys` explains what happens with other keys.
 
 In BookKeeper: `conf/ServerConfiguration.java`.
 """
@@ -15,25 +15,25 @@ from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.bookie.disk_monitor import DiskConfig
 from labkit.system.bookie.garbage_collection import GarbageConfig
 from labkit.system.metadata.ledger_layout import LAYOUTS, LedgerLayout
-from labkit.system.metadata.place import (
+from labkit.system.metadata.location import (
     DEFAULT_LEDGERS_ROOT,
-    MetadataPlace,
-    parse_place,
-    place_of_servers,
+    MetadataLocation,
+    location_of_servers,
+    parse_location,
 )
 from labkit.system.metadata.registration import check_bookie_id
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.model.settings import check_ranges, setting
 from labkit.system.storage.config import StorageConfig
 from labkit.worlds.live.config.known_keys import KnownKeys, obeyed_keys, refused_keys
-from labkit.worlds.live.config.metadata_option import place_of_option
+from labkit.worlds.live.config.metadata_option import resolve_metadata_option
 from labkit.worlds.live.config.properties import (
-    errors_name_keys,
+    explain_setting_errors,
     fields_in,
     parse_properties,
     read_configuration,
 )
-from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.peers import PeerLimits
 
 _BOOKIE_PORT = 3181
@@ -42,17 +42,15 @@ _BOOKIE_PORT = 3181
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookieSettings:
-    """The settings of a bookie's process.  Port 0 takes a free one; without `autorecovery` the
-    process runs none.
+    """The settings of a bookie process.
 
-    Directories are kept as configured, even relative to the working directory: the cookie records
-    them in this form.
-
-    Raises `BKIncorrectParameterException` when a value is out of range.
+    Port 0 selects a free port.  If `autorecovery` is None, the process does not run autorecovery.
+    Directories are kept as configured, even if they are relative, because the cookie records them
+    in this form.  Raises `BKIncorrectParameterException` for a value out of range.
     """
 
     bookie_id: str = setting(key="bookieId")
-    metadata: MetadataPlace
+    metadata: MetadataLocation
     host: str = setting(LOOPBACK, "advertisedAddress")
     journal_dirs: tuple[str, ...] = setting(key="journalDirectories")
     ledger_dirs: tuple[str, ...] = setting(key="ledgerDirectories")
@@ -80,40 +78,36 @@ class AutoRecoverySettings:
     """The settings of an autorecovery process.  Raises `BKIncorrectParameterException`."""
 
     node: str
-    metadata: MetadataPlace
+    metadata: MetadataLocation
     config: AutoRecoveryConfig
     trace_from_start: bool
 
     def __post_init__(self) -> None:
-        # `whoisauditor` reads the id as a bookie's.
+        # `whoisauditor` parses the id as a bookie id.
         check_bookie_id(self.node)
 
 
-class BookieOptions(Protocol):
-    """Options of the command line; None where an option is not given."""
+class AutoRecoveryOptions(Protocol):
+    """The command line options of autorecovery; None for an option that was not given."""
 
     id: str | None
-    data: Path | None
     zookeeper: str | None
+    trace_from_start: bool
+
+
+class BookieOptions(AutoRecoveryOptions, Protocol):
+    data: Path | None
     port: int | None
     flush_interval_ms: int | None
-    trace_from_start: bool
-
-
-class AutoRecoveryOptions(Protocol):
-    """The command line of autorecovery as a separate process."""
-
-    id: str | None
-    zookeeper: str | None
-    trace_from_start: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """A `bk_server.conf`: settings of a bookie's parts, and keys that several settings depend on.
+    """The contents of a `bk_server.conf`: settings of the components, and keys that determine other
+    settings.
 
-    `properties` has the keys of the process itself, `unused_keys` those without effect, each with
-    the key that may be meant.
+    `properties` are all keys of the file with their values.  `unused_keys` maps each key without
+    effect to the known key that was probably meant, or to "".
     """
 
     properties: Mapping[str, str]
@@ -132,42 +126,39 @@ class ServerConfig:
     ledger_manager_factory_class: str = setting("", "ledgerManagerFactoryClass")
 
     @property
-    def metadata(self) -> MetadataPlace | None:
-        """The place of the cluster's metadata; None if the file names none.
+    def metadata(self) -> MetadataLocation | None:
+        """The location of the cluster's metadata, or None if the file does not set it.
 
-        As in BookKeeper `metadataServiceUri` goes before the older keys.  Raises
-        `BKIncorrectParameterException`, for example when they contradict it.
+        As in BookKeeper, `metadataServiceUri` takes precedence over the older keys.  Raises
+        `BKIncorrectParameterException`, for example if they conflict.
         """
         uri, servers, root = self.metadata_service_uri, self.zk_servers, self.zk_ledgers_root_path
         if not uri:
             layout = _layout(self.ledger_manager_factory_class)
-            return (
-                place_of_servers(servers, root or DEFAULT_LEDGERS_ROOT, layout) if servers else None
-            )
-        place = parse_place(uri)
+            if not servers:
+                return None
+            return location_of_servers(servers, root or DEFAULT_LEDGERS_ROOT, layout)
+        location = parse_location(uri)
         if root in ("", DEFAULT_LEDGERS_ROOT):
-            root = place.chroot + place.ledgers_root
-        older = place_of_servers(servers or place.servers, root, place.layout)
-        if older != place:
+            root = location.chroot + location.ledgers_root
+        older = location_of_servers(servers or location.servers, root, location.layout)
+        if older != location:
             raise BKIncorrectParameterException(
-                f"metadataServiceUri is {uri}, and zkServers and zkLedgersRootPath name {older};"
-                " remove these two"
+                f"metadataServiceUri is {uri}, but zkServers and zkLedgersRootPath refer to"
+                f" {older}; remove these two"
             )
-        return place
+        return location
 
-    def metadata_of_option(self, option: str) -> MetadataPlace:
-        """The place that the option `--zookeeper` names beside this file.
-
-        Raises `BKIncorrectParameterException`, for example when they contradict each other.
-        """
+    def metadata_of_option(self, option: str) -> MetadataLocation:
+        """Combine `--zookeeper` with this file. Raises `BKIncorrectParameterException`."""
         if self.metadata_service_uri:
-            place = parse_place(self.metadata_service_uri)
-            path = place.chroot + place.ledgers_root
-            return place_of_option(option, "metadataServiceUri", path, place.layout)
+            location = parse_location(self.metadata_service_uri)
+            path = location.chroot + location.ledgers_root
+            return resolve_metadata_option(option, "metadataServiceUri", path, location.layout)
         layout = _layout(self.ledger_manager_factory_class)
         path = self.zk_ledgers_root_path or DEFAULT_LEDGERS_ROOT
         keys = "zkLedgersRootPath or ledgerManagerFactoryClass"
-        return place_of_option(option, keys, path, layout)
+        return resolve_metadata_option(option, keys, path, layout)
 
 
 BOOKKEEPER_KEYS = KnownKeys(
@@ -193,13 +184,13 @@ def read_server_config(path: Path, *, bookie: bool = True) -> ServerConfig:
 
 
 def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> ServerConfig:
-    """The settings in the file called `name`, for a `bookie` or for autorecovery alone.
+    """Parse the contents of the file called `name`, for a bookie or only for autorecovery.
 
-    Raises `BKIncorrectParameterException`, which names the wrong line or key.
+    Raises `BKIncorrectParameterException`, which names the invalid line or key.
     """
     properties = parse_properties(data, name)
     unused = BOOKKEEPER_KEYS.unused(properties, bookie=bookie)
-    with errors_name_keys(properties):
+    with explain_setting_errors(properties):
         return ServerConfig(
             properties=properties,
             unused_keys=unused,
@@ -213,9 +204,10 @@ def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> Serve
 
 
 def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> BookieSettings:
-    """A bookie's settings, from the command line, the file or the defaults, in this order.
+    """Return a bookie's settings from the command line, the file and the defaults, in this order of
+    precedence.
 
-    Raises `BKIncorrectParameterException` when a setting that a bookie needs is missing.
+    Raises `BKIncorrectParameterException` if a required setting is missing.
     """
     config = config or parse_server_config(b"", "no file")
     process = fields_in(config.properties, BookieSettings)
@@ -223,7 +215,7 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
     process.setdefault("ledger_dirs", ())
     if config.index_directories not in ((), process["ledger_dirs"]):
         raise BKIncorrectParameterException(
-            "indexDirectories differs from ledgerDirectories; labkit keeps indexes in the latter"
+            "indexDirectories differs from ledgerDirectories; labkit stores indexes in the latter"
         )
     process["bookie_id"], process["port"] = _id_and_port(options.id, options.port, config)
     if not process["bookie_id"]:
@@ -233,7 +225,7 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
         process["journal_dirs"], process["ledger_dirs"] = (f"{data}/journal",), (f"{data}/ledgers",)
     if options.flush_interval_ms is not None:
         process["flush_interval_ms"] = options.flush_interval_ms
-    with errors_name_keys(config.properties, options):
+    with explain_setting_errors(config.properties, options):
         return BookieSettings(
             **process,
             metadata=_metadata(options.zookeeper, config),
@@ -249,10 +241,7 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
 def autorecovery_settings(
     options: AutoRecoveryOptions, config: ServerConfig | None
 ) -> AutoRecoverySettings:
-    """The settings of an autorecovery process; options go before the file.
-
-    Raises `BKIncorrectParameterException`.
-    """
+    """Combine the options with the file. Raises `BKIncorrectParameterException`."""
     config = config or parse_server_config(b"", "no file")
     return AutoRecoverySettings(
         _id_and_port(options.id, None, config)[0] or socket.gethostname(),
@@ -265,9 +254,9 @@ def autorecovery_settings(
 def _id_and_port(
     id_option: str | None, port_option: int | None, config: ServerConfig
 ) -> tuple[str, int]:
-    """The bookie's id, "" if there is none, and its port, 0 for a free one.
+    """Return the bookie's id ("" if it is not configured) and its port (0 for any free port).
 
-    As in BookKeeper the id is `bookieId`, else `advertisedAddress:bookiePort`.  Raises
+    As in BookKeeper, the id is `bookieId` or else `advertisedAddress:bookiePort`.  Raises
     `BKIncorrectParameterException`.
     """
     process = fields_in(config.properties, BookieSettings)
@@ -278,30 +267,27 @@ def _id_and_port(
         port = process.get("port", _BOOKIE_PORT if is_port_of_id else 0)
     if is_port_of_id and port == 0:
         raise BKIncorrectParameterException(
-            "bookiePort is 0, and without bookieId it is part of the bookie's id; name a port"
+            "bookiePort must not be 0 without bookieId, because it is part of the bookie's id"
         )
     return f"{address}:{port}" if is_port_of_id else bookie_id, port
 
 
 def _layout(factory: str) -> LedgerLayout | None:
-    """The layout that `ledgerManagerFactoryClass` names; None if it is not set.
-
-    Raises `BKIncorrectParameterException`.
-    """
-    named = {layout.factory_class: layout for layout in LAYOUTS.values()}
-    if factory and factory not in named:
+    """Return the layout of that class ("": None). Raises `BKIncorrectParameterException`."""
+    by_class = {layout.factory_class: layout for layout in LAYOUTS.values()}
+    if factory and factory not in by_class:
         raise BKIncorrectParameterException(
-            f"ledgerManagerFactoryClass is {factory}; labkit has {', '.join(named)}"
+            f"unknown ledgerManagerFactoryClass {factory}; labkit supports {', '.join(by_class)}"
         )
-    return named.get(factory)
+    return by_class.get(factory)
 
 
-def _metadata(option: str | None, config: ServerConfig) -> MetadataPlace:
-    place = config.metadata_of_option(option) if option else config.metadata
-    if place is None:
+def _metadata(option: str | None, config: ServerConfig) -> MetadataLocation:
+    location = config.metadata_of_option(option) if option else config.metadata
+    if location is None:
         raise _missing("--zookeeper", "metadataServiceUri")
-    return place
+    return location
 
 
 def _missing(option: str, key: str) -> BKIncorrectParameterException:
-    return BKIncorrectParameterException(f"give {option}, or {key} in a file with --conf")
+    return BKIncorrectParameterException(f"specify {option}, or {key} in a file passed with --conf")

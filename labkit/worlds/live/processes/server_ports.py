@@ -1,10 +1,10 @@
-"""A server's ports on this machine: TCP, ZooKeeper, the clock, random numbers."""
+"""The `ServerPorts` of a real server: ZooKeeper, TCP, the clock, and random numbers."""
 
 import random
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.node.ports import ServerPorts
 from labkit.system.trace.recorder import Recorder
@@ -13,11 +13,9 @@ from labkit.worlds.live.new_client import new_client
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
 
-def server_ports(node: str, place: MetadataPlace, recorder: Recorder) -> ServerPorts:
-    """The ports of the server called `node`, in the cluster at `place`."""
-
+def server_ports(node: str, location: MetadataLocation, recorder: Recorder) -> ServerPorts:
     async def begin_session() -> ZooKeeperStore:
-        store = ZooKeeperStore(place)
+        store = ZooKeeperStore(location)
         await store.start()
         return store
 

@@ -1,8 +1,8 @@
-"""A real ZooKeeper: its server, and sessions with it.
+"""A real ZooKeeper server, and sessions with it.
 
-    server  runs ZooKeeper from PySpark's jars
-    store   a session through kazoo, behind the port `MetadataStore`
-    secret  how the server and its clients know each other
+    server  runs Apache ZooKeeper from PySpark's jars
+    store   the `MetadataStore` port on a kazoo session
+    secret  the secret with which clients authenticate to the server
 
 Read `store` and `server` first.
 """

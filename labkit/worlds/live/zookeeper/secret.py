@@ -1,14 +1,16 @@
-"""The secret of a cluster's ZooKeeper: no other user of the machine can read or change a node.
+"""The secret that keeps other users of the machine out of a cluster's ZooKeeper server.
 
-    the server       serves only clients that prove by SASL (DIGEST-MD5) that they know it
+    the server       only serves clients that authenticate by SASL (DIGEST-MD5)
     a cluster's own processes
-                     get it in the environment, as LABKIT_ZOOKEEPER_SECRET
+                     get the secret in the environment variable LABKIT_ZOOKEEPER_SECRET
     other processes of the same user, such as a shell or Spark's workers
-                     find it in a file named by the server's address, in a folder of the temporary
-                     folder that only this user can enter
-    Java's clients   find it in the server's `jaas.conf`: java.security.auth.login.config names it
+                     read it from a file that is named after the server's address, in a private
+                     directory below the temporary directory
+    Java clients     read it from the server's `jaas.conf`, through the system property
+                     java.security.auth.login.config
 
-The secret never appears on a command line, which every user can see.  Each server has a new one.
+The secret never appears on a command line, which every user can see.  Each server object generates
+a new secret.
 
 In ZooKeeper: `server/auth/DigestLoginModule.java`, `server/AuthenticationHelper.java`.
 """
@@ -35,12 +37,11 @@ _LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
 
 
 def new_secret() -> str:
-    """A random secret, too long to guess."""
     return secrets.token_hex(32)
 
 
 def login_configuration(secret: str) -> str:
-    """The content of the JAAS file that the Java server and its Java clients read."""
+    """Return the content of the JAAS file for the server and its Java clients."""
     return (
         f'Server {{\n  {_LOGIN_MODULE}\n  user_{_USER}="{secret}";\n}};\n'
         f'Client {{\n  {_LOGIN_MODULE}\n  username="{_USER}"\n  password="{secret}";\n}};\n'
@@ -48,12 +49,12 @@ def login_configuration(secret: str) -> str:
 
 
 def known_secret(servers: str) -> str:
-    """The secret of these servers; empty if this process does not know it."""
+    """Return the secret of these servers, or "" if this process does not know it."""
     return _find(servers) or os.environ.get(SECRET_VARIABLE, "")
 
 
 def sasl_options(servers: str) -> dict[str, str] | None:
-    """kazoo's options for these servers; None if their secret is not known."""
+    """Return kazoo's `sasl_options` for these servers, or None if their secret is not known."""
     secret = known_secret(servers)
     if not secret:
         return None
@@ -61,31 +62,32 @@ def sasl_options(servers: str) -> dict[str, str] | None:
 
 
 def check_secrets_folder() -> Path:
-    """The folder of this user's secrets, which need not exist yet.
+    """Return the directory for this user's secrets, which need not exist yet.
 
-    Raises `MissingPart` when something else, or another user's folder, is in its place.
+    Raises `MissingPart` if the path is not a directory or belongs to another user.
     """
     folder = _folder()
     try:
-        found = folder.lstat()
+        status = folder.lstat()
     except FileNotFoundError:
         return folder
-    if found.st_uid != own_user():
-        raise _unfit(folder, "it belongs to another user")
-    if not stat.S_ISDIR(found.st_mode):
-        raise _unfit(folder, "it is not a folder")
+    if status.st_uid != own_user():
+        raise _unusable(folder, "it belongs to another user")
+    if not stat.S_ISDIR(status.st_mode):
+        raise _unusable(folder, "it is not a folder")
     return folder
 
 
 def publish(address: str, secret: str, pid: int) -> None:
-    """Let this user's processes find the secret of the server with this address and process id.
+    """Publish the secret of a server to this user's processes, and delete those of dead servers.
 
-    Raises `MissingPart` when the folder cannot be closed to other users, and `OSError`.
+    `pid` is the server's process id.  Raises `MissingPart` if other users cannot be denied access
+    to the directory, and `OSError`.
     """
     folder = check_secrets_folder()
     make_private(folder)
     if not _is_mine(folder):
-        raise _unfit(folder, "another user has put it there")
+        raise _unusable(folder, "another user has created it")
     for path in folder.iterdir():
         if _live_secret(path) is None and not _is_being_written(path):
             path.unlink(missing_ok=True)
@@ -96,7 +98,7 @@ def publish(address: str, secret: str, pid: int) -> None:
 
 
 def _is_being_written(path: Path) -> bool:
-    """Whether another process may be about to publish this file."""
+    """Return whether another process may be about to publish this file."""
     if not path.name.startswith(_UNFINISHED):
         return False
     try:
@@ -106,18 +108,17 @@ def _is_being_written(path: Path) -> bool:
 
 
 def withdraw(address: str) -> None:
-    """Forget the secret of a server that ends."""
     _path(address).unlink(missing_ok=True)
 
 
 def _find(servers: str) -> str | None:
-    """The secret that this user's server at the address has published, if the server is alive."""
+    """Return the secret published for a server of this user, if that server is alive."""
     if sys.platform == "win32":
-        return None  # No labkit server runs there.
+        return None  # labkit's servers do not run on Windows.
     return _live_secret(_path(servers)) if _is_mine(_folder()) else None
 
 
-def _unfit(folder: Path, why: str) -> MissingPart:
+def _unusable(folder: Path, why: str) -> MissingPart:
     return MissingPart(
         "ZooKeeper",
         f"its secret cannot be kept in {folder}: {why}",
@@ -135,17 +136,17 @@ def _path(address: str) -> Path:
 
 
 def _is_mine(folder: Path) -> bool:
-    """Whether the folder belongs to this user, and no other user can enter it."""
+    """Return whether the directory belongs to this user, and other users cannot enter it."""
     try:
-        found = folder.lstat()
+        status = folder.lstat()
     except FileNotFoundError:
         return False
-    mode = (stat.S_IFMT(found.st_mode), stat.S_IMODE(found.st_mode))
-    return found.st_uid == own_user() and mode == (stat.S_IFDIR, FOLDER_MODE)
+    mode = (stat.S_IFMT(status.st_mode), stat.S_IMODE(status.st_mode))
+    return status.st_uid == own_user() and mode == (stat.S_IFDIR, FOLDER_MODE)
 
 
 def _live_secret(path: Path) -> str | None:
-    """The secret in a file; None if its server ended without withdrawing it."""
+    """Return the secret in a file, or None if its server is no longer running."""
     try:
         pid, secret = path.read_text(encoding="utf-8").split()
         os.kill(int(pid), 0)

@@ -1,32 +1,30 @@
-"""A ZooKeeper server for the cluster's metadata, as in production.
+"""A ZooKeeper server for the cluster's metadata.
 
-Ledger metadata, ledger ids, cookies and the registration of bookies are znodes. The server is
-Apache ZooKeeper itself, from the jars in PySpark's wheel. The rule: it serves one data folder on
-one loopback port, and ends with its owner, even if that is killed
-(`labkit.worlds.live.host.guard`).
+Ledger metadata, ledger ids, cookies and bookie registrations are stored as znodes, as in
+production.  The server is Apache ZooKeeper itself, from the jars in PySpark's wheel.  It serves one
+data directory on one loopback port, and exits together with the process that started it, even if
+that process is killed (`labkit.worlds.live.host.guard`).
 
 In BookKeeper: `util/LocalBookKeeper.java`, which runs the server in its own JVM.
 """
 
 import asyncio
-import errno
 import importlib.util
 import os
-import socket
 import tempfile
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.missing_part import MissingPart
 from labkit.worlds.live.host.guard import guarded
 from labkit.worlds.live.host.java import find_java
+from labkit.worlds.live.host.ports import LOOPBACK, PortTaken, free_port
 from labkit.worlds.live.host.posix import require_posix, try_lock
 from labkit.worlds.live.host.private import UMASK, make_private, open_log, write_private
 from labkit.worlds.live.zookeeper.secret import login_configuration, new_secret, publish, withdraw
 
-LOOPBACK = "127.0.0.1"
 TICK_MS = 500
 MAX_SESSION_MS = 60_000
 START_TIMEOUT_S = 60.0
@@ -52,7 +50,7 @@ JARS = (
     "commons-io",
     "netty-handler",
 )
-"""Those of PySpark's 300 jars that the server loads. With fewer jars it starts faster."""
+"""The jars that the server needs; it starts faster with these than with all 300 of PySpark's."""
 
 JVM_OPTIONS = (
     "-Xmx128m",
@@ -63,8 +61,8 @@ JVM_OPTIONS = (
     "-Dzookeeper.preAllocSize=1024",
     f"-Djava.security.auth.login.config=./{LOGIN_NAME}",
 )
-"""Options for a small heap, a quick start, a transaction log that grows by 1024 KiB instead of 64
-MiB, and the file with the secret.
+"""Options for a small heap, a fast start, a transaction log that grows in steps of 1024 KiB instead
+of 64 MiB, and the file with the secret.
 """
 
 CONFIGURATION = f"""\
@@ -83,11 +81,12 @@ authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
 enforce.auth.enabled=true
 enforce.auth.schemes=sasl
 """
-"""One command works without the secret: `conf`, which shows the folder and the ports.
+"""The `conf` command works without the secret; it shows the data directory and the ports.
 
-All nodes and clients of the cluster have the same address, so the limit of 60 connections from one
-address is off: it would keep bookies from reconnecting.  At the start and once an hour the server
-deletes snapshots except the newest three, and transaction logs that these do not need.
+All nodes and clients of the cluster connect from the same address, so the default limit of 60
+connections per address is disabled, because it could prevent bookies from reconnecting.  At startup
+and once an hour, the server deletes all snapshots except the newest three, and the transaction logs
+that these do not need.
 """
 
 LOGGING = f"""\
@@ -104,43 +103,15 @@ appender.file.strategy.max=2
 rootLogger.level=info
 rootLogger.appenderRef.file.ref=file
 """
-"""The log takes at most 3 MB: each connection adds lines to it."""
+"""The log is limited to 3 MB, because the server logs every connection."""
 
 
 class ZooKeeperNotStarted(LabkitError):
-    """The server could not be started: the message has the reason and the end of its log."""
-
-
-class PortTaken(MissingPart):
-    """Another program listens on the port."""
-
-    def __init__(self, port: int) -> None:
-        super().__init__(
-            "Port",
-            f"{port} of {LOOPBACK} is taken by another program",
-            "end that program, or use port 0, which takes any free one",
-        )
-
-
-def free_port(port: int = 0) -> int:
-    """Return a loopback port on which a server can listen now: `port`, or any for 0.
-
-    Raises:
-        PortTaken: another program listens on `port`.
-    """
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((LOOPBACK, port))
-        except OSError as problem:
-            if problem.errno != errno.EADDRINUSE:
-                raise
-            raise PortTaken(port) from problem
-        return int(listener.getsockname()[1])
+    """The server did not start; the message contains the reason and its log messages."""
 
 
 def zookeeper_jars() -> list[Path]:
-    """Return the jars of the server, from the folder of PySpark's wheel.
+    """Return the server's jars from the installed PySpark.
 
     Raises:
         MissingPart: PySpark is not installed, or lacks some of the jars.
@@ -149,7 +120,7 @@ def zookeeper_jars() -> list[Path]:
     if pyspark is None or pyspark.origin is None:
         raise MissingPart(
             "ZooKeeper",
-            "PySpark, whose jars hold the server, is not installed",
+            "PySpark, whose jars contain the server, is not installed",
             "run `pip install pyspark`",
         )
     folder = Path(pyspark.origin).parent / "jars"
@@ -164,18 +135,18 @@ def zookeeper_jars() -> list[Path]:
 
 
 class EmbeddedZooKeeper:
-    """One ZooKeeper server on a loopback port, as a process that ends with this one.
+    """A ZooKeeper server on a loopback port, in a process that exits together with this one.
 
-    `folder` contains its data, its configuration and its log, `zookeeper.log`, of which the newest
-    3 MB are kept; a server that is started again on the same folder has the same znodes. Without a
-    folder each start gets a temporary one, which `stop` removes. `port` 0 takes any free port and
-    keeps it for later starts.
+    `folder` is the directory for its data, its configuration and its log `zookeeper.log`, of which
+    the newest 3 MB are kept.  A server that is restarted on the same directory has the same znodes.
+    Without `folder`, each start creates a temporary directory, which `stop` deletes.  Port 0
+    selects a free port, which later starts reuse.
 
-    It serves only this user: `labkit.worlds.live.zookeeper.secret` says how its clients
-    authenticate. Java clients use `-Djava.security.auth.login.config=` with the file
+    The server only serves this user; see `labkit.worlds.live.zookeeper.secret` for how clients
+    authenticate.  Java clients need `-Djava.security.auth.login.config=` with the path in
     `login_configuration`.
 
-    Sessions may time out after 1 to 60 s; an expired one is noticed within 0.5 s.
+    Session timeouts may be 1 to 60 s; an expired session is detected within 0.5 s.
     """
 
     def __init__(self, folder: Path | None = None, port: int = 0) -> None:
@@ -191,44 +162,44 @@ class EmbeddedZooKeeper:
         return f"{LOOPBACK}:{self.port}"
 
     @property
-    def place(self) -> MetadataPlace:
-        """The default place of a cluster's metadata: below /ledgers."""
-        return MetadataPlace(self.address)
+    def location(self) -> MetadataLocation:
+        """The default location of a cluster's metadata on this server: below /ledgers."""
+        return MetadataLocation(self.address)
 
     @property
     def login_configuration(self) -> Path:
-        """The file from which Java clients read the secret, while the server runs."""
+        """The file from which Java clients read the secret while the server is running."""
         return self._running_folder / LOGIN_NAME
 
     @property
     def is_up(self) -> bool:
-        """Whether its process is alive."""
         return self._process is not None and self._process.returncode is None
 
     @property
     def pid(self) -> int:
-        """The server's process id."""
         if self._process is None:
             raise RuntimeError("ZooKeeper is not running: await start() first")
         return self._process.pid
 
     async def start(self) -> None:
-        """Start the server and return when it serves, after half a second to a second.
+        """Start the server, and return once it serves clients, which takes 0.5 to 1 s.
 
         Raises:
-            ZooKeeperNotStarted: the server ended at once or did not answer, or its folder is in
-            use. MissingPart: on Windows, without a suitable Java or the jars, or if the port is in
-            use.
+            ZooKeeperNotStarted: the server exited or did not respond, or its directory is in use.
+            MissingPart: on Windows, without a suitable Java or the jars, or if the port is in use.
         """
         require_posix("a ZooKeeper server")
         if self.is_up:
-            raise RuntimeError(f"ZooKeeper at {self.address} is running already: stop() it first")
+            raise RuntimeError(
+                f"ZooKeeper at {self.address} is already running: await its stop() first"
+            )
         for attempts_left in reversed(range(PORT_ATTEMPTS)):
             port = free_port(self.port)
             try:
                 await self._start_on(port)
             except PortTaken:
-                # Another process took the port between the choice and the server's bind.
+                # Another process took the port after it was chosen and before the server could bind
+                # it.
                 if self.port or not attempts_left:
                     raise
             else:
@@ -236,14 +207,12 @@ class EmbeddedZooKeeper:
                 return
 
     async def stop(self) -> None:
-        """End the server and wait until it has ended. Its data stays, unless its folder is
-        temporary.
-        """
+        """Stop the server and wait for it to exit.  Deletes its directory only if temporary."""
         if self._process is not None and self._process.stdin is not None:
             withdraw(self.address)
             self._process.stdin.close()
             if self.is_up:
-                self._process.terminate()  # Its guard does the same, unless that was killed.
+                self._process.terminate()  # The guard does the same, unless it was killed.
             try:
                 async with asyncio.timeout(STOP_TIMEOUT_S):
                     await self._process.wait()
@@ -285,7 +254,7 @@ class EmbeddedZooKeeper:
                     stderr=output,
                     cwd=folder,
                     umask=UMASK,
-                    # Without a UTF-8 locale, a JVM opens no folder whose name is not ASCII.
+                    # Without a UTF-8 locale, a JVM cannot open directories with non-ASCII names.
                     env={**os.environ, "LC_ALL": "C.UTF-8"},
                 )
             await _until_serving(self._process, port, folder, log_start)
@@ -296,7 +265,7 @@ class EmbeddedZooKeeper:
 
 
 async def _prepare_in_thread(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]:
-    """Run `_prepare` in a thread; if cancelled, wait for it, since it writes into the folder."""
+    """Run `_prepare` in a thread; if cancelled, wait for it, because it writes to the directory."""
     preparing = asyncio.ensure_future(asyncio.to_thread(_prepare, folder, port, secret))
     try:
         return await asyncio.shield(preparing)
@@ -308,19 +277,17 @@ async def _prepare_in_thread(folder: Path, port: int, secret: str) -> tuple[list
 
 
 def _prepare(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]:
-    """Write the configuration; return the server's command line and the file for what its JVM
-    prints, open and locked.
-    """
+    """Write the configuration; return the command line and the locked output file."""
     java = find_java()
     class_path = os.pathsep.join(str(jar) for jar in zookeeper_jars())
     make_private(folder)
     make_private(folder / "data")
     output = open_log(folder / OUTPUT_NAME)
-    # The server inherits the open file with its lock: two servers never share a folder.
+    # The server inherits the open file with its lock, so two servers never share a directory.
     if not try_lock(output):
         output.close()
         raise ZooKeeperNotStarted(
-            f"another ZooKeeper runs in {folder}: stop it, or choose another folder"
+            f"another ZooKeeper is running in {folder}: stop it, or choose another folder"
         )
     write_private(folder / "zoo.cfg", CONFIGURATION.format(port=port))
     output.truncate(0)
@@ -341,36 +308,37 @@ async def _until_serving(
             lines = await asyncio.to_thread(_output_since, folder, log_start)
             if any("Address already in use" in line for line in lines):
                 raise PortTaken(port)
-            what = f"ended with exit code {process.returncode}" if ended else "does not answer"
-            shown = "\n  ".join(filter(_is_reason, lines)) or "(it says nothing)"
+            what = f"exited with code {process.returncode}" if ended else "is not responding"
+            reasons = [
+                line
+                for line in lines
+                if line.strip() and " INFO " not in line and not line.startswith("\t")
+            ]
+            shown = "\n  ".join(reasons) or "(no messages)"
             raise ZooKeeperNotStarted(f"ZooKeeper {what}; its log, {folder / LOG_NAME}:\n  {shown}")
         await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def _folder_served_on(port: int) -> Path | None:
-    """Ask the server on the port for its configuration; return its data folder's parent.
+    """Ask the server on the port for its configuration; return the parent of its data directory.
 
-    Any answer is not enough: it may come from another ZooKeeper that took the port first.
+    A response alone is not enough, because another ZooKeeper may have taken the port first.
     """
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(LOOPBACK, port)
             try:
                 writer.write(b"conf")
-                answer = await reader.read()
+                response = await reader.read()
             finally:
                 writer.close()
-    except OSError:  # No server listens yet; a TimeoutError: one listens and does not answer.
+    except OSError:  # No server is listening yet, or (TimeoutError) it is not responding.
         return None
-    for line in answer.decode(errors="replace").splitlines():
+    for line in response.decode(errors="replace").splitlines():
         name, _, value = line.partition("=")
         if name == "dataDir":
             return Path(value).parent.parent
     return None
-
-
-def _is_reason(line: str) -> bool:
-    return bool(line.strip()) and " INFO " not in line and not line.startswith("\t")
 
 
 def _log_size(folder: Path) -> int:
@@ -379,10 +347,10 @@ def _log_size(folder: Path) -> int:
 
 
 def _output_since(folder: Path, log_start: int) -> list[str]:
-    """What the JVM has printed, and the log's lines behind `log_start`; all, if it began again."""
-    said = (folder / OUTPUT_NAME).read_bytes()
+    """Return the JVM's output and the log from offset `log_start` on (if rotated: all of it)."""
+    output = (folder / OUTPUT_NAME).read_bytes()
     if (size := _log_size(folder)) > 0:
         with (folder / LOG_NAME).open("rb") as log:
             log.seek(log_start if log_start <= size else 0)
-            said += log.read()
-    return said.decode(errors="replace").splitlines()
+            output += log.read()
+    return output.decode(errors="replace").splitlines()

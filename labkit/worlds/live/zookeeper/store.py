@@ -1,9 +1,9 @@
-"""The metadata store behind its port: a ZooKeeper session through kazoo.
+"""The `MetadataStore` port on a ZooKeeper session, through the client library kazoo.
 
-kazoo works in its own threads; results and watches come back to the event loop, a watch before the
-answer to any later request.  kazoo reconnects by itself, and forgets all watches when it loses the
-connection.  Since changes may have been missed, all watches are called once it is connected again,
-in the same session or in a new one.
+kazoo runs in its own threads.  This module passes results and watch events to the event loop, and a
+watch event always arrives before the response to any later request.  kazoo reconnects by itself,
+but drops all watches when it loses the connection.  Because changes may have been missed, all
+watches fire after a reconnect, whether the session is the same or a new one.
 """
 
 import asyncio
@@ -14,30 +14,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
-from kazoo.exceptions import (
-    BadVersionError as KazooBadVersionError,
-)
-from kazoo.exceptions import (
-    KazooException,
-    SASLException,
-    SessionClosedRequireSaslError,
-)
-from kazoo.exceptions import (
-    NodeExistsError as KazooNodeExistsError,
-)
-from kazoo.exceptions import (
-    NoNodeError as KazooNoNodeError,
-)
-from kazoo.exceptions import (
-    NotEmptyError as KazooNotEmptyError,
-)
+from kazoo.exceptions import KazooException, SASLException, SessionClosedRequireSaslError
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import Callback, EventType, KazooState, WatchedEvent
 from kazoo.retry import KazooRetry
 
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.metadata.store import (
     ANY_VERSION,
     BadVersionError,
@@ -52,99 +37,99 @@ from labkit.system.metadata.store import (
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.live.zookeeper.secret import SECRET_VARIABLE, sasl_options
 
-# Errors are raised; kazoo also logs them, for programs that want its log.
+# kazoo also logs the errors that it raises; print them only if the program configures logging.
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
-_ANSWER_TIMEOUT_S = 15.0
-"""Longer than a session survives without a connection: kazoo itself would wait for ever."""
+_RESPONSE_TIMEOUT_S = 15.0
+"""This is longer than a session survives without a connection; kazoo itself would wait forever."""
 
 _CREATE_ATTEMPTS = 100
 
 _POLL_SHARE = 1 / 4
-"""The interval of requests that test whether the store answers, as a share of the time-out."""
+"""Interval of requests that check whether the store responds, as a share of the timeout."""
 
 _RECONNECT_DELAY_S = 0.1
 _LONGEST_RECONNECT_DELAY_S = 1.0
-"""kazoo's default of a minute would keep all clients waiting after a server's restart."""
+"""With kazoo's default of a minute, clients would wait too long after a restart of the server."""
 
 _ERRORS: dict[type[Exception], type[MetadataError]] = {
-    KazooNoNodeError: NoNodeError,
-    KazooNodeExistsError: NodeExistsError,
-    KazooBadVersionError: BadVersionError,
-    KazooNotEmptyError: NotEmptyError,
+    kazoo_errors.NoNodeError: NoNodeError,
+    kazoo_errors.NodeExistsError: NodeExistsError,
+    kazoo_errors.BadVersionError: BadVersionError,
+    kazoo_errors.NotEmptyError: NotEmptyError,
 }
 
 
 class SecretNeededError(MetadataUnavailableError):
-    """The server serves only clients that know its secret, and this process does not."""
+    """The server requires a secret that this process does not know."""
 
 
 class ZooKeeperStore:
-    """A session with a ZooKeeper server or ensemble, for one cluster; a `MetadataStore`.
+    """A `MetadataStore` for one cluster: a session with a ZooKeeper server or ensemble.
 
-    ZooKeeper removes the session's ephemeral nodes `session_timeout_s` after its owner falls
-    silent.
+    ZooKeeper deletes the session's ephemeral nodes if it does not hear from this process for
+    `session_timeout_s`.
     """
 
-    def __init__(self, place: MetadataPlace, session_timeout_s: float = 4.0) -> None:
-        """Raises `BKIncorrectParameterException` for servers that have no address."""
-        self.place = place
+    def __init__(self, location: MetadataLocation, session_timeout_s: float = 4.0) -> None:
+        """Raise `BKIncorrectParameterException` if the location has invalid server addresses."""
+        self.location = location
         self.session_timeout_s = session_timeout_s
         self._loop = asyncio.get_running_loop()
-        self._handler = _Handler(self._note_refusal)
+        # kazoo calls this in its own thread.
+        self._handler = _Handler(lambda: self._loop.call_soon_threadsafe(self._refuse))
         self._connected = asyncio.Event()
         self._pending: set[asyncio.Future[None]] = set()
         self._is_refused = False
         self._session_was_lost = False
         self._new_session_actions: list[Callable[[], None]] = []
         self._silence_actions: list[Callable[[], None]] = []
-        self._answered_at = self._loop.time()
+        self._responded_at = self._loop.time()
         self._polling: asyncio.Task[None] | None = None
         self._broken_watches: list[Callable[[], None]] = []
         try:
             self.client = KazooClient(
-                hosts=place.servers,
+                hosts=location.servers,
                 timeout=session_timeout_s,
                 handler=self._handler,
-                sasl_options=sasl_options(place.servers),
+                sasl_options=sasl_options(location.servers),
                 connection_retry=KazooRetry(
                     max_tries=-1, delay=_RECONNECT_DELAY_S, max_delay=_LONGEST_RECONNECT_DELAY_S
                 ),
             )
         except ValueError as error:
             raise BKIncorrectParameterException(
-                f"{place.servers!r} is not a ZooKeeper address: {error}; write host:port"
+                f"{location.servers!r} is not a ZooKeeper address: {error}; expected host:port"
             ) from None
         self.client.add_listener(
             lambda state: self._loop.call_soon_threadsafe(self._note_state, state)
         )
 
     async def start(self, timeout_s: float = 10.0) -> None:
-        """Start the session.  Raises `MetadataUnavailableError`, and `SecretNeededError` when the
-        server needs a secret that this process does not know.
+        """Start the session.
+
+        Raises `MetadataUnavailableError`, or `SecretNeededError` if the server requires a secret
+        that this process does not know.
         """
         self.client.start_async()
         try:
             async with asyncio.timeout(timeout_s):
-                await self._until_answered()
-        except SecretNeededError:
+                await self._wait_for_response()
+        except (SecretNeededError, asyncio.CancelledError):
             await self.stop()
             raise
         except TimeoutError:
             await self.stop()
-            found = f"no ZooKeeper answers at {self.place.servers} within {timeout_s:g} s"
+            problem = f"ZooKeeper at {self.location.servers} did not respond within {timeout_s:g} s"
             hint = (
-                "another kind of server does"
+                "another kind of server is listening there"
                 if self._handler.met_other_server
                 else "is it running?"
             )
-            raise MetadataUnavailableError(f"{found}; {hint}") from None
-        except asyncio.CancelledError:
-            await self.stop()
-            raise
+            raise MetadataUnavailableError(f"{problem}; {hint}") from None
 
-    async def _until_answered(self) -> None:
-        """Return at the first answer: a server that needs a secret refuses the first request."""
+    async def _wait_for_response(self) -> None:
+        """Wait for a response: a server may accept a connection but refuse its first request."""
         while True:
             await self._connected.wait()
             try:
@@ -152,56 +137,49 @@ class ZooKeeperStore:
             except SecretNeededError:
                 raise
             except MetadataUnavailableError:
-                await asyncio.sleep(_RECONNECT_DELAY_S)  # The connection broke: try again.
+                await asyncio.sleep(_RECONNECT_DELAY_S)  # The connection was lost: retry.
             else:
                 return
 
     async def stop(self) -> None:
-        """End the session: its ephemeral nodes are removed at once, and no watch is called."""
+        """Close the session, which deletes its ephemeral nodes at once; no watch fires after it."""
         self._handler.is_stopping = True
         if self._polling is not None:
             self._polling.cancel()
-        # In a thread: kazoo waits for its own threads, and the loop must go on meanwhile.
+        # In a thread, because kazoo waits for its own threads and must not block the loop.
         await asyncio.to_thread(self.client.stop)
         await asyncio.to_thread(self.client.close)
 
     def on_new_session(self, action: Callable[[], None]) -> None:
-        """Call `action` on the event loop when a new session has replaced a lost one, whose
-        ephemeral nodes are gone.
-        """
+        """Call `action` on the loop when a new session has replaced an expired one."""
         self._new_session_actions.append(action)
 
     def on_silence(self, action: Callable[[], None]) -> None:
-        """Call `action` on the event loop when the store answers after more than half a session's
-        time-out, before the caller gets that answer.
+        """Call `action` on the event loop when the store responds after a silence of more than half
+        the session timeout, before the caller gets that response.
         """
         self._silence_actions.append(action)
         if self._polling is None:
-            self._answered_at = self._loop.time()
+            self._responded_at = self._loop.time()
             self._polling = self._loop.create_task(self._poll())
 
     async def _poll(self) -> None:
-        """Send requests at intervals: kazoo's own pings do not show that this process was
-        suspended.
-        """
+        """Send requests periodically: kazoo's pings do not show that the process was suspended."""
         while True:
             with suppress(MetadataError):
                 await self.exists("/")
             await asyncio.sleep(self.session_timeout_s * _POLL_SHARE)
 
-    def _note_answer(self) -> None:
+    def _note_response(self) -> None:
         now = self._loop.time()
-        was_silent = now - self._answered_at > self.session_timeout_s / 2
-        self._answered_at = now
+        was_silent = now - self._responded_at > self.session_timeout_s / 2
+        self._responded_at = now
         if was_silent:
             for action in self._silence_actions:
                 action()
 
-    def _note_refusal(self) -> None:
-        """Called in kazoo's thread when it gives up: the server does not accept the secret."""
-        self._loop.call_soon_threadsafe(self._refuse)
-
     def _refuse(self) -> None:
+        """Fail all requests, because the server rejects the secret."""
         self._is_refused = True
         for done in self._pending:
             if not done.done():
@@ -209,8 +187,8 @@ class ZooKeeperStore:
 
     def _refused(self) -> SecretNeededError:
         return SecretNeededError(
-            f"ZooKeeper at {self.place.servers} refuses this process, as it does not know the"
-            f" server's secret; start it as the user who started ZooKeeper, or set"
+            f"ZooKeeper at {self.location.servers} refuses this process, which does not know the"
+            f" server's secret; run it as the user who started ZooKeeper, or set"
             f" {SECRET_VARIABLE}"
         )
 
@@ -230,7 +208,7 @@ class ZooKeeperStore:
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Create a node and its missing parents; returns its path."""
+        """Create a node and its missing parents, and return its path."""
         check_node(path, data)
         for attempts_left in reversed(range(_CREATE_ATTEMPTS)):
             request = self.client.create_async(
@@ -239,13 +217,13 @@ class ZooKeeperStore:
             try:
                 created: str = await self._result(path, request)
             except NoNodeError:
-                # Another client removed a parent that was just created, since it was empty.
-                # A limit, since two clients could remove each other's parents for ever.
+                # Another client deleted a parent that was just created, because it was empty.
+                # Retries are limited, because this could happen forever.
                 if not attempts_left:
                     raise
             else:
                 break
-        return created.removeprefix(self.place.chroot)
+        return created.removeprefix(self.location.chroot)
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
         request = self.client.get_async(self._whole(path), self._watch(on_change))
@@ -270,15 +248,15 @@ class ZooKeeperStore:
         return sorted(await self._result(path, request))
 
     async def sync(self) -> None:
-        # Any path: the server gets everything that was changed before, in order.
+        # Any path will do: the server receives all earlier changes first.
         await self._result("/", self.client.sync_async("/"))
 
     def _whole(self, path: str) -> str:
-        """A path below the chroot; kazoo's own chroot would have to exist before the first node."""
-        return f"{self.place.chroot}{path}"
+        """Prepend the chroot; kazoo's own chroot option requires it to exist."""
+        return f"{self.location.chroot}{path}"
 
     def _watch(self, on_change: OnChange | None) -> Callable[[WatchedEvent], None] | None:
-        """A watch for kazoo, which calls it once: for a change, or when it drops the watch."""
+        """Return a watch; kazoo calls it once: on a change, or when it drops the watch."""
         if on_change is None:
             return None
 
@@ -299,27 +277,24 @@ class ZooKeeperStore:
     async def _result(self, path: str, result: IAsyncResult) -> Any:
         if self._is_refused:
             raise self._refused()
-        # A future of this loop: kazoo's result belongs to its threads and cannot be awaited.
+        # Use a future of this loop, because kazoo's result cannot be awaited.
         done: asyncio.Future[None] = self._loop.create_future()
         self._pending.add(done)
 
         def finish() -> None:
             if result.exception is None or type(result.exception) in _ERRORS:
-                self._note_answer()
+                self._note_response()
             if not done.done():
                 done.set_result(None)
 
-        def notify(_: IAsyncResult) -> None:
-            self._loop.call_soon_threadsafe(finish)
-
-        result.rawlink(notify)
+        result.rawlink(lambda _: self._loop.call_soon_threadsafe(finish))
         try:
-            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+            async with asyncio.timeout(_RESPONSE_TIMEOUT_S):
                 await done
         except TimeoutError:
             raise MetadataUnavailableError(
-                f"{path}: ZooKeeper at {self.place.servers} did not answer within"
-                f" {_ANSWER_TIMEOUT_S:g} s"
+                f"{path}: ZooKeeper at {self.location.servers} did not respond within"
+                f" {_RESPONSE_TIMEOUT_S:g} s"
             ) from None
         finally:
             self._pending.discard(done)
@@ -333,20 +308,23 @@ class ZooKeeperStore:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
-    """Passes a watch on at once, from the thread that reads the answers, so that it comes before
-    later answers.  Reports when this thread ends with an error: the server refused the client.
+    """Runs watches in the thread that reads the responses, so that they precede later responses.
+
+    Calls `on_refusal` when this thread fails because the server refused the client.
     """
 
-    def __init__(self, on_refusal: Callable[[], None]) -> None:
+    def __init__(self, on_refusal: Callable[[], object]) -> None:
         super().__init__()
         self.is_stopping = False
         self.met_other_server = False
-        """Whether another kind of server answered, such as a bookie."""
+        """Whether a server other than ZooKeeper responded, such as a bookie."""
         self._on_refusal = on_refusal
 
     def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
-        """Run kazoo's own thread.  Run it again when a connection broke during authentication,
-        which kazoo takes for a wrong secret.
+        """Run kazoo's connection thread, and rerun it if it ends.
+
+        kazoo's thread ends if the connection is lost during authentication, which kazoo mistakes
+        for a wrong secret.
         """
 
         def run() -> None:
@@ -356,7 +334,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
                 except (SASLException, SessionClosedRequireSaslError):
                     self._on_refusal()
                     return
-                except (TypeError, struct.error):  # kazoo read another server's bytes.
+                except (TypeError, struct.error):  # kazoo cannot parse another server's bytes.
                     self.met_other_server = True
                 if not self.is_stopping:
                     time.sleep(_RECONNECT_DELAY_S)

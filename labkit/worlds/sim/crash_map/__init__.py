@@ -1,7 +1,7 @@
-"""Stops one machine at every one of its disk operations, and checks what it finds at its restart.
+"""Stops a machine at every one of its disk operations, and checks what survives the restart.
 
-    crash_map   runs a script, stops it before each operation in every way, and judges the restart
-    files_left  what a crash left on the disks, in words and bytes
+    crash_map   runs a script, crashes it in every way before each operation, checks the restart
+    files_left  describes the files that a crash left on the disks
 
-Read `crash_map` first.
+Start with `crash_map`.
 """

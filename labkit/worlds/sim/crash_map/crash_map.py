@@ -1,11 +1,11 @@
-"""The crash map: a script of storage operations, stopped before every single disk operation.
+"""The crash map: a script of storage operations, with a crash before every single disk operation.
 
-Rows are the operations that the script asks of the disks; columns are the ways in which a crash can
-treat what was not synced.  In each cell the machine stops, starts again on what is left, and every
-promise that it made before is looked up; then the power fails once more, and all is
-looked up again.
+The rows are the disk operations of the script, the columns the ways in which a crash can treat
+unsynced data. For each cell, the machine stops, restarts on the remaining data, and every promise
+that it made before the crash is checked. Then the power fails again, and everything is checked once
+more.
 
-The script runs only once: before each operation the disks as a crash would leave them are copied,
+The script runs only once: before each operation, the disks are copied as a crash would leave them,
 and the bookie is started on the copies.
 """
 
@@ -22,7 +22,7 @@ from labkit.system.model.errors import (
 )
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.store import LedgerStore
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import Event
 from labkit.worlds.sim.crash_map.files_left import FileShown, show_files
 from labkit.worlds.sim.machine import disk_operation as fate
 from labkit.worlds.sim.machine.disk import Fuse
@@ -45,7 +45,7 @@ SAFE, LOST, INVENTED, REFUSED = "safe", "lost", "invented", "refused"
 
 @dataclass(frozen=True, slots=True)
 class CrashVariant:
-    """A column: one way in which a crash treats what was not synced."""
+    """A column: one way in which a crash treats unsynced data."""
 
     name: str
     meaning: str
@@ -53,11 +53,17 @@ class CrashVariant:
 
 
 VARIANTS = (
-    CrashVariant("lost", "nothing survives that was not synced", fate.lost),
-    CrashVariant("kept", "everything survives: only the process was killed", fate.kept),
-    CrashVariant("torn", "of every unsynced write the first half survives, in sectors", fate.torn),
-    CrashVariant("names lost", "unsynced bytes survive, unsynced names do not", fate.names_lost),
-    CrashVariant("bytes lost", "unsynced names survive, unsynced bytes do not", fate.bytes_lost),
+    CrashVariant("lost", "no unsynced data survives", fate.lost),
+    CrashVariant("kept", "everything survives, because only the process was killed", fate.kept),
+    CrashVariant(
+        "torn", "of every unsynced write, the first half survives (in whole sectors)", fate.torn
+    ),
+    CrashVariant(
+        "names lost", "unsynced bytes survive, unsynced directory changes do not", fate.names_lost
+    ),
+    CrashVariant(
+        "bytes lost", "unsynced directory changes survive, unsynced bytes do not", fate.bytes_lost
+    ),
     CrashVariant(
         "random subset", "each unsynced operation is kept, lost or torn at random", fate.by_lot(1)
     ),
@@ -65,9 +71,13 @@ VARIANTS = (
 
 
 def random_variants(count: int) -> tuple[CrashVariant, ...]:
-    """More columns in which each unsynced operation has its own fate, out of order too."""
+    """Return more columns, in which every unsynced operation has its own random fate."""
     return tuple(
-        CrashVariant(f"lot {seed}", "each unsynced operation by itself", fate.by_lot(seed))
+        CrashVariant(
+            f"lot {seed}",
+            "each unsynced operation is independently kept, lost or torn",
+            fate.by_lot(seed),
+        )
         for seed in range(2, 2 + count)
     )
 
@@ -76,7 +86,7 @@ def random_variants(count: int) -> tuple[CrashVariant, ...]:
 class CrashPoint:
     """A row: the machine stops before `operation`, during `step`; `promised` must survive.
 
-    The last row has no operation: the script has ended.
+    The last row has no operation, because the script has ended.
     """
 
     number: int
@@ -94,10 +104,10 @@ class CrashPoint:
 class Cell:
     """The result of one crash.
 
-    verdict: `safe`; `lost`: promises were broken; `invented`: something is there that was never
-    added; `refused`: the bookie does not start, `error` says why.  `fates` says how much of each
-    unsynced operation survived (0 to 1), `files` what the next start finds, and `replayed` how many
-    journal records it and the start after it read.
+    verdict: `safe`; `lost`: promises were broken; `invented`: the store returns something that was
+    never added; `refused`: the bookie does not start, and `error` says why. `fates` gives the
+    surviving share (0 to 1) of each unsynced operation, `files` the files found by the next start,
+    and `replayed` the number of journal records read by that start and the one after it.
     """
 
     verdict: str
@@ -112,16 +122,14 @@ class Cell:
         if self.verdict == REFUSED:
             return f"the bookie does not start: {self.error}"
         if self.verdict == INVENTED:
-            return f"found, but never added: {', '.join(self.invented)}"
+            return f"found but never added: {', '.join(self.invented)}"
         if self.verdict == LOST:
-            return f"acknowledged and gone: {', '.join(map(str, self.lost))}"
-        return "everything acknowledged is there"
+            return f"acknowledged but lost: {', '.join(map(str, self.lost))}"
+        return "everything acknowledged survived"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Counterexample:
-    """A crash that breaks a promise: where in the map it lies and what it led to."""
-
     row: int
     column: int
     point: CrashPoint
@@ -136,15 +144,15 @@ class Counterexample:
 
 
 class _Numbered(dict[T, int]):
-    """Numbers values in the order in which they are first asked for."""
+    """Dictionary that numbers values in the order of their first use."""
 
-    def __missing__(self, thing: T) -> int:
-        return self.setdefault(thing, len(self))
+    def __missing__(self, value: T) -> int:
+        return self.setdefault(value, len(self))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CrashMap:
-    """Every crash of one script: `cells[row][column]`, rows as `points`, columns as `variants`."""
+    """Every crash of a script: `cells[row][column]`; rows are `points`, columns `variants`."""
 
     script: tuple[ScriptStep, ...]
     variants: tuple[CrashVariant, ...]
@@ -156,20 +164,17 @@ class CrashMap:
         return self.smallest() is None
 
     def failures(self) -> Iterator[Counterexample]:
-        """Every crash that breaks a promise, those after fewer operations first."""
         for point, row in zip(self.points, self.cells, strict=True):
             for column, cell in enumerate(row):
                 if cell.verdict != SAFE:
                     yield Counterexample(point.number, column, point, self.variants[column], cell)
 
     def smallest(self) -> Counterexample | None:
-        """The counterexample with the fewest operations before it; None when all cells are safe."""
+        """Return the first counterexample in the script, or None if all cells are safe."""
         return next(self.failures(), None)
 
     def as_dict(self) -> dict[str, Any]:
-        """The map as plain data, for a picture.  Texts, files and ends are stored once each, in
-        separate lists, and referred to by their index.
-        """
+        """Return the map as plain data for a diagram; repeated parts are indices into lists."""
         texts, files, ends = _Numbered[str](), _Numbered[FileShown](), _Numbered[Cell]()
         rows = [
             [
@@ -204,7 +209,7 @@ class CrashMap:
             "cells": rows,
             "ends": ended,
             "files": [
-                (file.path, file.size, file.words, file.excerpt_offset, file.excerpt.hex(" "))
+                (file.path, file.size, file.description, file.excerpt_offset, file.excerpt.hex(" "))
                 for file in files
             ],
             "texts": list(texts),
@@ -227,10 +232,10 @@ def crash_map(
     journal_count: int = 1,
     ledger_dir_count: int = 1,
 ) -> CrashMap:
-    """Run the script once, and crash it everywhere.
+    """Run the script once, and try every kind of crash before each disk operation.
 
-    `store_factory` opens the store, in the script and after each crash.  What it raises beside
-    `StorageDamagedException` is raised here too.
+    `store_factory` opens the store, both in the script and after each crash. Any exception from the
+    store other than `StorageDamagedException` is re-raised.
     """
     fuse = Fuse()
     machine = new_machine(fuse, journal_count, ledger_dir_count)
@@ -248,7 +253,7 @@ def crash_map(
         bookie.run(script)
         bookie.step = "end"
     except StorageDamagedException:
-        # A restart of the script that the store refuses: the last row says so too.
+        # The script restarted the store, which refused to start; the last row says so as well.
         bookie.step = "refused"
     fuse.watch = None
     crash(None)
@@ -256,7 +261,7 @@ def crash_map(
 
 
 class _Crashes:
-    """All crashes of one run.  Those that leave the same disks lead to the same end."""
+    """All crashes of one run. Crashes that leave the same disks have the same result."""
 
     def __init__(
         self,
@@ -269,31 +274,33 @@ class _Crashes:
         self._bookie = bookie
         self._store_factory = store_factory
         self._config = config
-        self._known: dict[tuple[object, ...], Cell] = {}
+        self._results: dict[tuple[object, ...], Cell] = {}
 
     def cell(self, keep: Keep) -> Cell:
-        """Crash a copy of the machine as it is now, in every way."""
-        left = self._machine.after_crash(keep)
+        """Return the result of crashing a copy of the machine in its current state."""
+        crashed = self._machine.after_crash(keep)
         bookie = self._bookie
-        # Equal disks lead to equal ends only where the same was promised.
-        account = len(bookie.told), bookie.promised, len(bookie.deleted)
-        key = (*account, *(disk.fingerprint() for disk in left.disks))
-        if key not in self._known:
-            self._known[key] = self._start_on(left)
+        # Crashes that leave equal disks have the same result only if the bookie has made the same
+        # promises.
+        promises = len(bookie.requests), bookie.promised, len(bookie.deleted)
+        key = (*promises, *(disk.fingerprint() for disk in crashed.disks))
+        if key not in self._results:
+            self._results[key] = self._restart_on(crashed)
         unsynced = (op for disk in self._machine.disks for op in disk.unsynced())
-        return replace(self._known[key], fates=tuple((op, keep(op)) for op in unsynced))
+        return replace(self._results[key], fates=tuple((op, keep(op)) for op in unsynced))
 
-    def _start_on(self, machine: Machine) -> Cell:
-        """Start, look; cut the power, start, look again."""
+    def _restart_on(self, machine: Machine) -> Cell:
+        """Start the store and check it; cut the power, restart it and check it again."""
         files = show_files(machine.disks)
         found, error, replayed = _Findings(), "", []
         try:
-            # Twice: what the first start repaired must survive the next power cut.
+            # Do this twice, because anything repaired by the first start must survive the next
+            # power loss.
             for _ in range(2):
-                rows: list[Row] = []
+                rows: list[Event] = []
                 store = machine.open(self._store_factory, self._config, rows.extend)
                 replayed.append(sum(r.size for r in rows if r.kind == "journal.replayed"))
-                _look_up(store, self._bookie, found)
+                _check_promises(store, self._bookie, found)
                 machine = machine.after_crash(fate.lost)
         except StorageDamagedException as refusal:
             error = str(refusal)
@@ -305,46 +312,48 @@ class _Crashes:
 
 @dataclass(slots=True)
 class _Findings:
-    """Broken promises and inventions, each once, in the order in which they were found."""
+    """Broken promises and invented data, each once, in the order in which they were found."""
 
     lost: dict[Promise, None] = field(default_factory=dict)
     invented: dict[str, None] = field(default_factory=dict)
 
 
-def _look_up(store: LedgerStore, bookie: ScriptedBookie, found: _Findings) -> None:
-    """Look for everything that the bookie was asked to keep, and for anything else it has."""
+def _check_promises(store: LedgerStore, bookie: ScriptedBookie, found: _Findings) -> None:
+    """Check everything promised, and look for anything that was never requested."""
     promised = set(bookie.promised)
-    for promise, data in bookie.told.items():
-        # Of a deleted ledger nothing is promised, and nothing has to be gone yet.
+    for promise, data in bookie.requests.items():
+        # Skip deleted ledgers: nothing is promised about them, but their data may still exist.
         if promise.ledger_id in bookie.deleted:
             continue
         kept = _is_kept(store, bookie, promise, data)
         if not kept and promise in promised:
             found.lost[promise] = None
         elif kept is None:
-            found.invented[f"other bytes of {promise}"] = None
-    ledgers = {promise.ledger_id for promise in bookie.told}
+            found.invented[f"different bytes for {promise}"] = None
+    ledgers = {promise.ledger_id for promise in bookie.requests}
     for ledger_id in store.ledger_ids():
-        last = max((p.number for p in bookie.told if p[:2] == ("entry", ledger_id)), default=-1)
+        last = max((p.number for p in bookie.requests if p[:2] == ("entry", ledger_id)), default=-1)
         ledger = store.ledger(ledger_id)
         if ledger_id not in ledgers or store.last_entry_id(ledger_id) > last:
             found.invented[f"entry {store.last_entry_id(ledger_id)} of ledger {ledger_id}"] = None
         if ledger and ledger.master_key != MASTER_KEY:
-            found.invented[f"another master key of ledger {ledger_id}"] = None
-        if ledger and ledger.fenced and Promise("fence", ledger_id) not in bookie.told:
+            found.invented[f"a different master key for ledger {ledger_id}"] = None
+        if ledger and ledger.fenced and Promise("fence", ledger_id) not in bookie.requests:
             found.invented[str(Promise("fence", ledger_id))] = None
 
 
 def _is_kept(
     store: LedgerStore, bookie: ScriptedBookie, promise: Promise, data: bytes
 ) -> bool | None:
-    """Whether the store has it; None when it has something else that a client would believe."""
+    """Return whether the store has the data; None: other data that a client would accept."""
     ledger_id, number = promise.ledger_id, promise.number
     ledger = store.ledger(ledger_id)
     if promise.kind == "fence":
         return ledger is not None and ledger.fenced
     if promise.kind == "LAC":
-        newer = {d for p, d in bookie.told.items() if p[:2] == promise[:2] and p.number >= number}
+        newer = {
+            d for p, d in bookie.requests.items() if p[:2] == promise[:2] and p.number >= number
+        }
         return ledger is not None and ledger.explicit_lac in newer
     try:
         stored = store.read_entry(ledger_id, number)
@@ -352,6 +361,7 @@ def _is_kept(
             return True
         decode_entry(stored, DIGEST, ledger_id, number)
     except (NoLedgerException, NoEntryException, StorageDamagedException, BKDigestMatchException):
-        # Journal records have no checksum, so a torn one may be read; the client's digest shows it.
+        # Journal records have no checksum, so the store may return the data of a torn record; a
+        # client detects this by checking the digest.
         return False
     return None

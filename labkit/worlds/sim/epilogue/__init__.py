@@ -1,9 +1,7 @@
-"""The end of every run: faults are repaired, and everything is read once more.
+"""The end of every run: all faults are repaired, and everything is read once more.
 
-    final_reads    looks up every entry on every bookie that should have it
-    topic_reading  reads every message of every topic
-    trimming       notes the ledgers that topics have given up
-    retry          asks again until the metadata store answers
+    final_reads    reads every entry from every bookie that should have it, and all messages
+    trimming       records the ledgers that topics have trimmed
 
-So a check needs nothing but the trace.  Read `final_reads` first.
+As a result, the checks need nothing but the trace. Start with `final_reads`.
 """

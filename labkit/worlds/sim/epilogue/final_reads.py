@@ -1,12 +1,10 @@
-"""The epilogue of every run: all faults are repaired, and every entry is looked up on every bookie
-that should have it, so that checks need nothing but the trace.
-"""
+"""Reads every entry from every bookie that should have it, after all faults are repaired."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import TypeVar
 
 from labkit.system.autorecovery.underreplication import (
     LedgerUnderreplicationManager,
@@ -18,8 +16,9 @@ from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import BKException, LabkitError
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
-from labkit.worlds.sim.epilogue.retry import ASK_EVERY_S, retried
-from labkit.worlds.sim.epilogue.topic_reading import read_topics
+from labkit.system.topic.chain.chain_store import read_chain
+from labkit.system.topic.messages import decode_messages
+from labkit.system.topic.names import full_name, managed_ledger_path, partition_of
 from labkit.worlds.sim.nodes.bookie_node import BookieNode
 from labkit.worlds.sim.nodes.broker_node import BrokerNode
 from labkit.worlds.sim.nodes.faulty_world import EPILOGUE
@@ -29,75 +28,55 @@ from labkit.worlds.sim.workload.consume import Consume
 from labkit.worlds.sim.workload.produce import Produce
 from labkit.worlds.sim.workload.publish import Publish
 
+T = TypeVar("T")
+
+_RETRY_INTERVAL_S = 0.2
 _PATIENCE_S = 30.0
-_AT_ONCE = 512
+_BATCH_SIZE = 512
 
 
-class FinishedWorld(Protocol):
-    """A world at its end: its workload has ended, and all faults are repaired."""
-
-    @property
-    def scenario(self) -> Scenario:
-        """What was run."""
-
-    @property
-    def bookies(self) -> Sequence[BookieNode]:
-        """All bookies."""
-
-    @property
-    def brokers(self) -> Sequence[BrokerNode]:
-        """All brokers."""
-
-    @property
-    def clients(self) -> Mapping[str, ClientNode]:
-        """All nodes with a client, the epilogue's included, by name."""
-
-    @property
-    def report(self) -> Callable[..., None]:
-        """Adds an event that the world itself brings about."""
-
-
-async def read_everything(world: FinishedWorld) -> None:
-    """Cut the power, restart all but brokers, recover every ledger, then read every copy."""
-    node = world.clients[EPILOGUE]
-    world.report("epilogue.started", node.name)
-    if world.scenario.ends_in_power_cut:
-        for bookie in world.bookies:
+async def read_everything(
+    scenario: Scenario,
+    bookies: Sequence[BookieNode],
+    brokers: Sequence[BrokerNode],
+    clients: Mapping[str, ClientNode],
+) -> None:
+    """Cut the power, restart all nodes except brokers, recover all ledgers, read all copies."""
+    node = clients[EPILOGUE]
+    node.world.report("epilogue.started", node.name)
+    if scenario.ends_in_power_cut:
+        for bookie in bookies:
             bookie.crash("lost")
-    for broker in world.brokers:
-        broker.crash(why="nothing is written any more")
-    for each in (*world.bookies, *world.clients.values()):
+    for broker in brokers:
+        broker.crash(reason="nothing is written any more")
+    for each in (*bookies, *clients.values()):
         each.start()
-    await _until_all_serve(world)
-    await asyncio.wait((node.spawn(_look_up(node, world.scenario)),))
-
-
-async def _until_all_serve(world: FinishedWorld) -> None:
-    """Wait for the bookies that can start; one that cannot is down again by then."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _PATIENCE_S
     while loop.time() < deadline:
-        if all(bookie.serves or not bookie.is_up for bookie in world.bookies):
-            return
+        # A bookie that is down again has failed to start.
+        if all(each.serves or not each.is_up for each in bookies):
+            break
         await asyncio.sleep(0.01)
+    await asyncio.wait((node.spawn(_look_up(node, scenario)),))
 
 
 async def _look_up(node: ClientNode, scenario: Scenario) -> None:
     await node.ready()
-    ledger_ids = await retried(node.client.list_ledgers)
+    ledger_ids = await _retried(node.client.list_ledgers)
     if scenario.cluster.autorecovery is not None:
-        node.world.answers.marked(_PATIENCE_S, await _marks_left(node))
+        node.world.answers.marks_found(_PATIENCE_S, await _remaining_marks(node))
     for ledger_id in ledger_ids:
         try:
-            await retried(partial(_recover, node, ledger_id))
-            metadata = await retried(partial(node.client.ledger_metadata, ledger_id))
+            await _retried(partial(_recover, node, ledger_id))
+            metadata = await _retried(partial(node.client.ledger_metadata, ledger_id))
         except LabkitError as error:
-            note = f"{type(error).__name__}: {error}"
-            node.recorder.record("ledger.unreadable", ledger_id, note=note)
+            name, reason = type(error).__name__, str(error)
+            node.recorder.record("ledger.unreadable", ledger_id, error=name, explanation=reason)
             continue
         if metadata.state is LedgerState.CLOSED:
             await _read_all_copies(node, ledger_id, metadata)
-    await read_topics(
+    await _read_topics(
         node, (s.topic for s in scenario.workload if isinstance(s, Produce | Publish | Consume))
     )
 
@@ -106,33 +85,31 @@ async def _recover(node: ClientNode, ledger_id: int) -> None:
     try:
         await node.client.open_ledger(ledger_id)
     except MetadataUnavailableError as error:
-        node.recorder.record("recovery.failed", ledger_id, note=type(error).__name__)
+        node.recorder.record("recovery.failed", ledger_id, error=type(error).__name__)
         raise
 
 
-async def _marks_left(node: ClientNode) -> list[int]:
-    """Wait for autorecovery to finish the repairs that it has begun; returns the ledgers for which
-    it does not.
-    """
-    marked = LedgerUnderreplicationManager(
+async def _remaining_marks(node: ClientNode) -> list[int]:
+    """Wait for the repairs in progress; return the ledgers still marked as under-replicated."""
+    underreplication = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
     )
-    # It is still disabled where the operator's client died, or got no answer.
+    # Enable autorecovery, which is still disabled if the operator's client died or got no response.
     with suppress(UnavailableException):
-        await retried(marked.enable)
+        await _retried(underreplication.enable)
     ledgers: list[int] = []
-    for _ in range(int(_PATIENCE_S / ASK_EVERY_S)):
-        ledgers = await retried(marked.ledgers)
+    for _ in range(int(_PATIENCE_S / _RETRY_INTERVAL_S)):
+        ledgers = await _retried(underreplication.ledgers)
         if not ledgers:
             break
-        await asyncio.sleep(ASK_EVERY_S)
+        await asyncio.sleep(_RETRY_INTERVAL_S)
     return ledgers
 
 
 async def _read_all_copies(node: ClientNode, ledger_id: int, metadata: LedgerMetadata) -> None:
     reads = BookieReads(ledger_id, metadata, node.client.context)
     sizes = metadata.ensemble_size, metadata.write_quorum
-    for first in range(0, metadata.last_entry_id + 1, _AT_ONCE):
+    for first in range(0, metadata.last_entry_id + 1, _BATCH_SIZE):
         done = asyncio.Event()
         waiting = 0
 
@@ -142,9 +119,54 @@ async def _read_all_copies(node: ClientNode, ledger_id: int, metadata: LedgerMet
             if not waiting:
                 done.set()
 
-        for entry_id in range(first, min(first + _AT_ONCE, metadata.last_entry_id + 1)):
+        for entry_id in range(first, min(first + _BATCH_SIZE, metadata.last_entry_id + 1)):
             ensemble = metadata.ensemble_at(entry_id)
-            for place in write_set(entry_id, *sizes):
+            for index in write_set(entry_id, *sizes):
                 waiting += 1
-                reads.ask(ensemble[place], entry_id, on_reply)
+                reads.ask(ensemble[index], entry_id, on_reply)
         await done.wait()
+
+
+async def _read_topics(node: ClientNode, names: Iterable[str]) -> None:
+    """Read each topic once; skip a topic with an unreadable ledger and record an event."""
+    for topic in dict.fromkeys(map(full_name, names)):
+        try:
+            entry_count = await _read_topic(node, topic)
+        except LabkitError as error:
+            node.recorder.record(
+                "topic.unread", topic=topic, error=type(error).__name__, explanation=str(error)
+            )
+        else:
+            node.recorder.record("topic.read", size=entry_count, topic=topic)
+
+
+async def _read_topic(node: ClientNode, topic: str) -> int:
+    chain, _ = await _retried(partial(read_chain, node.client, managed_ledger_path(topic)))
+    count = 0
+    for ledger in chain:
+        reader = await _retried(partial(node.client.open_ledger, ledger.ledger_id))
+        if reader.last_add_confirmed < 0:
+            continue
+        for entry in await reader.read_entries(0, reader.last_add_confirmed):
+            count += 1
+            position = reader.ledger_id, entry.entry_id
+            for message in decode_messages(entry.payload, *position, partition_of(topic)):
+                producer, sequence_id = message.producer_name, message.sequence_id
+                node.recorder.record(
+                    "message.found",
+                    *position,
+                    topic=topic,
+                    producer=producer,
+                    sequence_id=sequence_id,
+                )
+                node.world.answers.message_read(topic, message)
+    return count
+
+
+async def _retried(ask: Callable[[], Awaitable[T]]) -> T:
+    """Call `ask` until the metadata store is available: this session may have just expired."""
+    while True:
+        try:
+            return await ask()
+        except MetadataUnavailableError:
+            await asyncio.sleep(_RETRY_INTERVAL_S)

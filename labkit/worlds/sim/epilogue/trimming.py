@@ -1,5 +1,5 @@
-"""Ledgers that topics give up, noted when the chain without them is stored: a broker reports no
-event of that, and may die before it deletes them.
+"""Records which ledgers the topics trim. A ledger counts as trimmed when the shortened ledger list
+is stored, because brokers report no event for trimming and may die before they delete the ledger.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from labkit.worlds.sim.workload.publish import Publish
 
 
 class TrimmedLedgers:
-    """Watches the chains of the scenario's topics, if brokers may trim them."""
+    """Watches the ledger lists of the scenario's topics if brokers can trim them."""
 
     def __init__(self, scenario: Scenario, answers: ClientAnswers) -> None:
         config = scenario.cluster.broker.managed_ledger
@@ -23,16 +23,15 @@ class TrimmedLedgers:
         if config.retention_time_ms == config.retention_size_bytes == UNLIMITED:
             topics.clear()
         self._topics = {managed_ledger_path(topic): topic for topic in topics}
-        self._chains: dict[str, Sequence[int]] = {}
+        self._ledgers: dict[str, Sequence[int]] = {}
         self._answers = answers
 
     def stored(self, path: str, data: bytes) -> None:
-        """A node of the metadata store has this data now."""
         if path not in self._topics:
             return
-        before, now = self._chains.get(path, []), [each.ledger_id for each in decode_chain(data)]
-        self._chains[path] = now
-        gone = before[: max(0, len(before) - len(now))]
-        # Any other change is not a trim, but a ledger that was begun, or lost.
-        if gone and before[len(gone) :] == now:
-            self._answers.trimmed(self._topics[path], gone)
+        before, now = self._ledgers.get(path, []), [each.ledger_id for each in decode_chain(data)]
+        self._ledgers[path] = now
+        trimmed = before[: max(0, len(before) - len(now))]
+        # Any other change means that a ledger was created or lost, not that the list was trimmed.
+        if trimmed and before[len(trimmed) :] == now:
+            self._answers.trimmed(self._topics[path], trimmed)

@@ -1,7 +1,7 @@
-"""A trial: whether a promise breaks in a scenario.  Its check follows the world's events.
+"""Runs a scenario until a promise breaks, checking the events as they occur.
 
-A broken promise stays broken, so the run ends at once: neither the rest of the work nor the
-epilogue is run, and later random decisions do not matter.
+A broken promise stays broken, so the run ends as soon as the promise breaks: neither the rest of
+the workload nor the epilogue is run, and later random decisions do not matter.
 """
 
 import gc
@@ -11,7 +11,6 @@ from typing import NamedTuple
 from labkit.system.check import Check, Outcome
 from labkit.system.check.judge import Judge
 from labkit.system.trace.events import Event
-from labkit.system.trace.recorder import Row
 from labkit.worlds.sim.chosen_order import ChosenOrderWorld
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.machine.loop import SimLoop, SimulationError
@@ -21,8 +20,8 @@ from labkit.worlds.sim.world import World
 
 
 class BrokenRun(NamedTuple):
-    """The scenario without a seed, with only the decisions taken before the promise broke, and the
-    number of steps of all nodes until then.
+    """The scenario without a seed and with only the decisions made before the promise broke, and
+    the number of steps that the event loop had run by then.
     """
 
     scenario: Scenario
@@ -32,17 +31,17 @@ class BrokenRun(NamedTuple):
 def replay_until_broken(
     scenario: Scenario, check: type[Check], step_budget: int = STEP_BUDGET
 ) -> BrokenRun | None:
-    """How the promise breaks; None if it holds, or the run takes more than `step_budget` steps."""
+    """Return the run if the promise breaks; None if it holds or exceeds `step_budget`."""
     with without_garbage_collection():
         found = _run(scenario, check, step_budget)
-        # A world is full of reference cycles, all of them young: collecting them costs little now.
+        # Free the world, which is full of reference cycles but has only young objects.
         gc.collect(0)
     return found
 
 
 def _run(scenario: Scenario, check: type[Check], step_budget: int) -> BrokenRun | None:
-    kind = _JudgedChosenOrder if scenario.in_turn else _JudgedWorld
-    world = kind(scenario, SimLoop(step_budget), check)
+    world_class = _JudgedChosenOrder if scenario.in_turn else _JudgedWorld
+    world = world_class(scenario, SimLoop(step_budget), check)
     try:
         world.loop.run(_live_and_outlast(world))
         is_broken = world.judge.verdicts()[0].outcome is Outcome.INVALID
@@ -62,26 +61,26 @@ async def _live_and_outlast(world: World) -> None:
 
 
 class _FoundBrokenError(Exception):
-    """The promise broke: ends the run."""
+    pass
 
 
 class _JudgedWorld(World):
-    """Shows its events to a check, and ends when the promise breaks."""
+    """A world that feeds its events to a check, and ends when the promise breaks."""
 
     def __init__(self, scenario: Scenario, loop: SimLoop, check: type[Check]) -> None:
         super().__init__(scenario, loop)
         self._events: list[Event] = []
-        self.judge = Judge(self._events, [check], self.answers.noted)
+        self.judge = Judge(self._events, [check], self.answers.recorded)
         self._on_idle = loop.on_idle
         loop.on_idle = self._end_or_continue
 
-    def take(self, rows: list[Row]) -> None:
-        """Events of a node, judged before a fault that one of them triggers reports its own."""
+    def take(self, rows: list[Event]) -> None:
+        """Check a node's events before any fault that they trigger reports its own events."""
         if self.has_ended:
             return
         for row in rows:
             seq = len(self._events)
-            event = Event(seq, row.time_us, row.node, row.kind, -1, *row[3:])
+            event = row._replace(seq=seq)
             self._events.append(event)
             self.judge.take(event)
         super().take(rows)
@@ -93,4 +92,4 @@ class _JudgedWorld(World):
 
 
 class _JudgedChosenOrder(_JudgedWorld, ChosenOrderWorld):
-    """The same with messages that arrive in a chosen order."""
+    pass

@@ -1,12 +1,12 @@
 """Search: runs many scenarios in several processes, and reports which promises broke.
 
-    search(range(5000))                                    the real protocol: finds nothing
+    search(range(5000))                                    the correct system: finds nothing
     search(range(5000), variant="ack after one bookie")    until the first finding
     search([storm(mine, seed, 3) for seed in range(500)])  your own scenarios
 
-A number stands for the scenario that `drawn` makes of it, or `drawn_topic` if the variant needs
-brokers.  Results come in the order of the scenarios, whatever the number of processes, so the first
-finding is always the same.
+A number stands for a scenario: it is a seed for `drawn`, or for `drawn_topic` if the variant needs
+brokers. Results are in the order of the scenarios regardless of the number of processes, so the
+first finding is always the same.
 """
 
 import concurrent.futures
@@ -39,16 +39,16 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _Item = TypeVar("_Item")
 
-_AT_ONCE = 8
-"""The number of scenarios that a process gets at a time."""
+_BATCH_SIZE = 8
+"""Number of scenarios that a process gets at a time."""
 
 NEVER_ENDS = "EveryRunEnds"
-"""The promise that a run breaks if the protocol loops without end."""
+"""The promise that a run breaks if it never ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A scenario, the promise that broke in it (its check's name), and how, in one sentence."""
+    """A scenario, the promise that broke in it (the name of its check), and how."""
 
     scenario: Scenario
     promise: str
@@ -60,7 +60,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The findings of a search in the first `tried` scenarios, and the `seconds` it took."""
+    """The findings in the first `tried` scenarios, and the `seconds` that this took."""
 
     found: tuple[Finding, ...]
     tried: int
@@ -69,7 +69,6 @@ class Findings:
 
     @property
     def first(self) -> Finding | None:
-        """The first finding, if there is one."""
         return self.found[0] if self.found else None
 
     def __repr__(self) -> str:
@@ -87,79 +86,81 @@ def search(
     jobs: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Findings:
-    """Try one scenario after the other, up to `stop_at` findings (0: all scenarios).
+    """Try the scenarios one after the other, until there are `stop_at` findings (0: try all).
 
-    `variant` is put into every scenario; None leaves them as they are.  `jobs` processes work (0:
-    one for each processor); with 1 the search stays in this process, which it must to use checks
-    and variants defined in a notebook.  `on_progress` is called with the number of scenarios tried
-    and of promises found broken.  An interrupt ends the search and keeps its findings.
+    If `variant` is not None, it is set in every scenario. The search uses `jobs` processes (0: one
+    per processor); with 1, it stays in this process, which is necessary for checks and variants
+    defined in a notebook. `on_progress` is called with the number of scenarios tried and of broken
+    promises found. An interrupt ends the search but keeps its findings.
     """
-    began = time.monotonic()
+    started_at = time.monotonic()
     found: list[Finding] = []
     tried, was_interrupted = 0, False
-    tell = on_progress or ProgressLine(len(scenarios) if isinstance(scenarios, Sequence) else 0)
+    report = on_progress or ProgressLine(len(scenarios) if isinstance(scenarios, Sequence) else 0)
     try:
         judge = partial(_judge_all, variant=variant, checks=tuple(checks))
         for findings in in_processes(judge, scenarios, jobs):
             tried += 1
             found += findings
-            tell(tried, len(found))
+            report(tried, len(found))
             if stop_at and len(found) >= stop_at:
                 break
     except KeyboardInterrupt:
         was_interrupted = True
-    return Findings(tuple(found), tried, time.monotonic() - began, was_interrupted)
+    return Findings(tuple(found), tried, time.monotonic() - started_at, was_interrupted)
 
 
 def in_processes(
     work: Callable[[list[_Item]], list[_T]], items: Iterable[_Item], jobs: int
 ) -> Iterator[_T]:
-    """What `work` makes of the items, a few at a time, in their order; `jobs` as in `search`.
+    """Apply `work` to batches of items in several processes, and yield the results in order. `jobs`
+    has the same meaning as in `search`.
 
-    An item is drawn when some `_AT_ONCE` * (`jobs` + 1) results before its own are missing, no
-    earlier: it may depend on those before them.
+    Items are taken only shortly before they are needed, when at most about `_BATCH_SIZE` * (`jobs`
+    + 1) results are outstanding. An item may therefore depend on all earlier results.
     """
     jobs = jobs or os.cpu_count() or 1
-    left = iter(items)
-    under_way: deque[concurrent.futures.Future[list[_T]]] = deque()
+    remaining = iter(items)
+    pending: deque[concurrent.futures.Future[list[_T]]] = deque()
     pool = _pool(jobs)
     try:
         while True:
-            while len(under_way) <= jobs and (some := list(islice(left, _AT_ONCE))):
-                under_way.append(pool.submit(work, some))
-            if not under_way:
+            while len(pending) <= jobs and (batch := list(islice(remaining, _BATCH_SIZE))):
+                pending.append(pool.submit(work, batch))
+            if not pending:
                 return
-            yield from awaited(under_way.popleft())
+            yield from awaited(pending.popleft())
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 class SynchronousExecutor(concurrent.futures.Executor):
-    """Makes each call before `submit` returns: a browser's Python has no threads or processes."""
+    """Runs each call in `submit`: Python in a browser has no threads or processes."""
 
     def submit(
         self, call: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> concurrent.futures.Future[_T]:
-        """The call's result, already done; an exception is raised here, not kept."""
+        """Run the call and return its result as a completed future; raise its exception."""
         done: concurrent.futures.Future[_T] = concurrent.futures.Future()
         done.set_result(call(*args, **kwargs))
         return done
 
 
 def _pool(jobs: int) -> concurrent.futures.Executor:
-    """One thread, so that this also works in a notebook's cell, or new processes; they are not
-    forked, since a fork of a process with threads may hang.
+    """Return an executor: for one job, a single thread, which also works in notebook cells;
+    otherwise, `jobs` new processes. The processes are spawned rather than forked, because forking a
+    process with threads may deadlock.
     """
     if sys.platform == "emscripten":
         return SynchronousExecutor()
     if jobs == 1:
         return OneThreadExecutor()
     return concurrent.futures.ProcessPoolExecutor(
-        jobs, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent
+        jobs, mp_context=get_context("spawn"), initializer=_ignore_interrupts
     )
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -168,13 +169,13 @@ def _judge_all(
 ) -> list[list[Finding]]:
     with without_garbage_collection():
         findings = [judged_run(scenario_of(each, variant), checks)[0] for each in scenarios]
-    # What the runs left is young; a collection of all objects takes as long as half a run.
+    # Collect only young objects, because collecting all of them would take as long as half a run.
     gc.collect(1)
     return findings
 
 
 def scenario_of(each: Scenario | int, variant: str | None) -> Scenario:
-    """The scenario with that variant in it; a number is a seed."""
+    """Return the scenario with the variant set; if `each` is a number, it is a seed."""
     draw = drawn_topic if VARIANTS[variant or ""].with_brokers else drawn
     scenario = each if isinstance(each, Scenario) else draw(each)
     return scenario if variant is None else replace(scenario, variant=variant)
@@ -183,7 +184,7 @@ def scenario_of(each: Scenario | int, variant: str | None) -> Scenario:
 def judged_run(
     scenario: Scenario, checks: Sequence[type[Check]] = CHECKS
 ) -> tuple[list[Finding], Trace | None]:
-    """What broke in the scenario's run, and the run; None if it never came to rest."""
+    """Run a scenario and return the broken promises and the trace (None if the run never ended)."""
     try:
         trace = run(scenario)
         verdicts = check_all(trace, checks)

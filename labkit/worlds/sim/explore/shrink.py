@@ -1,15 +1,15 @@
-"""Shrinking: the smallest scenario in which the same promise still breaks.
+"""Shrinking: finds the smallest scenario in which the same promise still breaks.
 
-    1  every decision that the seed drew is named: the scenario no longer needs the seed
-    2  faults, steps and decisions are removed: half of them, a quarter, ... one at a time, as long
-       as the promise still breaks (Zeller's ddmin)
-    3  numbers become smaller and rounder, and settings get their defaults
-    4  again from 2, until nothing changes
+    1  list every decision drawn from the seed, so that the scenario no longer needs the seed
+    2  remove faults, steps and decisions: half of them, a quarter, ... and finally one at a time,
+       as long as the promise still breaks (Zeller's ddmin)
+    3  make numbers smaller and rounder, and reset settings to their defaults
+    4  repeat from 2 until nothing changes
 
 This is possible because each decision has a name, so removing one does not shift the others. Every
-attempt keeps only the decisions that were taken before the promise broke: so large parts go first,
-and most decisions go with them.  The result is the smallest that these steps reach, not the
-smallest possible.
+attempt keeps only the decisions made before the promise broke, so removing large parts first also
+removes most decisions. The result is the smallest scenario that these steps reach, not the smallest
+possible one.
 """
 
 import time
@@ -35,18 +35,16 @@ _COUNTS = (
     *("bookies", "entries", "ensemble", "write_quorum", "ack_quorum", "polls", "nth"),
     *("brokers", "messages"),
 )
-"""Fields that become smaller; others get their defaults, or become rounder."""
-_ONCE_AN_ENTRY = ("add.pushed", "lac.advanced")
+"""Fields whose values become smaller; others are reset to their defaults or become rounder."""
+_ONCE_PER_ENTRY = ("add.pushed", "lac.advanced")
 _SETTINGS = (
     *("flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"),
     *("autorecovery", "broker"),
 )
-"""Fields that keep their value or get their default: with other values a run may never end."""
-_LONGER, _START_STEPS = 4, 2000
-"""A run may take `_LONGER` times the steps of the last one that broke the promise, plus
-`_START_STEPS`: a run that takes longer is not simpler.
-"""
-_KEPT = ("variant", "seed", "limit_s", "in_turn", "storage")
+"""Fields that are only reset to their default: with other values a run may never end."""
+_STEP_FACTOR, _EXTRA_STEPS = 4, 2000
+"""A run may take this many times the steps of the last failing run, plus some more."""
+_FIXED = ("variant", "seed", "limit_s", "in_turn", "storage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,108 +68,103 @@ def shrink(
     checks: Sequence[type[Check]] = CHECKS,
     patience_s: float = 60.0,
 ) -> Shrunk:
-    """Make a scenario that breaks a promise (a check's name; "": the first that breaks) as small as
-    possible within `patience_s`.
+    """Make a scenario that breaks a promise as small as possible within `patience_s`. `promise` is
+    the name of a check, or "" for the first promise that breaks.
 
-    Raises `LookupError` when the promise does not break in it, and for a run without end: what
-    never ends has no trace that a check could judge, and each attempt would take as long again.
+    Raises `LookupError` if the promise does not break, or if the run does not end: such a run has
+    no trace for the checks, and each attempt would take equally long.
     """
-    began = time.monotonic()
+    started_at = time.monotonic()
     try:
         trace = run(scenario)
     except SimulationError as error:
         raise LookupError(
-            f"a run that does not end cannot be shrunk ({error}); leave out steps and faults by"
-            f" hand while `run` raises this error: {scenario!r}"
+            f"cannot shrink a run that does not end ({error}); remove steps and faults by hand"
+            f" as long as `run` raises this error: {scenario!r}"
         ) from error
     names = [each.name for each in broken(check_all(trace, checks))]
     if not names or (promise and promise not in names):
-        raise LookupError(f"{promise or 'no promise'} breaks in {scenario!r}")
+        raise LookupError(f"{promise or 'no promise'} is broken in {scenario!r}")
     promise = promise or names[0]
     (check,) = (each for each in checks if each.__name__ == promise)
-    smaller = _Smaller(trace.explicit(), check, began + patience_s)
-    outside_event_loops(smaller.run)
-    (verdict,) = check_all(run(smaller.scenario), [check])
-    return Shrunk(smaller.scenario, verdict, smaller.run_count, time.monotonic() - began)
+    shrinker = _Shrinker(trace.explicit(), check, started_at + patience_s)
+    outside_event_loops(shrinker.run)
+    (verdict,) = check_all(run(shrinker.scenario), [check])
+    return Shrunk(shrinker.scenario, verdict, shrinker.run_count, time.monotonic() - started_at)
 
 
-class _Smaller:
-    """A scenario that becomes smaller and smaller."""
-
+class _Shrinker:
     def __init__(self, scenario: Scenario, check: type[Check], deadline: float) -> None:
         self.scenario = scenario
         self.run_count = 0
         self._check = check
         self._deadline = deadline
         self._step_count = 0
-        self._no_good: set[str] = set()
+        self._rejected: set[str] = set()
 
     def run(self) -> None:
-        """Simplify until nothing changes."""
         found = replay_until_broken(self.scenario, self._check)
         if found is None:
-            raise AssertionError(f"its decisions give another run: {self.scenario!r}")
+            raise AssertionError(f"the decisions do not reproduce the run: {self.scenario!r}")
         self.scenario, self._step_count = found
         before = None
         while self.scenario != before:
             is_first_time, before = before is None, self.scenario
-            self._with_fewer_parts(0 if is_first_time else 1)
-            self._as_far_as_it_goes(shorter)
-            self._as_far_as_it_goes(simpler_values)
+            self._remove_parts(0 if is_first_time else 1)
+            self._simplify_fully(with_fewer_entries)
+            self._simplify_fully(simpler_values)
 
-    def _is_good(self, smaller: Scenario) -> bool:
-        """Whether the promise breaks there too; if so, it replaces the scenario.  Always False once
-        the time is up.
-        """
+    def _accept(self, smaller: Scenario) -> bool:
+        """Keep the scenario if the promise still breaks in it; return whether it was kept."""
         key = repr(smaller)
-        if key in self._no_good or time.monotonic() > self._deadline:
+        if key in self._rejected or time.monotonic() > self._deadline:
             return False
         self.run_count += 1
-        found = replay_until_broken(smaller, self._check, _LONGER * self._step_count + _START_STEPS)
+        found = replay_until_broken(
+            smaller, self._check, _STEP_FACTOR * self._step_count + _EXTRA_STEPS
+        )
         if found is None:
-            self._no_good.add(key)
+            self._rejected.add(key)
             return False
         self.scenario, self._step_count = found
         return True
 
-    def _with_fewer_parts(self, at_once: int) -> None:
-        """Keep as few faults, steps and decisions as possible."""
+    def _remove_parts(self, at_once: int) -> None:
         faults, steps = self.scenario.faults, self.scenario.workload
-        ddmin(faults, lambda some: self._is_good_with(faults=some), at_once)
-        ddmin(steps, lambda some: self._is_good_with(workload=some), at_once)
-        ddmin(tuple(self.scenario.decisions), self._is_good_with_decisions, at_once)
+        ddmin(faults, lambda some: self._accept_parts(faults=some), at_once)
+        ddmin(steps, lambda some: self._accept_parts(workload=some), at_once)
+        ddmin(tuple(self.scenario.decisions), self._accept_decisions, at_once)
 
-    def _is_good_with(self, **parts: Any) -> bool:
+    def _accept_parts(self, **parts: Any) -> bool:
         try:
             smaller = replace(self.scenario, **parts)
         except BKIncorrectParameterException:
-            return False  # A fault names a client that has no other step.
-        return self._is_good(smaller)
+            return False  # For example, a fault refers to a client that has no steps left.
+        return self._accept(smaller)
 
-    def _is_good_with_decisions(self, names: tuple[str, ...]) -> bool:
-        left = {name: to for name, to in self.scenario.decisions.items() if name in names}
-        # Some of the decisions may have gone with others already.
-        is_less = len(left) < len(self.scenario.decisions)
-        return not is_less or self._is_good(replace(self.scenario, decisions=left))
+    def _accept_decisions(self, names: tuple[str, ...]) -> bool:
+        kept = {name: value for name, value in self.scenario.decisions.items() if name in names}
+        # Some of these decisions may already have been removed together with others.
+        is_less = len(kept) < len(self.scenario.decisions)
+        return not is_less or self._accept(replace(self.scenario, decisions=kept))
 
-    def _as_far_as_it_goes(self, simplify: Callable[[Scenario], Iterator[Scenario]]) -> None:
-        place, ways = 0, list(simplify(self.scenario))
-        while place < len(ways):
-            if not self._is_good(ways[place]):
-                place += 1
+    def _simplify_fully(self, simplify: Callable[[Scenario], Iterator[Scenario]]) -> None:
+        index, candidates = 0, list(simplify(self.scenario))
+        while index < len(candidates):
+            if not self._accept(candidates[index]):
+                index += 1
                 continue
-            # Earlier ones did not help a moment ago, when another part was not as simple yet.
-            behind = len(ways) - 1 - place
-            ways = list(simplify(self.scenario))
-            place = max(0, min(place, len(ways) - behind))
+            # Continue with the candidates after this one. The earlier ones have just failed; they
+            # may succeed now that this part is simpler, but they are tried again in the next pass.
+            remaining = len(candidates) - 1 - index
+            candidates = list(simplify(self.scenario))
+            index = max(0, min(index, len(candidates) - remaining))
 
 
 def ddmin(
     parts: tuple[T, ...], still_breaks: Callable[[tuple[T, ...]], bool], at_once: int = 0
 ) -> tuple[T, ...]:
-    """The fewest parts that still break it: no single one of them can be removed.  Up to `at_once`
-    are removed together (0: all).
-    """
+    """Return a subset that still breaks, removing `at_once` parts at a time (0: no limit)."""
     size = at_once or len(parts)
     while size:
         at = 0
@@ -188,29 +181,31 @@ def ddmin(
 # Smaller numbers
 
 
-def shorter(scenario: Scenario) -> Iterator[Scenario]:
-    """Fewer entries; an event at the last entry moves to the new last one."""
+def with_fewer_entries(scenario: Scenario) -> Iterator[Scenario]:
+    """Yield scenarios with fewer entries. A trigger on the last entry moves to the new last one."""
     for at, step in enumerate(scenario.workload):
         if not isinstance(step, Write):
             continue
         for entries in _smaller(step.entries):
             fewer = step.entries - entries
-            steps = [_earlier(each, fewer, step) for each in scenario.workload]
-            steps[at] = replace(_earlier(step, fewer, step), entries=entries)
-            faults = [_earlier(each, fewer, step) for each in scenario.faults]
+            steps = [_move_trigger(each, fewer, step) for each in scenario.workload]
+            steps[at] = replace(_move_trigger(step, fewer, step), entries=entries)
+            faults = [_move_trigger(each, fewer, step) for each in scenario.faults]
             decisions = {_renumbered(n, fewer): v for n, v in scenario.decisions.items()}
             yield replace(
                 scenario, workload=tuple(steps), faults=tuple(faults), decisions=decisions
             )
 
 
-def _earlier(part: T, fewer: int, step: Write) -> T:
-    """The step or fault, its moment moved as for `fewer` entries less, each on Qw bookies."""
+def _move_trigger(part: T, fewer: int, step: Write) -> T:
+    """Return the step or fault with a trigger that fires `fewer` entries earlier. Most events occur
+    Qw times per entry, once for each bookie that the entry is written to.
+    """
     moment = getattr(part, "when", None)
     if not isinstance(moment, On):
         return part
-    of_an_entry = 1 if moment.kind in _ONCE_AN_ENTRY else step.write_quorum
-    when = replace(moment, nth=max(1, moment.nth - fewer * of_an_entry))
+    per_entry = 1 if moment.kind in _ONCE_PER_ENTRY else step.write_quorum
+    when = replace(moment, nth=max(1, moment.nth - fewer * per_entry))
     return replace(part, when=when)  # type: ignore[type-var]
 
 
@@ -220,41 +215,41 @@ def _renumbered(decision: str, fewer: int) -> str:
 
 
 def simpler_values(value: T, name: str = "") -> Iterator[T]:
-    """Every way to make one thing in the value simpler; `name` is the name of its field.
+    """Yield every way to simplify one part of the value; `name` is the name of the value's field.
 
-    Each is strictly simpler, so simplifying again and again comes to an end.
+    Each result is strictly simpler, so repeated simplification terminates.
     """
-    ways: Iterator[Any] = iter(())
+    candidates: Iterator[Any] = iter(())
     if is_dataclass(value):
-        ways = _simpler_fields(value)
+        candidates = _simpler_fields(value)
     elif isinstance(value, tuple):
-        ways = (
+        candidates = (
             (*value[:at], simpler, *value[at + 1 :])
             for at, part in enumerate(value)
             for simpler in simpler_values(part)
         )
     elif isinstance(value, dict):
-        ways = (
+        candidates = (
             {**value, key: simpler}
             for key, part in value.items()
             for simpler in simpler_values(part)
         )
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        ways = _smaller(int(value)) if name in _COUNTS else _rounder(value)
-    return ways
+        candidates = _smaller(int(value)) if name in _COUNTS else _rounder(value)
+    return candidates
 
 
 def _simpler_fields(value: Any) -> Iterator[Any]:
     for field in fields(value):
-        if field.name in _KEPT:
+        if field.name in _FIXED:
             continue
         part, default = getattr(value, field.name), default_of(field)
-        ways = [] if field.name in _SETTINGS else list(simpler_values(part, field.name))
+        candidates = [] if field.name in _SETTINGS else list(simpler_values(part, field.name))
         if field.name not in _COUNTS and isinstance(default, (bool, int, float, str, At, NoneType)):
-            # A default is the simplest value: it need not be written.
-            ways = [] if part == default else [default, *ways]
-        for simpler in ways:
-            # Some parts exclude others, and such a combination is not a scenario.
+            # The default is the simplest value, because it can be omitted.
+            candidates = [] if part == default else [default, *candidates]
+        for simpler in candidates:
+            # Some combinations of values are not valid scenarios.
             with suppress(BKIncorrectParameterException):
                 yield replace(value, **{field.name: simpler})
 
@@ -264,9 +259,9 @@ def _smaller(number: int) -> Iterator[int]:
 
 
 def _rounder(number: float) -> Iterator[float]:
-    """Numbers with fewer digits, or as many and smaller.  Never 0, which often means no limit."""
-    round_ones = (1, 10, 100, 1000, float(f"{number:.1g}"), float(f"{number:.2g}"))
-    for each in dict.fromkeys(map(type(number), round_ones)):
+    """Yield shorter and smaller numbers, but never 0, which often means "no limit"."""
+    candidates = (1, 10, 100, 1000, float(f"{number:.1g}"), float(f"{number:.2g}"))
+    for each in dict.fromkeys(map(type(number), candidates)):
         if each > 0 and _weight(each) < _weight(number):
             yield each
 

@@ -2,12 +2,12 @@
 
     loop             an event loop whose clock jumps to the next event
     decisions        every random decision has a name and a harmless default
-    process          one life of a node: a crash drops it, and nothing of it is resumed
-    links, network   messages that are late, lost or cut; connections like TCP's over them
-    disk, disk_operation, disk_work   a disk that forgets what was not synced; slow and faulty work
-    tree, zookeeper, lagging_server   the metadata server, and one that is behind the others
-    metadata         a client's session with it
-    garbage_collector, interrupt      no garbage collection in a run; an interrupt reaches the run
+    process          one life of a node: a crash drops all its pending steps for good
+    links, network   messages that arrive late, are lost or held back; TCP-like connections
+    disk, disk_operation, disk_work   a disk that forgets unsynced data; slow and failing calls
+    tree, zookeeper, lagging_server   the metadata server, and a replica that lags behind
+    metadata         a client's session with the metadata server
+    garbage_collector, interrupt      no garbage collection during a run; interrupts stop the run
 
-No module here depends on bookies or brokers.  Read `loop` and `disk` first.
+No module here depends on bookies or brokers. Start with `loop` and `disk`.
 """

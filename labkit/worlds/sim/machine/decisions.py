@@ -1,11 +1,11 @@
-"""Chance: every decision has a name, a number and a harmless default, 0.
+"""Randomness: every decision has a name, a number and a harmless default value of 0.
 
-    delay w>b0 2     the third message from w to b0 comes that many milliseconds late
-    lose w>b0 5      1: the sixth is lost
+    delay w>b0 2     delays the third message from w to b0 by that many milliseconds
+    lose w>b0 5      if 1, the sixth message is lost
 
-A decision's value depends on the seed and its name alone, so resetting one, or setting it by hand,
-changes no other.  A run records the decisions that were not 0: with these and no seed the run is
-repeated, and with fewer of them it is simpler.
+The value of a decision depends only on the seed and its name, so resetting one decision or setting
+it by hand changes no other. A run records the decisions that were not 0: the same decisions without
+a seed reproduce the run, and fewer of them make it simpler.
 """
 
 import re
@@ -22,83 +22,110 @@ _NAME = re.compile(
     "(?:(?:delay|lose|copy|swap) .+>.+|(?:disk|lose disk|reach|draw|expire|thaw|crash) .+|next)"
     " (?:0|[1-9][0-9]{0,9})"
 )
-_NAMES = (
+_EXAMPLES = (
     "delay w>b0 2, lose w>b0 2, copy w>b0 2, swap w>b0 2, disk b0 2, lose disk b0 2, reach b0 2,"
     " draw b0 2, expire w 2, thaw w 2, crash b0 2 and next 2"
 )
-_HIGHEST = 10.0**12
+_MAX_VALUE = 10.0**12
 
 Spread = Callable[[float], float]
-"""Makes a decision's value of a number drawn from [0, 1)."""
+"""Maps a random number from [0, 1) to the value of a decision."""
 
 
-def yes(lot: float) -> float:
-    """A decision to let something happen: 1."""
+def yes(draw: float) -> float:
+    """The value of yes-or-no decisions: always 1."""
     return 1.0
 
 
 def log_spread(lowest: float, highest: float) -> Spread:
-    """A value of two digits, each order of magnitude as likely as another."""
+    """Return a spread of values (two digits), with all orders of magnitude equally likely."""
     ratio = highest / lowest
-    return lambda lot: float(f"{lowest * ratio**lot:.2g}")
+    return lambda draw: float(f"{lowest * ratio**draw:.2g}")
 
 
 def check_decisions(chosen: Mapping[str, float]) -> None:
-    """Check the form of names and values; a run need not have a decision of that name.
-
-    Raises `BKIncorrectParameterException`.
-    """
+    """Raise `BKIncorrectParameterException` for a malformed name or value, even if it is unused."""
     for name, value in chosen.items():
-        if not _is_name(name):
+        if not _is_valid_name(name):
             raise BKIncorrectParameterException(
-                f"{name!r} is not a decision's name; such names are, with their numbers: {_NAMES}"
+                f"{name!r} is not the name of a decision; examples of valid names: {_EXAMPLES}"
             )
-        if not (isinstance(value, (int, float)) and 0 <= value <= _HIGHEST):
+        if not (isinstance(value, (int, float)) and 0 <= value <= _MAX_VALUE):
             raise BKIncorrectParameterException(
-                f"the decision {name!r} is {value!r}; it must be a number from 0 (harmless) to"
-                f" {_HIGHEST:,.0f}"
+                f"decision {name!r} must be a number from 0 (harmless) to {_MAX_VALUE:,.0f},"
+                f" got {value!r}"
             )
 
 
 @lru_cache(10_000)
-def _is_name(name: object) -> bool:
+def _is_valid_name(name: object) -> bool:
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
-class Decision:
-    """All decisions of one name, told apart by their numbers."""
+_SENTENCES = {
+    "delay": "message {number} from {source} to {target} came {value:g} ms late",
+    "lose": "message {number} from {source} to {target} was lost",
+    "copy": "message {number} from {source} to {target} arrived twice",
+    "swap": "later messages overtook message {number} from {source} to {target}",
+    "disk": "disk call {number} of {source} took {value:g} ms longer",
+    "crash": "{source} lost power after its message {number}",
+}
 
-    __slots__ = ("_base", "_chosen", "_drawn", "_seed", "is_chosen", "name")
+
+def sentence_of(name: str, value: float) -> str:
+    """Describe a decision. Numbers of messages and disk calls start at 0."""
+    kind, _, rest = name.partition(" ")
+    ends, _, number = rest.rpartition(" ")
+    source, _, target = ends.partition(">")
+    template = _SENTENCES.get(kind)
+    if template is None:
+        return f"the decision {name} was {value:g}"
+    return template.format(number=number, source=source, target=target, value=value)
+
+
+class Decision:
+    """All decisions with the same name, distinguished by their numbers."""
+
+    __slots__ = ("_base", "_chosen", "_record", "_seed", "is_chosen", "name")
 
     def __init__(
-        self, name: str, seed: int | None, chosen: Mapping[int, float], drawn: dict[str, float]
+        self,
+        name: str,
+        seed: int | None,
+        chosen: Mapping[int, float],
+        record: Callable[[str, float], None],
     ) -> None:
         self.name = name
         self._chosen = chosen
-        self._drawn = drawn
+        self._record = record
         self.is_chosen = bool(chosen)
-        """Whether some are set by hand."""
+        """Whether any of them are set explicitly."""
         self._seed = seed
         self._base = 0
-        """A hash of seed and name, once a lot was drawn."""
+        """A hash of seed and name, computed at the first draw."""
 
     def take(self, number: int, share: float, spread: Spread = yes) -> float:
-        """The decision of that number: 0, except for a `share` (0 to 1) of all numbers."""
+        """Return the value of the decision with that number. Unless it is set explicitly, the value
+        is 0 for all numbers except a random `share` (0 to 1) of them.
+        """
         value = self._chosen.get(number)
         if value is None:
             if not share or self._seed is None:
                 return 0.0
-            lot = self._lot(number)
-            if lot >= share:
+            draw = self._random(number)
+            if draw >= share:
                 return 0.0
-            # Below the share the lot is even again, so it draws the value as well.
-            value = spread(lot / share)
+            # A draw below the share is uniform within it, so reuse it to draw the value.
+            value = spread(draw / share)
         if value:
-            self._drawn[f"{self.name} {number}"] = value
+            self._record(f"{self.name} {number}", value)
         return value
 
-    def _lot(self, number: int) -> float:
-        """A number in [0, 1), as good as random and always the same (SplitMix64's mixing)."""
+    def draw_anew(self, seed: int) -> None:
+        self._chosen, self._seed, self._base = {}, seed, 0
+
+    def _random(self, number: int) -> float:
+        """Return a reproducible pseudo-random number in [0, 1), mixed as in SplitMix64."""
         if not self._base:
             self._base = _hash(f"{self._seed} {self.name}")
         mixed = (self._base + number * _STEP) & _MASK
@@ -108,15 +135,18 @@ class Decision:
 
 
 class Decisions:
-    """All decisions of a run.  `chosen` ones hold whatever the seed says; without a seed all
-    others are harmless.
-    """
+    """All decisions of a run; `chosen` overrides the seed, and without a seed the others are 0."""
 
-    def __init__(self, seed: int | None, chosen: Mapping[str, float]) -> None:
+    def __init__(
+        self, seed: int | None, chosen: Mapping[str, float], now_us: Callable[[], int]
+    ) -> None:
         self.drawn: dict[str, float] = {}
-        """The decisions that were not 0 so far, in the order in which they were made."""
+        """The decisions so far that were not 0, in the order in which they were made."""
+        self.made_at_us: dict[str, int] = {}
+        """The virtual time at which each of them was made."""
+        self._now_us = now_us
         self.is_chosen = bool(chosen)
-        """Whether some are set by hand."""
+        """Whether any are set explicitly."""
         self._seed = seed
         self._by_name: dict[str, Decision] = {}
         self._chosen: dict[str, dict[int, float]] = {}
@@ -127,11 +157,21 @@ class Decisions:
     def of(self, name: str) -> Decision:
         decision = self._by_name.get(name)
         if decision is None:
-            decision = Decision(name, self._seed, self._chosen.get(name, {}), self.drawn)
+            decision = Decision(name, self._seed, self._chosen.get(name, {}), self.record)
             self._by_name[name] = decision
         return decision
 
+    def record(self, name: str, value: float) -> None:
+        self.drawn[name] = value
+        self.made_at_us[name] = self._now_us()
+
+    def draw_anew(self, seed: int) -> None:
+        """Draw all further decisions from this seed, including those that were set explicitly."""
+        self._seed, self._chosen = seed, {}
+        for decision in self._by_name.values():
+            decision.draw_anew(seed)
+
 
 def _hash(text: str) -> int:
-    # Never 0, which stands for no hash yet.
+    # Never return 0, because it means "not computed yet".
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") or 1

@@ -1,12 +1,12 @@
-"""A disk in memory that forgets at a crash what was not synced, and that can stop anywhere.
+"""An in-memory disk that loses unsynced data in a crash and can stop at any operation.
 
-It is as unkind as the `Disk` port allows: without `sync` a write may be lost, kept or torn at a
-sector's edge, each write for itself; without `sync_folder` a new name, a rename or a removal may be
-lost or kept.  What becomes of each such operation is decided by a `Keep`.
+It is as unforgiving as the `Disk` port permits. Without `sync`, each write may independently be
+lost, kept, or torn at a sector boundary; without `sync_folder`, a new name, a rename or a removal
+may be lost or kept. A `Keep` function decides the fate of each unsynced operation.
 
-A sync that fails is the last chance of what it covers, as on Linux: the pages stay in memory, where
-the next process reads them too, but they count as written, and only a new write to the same page
-brings it to the disk.
+A failed sync loses its data for good, as on Linux: the pages stay in memory, where the next process
+can still read them, but they count as clean, and only a new write to the same page gets them to
+disk.
 """
 
 import errno
@@ -18,32 +18,31 @@ from labkit.system.model.errors import StorageDamagedException
 from labkit.worlds.sim.machine.disk_operation import Keep, Operation
 
 SECTOR_SIZE = 512
-"""What a disk writes whole or not at all, in bytes."""
+"""The unit that a disk writes atomically, in bytes."""
 PAGE_SIZE = 4096
-"""What the operating system writes as one, in bytes."""
+"""The unit that the operating system writes, in bytes."""
 _LARGEST_FILE = 2**28
-"""The largest file in bytes, without zeros at its end: a damaged record may ask for any size."""
+"""Maximum size in bytes without trailing zeros: a corrupt record may ask for any size."""
 
 
 class SimDiskError(OSError):
-    """A simulated disk failed.  Its words have no error number: those differ between systems, and
-    a trace, which has the words, must not.
-    """
+    """Its message omits the error number, so that traces are the same on all systems."""
 
     def __str__(self) -> str:
         return f"simulated: {self.strerror}"
 
 
 class CrashError(Exception):
-    """The machine stopped."""
+    pass
 
 
 @dataclass
 class Fuse:
-    """Counts the operations of one machine's disks, and stops the machine at one of them.
+    """Counts the operations on all disks of a machine, and stops the machine at one of them.
 
-    `stop_at` is the number of the operation that is not carried out any more; -1: none.  `watch`
-    sees each operation before it is carried out, `watch_read` the path of each file that is read.
+    Operation number `stop_at` and all later ones are not carried out (-1: no limit). `watch` is
+    called with each operation before it is carried out, `watch_read` with the path of each file
+    that is read.
     """
 
     stop_at: int = -1
@@ -52,7 +51,7 @@ class Fuse:
     watch_read: Callable[[str], None] | None = None
 
     def burn(self, operation: Operation) -> None:
-        """Let the operation through.  Raises `CrashError` when the machine stops here."""
+        """Count the operation. Raises `CrashError` if the machine stops here."""
         if operation.number == self.stop_at:
             raise CrashError(str(operation))
         if self.watch is not None:
@@ -61,7 +60,7 @@ class Fuse:
 
 
 class FileContent:
-    """A file's bytes.  Zeros at the end are only counted, so that a preallocated file is small."""
+    """The bytes of a file. Trailing zeros are only counted, so preallocated files stay small."""
 
     def __init__(self, stored: bytes | bytearray = b"", size: int = 0) -> None:
         self.size = size
@@ -88,9 +87,11 @@ class FileContent:
 
 @dataclass
 class Inode:
-    """A file: its present name, `durable` after the last sync, `content` as a reader sees it.
+    """A file: its current name, its `durable` content as of the last sync, and its current
+    `content`.
 
-    `writes`: what the next sync makes durable.  `passed_over`: parts of pages whose sync failed.
+    The next sync makes `writes` durable. `passed_over` holds the writes of failed syncs, split by
+    page.
     """
 
     path: str
@@ -103,9 +104,9 @@ class Inode:
         self.content.write(operation.offset, data)
         if self.passed_over:
             pages = range(operation.offset // PAGE_SIZE, -(-operation.end // PAGE_SIZE))
-            again = [p for p in self.passed_over if p[0].offset // PAGE_SIZE in pages]
-            self.passed_over = [p for p in self.passed_over if p not in again]
-            self.writes += again
+            rewritten = [p for p in self.passed_over if p[0].offset // PAGE_SIZE in pages]
+            self.passed_over = [p for p in self.passed_over if p not in rewritten]
+            self.writes += rewritten
         self.writes.append((operation, data))
 
     def sync(self) -> None:
@@ -121,7 +122,7 @@ class Inode:
     def after_crash(self, keep: Keep) -> FileContent:
         content = self.durable.copy()
         for operation, data in (*self.passed_over, *self.writes):
-            content.write(operation.offset, _surviving(data, operation, keep(operation)))
+            content.write(operation.offset, _surviving_data(data, operation, keep(operation)))
         return content
 
     def copy(self) -> "Inode":
@@ -136,15 +137,14 @@ class Inode:
 
 @dataclass
 class SimFile:
-    """An open file."""
-
     disk: "SimDisk"
     inode: Inode
 
     def write(self, offset: int, data: bytes) -> None:
         if offset + len(data) > _LARGEST_FILE and data.strip(b"\0"):
-            raise SimDiskError(errno.EFBIG, f"{self.inode.path} would be too large")
-        # Before anything changes: a machine that stops here has not written a byte.
+            raise SimDiskError(errno.EFBIG, f"{self.inode.path} would exceed the maximum file size")
+        # Call `burn` before the write, so that the file is unchanged if the machine stops at this
+        # operation.
         self.inode.write(self.disk.burn("write", self.inode.path, offset, len(data)), data)
 
     def read(self, offset: int, size: int) -> bytes:
@@ -172,7 +172,7 @@ class SimFile:
 
 @dataclass(frozen=True)
 class _Change:
-    """A change of names not yet durable: `linked` gets the inode, `unlinked` goes."""
+    """A directory change that is not durable yet: adds the name `linked`, removes `unlinked`."""
 
     operation: Operation
     linked: str = ""
@@ -189,7 +189,7 @@ class _Change:
 
 
 class SimDisk:
-    """A directory of files in memory; `after_crash` gives what the next start finds."""
+    """An in-memory directory of files; `after_crash` returns what is left after a crash."""
 
     def __init__(self, fuse: Fuse | None = None, name: str = "disk") -> None:
         self.fuse = fuse or Fuse()
@@ -216,18 +216,18 @@ class SimDisk:
     def exists(self, path: str) -> bool:
         if path in self._folders:
             raise StorageDamagedException(f"{self.path(path)} is a folder, not a file")
-        self._refuse_file(_parent(path))
+        self._check_is_folder(_parent(path))
         return path in self._names
 
     def names(self, folder: str) -> list[str]:
-        self._refuse_file(folder)
+        self._check_is_folder(folder)
         start = folder + "/" if folder else ""
         paths = {*self._names, *self._folders}
         inside = (path[len(start) :] for path in paths if path and path.startswith(start))
         return sorted({path.partition("/")[0] for path in inside})
 
-    def _refuse_file(self, folder: str) -> None:
-        """Raise `StorageDamagedException` if this folder, or one above it, is a file."""
+    def _check_is_folder(self, folder: str) -> None:
+        """Raise `StorageDamagedException` if this folder or one of its parents is a file."""
         while folder:
             if folder in self._names:
                 raise StorageDamagedException(f"{self.path(folder)} is a file, not a folder")
@@ -258,17 +258,16 @@ class SimDisk:
             del self._new_folders[inside]
 
     def sync_whole(self) -> bool:
-        return False  # So that each file's sync can be the one that a crash comes before.
+        return False  # Files are synced one by one, so a crash can be injected before each sync.
 
     def _inode(self, path: str) -> Inode:
         if path not in self._names:
-            raise FileNotFoundError(errno.ENOENT, "simulated: there is no such file", path)
+            raise FileNotFoundError(errno.ENOENT, "simulated: no such file", path)
         return self._names[path]
 
     def burn(
         self, kind: str, path: str, offset: int = 0, size: int = 0, renamed_to: str = ""
     ) -> Operation:
-        """Number an operation and pass it through the fuse."""
         number = len(self.fuse.operations)
         operation = Operation(number, self.name, kind, path, offset, size, renamed_to)
         self.fuse.burn(operation)
@@ -278,12 +277,13 @@ class SimDisk:
         return sorted(self._names)
 
     def stored_bytes(self, path: str) -> int:
-        """The file's size without the zeros at its end."""
+        """Return the size of the file without trailing zeros."""
         return len(self._names[path].content.stored)
 
     def rot(self, path: str, part: float, size: int = 1) -> int:
-        """Flip a bit in each byte of the block of that size that has that part (0 to 1) of the
-        file's bytes, not counting zeros at its end, synced or not; returns the block's offset.
+        """Flip a bit in every byte of one block, both in memory and on disk. The block contains the
+        byte at the relative position `part` (0 to 1) of the file without its trailing zeros. Return
+        the block's offset.
         """
         inode = self._names[path]
         at = int(part * max(0, len(inode.content.stored) - 1))
@@ -294,7 +294,7 @@ class SimDisk:
         return offset
 
     def fingerprint(self) -> bytes:
-        """The same for two disks that hold the same files."""
+        """Return a hash that is equal for two disks with the same files."""
         found = blake2b(digest_size=16)
         for path in self.paths():
             content = self._names[path].content
@@ -302,12 +302,12 @@ class SimDisk:
         return found.digest()
 
     def unsynced(self) -> list[Operation]:
-        """The operations whose fate a crash would decide now, oldest first."""
+        """Return the operations whose effect could be lost in a crash now, oldest first."""
         writes = {op for inode in self._inodes() for op, _ in (*inode.passed_over, *inode.writes)}
         return sorted({*writes, *(c.operation for c in self._changes), *self._new_folders.values()})
 
     def after_crash(self, keep: Keep, fuse: Fuse | None = None) -> "SimDisk":
-        """The disk that the next start finds.  This one stays as it is."""
+        """Return the disk as a start after a power loss finds it; this disk stays as it is."""
         disk = SimDisk(fuse, self.name)
         names = dict(self._durable_names)
         for change in self._changes:
@@ -322,17 +322,18 @@ class SimDisk:
         return disk
 
     def after_kill(self, fuse: Fuse) -> "SimDisk":
-        """The disk that the next process finds when only this one ends: what is not synced is there
-        and still not durable.  This one stays as it is, whatever becomes of the other.
+        """Return the disk as the next process would find it if only this process were killed:
+        unsynced changes are visible but still not durable. The returned disk is independent of this
+        one.
         """
         disk = SimDisk(fuse, self.name)
-        # One twin for each file: under its old name and its new one it is the same.
-        twins = {id(inode): inode.copy() for inode in self._inodes()}
-        disk._names = {path: twins[id(inode)] for path, inode in self._names.items()}
+        # Copy each file only once: its old and new names must refer to the same copy.
+        copies = {id(inode): inode.copy() for inode in self._inodes()}
+        disk._names = {path: copies[id(inode)] for path, inode in self._names.items()}
         durable = self._durable_names.items()
-        disk._durable_names = {path: twins[id(inode)] for path, inode in durable}
+        disk._durable_names = {path: copies[id(inode)] for path, inode in durable}
         disk._changes = [
-            replace(change, inode=change.inode and twins[id(change.inode)])
+            replace(change, inode=change.inode and copies[id(change.inode)])
             for change in self._changes
         ]
         disk._folders = set(self._folders)
@@ -340,7 +341,7 @@ class SimDisk:
         return disk
 
     def _inodes(self) -> list[Inode]:
-        """Each file once: of those that have a name, or had one that a crash can bring back."""
+        """Return each file once, including files whose names a crash could restore."""
         changed = (c.inode for c in self._changes if c.inode is not None)
         inodes = (*self._names.values(), *self._durable_names.values(), *changed)
         return list({id(inode): inode for inode in inodes}.values())
@@ -368,7 +369,6 @@ def _parent(path: str) -> str:
 
 
 def _by_page(operation: Operation, data: bytes) -> Iterator[tuple[Operation, bytes]]:
-    """A write as its parts in one page each."""
     at = operation.offset
     while at < operation.end:
         end = min(operation.end, (at // PAGE_SIZE + 1) * PAGE_SIZE)
@@ -377,10 +377,10 @@ def _by_page(operation: Operation, data: bytes) -> Iterator[tuple[Operation, byt
         at = end
 
 
-def _surviving(data: bytes, operation: Operation, share: float) -> bytes:
-    """As many whole sectors of a write as the share allows."""
+def _surviving_data(data: bytes, operation: Operation, share: float) -> bytes:
+    """Return the part of a write that survives: whole sectors, up to that share of the write."""
     if share in (0, 1):
         return data if share else b""
-    # From the file's beginning, not the write's: a disk's sectors do not move with a write.
+    # Sectors are aligned to the start of the file, not to the start of the write.
     sectors = int(operation.offset + operation.size * share) // SECTOR_SIZE
     return data[: max(0, sectors * SECTOR_SIZE - operation.offset)]

@@ -1,4 +1,4 @@
-"""An operation on a simulated disk, and how much of it survives a crash before its sync."""
+"""An operation on a simulated disk, and how much of it survives a crash before a sync."""
 
 import random
 from collections.abc import Callable
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class Operation(NamedTuple):
-    """One operation on a disk.  `number` counts through all disks of a machine.
+    """A single disk operation; `number` counts the operations on all disks of a machine.
 
-    kind: `create`, `write`, `sync`, `rename`, `remove`, `sync folder`; `make folder` comes with the
-    `create` that needed it.  `offset` and `size` (bytes) are those of a write; `renamed_to` is the
-    new name of a rename.
+    kind: `create`, `write`, `sync`, `rename`, `remove` or `sync folder`; a `make folder`
+    accompanies the `create` that needed it. `offset` and `size` (bytes) are used by writes;
+    `renamed_to` is the new name in a rename.
     """
 
     number: int
@@ -32,41 +32,41 @@ class Operation(NamedTuple):
 
 
 Keep = Callable[[Operation], float]
-"""How much of an unsynced operation survives: 0 nothing, 1 all of it, between: torn.  A change of
-names has no middle: it survives from 0.5 on.
+"""How much of an unsynced operation survives: 0 nothing, 1 all of it, anything in between is torn.
+Directory changes cannot be torn: they survive from 0.5 on.
 """
 
 
 def lost(operation: Operation) -> float:
-    """Nothing survives that was not synced."""
+    """Lose everything that was not synced."""
     return 0
 
 
 def kept(operation: Operation) -> float:
-    """Everything survives, as when only the process is killed."""
+    """Keep everything, as if only the process had been killed."""
     return 1
 
 
 def torn(operation: Operation) -> float:
-    """The first half of every write survives, and every name."""
+    """Keep the first half of every write, and all directory changes."""
     return 0.5
 
 
 def names_lost(operation: Operation) -> float:
-    """Bytes survive, names do not."""
+    """Keep the written bytes but lose the directory changes."""
     return 1 if operation.kind == "write" else 0
 
 
 def bytes_lost(operation: Operation) -> float:
-    """Names survive, bytes do not."""
+    """Keep the directory changes but lose the written bytes."""
     return 0 if operation.kind == "write" else 1
 
 
 def by_lot(seed: int) -> Keep:
-    """Each operation for itself survives, is lost, or is torn, whatever came before it."""
+    """Independently keep, lose or tear each operation at random."""
 
     def keep(operation: Operation) -> float:
-        lots = random.Random(seed << 32 | operation.number)
-        return lots.choice((0, 1, lots.random()))
+        rng = random.Random(seed << 32 | operation.number)
+        return rng.choice((0, 1, rng.random()))
 
     return keep

@@ -1,7 +1,8 @@
-"""Disk work takes time, and fails: what stands between a simulated bookie and its disks.
+"""Disk calls that take time and can fail: the layer between a simulated bookie and its disks.
 
-A call is carried out when its time is over.  A crash in between carries out only its first disk
-operations: how many is a decision, `reach b1 7`, as is how much longer it takes, `disk b1 7`.
+A call takes effect when its time has elapsed. If the machine crashes before that, only the first
+disk operations of the call are carried out; the decision `reach b1 7` says how many. `disk b1 7`
+says how much longer than usual the call takes.
 """
 
 import errno
@@ -20,15 +21,15 @@ from labkit.worlds.sim.machine.loop import SimLoop
 T = TypeVar("T")
 
 CALL_S = 0.0005
-"""How long a call, mostly a sync, takes when nothing is wrong."""
+"""How long a call (usually a sync) takes if nothing is wrong."""
 _SLOW_MS = log_spread(1, 100)
 
 
 class DiskCall(NamedTuple):
-    """A call that a disk worker carried out, or that a crash cut short.
+    """A call that a disk worker completed or that a crash cut short.
 
-    what: the function's name, such as `flush`, `compact` or `sync`; `open` of a store that opens.
-    begin_us, end_us: microseconds of the world's time.
+    what: the function's name, such as `flush`, `compact` or `sync`, or `open` when a store is
+    opened. begin_us, end_us: microseconds of virtual time.
     """
 
     node: str
@@ -38,10 +39,9 @@ class DiskCall(NamedTuple):
 
 
 class DiskTrouble:
-    """A machine's disk faults, the operation at which it stops, and the calls of all its lives."""
+    """A machine's disk faults, the operation at which it stops, and its finished calls."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
-        """`stop` is called when the machine reaches the operation that it must stop at."""
         self.call_s = CALL_S
         self.extra_s = 0.0
         """How much longer each call takes."""
@@ -51,12 +51,12 @@ class DiskTrouble:
         self.is_full = False
         self.is_full_at_sync = False
         self.stop_at = -1
-        """The number of the operation that is not carried out any more; -1: none."""
+        """Number of the operation at which the machine stops; -1: none."""
         self.stop = stop
         self.call_count = 0
-        """Calls so far, in all lives of the machine: each decides for itself."""
+        """Number of calls so far, across restarts; each call has its own decisions."""
         self.calls: list[DiskCall] = []
-        """Those that are over."""
+        """The finished calls."""
 
     def end(self) -> None:
         self.extra_s = self.slow_share = 0.0
@@ -65,7 +65,7 @@ class DiskTrouble:
         self.stop_at = -1
 
     def watch(self, operation: Operation) -> None:
-        """Let an operation through.  Raises `SimDiskError`, or `CrashError` where all stops."""
+        """Raise `SimDiskError` if the operation fails, `CrashError` if the machine stops here."""
         if operation.number == self.stop_at:
             self.stop_at = -1
             self.stop()
@@ -73,18 +73,17 @@ class DiskTrouble:
         if self.fails_to_sync and operation.kind.startswith("sync"):
             raise SimDiskError(errno.EIO, f"{operation} failed")
         if self.is_full_at_sync and operation.kind == "sync":
-            raise SimDiskError(errno.ENOSPC, f"no space for what {operation} is to keep")
+            raise SimDiskError(errno.ENOSPC, f"no space left for the data of {operation}")
         if self.is_full and operation.kind in ("create", "write"):
-            raise SimDiskError(errno.ENOSPC, f"no space for {operation}")
+            raise SimDiskError(errno.ENOSPC, f"no space left for {operation}")
 
     def watch_read(self, path: str) -> None:
-        """Let a read of a file through.  Raises `SimDiskError`."""
         if self.fails_to_read:
             raise SimDiskError(errno.EIO, f"read of {path} failed")
 
 
 class _Call(NamedTuple):
-    """A call under way: its number on this machine, and when it begins."""
+    """A pending call: its number on this machine, when it starts, and the function to run."""
 
     number: int
     begin: float
@@ -92,7 +91,7 @@ class _Call(NamedTuple):
 
 
 class DiskWorker:
-    """Runs disk work for one process, one call after the other: the port `RunBlocking`."""
+    """Runs the disk calls of one thread one after the other; implements the port `RunBlocking`."""
 
     def __init__(
         self, loop: SimLoop, node: str, fuse: Fuse, trouble: DiskTrouble, decisions: Decisions
@@ -104,37 +103,39 @@ class DiskWorker:
         self._slow = decisions.of(f"disk {node}")
         self._reach = decisions.of(f"reach {node}")
         self._free_at = 0.0
-        self._under_way: deque[_Call] = deque()
+        self._pending: deque[_Call] = deque()
         self._is_in_call = False
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
-        """What the call returns; raises what it raises."""
-        # Counted over all lives of the machine, so that a decision's name means one call alone.
+        """Run the call; return what it returns and raise what it raises."""
+        # Calls are counted across restarts of the machine, so that a decision's name identifies
+        # exactly one call.
         number = self._trouble.call_count
         self._trouble.call_count += 1
         slow_ms = self._slow.take(number, self._trouble.slow_share, _SLOW_MS)
         begin = max(self._loop.now, self._free_at)
         self._free_at = begin + self._trouble.call_s + self._trouble.extra_s + slow_ms / 1000
-        self._under_way.append(_Call(number, begin, call))
+        self._pending.append(_Call(number, begin, call))
         done = self._loop.create_future()
-        self._loop.call_true(self._free_at, partial(self._carry_out, call, done))
+        self._loop.call_at_world_time(self._free_at, partial(self._carry_out, call, done))
         return done
 
     def crash(self) -> None:
-        """Stop the machine: of the call under way only the first operations are carried out."""
-        # A call that is itself stopped by one of its operations is the last one.
-        if self._is_in_call or not self._under_way or self._under_way[0].begin > self._loop.now:
+        """Stop the machine after the first few operations of the current call."""
+        # If an operation of the current call caused the crash, no later operation of this call is
+        # carried out anyway.
+        if self._is_in_call or not self._pending or self._pending[0].begin > self._loop.now:
             return
-        number, begin, call = self._under_way[0]
-        self._note(call, begin)
-        reach = self._reach.take(number, 0.5, lambda lot: float(int(1 + lot * 8)))
+        number, begin, call = self._pending[0]
+        self._record(call, begin)
+        reach = self._reach.take(number, 0.5, lambda draw: float(int(1 + draw * 8)))
         self._fuse.stop_at = len(self._fuse.operations) + int(reach)
-        # No caller is left to learn how it ended.
+        # The caller is gone, so nobody needs the result.
         with suppress(CrashError, OSError, LabkitError):
             call()
 
     def _carry_out(self, call: Callable[[], T], done: Any) -> None:
-        self._note(call, self._under_way.popleft().begin)
+        self._record(call, self._pending.popleft().begin)
         try:
             self._is_in_call = True
             result = call()
@@ -149,7 +150,7 @@ class DiskWorker:
         finally:
             self._is_in_call = False
 
-    def _note(self, call: Callable[[], Any], begin: float) -> None:
+    def _record(self, call: Callable[[], Any], begin: float) -> None:
         begin_us, end_us = round(begin * 1e6), self._loop.now_us()
         self._trouble.calls.append(DiskCall(self._node, _name(call), begin_us, end_us))
 

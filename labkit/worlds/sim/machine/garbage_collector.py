@@ -1,6 +1,4 @@
-"""Python's garbage collector, which is off while a world runs: it would end forgotten generators at
-unpredictable moments.
-"""
+"""Disables garbage collection during a run: it would close abandoned generators at any moment."""
 
 import gc
 import threading
@@ -14,8 +12,8 @@ _was_collecting = True
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Switch the collector off; of worlds in several threads the last to end switches it on."""
-    global _world_count, _was_collecting  # noqa: PLW0603 - the collector is one for all
+    """Disable the collector; the last of several worlds to finish re-enables it."""
+    global _world_count, _was_collecting  # noqa: PLW0603 - there is one collector per process #
     with _lock:
         if _world_count == 0:
             _was_collecting = gc.isenabled()

@@ -1,7 +1,8 @@
-"""An interrupt reaches the thread that runs a world.
+"""Delivers an interrupt to the thread that runs a world.
 
-A signal interrupts the main thread alone.  In a notebook that thread waits while the world runs in
-another one, so it asks the other one to stop: every event loop of that thread looks here.
+A signal interrupts only the main thread. In a notebook, that thread waits while the world runs in
+another one, so it asks the other thread to stop; every event loop in that thread checks for the
+request.
 """
 
 import threading
@@ -10,12 +11,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_LOOK_INTERVAL_S = 0.1
-_here = threading.local()
+_CHECK_INTERVAL_S = 0.1
+_thread_local = threading.local()
 
 
 class Interrupt:
-    """Whether the calls that run in a thread should stop."""
+    """A request to stop the calls that run in one thread."""
 
     __slots__ = ("was_asked",)
 
@@ -23,31 +24,32 @@ class Interrupt:
         self.was_asked = False
 
     def reach_this_thread(self) -> None:
-        """Be the interrupt of the calling thread from now on."""
-        _here.interrupt = self
+        _thread_local.interrupt = self
 
 
 class OneThreadExecutor(futures.ThreadPoolExecutor):
-    """Makes calls in one thread; a shutdown ends what runs there in simulated worlds."""
+    """A single thread; shutting it down stops the simulated worlds that it runs."""
 
     def __init__(self) -> None:
         self._interrupt = Interrupt()
         super().__init__(1, initializer=self._interrupt.reach_this_thread)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the thread, and wait for its end."""
+        """Stop the thread; if `wait` is set, wait until it has ended."""
         self._interrupt.was_asked = True
         super().shutdown(wait, cancel_futures=cancel_futures)
 
 
 def awaited(result: "futures.Future[T]") -> T:
-    """The result of another thread's or process's call, or its error; an interrupt is raised here.
+    """Return the result of a call in another thread or process, or raise its exception. An
+    interrupt during the wait is also raised here.
 
-    A signal that comes just before a wait begins, or that the system gives to another thread, does
-    not end the wait, so this looks for signals between short waits.
+    A signal that arrives just before a wait starts, or that the operating system delivers to
+    another thread, does not end the wait. This function therefore waits for short intervals and
+    checks for signals between them.
     """
     while not result.done():
-        futures.wait((result,), timeout=_LOOK_INTERVAL_S)
+        futures.wait((result,), timeout=_CHECK_INTERVAL_S)
     return result.result()
 
 
@@ -55,6 +57,6 @@ _NEVER = Interrupt()
 
 
 def interrupt_of_this_thread() -> Interrupt:
-    """The interrupt that reaches this thread; in the main thread a signal does."""
-    found: Interrupt = getattr(_here, "interrupt", _NEVER)
+    """Return this thread's interrupt; it is never set in the main thread, which gets signals."""
+    found: Interrupt = getattr(_thread_local, "interrupt", _NEVER)
     return found

@@ -1,7 +1,7 @@
-"""A ZooKeeper server that is behind the others, and answers from the tree as it was.
+"""A ZooKeeper server that lags behind the others and serves reads from an older tree.
 
-As ZooKeeper promises, a session never goes back in time: it sees its own changes, all up to its
-last `sync`, and what a watch told it.
+As ZooKeeper guarantees, a session never goes back in time: it sees its own changes, everything up
+to its last `sync`, and every change that one of its watches has reported.
 
 In ZooKeeper: `server/quorum/Follower.java`.
 """
@@ -15,43 +15,41 @@ from labkit.worlds.sim.machine.tree import ZnodeTree
 READS = ("get", "exists", "children")
 
 _View = dict[str, tuple[bytes, int, tuple[str, ...]]]
-"""Of each node: data, version, and its children's names, sorted."""
+"""The data, version and sorted names of the children of each node."""
 
 
 class LaggingServer:
-    """The server that answers one node's sessions, `lag_s` seconds behind."""
+    """The server for one node's sessions, `lag_s` seconds behind the leader."""
 
     def __init__(self, lag_s: float, tree: ZnodeTree) -> None:
         self._lag_s = lag_s
         self._tree = tree
         self._views = deque([(0.0, _view(tree))])
-        """The states that it goes through, each with the time when the leader had it."""
-        self._was_told = False
+        """The states still ahead of it, each with the time at which the leader reached it."""
+        self._watch_fired = False
 
     def changed(self, now: float) -> None:
-        """The leader has made a change."""
         self._views.append((now, _view(self._tree)))
-        if self._was_told:
+        if self._watch_fired:
             self.catch_up()
 
     def tell(self) -> None:
-        """A change that the leader is making sets off a watch of the node's."""
-        self._was_told = True
+        """Note that a change by the leader has triggered one of the node's watches."""
+        self._watch_fired = True
 
     def catch_up(self) -> None:
-        """Be where the leader is."""
-        self._was_told = False
+        self._watch_fired = False
         self._views = deque([self._views[-1]])
 
     def answer(self, now: float, kind: str, path: str) -> Any:
-        """What the server says to a read that sets no watch.  Raises `NoNodeError`."""
+        """Serve a read that sets no watch. Raises `NoNodeError`."""
         while len(self._views) > 1 and self._views[1][0] <= now - self._lag_s:
             self._views.popleft()
         node = self._views[0][1].get(path)
         if kind == "exists":
             return node is not None
         if node is None:
-            raise NoNodeError(f"{path}: there is no such node")
+            raise NoNodeError(f"{path}: node does not exist")
         data, version, children = node
         return list(children) if kind == "children" else (data, version)
 

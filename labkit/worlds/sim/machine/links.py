@@ -1,57 +1,51 @@
-"""Links, one for each direction between two nodes: they delay, and by a fault do worse.
+"""Links, one per direction between two nodes, which delay messages and can be faulty.
 
-Messages of a link are numbered from 0, whatever connection they belong to, and each asks for its
-own fate by that number: `delay w>b0 2`, `lose w>b0 2`, `copy w>b0 2`, `swap w>b0 2`.
+The messages of a link are numbered from 0, across all connections, and the decisions about a
+message refer to its number: `delay w>b0 2`, `lose w>b0 2`, `copy w>b0 2`, `swap w>b0 2`.
 """
 
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, Unpack
 
+from labkit.system.trace.events import Fields
 from labkit.worlds.sim.machine.decisions import Decisions, log_spread
 from labkit.worlds.sim.machine.loop import SimLoop
 
 LATENCY_S = 0.00025
-"""How long a message takes when nothing is wrong."""
+"""How long a message takes if nothing is wrong."""
 _LATE_MS = log_spread(0.1, 50)
 _EXTRA_MS = log_spread(0.5, 50)
-
-Report = Callable[[str, str, str, str], None]
-"""Takes a kind of event, source, target and the message's name."""
 Choose = Callable[[Sequence["Parcel"]], int]
 
 
+class Report(Protocol):
+    """Takes an event caused by the simulated machinery: its kind, its node, and other columns."""
+
+    def __call__(self, kind: str, node: str, /, **fields: Unpack[Fields]) -> None: ...
+
+
 class Receiver(Protocol):
-    """One direction of a connection, on its far side: where order must be kept."""
+    """The receiving end of one direction of a connection; it keeps frames in order."""
 
     due: float
     newest: "Parcel | None"
 
-    def take(self, bodies: list[Any]) -> None:
-        """Frames arrived."""
+    def take(self, bodies: list[Any]) -> None: ...
 
 
+@dataclass(slots=True, eq=False)
 class Parcel:
-    """What travels: frames for a receiver, or an action that opens or closes a connection."""
+    """A message in transit: frames, or an action that opens or closes a connection."""
 
-    __slots__ = ("action", "bodies", "context", "due", "link", "number", "receiver")
-
-    def __init__(
-        self,
-        link: "NetworkLink",
-        number: int,
-        context: Context,
-        receiver: Receiver | None,
-        bodies: list[Any],
-        action: Callable[[], None] | None = None,
-    ) -> None:
-        self.link = link
-        self.number = number
-        self.context = context
-        self.receiver = receiver
-        self.bodies = bodies
-        self.action = action
-        self.due = 0.0
+    link: "NetworkLink"
+    number: int
+    context: Context
+    receiver: Receiver | None
+    bodies: list[Any]
+    action: Callable[[], None] | None = None
+    due: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.link.name} {self.number}"
@@ -66,33 +60,12 @@ class Parcel:
 
 
 class NetworkLink:
-    """One direction between two nodes.
+    """A network link in one direction between two nodes.
 
-    `is_cut`: what is sent waits here until `heal`.  `extra_s` slows every message down; the shares
-    (0 to 1) say how many are late, lost, copied (the frames come twice) and swapped (later ones
-    overtake them).
+    While `is_cut` is set, messages are held back until `heal`. `extra_s` delays every message; the
+    shares (0 to 1) say how many messages are late, lost, copied (their frames arrive twice) and
+    swapped (later messages overtake them).
     """
-
-    __slots__ = (
-        "_copy",
-        "_delay",
-        "_is_chosen",
-        "_lose",
-        "_report",
-        "_swap",
-        "_transit",
-        "copy_share",
-        "count",
-        "extra_s",
-        "held",
-        "is_cut",
-        "late_share",
-        "lose_share",
-        "name",
-        "source",
-        "swap_share",
-        "target",
-    )
 
     def __init__(
         self, source: str, target: str, decisions: Decisions, transit: "Transit", report: Report
@@ -114,15 +87,15 @@ class NetworkLink:
         self._report = report
 
     def send(self, receiver: Receiver, bodies: list[Any], context: Context) -> bool:
-        """Carry frames of a connection, in order with those before; False if they are lost."""
+        """Send frames after the earlier ones of a connection; return False if they are lost."""
         number = self.count
         self.count += 1
         may_fail = self._is_chosen or self.lose_share or self.copy_share or self.swap_share
         if may_fail and self._lose.take(number, self.lose_share):
-            self._tell("message.lost", number)
+            self._report_fault("message.lost", number)
             return False
         due = self._due(number)
-        if may_fail and self._leaves_its_place(number, due, receiver, bodies, context):
+        if may_fail and self._copy_or_swap(number, due, receiver, bodies, context):
             return True
         newest = receiver.newest
         due = receiver.due = max(due, receiver.due)
@@ -133,19 +106,18 @@ class NetworkLink:
         self._carry(parcel, due)
         return True
 
-    def _leaves_its_place(
+    def _copy_or_swap(
         self, number: int, due: float, receiver: Receiver, bodies: list[Any], context: Context
     ) -> bool:
-        """Copy the frames, or carry them so that later ones overtake them, if that is their fate;
-        whether they were carried.
-        """
+        """If so decided, copy or delay the frames; return whether they have been sent."""
         if extra_ms := self._copy.take(number, self.copy_share, _EXTRA_MS):
-            self._tell("message.copied", number)
-            # With a list apart: later frames may still join the original parcel.
+            self._report_fault("message.copied", number)
+            # Use a separate list, because later frames may still be appended to the original
+            # parcel.
             copy = Parcel(self, number, context, receiver, list(bodies))
             self._carry(copy, due + extra_ms / 1000)
         if extra_ms := self._swap.take(number, self.swap_share, _EXTRA_MS):
-            self._tell("message.swapped", number)
+            self._report_fault("message.swapped", number)
             parcel = Parcel(self, number, context, receiver, bodies)
             self._carry(parcel, due + extra_ms / 1000)
             return True
@@ -154,7 +126,7 @@ class NetworkLink:
     def act(
         self, action: Callable[[], None], context: Context, after: Receiver | None = None
     ) -> None:
-        """Carry a step of opening or closing a connection; `after` what its receiver will get."""
+        """Send an action on a connection; it arrives after all frames sent to `after`."""
         number = self.count
         self.count += 1
         due = self._due(number)
@@ -164,22 +136,20 @@ class NetworkLink:
         self._carry(Parcel(self, number, context, after, [], action), due)
 
     def cut(self) -> None:
-        """Hold everything that is sent from now on."""
         if not self.is_cut:
             self.is_cut = True
-            self._report("link.cut", self.source, self.target, "")
+            self._report("link.cut", self.source, peer=self.target)
 
     def heal(self) -> None:
-        """Deliver what was held, in order."""
         if self.is_cut:
             self.is_cut = False
-            self._report("link.healed", self.source, self.target, "")
+            self._report("link.healed", self.source, peer=self.target)
             held, self.held = self.held, []
             soonest = self._transit.loop.now + LATENCY_S
             for parcel in held:
                 due = max(parcel.due, soonest)
                 if parcel.receiver is not None:
-                    # What is sent after the healing must not overtake what was held.
+                    # Messages sent after this must not overtake the held-back ones.
                     parcel.receiver.due = max(parcel.receiver.due, due)
                 self._carry(parcel, due)
 
@@ -201,47 +171,46 @@ class NetworkLink:
         else:
             self._transit.carry(parcel)
 
-    def _tell(self, kind: str, number: int) -> None:
-        self._report(kind, self.source, self.target, f"{self.name} {number}")
+    def _report_fault(self, kind: str, number: int) -> None:
+        self._report(kind, self.source, peer=self.target, message=f"{self.name} {number}")
 
 
 class Transit:
-    """What is under way on all links.
+    """The messages in flight on all links.
 
-    Parcels arrive when they are due.  With `choose` time plays no part: whenever nothing is left to
-    do, it is asked for the place of the one that arrives next, among those that could.
+    Parcels arrive when they are due. If `choose` is set, time is irrelevant: whenever the event
+    loop is idle, `choose` returns the index of the next parcel to deliver among the candidates.
     """
 
     def __init__(self, loop: SimLoop) -> None:
         self.loop = loop
         self.choose: Choose | None = None
         self.parcels: list[tuple[str, int, int, int]] = []
-        """Every parcel: link, number, microseconds when it was sent and when it was due."""
+        """Every parcel: link, number, and when it was sent and due (in microseconds)."""
         self.under_way: list[Parcel] = []
         """The parcels that wait to be chosen."""
         self.at_once: dict[str, None] = {}
-        """Links whose parcels arrive at once, where others are chosen."""
+        """Links whose parcels arrive immediately even in a chosen order."""
         loop.on_idle = self.deliver_chosen
 
     def carry(self, parcel: Parcel) -> None:
-        """Let the parcel arrive, now or later."""
         loop = self.loop
         due_us = int(parcel.due * 1e6 + 0.5)
         self.parcels.append((parcel.link.name, parcel.number, loop.now_us(), due_us))
         if self.choose is None:
-            loop.call_true(parcel.due, parcel.arrive, context=parcel.context)
+            loop.call_at_world_time(parcel.due, parcel.arrive, context=parcel.context)
         elif parcel.link.name in self.at_once:
             loop.call_soon(parcel.arrive, context=parcel.context)
         else:
             self.under_way.append(parcel)
 
     def deliver_chosen(self) -> bool:
-        """Let the chosen parcel arrive; False when there is none."""
+        """Deliver the chosen parcel; return False if there is none."""
         if self.choose is None or not self.under_way:
             return False
         first: dict[int, Parcel] = {}
         for parcel in self.under_way:
-            # Of a connection only the oldest can be next: TCP keeps the order.
+            # Only the oldest parcel of a connection can be next, because TCP preserves the order.
             first.setdefault(id(parcel.receiver or parcel), parcel)
         possible = list(first.values())
         parcel = possible[self.choose(possible)]

@@ -1,8 +1,8 @@
-"""The event loop of the simulated world: time jumps to the next thing that happens.
+"""The event loop of the simulated world, whose clock jumps to the next event.
 
-Everything in it happens in the same order in every run: timers that are due together go in the
-order in which they were set, and tasks and futures hash by their creation number, since asyncio
-keeps some of them in sets.  The loop opens no sockets and no threads.
+Every run executes its steps in the same order: timers due at the same time fire in the order in
+which they were set, and tasks and futures hash by creation number, because asyncio keeps some of
+them in sets. The loop opens no sockets and starts no threads.
 """
 
 import asyncio
@@ -27,33 +27,31 @@ Ts = TypeVarTuple("Ts")
 
 
 class SimulationError(LabkitError):
-    """The simulated world cannot go on: a mistake of the program that runs in it."""
+    """The simulated world cannot continue, because of a bug in the program that runs in it."""
 
 
 class DeadlockError(SimulationError):
-    """Every task waits, and nothing is under way that could wake one."""
+    """Every task is waiting, and no pending event could wake one."""
 
 
 class BudgetError(SimulationError):
-    """Too many steps, or too much virtual time: a task has no end, or much too much to do."""
+    """The run took too many steps or too much virtual time."""
 
 
 class RefusedError(SimulationError):
-    """The simulated world has no such thing: no socket, no thread, no process."""
+    pass
 
 
 class SimFuture(asyncio.Future[T]):
-    """A future that hashes by its creation number."""
-
     _number: int
 
     def __hash__(self) -> int:
-        # By default it is an address: the order of a set would differ from run to run.
+        # The default hash is based on the address, so the order of sets would differ between runs.
         return self._number
 
 
 class SimTask(asyncio.Task[T]):
-    """A task that hashes by its creation number, and that its process knows."""
+    """A task that hashes by its creation number and registers itself with its process."""
 
     def __init__(
         self,
@@ -72,7 +70,7 @@ class SimTask(asyncio.Task[T]):
 
 
 class SimHandle(asyncio.TimerHandle):
-    """A step that waits for its turn: asyncio's own, made in one call instead of three."""
+    """A scheduled step: asyncio's handle, but constructed in one call instead of three."""
 
     __slots__ = ()
 
@@ -80,7 +78,7 @@ class SimHandle(asyncio.TimerHandle):
     _args: Any
     _context: Context
     _repr = _source_traceback = None
-    """What asyncio fills in debug mode."""
+    """Attributes that asyncio sets in debug mode."""
 
     def __init__(
         self,
@@ -99,18 +97,18 @@ class SimHandle(asyncio.TimerHandle):
 
     def cancel(self) -> None:
         self._cancelled = True
-        # As asyncio does: what a cancelled step would have used can go.
+        # Release whatever the cancelled step would have used, as asyncio does.
         self._callback = self._args = None
 
 
 _Timer = tuple[float, int, SimHandle]
-"""When it is due, and its number, by which timers that are due together are ordered."""
+"""The due time, a number that orders timers due at the same time, and the step."""
 
 
 class SimLoop(asyncio.BaseEventLoop):
     """An event loop with a virtual clock, which starts at 0.
 
-    `event_budget` bounds the steps of a run and `time_limit_s` its virtual time.
+    `event_budget` limits the number of steps of a run, `time_limit_s` its virtual time.
     """
 
     _ready: deque[Any]
@@ -121,31 +119,31 @@ class SimLoop(asyncio.BaseEventLoop):
         self.now = 0.0
         """Virtual time in seconds, the same for all nodes."""
         self.world = copy_context()
-        """The context of code that runs outside of all nodes."""
+        """The context of code that runs outside any node."""
         self.numbers = count()
         self.event_count = 0
-        """Steps run so far."""
+        """Number of steps run so far."""
         self.on_idle: Callable[[], bool] | None = None
-        """Called before time moves on; returns True when it made something happen now."""
+        """Called before the clock advances; returns True if it scheduled something for now."""
         self._event_budget = event_budget
         self._time_limit_s = time_limit_s
         self._timers: list[_Timer] = []
         self._polls: list[_Timer] = []
-        """Timers, too, but most of them have nothing to do when they are due."""
+        """Timers that usually have nothing to do when they are due."""
         self.tasks = TaskList()
-        """Tasks that belong to no process."""
+        """Tasks that do not belong to a process."""
         self._processes: list[Process] = []
         self._interrupt = interrupt_of_this_thread()
         self.set_task_factory(_new_task)
 
     def now_us(self) -> int:
-        """Virtual time in microseconds, as the trace has it."""
+        """Virtual time in microseconds, as used in traces."""
         return int(self.now * 1e6 + 0.5)
 
     def time(self) -> float:
-        """The time on the calling node's clock."""
+        """The time on the clock of the calling node."""
         process = PROCESS.get()
-        if process is None or process.clock.is_right:
+        if process is None or process.clock.is_accurate:
             return self.now
         return process.clock.local(self.now)
 
@@ -155,7 +153,7 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Schedule for now, after all that is to happen now already."""
+        """Schedule a step for now, after everything that is already scheduled for now."""
         handle = SimHandle(self.now, callback, args, self, context)
         self._ready.append(handle)
         return handle
@@ -167,10 +165,10 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Schedule in `delay` seconds of the calling node's clock."""
+        """Schedule a step in `delay` seconds, as measured by the clock of the calling node."""
         process = PROCESS.get()
-        if process is None or process.clock.is_right:
-            return self.call_true(self.now + delay, callback, *args, context=context)
+        if process is None or process.clock.is_accurate:
+            return self.call_at_world_time(self.now + delay, callback, *args, context=context)
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def call_at(
@@ -180,16 +178,16 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Schedule at a time of the calling node's clock."""
+        """Schedule a step for a time on the clock of the calling node."""
         process = PROCESS.get()
-        if process is not None and not process.clock.is_right:
+        if process is not None and not process.clock.is_accurate:
             when = process.clock.true(when)
-        return self.call_true(when, callback, *args, context=context)
+        return self.call_at_world_time(when, callback, *args, context=context)
 
-    def call_true(
+    def call_at_world_time(
         self, when: float, callback: Any, *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Schedule at true (world) time, not the node's clock."""
+        """Schedule a step for a virtual time rather than a time on the node's own clock."""
         handle = SimHandle(when, callback, args, self, context)
         timers = self._polls if type(callback) is Poll else self._timers
         heappush(timers, (when, next(self.numbers), handle))
@@ -197,7 +195,8 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def create_future(self) -> asyncio.Future[Any]:
         future: SimFuture[Any] = SimFuture(loop=self)
-        # Not in a method `__init__`, which would double what a future costs.
+        # Set the number here rather than in an `__init__` method, which would double the cost of a
+        # future.
         future._number = next(self.numbers)
         return future
 
@@ -206,46 +205,46 @@ class SimLoop(asyncio.BaseEventLoop):
         process.runs = False
 
     def resume(self, process: Process) -> None:
-        """Let a paused process go on, with all that waited meanwhile."""
         process.runs = process.is_alive
         self._ready.extend(process.held)
         process.held = []
 
     def start(self, process: Process) -> None:
-        """Keep a process, dead or alive, to the end of the run: if Python forgot its tasks, it
-        would run their `finally`.
+        """Keep a process until the end of the run, even after it dies: if its tasks were
+        garbage-collected, Python would run their `finally` blocks.
         """
         self._processes.append(process)
 
     def report_lost_errors(self, process: Process) -> None:
-        """Report each error that ended a task of a living process and that nothing has taken."""
+        """Report each exception of a living process's task that no code has retrieved."""
         steps = (handle._context.get(PROCESS) for handle in self._ready)
         if not process.is_alive or process.held or process in steps:
-            # One of these steps may be about to take it.
+            # A pending step may be about to retrieve the exception.
             return
         for task in process.tasks.take():
             if task.done() and (error := task.exception()) is not None:
                 name = getattr(task.get_coro(), "__qualname__", repr(task))
-                self._tell_error(f"{name} ended with {error!r}", error, process)
+                self._report_error(f"{name} ended with {error!r}", error, process)
 
     def report_all_lost_errors(self) -> None:
-        """The same for all processes."""
         for process in self._processes:
             self.report_lost_errors(process)
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """Run `main` to its end, then forget everything else.  Raises what `main` raises,
-        `DeadlockError`, `BudgetError`, and `KeyboardInterrupt` when its thread should stop.
+        """Run `main` to completion, then discard everything else.
+
+        Raises `DeadlockError`, `BudgetError`, or any error from `main`. Raises `KeyboardInterrupt`
+        if the thread has been asked to stop.
         """
         with without_garbage_collection():
             try:
                 return self.run_until_complete(main)
             finally:
-                self._forget()
+                self._end_all_tasks()
                 self.close()
 
     def _run_once(self) -> None:
-        """Run steps until the loop is to stop: not one round of them, as asyncio has it."""
+        """Run rounds until the loop is stopped; in asyncio, this method runs only one round."""
         while True:
             self._run_round()
             if self._stopping:
@@ -255,7 +254,8 @@ class SimLoop(asyncio.BaseEventLoop):
         ready = self._ready
         if not ready:
             self._advance()
-        # Only what is ready now: what these steps make ready comes after them, as in asyncio.
+        # Run only the steps that are ready now. Steps that they schedule run in the next round, as
+        # in asyncio.
         for _ in range(len(ready)):
             handle = ready.popleft()
             if handle._cancelled:
@@ -269,24 +269,24 @@ class SimLoop(asyncio.BaseEventLoop):
                 except (SystemExit, KeyboardInterrupt):
                     raise
                 except BaseException as error:  # noqa: BLE001 - the handler reports it
-                    self._tell_error(repr(error), error, process)
-            # Paused: the step is kept in its order.  Of a dead process it is forgotten.
+                    self._report_error(repr(error), error, process)
+            # Keep the steps of a paused process, in order, and drop those of a dead process.
             elif process.is_alive:
                 process.held.append(handle)
         if self._interrupt.was_asked:
             raise KeyboardInterrupt
         if self.event_count > self._event_budget:
             raise BudgetError(
-                f"{self._event_budget} steps, the most in a run, led to second {self.now:g} of"
-                " virtual time: a task loops without end, or the scenario is too long for one run"
+                f"the run reached its limit of {self._event_budget} steps at {self.now:g} s of"
+                " virtual time: a task loops forever, or the scenario is too long for one run"
             )
 
-    def _tell_error(self, message: str, error: BaseException, process: Process | None) -> None:
+    def _report_error(self, message: str, error: BaseException, process: Process | None) -> None:
         context = {"message": message, "exception": error, "process": process}
         self.call_exception_handler(context)
 
     def _advance(self) -> None:
-        """Go to the next moment at which something is due: nothing is left to do now."""
+        """Advance the clock to the next due timer, because nothing is left to do now."""
         timers, polls, ready = self._timers, self._polls, self._ready
         while timers and timers[0][2]._cancelled:
             heappop(timers)
@@ -298,22 +298,28 @@ class SimLoop(asyncio.BaseEventLoop):
         if polls and not (timers and timers[0] < polls[0]):
             self._skip_polls(inf)
         if not (timers or polls):
-            raise DeadlockError(f"at second {self.now:g} of virtual time every task waits for ever")
+            raise DeadlockError(
+                f"deadlock at {self.now:g} s of virtual time: every task is waiting"
+            )
         if timers and timers[0][0] > self.now:
             self.now = timers[0][0]
         now = self.now
         if now > self._time_limit_s:
-            raise BudgetError(f"{self._time_limit_s:g} s of virtual time have passed")
-        # Here polls are steps like others: one that comes before them may change their answer.
+            raise BudgetError(
+                f"the run reached its limit of {self._time_limit_s:g} s of virtual time"
+            )
+        # From here on, treat due polls as ordinary steps, because an earlier step may change the
+        # condition that they check.
         while polls and polls[0][0] <= now:
             heappush(timers, heappop(polls))
         while timers and timers[0][0] <= now:
             ready.append(heappop(timers)[2])
 
     def _skip_polls(self, until: float) -> None:
-        """Let polls pass that come before the next timer and have nothing to do.
+        """Skip polls that are due before the next timer and have nothing to do.
 
-        No step is run meanwhile, so one that has nothing to do has nothing to do again.
+        No step runs before that timer, so a poll that has nothing to do now has nothing to do until
+        then.
         """
         timers, polls, numbers = self._timers, self._polls, self.numbers
         limit = timers[0] if timers and timers[0][0] <= until else (until, inf)
@@ -334,16 +340,14 @@ class SimLoop(asyncio.BaseEventLoop):
             due = self.now + handle._callback.interval_s
             heapreplace(polls, (due, next(numbers), handle))
 
-    def _forget(self) -> None:
-        """End the remaining tasks, and those that they start in the end, when they can no longer
-        have an effect.
-        """
+    def _end_all_tasks(self) -> None:
+        """End all tasks, and those that they start: the run is over, so they change nothing."""
         lists = [self.tasks, *(process.tasks for process in self._processes)]
         ended: set[asyncio.Task[Any]] = set()
-        while left := [task for tasks in lists for task in tasks.take() if task not in ended]:
-            for task in left:
+        while remaining := [task for tasks in lists for task in tasks.take() if task not in ended]:
+            for task in remaining:
                 ended.add(task)
-                _end(task)
+                _close_coroutine(task)
         self._timers.clear()
         self._polls.clear()
 
@@ -354,23 +358,23 @@ class SimLoop(asyncio.BaseEventLoop):
         pass
 
     def _refuse(self, *args: Any, **options: Any) -> NoReturn:
-        raise RefusedError("the simulated world opens no sockets, threads and processes")
+        raise RefusedError("the simulated world does not support sockets, threads and processes")
 
-    async def _refuse_to_wait(self, *args: Any, **options: Any) -> NoReturn:
+    async def _refuse_async(self, *args: Any, **options: Any) -> NoReturn:
         self._refuse()
 
     run_in_executor = _refuse  # type: ignore[assignment]
-    getaddrinfo = getnameinfo = sock_connect = _refuse_to_wait
-    create_connection = create_server = create_datagram_endpoint = _refuse_to_wait
-    create_unix_connection = create_unix_server = _refuse_to_wait
-    subprocess_exec = subprocess_shell = _refuse_to_wait
+    getaddrinfo = getnameinfo = sock_connect = _refuse_async
+    create_connection = create_server = create_datagram_endpoint = _refuse_async
+    create_unix_connection = create_unix_server = _refuse_async
+    subprocess_exec = subprocess_shell = _refuse_async
 
 
-def _end(task: "asyncio.Task[Any]") -> None:
+def _close_coroutine(task: "asyncio.Task[Any]") -> None:
     task._log_destroy_pending = False  # type: ignore[attr-defined]
     coroutine = task.get_coro()
     assert isinstance(coroutine, CoroutineType)
-    # A task group waits for its tasks at the first cancellation, and ends at the second.
+    # A task group waits for its tasks when first cancelled, and ends when cancelled again.
     for _ in range(3):
         if coroutine.cr_frame is not None:
             with suppress(RuntimeError):
@@ -378,9 +382,9 @@ def _end(task: "asyncio.Task[Any]") -> None:
 
 
 def _is_idle(poll: SimHandle) -> bool:
-    """Whether it would do nothing but begin again, after the same time of the world."""
+    """Return whether the poll would only reschedule itself, one interval of virtual time later."""
     process = poll._context.get(PROCESS)
-    if process is not None and not (process.runs and process.clock.is_right):
+    if process is not None and not (process.runs and process.clock.is_accurate):
         return False
     return not poll._context.run(poll._callback.holds)
 

@@ -1,12 +1,13 @@
-"""A session with the simulated ZooKeeper, behind the metadata port.
+"""A session with the simulated ZooKeeper, implementing the metadata port.
 
-The client asks over the simulated network, one request after the other, and pings the server three
-times in a session's time-out; when it hears nothing it connects again.  If its session is over by
-then, it begins a new one.
+The client sends its requests over the simulated network and pings the server three times per
+session time-out. If it hears nothing, it reconnects; if its session has expired by then, it starts
+a new one.
 
-A request that was sent and not answered when the connection breaks raises
-`MetadataUnavailableError`: whether it was carried out is unknown.  So does a request that
-waits for a connection when the session turns out to be lost: it belongs to that session.
+A request that was sent but not answered before the connection broke raises
+`MetadataUnavailableError`, because the client cannot tell whether it was carried out. The same
+error is raised for a request that is waiting for a connection when the session turns out to have
+expired, because the request belongs to that session.
 
 In ZooKeeper: `ClientCnxn.java`.
 """
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Any
 
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.metadata.store import (
     ANY_VERSION,
     MetadataError,
@@ -26,15 +27,15 @@ from labkit.system.metadata.store import (
 from labkit.worlds.sim.machine.network import End, NodeNetwork
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER, PORT
 
-_ANSWER_TIMEOUT_S = 15.0
+_RESPONSE_TIMEOUT_S = 15.0
 _RETRY_S = 0.1
 
 
 class SimMetadataStore:
-    """The metadata port of one process: a session with the simulated server."""
+    """The metadata store as seen by one process: a session with the simulated server."""
 
     def __init__(self, network: NodeNetwork, owner: str, session_timeout_s: float = 4.0) -> None:
-        self.place = MetadataPlace(f"{METADATA_SERVER}:{PORT}")
+        self.location = MetadataLocation(f"{METADATA_SERVER}:{PORT}")
         self._network = network
         self._owner = owner
         self.session_timeout_s = session_timeout_s
@@ -43,37 +44,35 @@ class SimMetadataStore:
         self._connection: End | None = None
         self._is_lost = False
         self._wake = asyncio.Event()
-        """Set when a ping is due, or when the connection is lost."""
+        """Set when a ping is due or the connection is lost."""
         self._session_id = 0
         self._heard_at = 0.0
-        """When the server, or its machine, was last heard."""
-        self._answered_at = inf
-        """When the server itself was last heard."""
+        """When the server or its machine was last heard from."""
+        self._server_heard_at = inf
+        """When the server itself was last heard from."""
         self._outbox: list[Any] = []
-        self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._pending: dict[int, asyncio.Future[Any]] = {}
         self._count = 0
         self._watches: dict[int, OnChange] = {}
         self._on_new_session: list[Callable[[], None]] = []
         self._on_silence: list[Callable[[], None]] = []
-        self._begun: asyncio.Future[None] = self._loop.create_future()
-        self._keeping: asyncio.Task[None] | None = None
+        self._started: asyncio.Future[None] = self._loop.create_future()
+        self._keep_alive_task: asyncio.Task[None] | None = None
 
     async def start(self, timeout_s: float = 10.0) -> None:
-        """Begin the session.  Raises `MetadataUnavailableError`."""
-        self._keeping = self._loop.create_task(self._keep())
+        self._keep_alive_task = self._loop.create_task(self._keep_alive())
         try:
             async with asyncio.timeout(timeout_s):
-                await self._begun
+                await self._started
         except TimeoutError:
-            self._keeping.cancel()
+            self._keep_alive_task.cancel()
             raise MetadataUnavailableError(
-                f"the metadata store does not answer {self._owner} within {timeout_s:g} s"
+                f"the metadata store did not respond to {self._owner} within {timeout_s:g} s"
             ) from None
 
     async def stop(self) -> None:
-        """End the session: its ephemeral nodes go at once."""
-        if self._keeping is not None:
-            self._keeping.cancel()
+        if self._keep_alive_task is not None:
+            self._keep_alive_task.cancel()
         if self._connection is not None:
             self._connection.send([("end", 0)])
             self._connection.close()
@@ -81,85 +80,80 @@ class SimMetadataStore:
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Create a node and its missing parents; returns its path."""
-        created: str = await self._ask("create", path, data, ephemeral, sequential)
+        created: str = await self._request("create", path, data, ephemeral, sequential)
         return created
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
-        found: tuple[bytes, int] = await self._ask_and_watch("get", path, on_change)
+        found: tuple[bytes, int] = await self._request_and_watch("get", path, on_change)
         return found
 
     async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
-        found: bool = await self._ask_and_watch("exists", path, on_change)
+        found: bool = await self._request_and_watch("exists", path, on_change)
         return found
 
     async def set(self, path: str, data: bytes, version: int) -> int:
-        """Replace the data if the version fits; returns the new version."""
-        new_version: int = await self._ask("set", path, data, version)
+        new_version: int = await self._request("set", path, data, version)
         return new_version
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        await self._ask("delete", path, version)
+        await self._request("delete", path, version)
 
     async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
-        names: list[str] = await self._ask_and_watch("children", path, on_change)
+        names: list[str] = await self._request_and_watch("children", path, on_change)
         return names
 
     async def sync(self) -> None:
-        """Wait until the server to which the client is connected has caught up."""
-        await self._ask("sync")
+        await self._request("sync")
 
     def on_new_session(self, action: Callable[[], None]) -> None:
-        """Call `action` whenever a lost session was replaced by a new one."""
         self._on_new_session.append(action)
 
     def on_silence(self, action: Callable[[], None]) -> None:
-        """Call `action` when the store answers again after more than half a session's time-out."""
+        """Call `action` when the store responds again after more than half the session time-out."""
         self._on_silence.append(action)
 
-    async def _ask_and_watch(self, kind: str, path: str, on_change: OnChange | None) -> Any:
+    async def _request_and_watch(self, kind: str, path: str, on_change: OnChange | None) -> Any:
         if on_change is None:
-            return await self._ask(kind, path, 0)
+            return await self._request(kind, path, 0)
         self._count += 1
         number = self._count
         self._watches[number] = on_change
         try:
-            return await self._ask(kind, path, number)
+            return await self._request(kind, path, number)
         except MetadataError:
-            # As ZooKeeper: a question that fails sets no watch.
+            # As in ZooKeeper, a failed read sets no watch.
             self._watches.pop(number, None)
             raise
 
-    async def _ask(self, kind: str, *arguments: Any) -> Any:
+    async def _request(self, kind: str, *arguments: Any) -> Any:
         self._count += 1
         request = self._count
-        answered = self._asked[request] = self._loop.create_future()
+        response = self._pending[request] = self._loop.create_future()
         body = (kind, request, *arguments)
         if self._connection is None:
             self._outbox.append(body)
         else:
             self._connection.send([body])
-        timer = self._loop.call_later(_ANSWER_TIMEOUT_S, self._give_up, answered)
+        timer = self._loop.call_later(_RESPONSE_TIMEOUT_S, self._give_up, response)
         try:
-            result = await answered
+            result = await response
         finally:
             timer.cancel()
-            self._asked.pop(request, None)
+            self._pending.pop(request, None)
         if isinstance(result, MetadataError):
             raise type(result)(*result.args)
         return result
 
-    def _give_up(self, answered: asyncio.Future[Any]) -> None:
-        if not answered.done():
-            error = self._unavailable(f"no answer within {_ANSWER_TIMEOUT_S:g} s")
-            answered.set_result(error)
+    def _give_up(self, response: asyncio.Future[Any]) -> None:
+        if not response.done():
+            error = self._unavailable(f"no answer within {_RESPONSE_TIMEOUT_S:g} s")
+            response.set_result(error)
 
-    async def _keep(self) -> None:
-        """Stay connected, and let the server know that this node lives."""
+    async def _keep_alive(self) -> None:
         while True:
             try:
                 connection = await self._network.connect(
-                    METADATA_SERVER, PORT, self._received, self._connection_lost
+                    METADATA_SERVER, PORT, self._on_bodies, self._on_connection_lost
                 )
             except OSError:
                 await asyncio.sleep(_RETRY_S)
@@ -168,15 +162,15 @@ class SimMetadataStore:
             self._is_lost = False
             self._wake.clear()
             self._heard_at = self._loop.time()
-            # The server loses watches with the connection, so they are set again with the next.
+            # Notifications may have been lost with the old connection, so send the list of watches:
+            # the server reports those that have fired.
             watches = list(self._watches)
             connection.send([("session", self._owner, self._session_id, watches)])
             await self._ping(connection)
             connection.close()
 
     async def _ping(self, connection: End) -> None:
-        """Return when the connection is lost, or nothing is heard any more."""
-        # ZooKeeper's share: a third of the session is left to reach the server again.
+        # ZooKeeper uses the same ratio: it leaves a third of the session time-out for reconnecting.
         while self._loop.time() - self._heard_at < self.session_timeout_s * 2 / 3:
             timer = self._loop.call_later(self.session_timeout_s / 3, self._wake.set)
             await self._wake.wait()
@@ -187,29 +181,31 @@ class SimMetadataStore:
             if self._connection is not None:
                 connection.send([("ping", 0)])
 
-    def _received(self, bodies: Sequence[Any]) -> None:
+    def _on_bodies(self, bodies: Sequence[Any]) -> None:
         now = self._loop.time()
-        was_silent = now - self._answered_at > self.session_timeout_s / 2
-        self._heard_at = self._answered_at = now
+        was_silent = now - self._server_heard_at > self.session_timeout_s / 2
+        self._heard_at = self._server_heard_at = now
         if was_silent:
             for action in self._on_silence:
                 action()
         for kind, number, *result in bodies:
             if kind == "session":
-                self._session_begins(number)
+                self._on_session(number)
             elif kind == "changed":
                 if (on_change := self._watches.pop(number, None)) is not None:
                     on_change()
-            elif (answered := self._asked.get(number)) is not None and not answered.done():
-                answered.set_result(result[0])
+            elif (response := self._pending.get(number)) is not None and not response.done():
+                response.set_result(result[0])
 
-    def _session_begins(self, session_id: int) -> None:
+    def _on_session(self, session_id: int) -> None:
         lost, self._session_id = self._session_id, session_id
         connection = self._connection = self._connecting
         assert connection is not None
-        # 0 before the first session; the same one again if it was resumed in time.
+        # The previous id is 0 before the first session, and it equals the new id if the session was
+        # resumed in time.
         if lost not in (0, session_id):
-            # The server has forgotten them: who watched must look again.
+            # The server has deleted the watches with the old session, so whoever set one must read
+            # again.
             watches, self._watches = self._watches, {}
             for on_change in watches.values():
                 on_change()
@@ -220,20 +216,20 @@ class SimMetadataStore:
         if self._outbox:
             connection.send(self._outbox)
             self._outbox = []
-        if not self._begun.done():
-            self._begun.set_result(None)
+        if not self._started.done():
+            self._started.set_result(None)
 
-    def _connection_lost(self) -> None:
+    def _on_connection_lost(self) -> None:
         self._connection = None
         self._is_lost = True
         self._wake.set()
-        self._fail(list(self._asked), "the connection was lost")
+        self._fail(list(self._pending), "the connection was lost")
 
     def _fail(self, requests: Iterable[int], why: str) -> None:
         for request in requests:
-            answered = self._asked.get(request)
-            if answered is not None and not answered.done():
-                answered.set_result(self._unavailable(why))
+            response = self._pending.get(request)
+            if response is not None and not response.done():
+                response.set_result(self._unavailable(why))
 
     def _unavailable(self, why: str) -> MetadataUnavailableError:
         return MetadataUnavailableError(f"the metadata store and {self._owner}: {why}")

@@ -1,11 +1,11 @@
-"""The network: connections that behave like TCP's, over links that may not behave.
+"""The simulated network: TCP-like connections over links that may be faulty.
 
-A connection is reliable and in order until a link misbehaves.  While a link is cut, what is sent
-waits on the sender's side, and comes when the link is healed, as retransmissions do.  What arrives
-at the same moment on a connection is handed over at once, as the frames of one receive.
+A connection is reliable and ordered unless a link misbehaves. Data sent over a cut link waits on
+the sender's side and is delivered when the link heals, as TCP retransmissions are. Frames that
+reach a connection at the same moment are delivered together, as if by one receive.
 
-The end of a process closes its connections.  A machine without power says nothing: a peer that
-writes to it finds out when it is up again.
+When a process ends, its connections are closed. A machine that loses power sends nothing, so a peer
+that writes to it does not notice until the machine is up again.
 """
 
 import asyncio
@@ -20,20 +20,18 @@ from labkit.worlds.sim.machine.process import Process
 
 _CONNECT_TIMEOUT_S = 10.0
 _HIGH_WATER_BYTES = 4 * 1024 * 1024
-"""Bytes that the sockets of both sides and the sender's memory hold."""
+"""Bytes that the socket buffers of both sides and the sender's memory can hold."""
 
 
 class End:
-    """One end of a connection."""
-
-    def __init__(self, network: "SimNetwork", process: Process, way_out: NetworkLink) -> None:
+    def __init__(self, network: "SimNetwork", process: Process, outgoing: NetworkLink) -> None:
         self.process = process
-        self.way_out = way_out
+        self.outgoing = outgoing
         self.peer = self
         self.on_bodies: OnBodies | None = None
         self.is_open = True
         self.number = 0
-        """Which of the connections this is that one node has opened to the other."""
+        """Number of this connection among those that one node has opened to the other."""
         self.due = 0.0
         """When the newest parcel for this end arrives."""
         self.newest: Parcel | None = None
@@ -43,54 +41,50 @@ class End:
         self.waiting: list[Any] | None = None
         self._is_hung_up = False
         self._untaken_bytes = 0
-        """Bytes sent from here that are on the way, or wait at the other end."""
+        """Bytes sent from this end that are in transit or waiting at the other end."""
         self._when_closed: list[OnClose] = []
         self._when_writable: list[OnWritable] = []
 
     def when_closed(self, action: OnClose) -> None:
-        """Call `action` once, when the connection is gone."""
         self._when_closed.append(action)
 
     def send(self, bodies: Sequence[Any]) -> None:
-        """Send frames with these bodies, in one write."""
         peer = self.peer
         if not self.is_open or not self.process.is_alive:
             return
         if not (peer.process.is_alive or self._network.is_in_turn):
             self._network.miss(peer)
-        elif self.way_out.send(peer, list(bodies), peer.process.context):
+        elif self.outgoing.send(peer, list(bodies), peer.process.context):
             self._untaken_bytes += _size(bodies)
 
     @property
     def is_writable(self) -> bool:
-        """Whether the other end keeps up: little is on the way or waits there."""
+        """Whether the other end keeps up, that is, few bytes are in transit or waiting there."""
         return self._untaken_bytes < _HIGH_WATER_BYTES
 
     def when_writable(self, on_writable: OnWritable) -> None:
-        """Call `on_writable` whenever the other end has taken enough."""
         self._when_writable.append(on_writable)
 
     def pause(self) -> None:
-        """Receive nothing more for now."""
         if self.waiting is None:
             self.waiting = []
 
     def resume(self) -> None:
         waiting, self.waiting = self.waiting, None
         if waiting:
-            # In the next turn, as a socket's data come: the caller is not entered again from below.
+            # Deliver them in the loop's next round, as with data from a socket, so that the caller
+            # is not re-entered.
             asyncio.get_running_loop().call_soon(self.take, waiting)
         if self._is_hung_up:
             asyncio.get_running_loop().call_soon(self.hang_up)
 
     def close(self) -> None:
-        """End the connection; `on_close` is called on both ends."""
+        """Close the connection; `on_close` is called on both ends."""
         if self.is_open and self.process.is_alive:
             asyncio.get_running_loop().call_soon(self.closed)
-            self.way_out.act(self.peer.hang_up, self.peer.process.context, after=self.peer)
+            self.outgoing.act(self.peer.hang_up, self.peer.process.context, after=self.peer)
 
     def take(self, bodies: list[Any]) -> None:
-        """Take frames that arrived."""
         if self.waiting is not None:
             self.waiting += bodies
         elif self.is_open and self.on_bodies is not None:
@@ -98,7 +92,7 @@ class End:
             self.on_bodies(bodies)
 
     def was_taken(self, bodies: Sequence[Any]) -> None:
-        """Count frames that the other end has taken; a copy made by the network counts, too."""
+        """Count frames that the other end has received, including copies made by the network."""
         if not self._untaken_bytes:
             return
         was_writable = self.is_writable
@@ -108,14 +102,13 @@ class End:
                 asyncio.get_running_loop().call_soon(action, context=self.process.context)
 
     def hang_up(self) -> None:
-        """Close this end, too, after taking what came before."""
+        """Close this end as well, after handling everything received before."""
         if self.waiting is None:
             self.closed()
         else:
             self._is_hung_up = True
 
     def closed(self) -> None:
-        """Forget the connection, and tell its listeners."""
         if self.is_open:
             self.is_open = False
             self._network.forget(self)
@@ -124,7 +117,7 @@ class End:
 
 
 def _size(bodies: Sequence[Any]) -> int:
-    """Size of frames; others than bytes are the metadata store's, whose messages are small."""
+    """Return the frames' size in bytes; metadata messages are small and count as 0."""
     size = 0
     for body in bodies:
         if isinstance(body, bytes):
@@ -136,8 +129,6 @@ Accept = Callable[[End], OnBodies]
 
 
 class SimNetwork:
-    """All links between all nodes, and all connections over them."""
-
     def __init__(self, loop: SimLoop, decisions: Decisions, report: Report) -> None:
         self.transit = Transit(loop)
         self._loop = loop
@@ -147,16 +138,16 @@ class SimNetwork:
         self._links: dict[tuple[str, str], NetworkLink] = {}
         self._up: dict[str, Process] = {}
         self._without_process: dict[str, None] = {}
-        """Machines that are up and refuse connections, as their process was killed."""
+        """Machines that are up but refuse connections, because their process was killed."""
         self._ports: dict[tuple[str, int], Accept] = {}
         self._ends: dict[str, dict[int, End]] = {}
         self._opened: dict[tuple[str, str], int] = {}
-        """The newest connection that a node has opened to another, by its number."""
+        """Number of the newest connection that a node has opened to another."""
 
     @property
     def is_in_turn(self) -> bool:
-        """Whether messages arrive in a chosen order.  Then a node learns only from a message
-        that its peer is gone, so a power cut sends one too.
+        """Whether messages arrive in a chosen order. In that case only a message tells a node that
+        its peer is gone, so even a power loss sends one.
         """
         return self.transit.choose is not None
 
@@ -169,131 +160,124 @@ class SimNetwork:
         return link
 
     def set_late_share(self, share: float) -> None:
-        """Let that part (0 to 1) of all messages be late from now on."""
         self._late_share = share
         for link in self._links.values():
             link.late_share = share
 
     def started(self, process: Process) -> None:
-        """Let a node's machine answer: its process begins."""
+        """Make a node reachable, because its process has started."""
         self._up[process.name] = process
         self._without_process.pop(process.name, None)
         for end in [end for end in self._ends.get(process.name, {}).values() if end.is_missed]:
             self._refuse(end)
 
     def died(self, process: Process, *, silently: bool) -> None:
-        """End a process's network; unless `silently`, its connections are closed."""
+        """Disconnect a process that has ended; unless `silently`, close its connections."""
         self._up.pop(process.name, None)
         if not silently:
             self._without_process[process.name] = None
         for key in [key for key in self._ports if key[0] == process.name]:
             del self._ports[key]
         ends = self._ends.get(process.name, {})
-        # A copy: an end that is forgotten leaves the dictionary.
+        # Iterate over a copy, because `forget` removes an end from the dictionary.
         for end in list(ends.values()):
             end.is_open = False
             if silently and not self.is_in_turn:
                 end.is_missed = end.newest is not None
             else:
                 self.forget(end)
-                end.way_out.act(end.peer.hang_up, end.peer.process.context, after=end.peer)
+                end.outgoing.act(end.peer.hang_up, end.peer.process.context, after=end.peer)
 
     def listen(self, process: Process, accept: Accept, port: int) -> None:
-        """Take connections at that port for as long as the process lives."""
         self._ports[process.name, port] = accept
 
     async def connect(
         self, process: Process, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> End:
-        """Open a connection.
-
-        Raises `ConnectionRefusedError`, `ConnectionResetError` and `TimeoutError`.
-        """
-        mine = End(self, process, self.link(process.name, host))
-        mine.number = self._opened[process.name, host] = (
+        """Connect. Raises `ConnectionRefusedError`, `ConnectionResetError` or `TimeoutError`."""
+        own_end = End(self, process, self.link(process.name, host))
+        own_end.number = self._opened[process.name, host] = (
             self._opened.get((process.name, host), -1) + 1
         )
-        mine.on_bodies = on_bodies
-        answered: asyncio.Future[bool] = self._loop.create_future()
+        own_end.on_bodies = on_bodies
+        response: asyncio.Future[bool] = self._loop.create_future()
 
-        def answer(accepted: bool) -> None:
-            if not answered.done():
-                mine.when_closed(on_close)
-                answered.set_result(accepted)
+        def respond(accepted: bool) -> None:
+            if not response.done():
+                own_end.when_closed(on_close)
+                response.set_result(accepted)
             elif accepted:
-                # The caller has given up waiting, so nothing would use the connection.
-                mine.close()
+                # The caller has stopped waiting, so nothing would use the connection.
+                own_end.close()
 
-        def ask() -> None:
-            """Answer on the other machine, before a process there runs."""
+        def request() -> None:
+            """Respond as the other machine's operating system does, without its processes."""
             if host in self._up or host in self._without_process:
-                accepted = host in self._up and self._accept(mine, self._up[host], port)
+                accepted = host in self._up and self._accept(own_end, self._up[host], port)
                 back = self.link(host, process.name)
-                back.act(lambda: answer(accepted), process.context, after=mine)
+                back.act(lambda: respond(accepted), process.context, after=own_end)
 
-        mine.way_out.act(ask, self._loop.world)
+        own_end.outgoing.act(request, self._loop.world)
         async with asyncio.timeout(_CONNECT_TIMEOUT_S):
-            accepted = await answered
+            accepted = await response
         if not accepted:
-            raise ConnectionRefusedError(f"{host} refuses connections to port {port}")
-        if not mine.is_open:  # Accepted and closed in one turn, before this task went on.
+            raise ConnectionRefusedError(f"{host} refused the connection to port {port}")
+        if not own_end.is_open:  # The other side closed it before this task was resumed.
             raise ConnectionResetError(104, f"{host} closed the connection")
-        return mine
+        return own_end
 
     def reset(self, one: str, other: str) -> None:
-        """Break the connections between two nodes; both ends notice."""
+        """Break all connections between two nodes; both ends notice."""
         for end in list(self._ends.get(one, {}).values()):
             if end.peer.process.name == other and end.is_open:
                 for each in (end, end.peer):
                     self._loop.call_soon(each.closed, context=each.process.context)
 
     def behave(self) -> None:
-        """End all faults: no link is cut, slow or worse."""
         self.set_late_share(0.0)
         for link in self._links.values():
             link.behave()
 
     def miss(self, dead: End) -> None:
-        """Refuse a message to an end that died, as soon as its machine is up."""
+        """Reject a message to an end whose process has died, as soon as its machine is up."""
         dead.is_missed = True
         if dead.process.name in self._up:
             self._refuse(dead)
 
     def forget(self, end: End) -> None:
-        """Forget a connection that has ended here."""
         self._ends.get(end.process.name, {}).pop(id(end), None)
 
-    def _accept(self, asking: End, listener: Process, port: int) -> bool:
+    def _accept(self, requester: End, listener: Process, port: int) -> bool:
         accept = self._ports.get((listener.name, port))
-        if accept is None or not asking.process.is_alive:
+        if accept is None or not requester.process.is_alive:
             return False
-        end = End(self, listener, self.link(listener.name, asking.process.name))
-        end.peer, asking.peer = asking, end
-        end.number = asking.number
-        for each in (asking, end):
+        end = End(self, listener, self.link(listener.name, requester.process.name))
+        end.peer, requester.peer = requester, end
+        end.number = requester.number
+        for each in (requester, end):
             self._ends.setdefault(each.process.name, {})[id(each)] = each
 
         def hand_over() -> None:
             end.on_bodies = accept(end)
 
-        # In the listener's context: its process runs it, or holds it while it is paused.
+        # Use the listener's context, so that its process runs the step, or holds it back while
+        # paused.
         self._loop.call_soon(hand_over, context=listener.context)
         return True
 
     def _refuse(self, dead: End) -> None:
         self.forget(dead)
-        dead.way_out.act(dead.peer.closed, dead.peer.process.context)
+        dead.outgoing.act(dead.peer.closed, dead.peer.process.context)
 
 
 class NodeNetwork:
-    """The port to the network, as one process has it."""
+    """The network as seen by one process; implements the network port."""
 
     def __init__(self, network: SimNetwork, process: Process) -> None:
         self._network = network
         self._process = process
 
     async def connect(self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose) -> End:
-        """Connect; the host is a node's name.  Raises `OSError`, `TimeoutError` included."""
         return await self._network.connect(self._process, host, port, on_bodies, on_close)
 
     def listen(self, accept: Accept, port: int) -> None:

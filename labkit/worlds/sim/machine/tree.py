@@ -1,4 +1,4 @@
-"""The metadata store's tree: versioned nodes, as a ZooKeeper server keeps them in memory.
+"""The metadata store's tree of versioned nodes, as a ZooKeeper server keeps it in memory.
 
 In ZooKeeper: `server/DataTree.java`.
 """
@@ -16,56 +16,53 @@ from labkit.system.metadata.store import (
 )
 
 Watch = tuple[int, int]
-"""A watch: its session, and the number that the session gave it."""
+"""A watch: its session, and the number that the session assigned to it."""
 
 
 @dataclass(slots=True)
 class Znode:
-    """One node.  `owner` is the session that it lives with; 0: it stays."""
+    """A node. `owner` is the session of an ephemeral node, or 0 for a persistent node."""
 
     data: bytes
     owner: int = 0
     version: int = 0
     children: dict[str, None] = field(default_factory=dict)
     created_count: int = 0
-    """How many children it has had: the next sequential one's number."""
+    """Number of children created so far, used as the number of the next sequential one."""
 
 
 class ZnodeTree:
-    """All nodes, and who watches them.
-
-    `tell` is called with each watch that fires; a watch fires once.
-    """
+    """All nodes and watches; `tell` is called with each watch that fires, once."""
 
     def __init__(self, tell: Callable[[Watch], None]) -> None:
         self._tell = tell
         self.nodes: dict[str, Znode] = {"": Znode(b"")}
-        """By path; the root's is empty."""
+        """Nodes by path; the path of the root is empty."""
         self._data_watches: dict[str, dict[Watch, None]] = {}
         self._child_watches: dict[str, dict[Watch, None]] = {}
 
     def create(self, path: str, data: bytes, owner: int, sequential: bool) -> str:
-        """Make a node and its missing parents.  Raises `NodeExistsError`, `NodeTooLargeError`."""
+        """Create a node and its parents. Raises `NodeExistsError` or `NodeTooLargeError`."""
         check_node(path, data)
         parent = _parent(path)
         if parent not in self.nodes:
-            # Not ephemeral, whatever the node is: ephemeral nodes have no children.
+            # Parents are never ephemeral, because ephemeral nodes cannot have children.
             self.create(parent, b"", 0, False)
         above = self.nodes[parent]
         if sequential:
             path = f"{path}{above.created_count:010d}"
         if path in self.nodes:
-            raise NodeExistsError(f"{path}: there is such a node")
+            raise NodeExistsError(f"{path}: node already exists")
         above.created_count += 1
         above.children[path.rpartition("/")[2]] = None
         self.nodes[path] = Znode(data, owner)
-        # An `exists` that found nothing waits for this.
+        # This also fires the watches of `exists` calls that did not find the node.
         self._fire(self._data_watches, path)
         self._fire(self._child_watches, parent)
         return path
 
     def get(self, path: str, watch: Watch | None) -> tuple[bytes, int]:
-        """Data and version.  Raises `NoNodeError`, and then watches nothing."""
+        """Return the data and the version. Raises `NoNodeError`, in which case no watch is set."""
         node = self._find(path)
         self._watch(self._data_watches, path, watch)
         return node.data, node.version
@@ -75,10 +72,7 @@ class ZnodeTree:
         return path in self.nodes
 
     def set(self, path: str, data: bytes, version: int) -> int:
-        """Replace the data; returns the new version.
-
-        Raises `NoNodeError`, `BadVersionError`, `NodeTooLargeError`.
-        """
+        """Return the new version. Raises `NoNodeError`, `BadVersionError`, `NodeTooLargeError`."""
         check_node(path, data)
         node = self._find(path, version)
         node.data = data
@@ -87,47 +81,45 @@ class ZnodeTree:
         return node.version
 
     def delete(self, path: str, version: int) -> None:
-        """Remove a node.  Raises `NoNodeError`, `BadVersionError`, `NotEmptyError`."""
+        """Delete a node. Raises `NoNodeError`, `BadVersionError` or `NotEmptyError`."""
         if self._find(path, version).children:
-            raise NotEmptyError(f"{path}: it has children")
+            raise NotEmptyError(f"{path}: node has children")
         parent = _parent(path)
         del self.nodes[path]
         del self.nodes[parent].children[path.rpartition("/")[2]]
-        # As ZooKeeper: a node that goes fires both kinds, and its parent's.
+        # As in ZooKeeper, deleting a node fires its data and child watches and its parent's child
+        # watches.
         self._fire(self._data_watches, path)
         self._fire(self._child_watches, path)
         self._fire(self._child_watches, parent)
 
     def children(self, path: str, watch: Watch | None) -> list[str]:
-        """Names, sorted.  Raises `NoNodeError`, and then watches nothing."""
+        """Return the child names, sorted. Raises `NoNodeError`, in which case no watch is set."""
         node = self._find(path)
         self._watch(self._child_watches, path, watch)
         return sorted(node.children)
 
     def is_watching(self, watch: Watch) -> bool:
-        """Whether it was set and has not fired."""
         both = (*self._data_watches.values(), *self._child_watches.values())
         return any(watch in watching for watching in both)
 
     def end_session(self, session: int) -> list[str]:
-        """Remove the nodes that lived with a session, and forget its watches; returns the nodes'
-        paths.
-        """
-        gone = [path for path, node in self.nodes.items() if node.owner == session]
-        for path in gone:
+        """Delete a session's watches and ephemeral nodes; return the paths of these nodes."""
+        deleted = [path for path, node in self.nodes.items() if node.owner == session]
+        for path in deleted:
             self.delete(path, ANY_VERSION)
         for watches in (self._data_watches, self._child_watches):
             for watching in watches.values():
                 for watch in [watch for watch in watching if watch[0] == session]:
                     del watching[watch]
-        return gone
+        return deleted
 
     def _find(self, path: str, version: int = ANY_VERSION) -> Znode:
         node = self.nodes.get(path)
         if node is None:
-            raise NoNodeError(f"{path}: there is no such node")
+            raise NoNodeError(f"{path}: node does not exist")
         if version not in (ANY_VERSION, node.version):
-            raise BadVersionError(f"{path}: version {node.version}, {version} was expected")
+            raise BadVersionError(f"{path}: expected version {version}, got {node.version}")
         return node
 
     def _watch(self, watches: dict[str, dict[Watch, None]], path: str, watch: Watch | None) -> None:

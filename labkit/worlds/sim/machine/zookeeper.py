@@ -1,16 +1,17 @@
-"""A simulated ZooKeeper: a server on its own node, and its side of the sessions.
+"""A simulated ZooKeeper: a server on its own node, and the server side of its sessions.
 
-The server answers in order.  It carries a request out once, as a real one does, whose clients never
-repeat one: a request that the network copied has the same answer again.  A session of which the
-server hears nothing for the session's time-out is over: its ephemeral nodes and its watches go.
+The server handles requests in order. It carries out each request only once: if the network
+duplicates a request, the server repeats its response. (Real ZooKeeper clients never resend a
+request.) A session that is silent for longer than its time-out expires: its ephemeral nodes are
+deleted and its watches removed.
 
-A server that hung finds, when it goes on, requests that wait and sessions whose time is up.  Which
-it comes to first is left to chance, as in ZooKeeper the thread that ends sessions and those that
-serve connections do not wait for each other:
+When a hung server resumes, it finds waiting requests as well as sessions that are due to expire.
+The order in which it handles them is random, because in ZooKeeper the thread that expires sessions
+runs independently of those that serve connections:
 
-    expire b0 2     session 2, of b0, is over before anything of it is heard; its nodes go after
-                    the decision's number of ms
-    thaw b0 1       what came over b0's connection 1 is looked at after that number of ms
+    expire b0 2     session 2, owned by b0, expires before the server reads any of its requests; the
+                    value is the delay in ms until its nodes are deleted
+    thaw b0 1       for that many ms, the server does not read from connection 1 of b0
 
 In ZooKeeper: `server/SessionTrackerImpl.java`, `server/NIOServerCnxnFactory.java`.
 """
@@ -21,11 +22,12 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.metadata.store import ANY_VERSION, MetadataError, NoNodeError
 from labkit.system.model.net import OnBodies
 from labkit.worlds.sim.machine.decisions import Decisions, log_spread
 from labkit.worlds.sim.machine.lagging_server import READS, LaggingServer
+from labkit.worlds.sim.machine.links import Report
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.network import End
 from labkit.worlds.sim.machine.process import NodeClock, Process
@@ -34,26 +36,25 @@ from labkit.worlds.sim.machine.tree import Watch, ZnodeTree
 METADATA_SERVER = "zk"
 """The node on which the server runs."""
 PORT = 2181
-_PLACE = MetadataPlace(f"{METADATA_SERVER}:{PORT}")
-_LATER_MS = log_spread(0.1, 500)
+_PLACE = MetadataLocation(f"{METADATA_SERVER}:{PORT}")
+_DELAY_MS = log_spread(0.1, 500)
 _WRITES = "create", "set"
-_ANSWERS_KEPT = 1000
-"""Of a session: more than can be on the way while a copied request is late."""
+_MAX_RESPONSES_KEPT = 1000
+"""Per session; more than can be in flight while a duplicated request is delayed."""
 _BUSY_S = 1.0
-"""For this time after a hang new connections may be served late, too."""
+"""For this long after a hang, the server may be slow to serve new connections as well."""
 
 
 class SimZooKeeper:
-    """The server.  It never crashes: ZooKeeper's own replication is not what is taught here."""
+    """The server. It never crashes: ZooKeeper's replication is outside labkit's scope."""
 
     def __init__(
         self,
         loop: SimLoop,
         session_timeout_s: float,
         decisions: Decisions,
-        report: Callable[[str, str, str], None],
+        report: Report,
     ) -> None:
-        """`report` is called with an event's kind, the node that it concerns and a note."""
         self.process = Process(METADATA_SERVER, NodeClock())
         self.tree = ZnodeTree(self._tell)
         self._loop = loop
@@ -61,17 +62,16 @@ class SimZooKeeper:
         self._decisions = decisions
         self._report = report
         self.on_stored: Callable[[str, bytes], None] = lambda path, data: None
-        """Called with the path and the data of each node that is written."""
+        """Called with the path and data of every node that is written."""
         self._sessions: dict[int, _Session] = {}
         self._session_count = 0
         self._connections: dict[End, None] = {}
         self._lagging: dict[str, LaggingServer] = {}
-        """By the node whose sessions it answers."""
+        """By the node whose sessions the server serves."""
         self._expired_share = self._late_share = 0.0
         self._thawed_at = -inf
 
     def accept(self, connection: End) -> OnBodies:
-        """Take a client's connection."""
         session: _Session | None = None
 
         def on_bodies(bodies: Sequence[Any]) -> None:
@@ -79,9 +79,10 @@ class SimZooKeeper:
             for body in bodies:
                 if body[0] == "session":
                     _, owner, resumed, watches = body
-                    # One for a connection, also when the network copied the request for it.
+                    # Open only one session per connection, even if the network duplicated the
+                    # request to open it.
                     session_id = resumed if session is None else session.id
-                    session = self._begin(connection, owner, session_id, watches)
+                    session = self._open_session(connection, owner, session_id, watches)
                 elif session is not None and session.id in self._sessions:
                     self.handle(session, body)
 
@@ -92,30 +93,26 @@ class SimZooKeeper:
         return on_bodies
 
     def expire(self, owner: str) -> None:
-        """End that node's sessions now, as if they had been silent for too long."""
-        # A copy: a session that ends leaves the dictionary.
+        # Iterate over a copy, because ending a session removes it from the dictionary.
         for session in list(self._sessions.values()):
             if session.owner == owner:
                 self._end(session, "expired")
 
     def hang(self, expired_share: float = 0.0, late_share: float = 0.0) -> None:
-        """Stop; the shares (0 to 1) are those of the decisions when the server goes on."""
+        """Stop the server. The shares (0 to 1) apply to the decisions made when it resumes."""
         self._expired_share, self._late_share = expired_share, late_share
         if self.process.runs:
-            self._report("metadata.hung", METADATA_SERVER, f"{self._timeout_s:g} s")
+            self._report("metadata.hung", METADATA_SERVER, seconds=self._timeout_s)
             self._loop.pause(self.process)
 
     def lag(self, owner: str, lag_s: float) -> None:
-        """Let that node's sessions be answered by a server that is behind by so much; 0: by one
-        that is not.
-        """
+        """Make the server of that node's sessions lag `lag_s` seconds behind (0: not at all)."""
         if lag_s:
             self._lagging[owner] = LaggingServer(lag_s, self.tree)
         else:
             self._lagging.pop(owner, None)
 
     def delete_cookie(self, bookie: str) -> None:
-        """Delete a bookie's cookie, if it has one, as an operator does."""
         with suppress(NoNodeError):
             self.tree.delete(f"{_PLACE.cookies}/{bookie}", ANY_VERSION)
             self._changed()
@@ -125,81 +122,82 @@ class SimZooKeeper:
         self.resume()
 
     def resume(self) -> None:
-        """End a hang, if there is one: draw the order in which the server serves."""
+        """Resume a server that hangs; draw the order of its requests and session expiries."""
         if self.process.runs:
             return
-        self._report("metadata.resumed", METADATA_SERVER, "")
+        self._report("metadata.resumed", METADATA_SERVER)
         now = self._thawed_at = self._loop.now
         for connection in self._connections:
             self._serve_later(connection)
         for session in self._sessions.values():
             if session.heard_at + self._timeout_s <= now:
-                self._end_later(session)
+                self._expire_later(session)
         self._loop.resume(self.process)
 
-    def _end_later(self, session: "_Session") -> None:
+    def _expire_later(self, session: "_Session") -> None:
         expire = self._decisions.of(f"expire {session.owner}")
-        if later_ms := expire.take(session.id, self._expired_share, _LATER_MS):
+        if delay_ms := expire.take(session.id, self._expired_share, _DELAY_MS):
             session.is_over = True
-            due = self._loop.now + later_ms / 1000
-            self._loop.call_true(due, self._end_overdue, session, context=self.process.context)
+            due = self._loop.now + delay_ms / 1000
+            self._loop.call_at_world_time(due, self._expire, session, context=self.process.context)
         else:
-            # Its waiting requests are heard first, unless its owner is gone.
+            # The session's waiting requests are handled first; the session still expires soon if
+            # its owner is gone.
             session.heard_at = self._loop.now - self._timeout_s * 3 / 4
 
     def _serve_later(self, connection: End) -> None:
         thaw = self._decisions.of(f"thaw {connection.peer.process.name}")
-        if later_ms := thaw.take(connection.number, self._late_share, _LATER_MS):
+        if delay_ms := thaw.take(connection.number, self._late_share, _DELAY_MS):
             connection.pause()
-            due = self._loop.now + later_ms / 1000
-            self._loop.call_true(due, connection.resume, context=self.process.context)
+            due = self._loop.now + delay_ms / 1000
+            self._loop.call_at_world_time(due, connection.resume, context=self.process.context)
 
-    def _begin(
+    def _open_session(
         self, connection: End, owner: str, session_id: int, watches: Sequence[int]
     ) -> "_Session":
         session = self._sessions.get(session_id)
         if session is not None and session.is_over:
-            self._end_overdue(session)
+            self._expire(session)
             session = None
         if session is None:
             self._session_count += 1
             session = _Session(self._session_count, owner, connection, self._loop.now)
             self._sessions[session.id] = session
-            self._watch_over(session)
+            self._check_expiry(session)
         session.heard_at = self._loop.now
         session.connection = connection
-        # The watches that fired while the client was away.
+        # These watches fired while the client was disconnected. Report them together with the
+        # session id, so that the client learns of the changes before it sends any request.
         fired = [n for n in watches if not self.tree.is_watching((session.id, n))]
-        # Together with the session's id, so that a client hears of changes before it asks anything.
         connection.send([("session", session.id), *(("changed", n) for n in fired)])
         return session
 
-    def _watch_over(self, session: "_Session") -> None:
+    def _check_expiry(self, session: "_Session") -> None:
         if session.id in self._sessions and not session.is_over:
             if session.heard_at + self._timeout_s <= self._loop.now:
-                self._end_overdue(session)
+                self._expire(session)
             else:
                 due = session.heard_at + self._timeout_s
-                self._loop.call_true(due, self._watch_over, session)
+                self._loop.call_at_world_time(due, self._check_expiry, session)
 
-    def _end_overdue(self, session: "_Session") -> None:
+    def _expire(self, session: "_Session") -> None:
         if session.id in self._sessions:
             self._end(session, f"nothing heard for {self._timeout_s:g} s")
 
     def _end(self, session: "_Session", why: str) -> None:
         del self._sessions[session.id]
-        self._report("session.lost", session.owner, why)
-        gone = self.tree.end_session(session.id)
+        self._report("session.lost", session.owner, explanation=why)
+        deleted = self.tree.end_session(session.id)
         self._changed()
         session.connection.close()
-        for bookie in self._unregistered(gone):
-            self._report("bookie.unregistered", bookie, why)
+        for bookie in self._unregistered(deleted):
+            self._report("bookie.unregistered", bookie, explanation=why)
 
-    def _unregistered(self, gone: Sequence[str]) -> list[str]:
-        """Bookies whose registrations are among these nodes, and that have no other."""
+    def _unregistered(self, deleted: Sequence[str]) -> list[str]:
+        """Return the bookies that lost their last registration with these deleted nodes."""
         others = {_PLACE.available: _PLACE.read_only, _PLACE.read_only: _PLACE.available}
         found = []
-        for path in gone:
+        for path in deleted:
             folder, _, name = path.rpartition("/")
             if folder in others and not self.tree.exists(f"{others[folder]}/{name}", None):
                 found.append(name)
@@ -207,28 +205,28 @@ class SimZooKeeper:
 
     def handle(self, session: "_Session", body: Any) -> None:
         if session.is_over:
-            self._end_overdue(session)
+            self._expire(session)
             return
         session.heard_at = self._loop.now
         if body[0] == "end":
             self._end(session, "ended by its owner")
             return
-        session.connection.send([("answer", body[1], self._answer(session, *body))])
+        session.connection.send([("answer", body[1], self._respond(session, *body))])
 
-    def _answer(self, session: "_Session", kind: str, request: int, *arguments: Any) -> Any:
-        """Carry a request out; one that the network copied is not carried out again."""
+    def _respond(self, session: "_Session", kind: str, request: int, *arguments: Any) -> Any:
+        """Carry out a request unless it is a duplicate; return the response."""
         if kind == "ping":
             return None
-        if request not in session.answers:
+        if request not in session.responses:
             try:
-                session.answers[request] = self._do(session, kind, arguments)
+                session.responses[request] = self._execute(session, kind, arguments)
             except MetadataError as error:
-                session.answers[request] = error
-            if len(session.answers) > _ANSWERS_KEPT:
-                del session.answers[next(iter(session.answers))]
-        return session.answers[request]
+                session.responses[request] = error
+            if len(session.responses) > _MAX_RESPONSES_KEPT:
+                del session.responses[next(iter(session.responses))]
+        return session.responses[request]
 
-    def _do(self, session: "_Session", kind: str, arguments: Sequence[Any]) -> Any:
+    def _execute(self, session: "_Session", kind: str, arguments: Sequence[Any]) -> Any:
         lagging = self._lagging.get(session.owner)
         if kind in READS:
             path, number = arguments
@@ -270,10 +268,10 @@ class SimZooKeeper:
 
 @dataclass(slots=True)
 class _Session:
-    """The server's side of a session.
+    """The server side of a session.
 
-    `is_over`: its time was up when the server went on after it hung; its nodes are about to go.
-    `answers`: the latest, by the request's number.
+    `is_over`: the session had expired when the server resumed from a hang, and its nodes are about
+    to be deleted. `responses`: the latest responses, by request number.
     """
 
     id: int
@@ -281,4 +279,4 @@ class _Session:
     connection: End
     heard_at: float
     is_over: bool = False
-    answers: dict[int, Any] = field(default_factory=dict)
+    responses: dict[int, Any] = field(default_factory=dict)

@@ -1,12 +1,12 @@
-"""The nodes of a simulated world: the real servers over simulated machines.
+"""The nodes of a simulated world: the real servers on simulated machines.
 
-    nodes           what every node can do: start, crash, pause; and a client's node
-    bookie_node     a bookie, whose disks outlive its processes
+    nodes           what all nodes have in common (start, crash, pause), and the client node
+    bookie_node     a bookie, whose disks survive its processes
     broker_node     a broker
-    environment     what a node can reach of its world
-    faulty_world    what a fault can reach of it
-    ledger_numbers  a scenario numbers its ledgers; here they get their ids
-    results         what the calls of the workload returned, for the checks
+    environment     the part of the world that nodes use
+    faulty_world    the part of the world that faults use
+    ledger_numbers  maps a scenario's ledger numbers to ledger ids
+    results         records the results of the workload's calls for the checks
 
-Read `nodes` and `bookie_node` first.
+Start with `nodes` and `bookie_node`.
 """

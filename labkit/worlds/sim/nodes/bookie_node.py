@@ -1,4 +1,4 @@
-"""A bookie's node: disks that outlive the process, and the real parts of a bookie over them."""
+"""A bookie's node: a real bookie on simulated disks, which survive its processes."""
 
 import asyncio
 from functools import partial
@@ -26,8 +26,6 @@ _INSTANCE = "00000000-0000-4000-8000-000000000000"
 
 
 class BookieNode(SimNode):
-    """A node with a bookie, and with the disks that outlive it."""
-
     def __init__(self, world: Environment, name: str) -> None:
         super().__init__(world, name)
         self._fuse = Fuse()
@@ -43,33 +41,32 @@ class BookieNode(SimNode):
         self._drawn_count = 0
         self._step_s = 0.0
         """How long a start pauses between its steps."""
-        self._lots = world.decisions.of(f"lose disk {name}")
+        self._loss = world.decisions.of(f"lose disk {name}")
 
     @property
     def machine(self) -> Machine:
-        """The disks as they are now."""
         return self._machine
 
     @property
     def disk_calls(self) -> list[DiskCall]:
-        """The calls of its disk workers that are over, of all its lives."""
+        """The finished calls of all disk workers, across restarts."""
         return self._trouble.calls
 
-    def crash(self, disk: str = "kept", why: str = "") -> None:
-        """End the process; the disks keep what they keep."""
+    def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
+        """End the process and determine the contents of the machine's disks after the crash."""
         if not self.is_up:
             return
-        super().crash(disk, why)
+        super().crash(disk, error=error, reason=reason)
         for worker in self._workers:
             worker.crash()
         fuse = Fuse(operations=list(self._fuse.operations))
         if disk == "kept":
-            # Only the process is gone: the next one finds also what is not synced yet.
-            left = [each.after_kill(fuse) for each in self._machine.disks]
+            # Only the process has died, so the next process also finds the unsynced data.
+            disks = [each.after_kill(fuse) for each in self._machine.disks]
         else:
-            left = [each.after_crash(self._fates[disk], fuse) for each in self._machine.disks]
+            disks = [each.after_crash(self._fates[disk], fuse) for each in self._machine.disks]
         count = len(self._journal_directories)
-        self._machine = Machine(tuple(left[:count]), tuple(left[count:]))
+        self._machine = Machine(tuple(disks[:count]), tuple(disks[count:]))
         self._workers = ()
         self._fuse = fuse
         self._watch(fuse)
@@ -78,7 +75,7 @@ class BookieNode(SimNode):
         fuse.watch, fuse.watch_read = self._trouble.watch, self._trouble.watch_read
 
     def replace_disks(self, which: str) -> None:
-        """Lose the power, and all files of the `journal`, of the `ledgers` or of `all` disks."""
+        """Cut the power and lose all files on the `journal`, the `ledgers` or `all` disks."""
         self.crash("lost")
         journals, ledgers = self._machine.journals, self._machine.ledgers
         if which != "ledgers":
@@ -86,7 +83,7 @@ class BookieNode(SimNode):
         if which != "journal":
             ledgers = self._emptied(ledgers)
         self._machine = Machine(journals, ledgers)
-        self.world.report("disk.bad", self.name, note=f"replaced: {which}")
+        self.world.report("disk.bad", self.name, fault=f"replaced: {which}")
 
     def format(self) -> None:
         self.crash()
@@ -98,8 +95,6 @@ class BookieNode(SimNode):
         return tuple(SimDisk(self._fuse, disk.name) for disk in disks)
 
     def crash_at_operation(self, nth: int, disk: str, down_ms: float) -> None:
-        """Stop before the nth disk operation from now on."""
-
         def stop() -> None:
             self.crash(disk)
             if down_ms:
@@ -109,20 +104,19 @@ class BookieNode(SimNode):
         self._trouble.stop_at = len(self._fuse.operations) + nth - 1
 
     def trouble(self, what: str, for_ms: float, **fields: float) -> None:
-        """Make the disks fail in this way."""
-        self.world.report("disk.bad", self.name, note=what)
+        self.world.report("disk.bad", self.name, fault=what)
         for name, value in fields.items():
             setattr(self._trouble, name, value)
 
         def end() -> None:
             for name in fields:
                 setattr(self._trouble, name, type(getattr(self._trouble, name))(0))
-            self.world.report("disk.good", self.name, note=f"no longer {what}")
+            self.world.report("disk.good", self.name, fault=what)
 
         self.world.end_after(for_ms, end)
 
     def start_slowly(self, extra_ms: float, for_ms: float) -> None:
-        """Make each step of a start `extra_ms` longer from now on."""
+        """From now on, pause for `extra_ms` between the steps of each start."""
         self._step_s = extra_ms / 1000
         self.world.end_after(for_ms, self._start_quickly)
 
@@ -130,22 +124,25 @@ class BookieNode(SimNode):
         self._step_s = 0.0
 
     def set_slow_share(self, share: float) -> None:
-        """Let that part (0 to 1) of its disks' calls be slow from now on."""
         self._trouble.slow_share = share
 
     def take_no_time(self) -> None:
-        """Let its disks' calls take no time from now on."""
         self._trouble.call_s = 0.0
 
     def rot(self, file: str, part: float, size: int) -> None:
-        """Damage a block of `size` bytes in the largest file of that kind."""
+        """Corrupt a block of `size` bytes in the largest file of that kind, if there is one."""
         suffix = {"journal": ".txn", "entry log": ".log", "index": ".idx"}[file]
-        for disk in self._machine.disks:
-            if paths := [path for path in disk.paths() if path.endswith(suffix)]:
-                path = max(paths, key=disk.stored_bytes)
-                offset = disk.rot(path, part, size)
-                told = size if size > 1 else -1
-                self.world.report("disk.rotted", self.name, file=path, offset=offset, size=told)
+        sizes = {
+            (disk, path): disk.stored_bytes(path)
+            for disk in self._machine.disks
+            for path in disk.paths()
+            if path.endswith(suffix)
+        }
+        if sizes:
+            disk, path = max(sizes, key=lambda file: sizes[file])
+            offset = disk.rot(path, part, size)
+            reported = size if size > 1 else -1
+            self.world.report("disk.rotted", self.name, file=path, offset=offset, size=reported)
 
     def repair(self) -> None:
         super().repair()
@@ -187,7 +184,7 @@ class BookieNode(SimNode):
             write_entries=write_entries,
             disk_usages=self.usages,
             disk_space=lambda: (0, 0),
-            warn=lambda line: None,
+            warn=lambda message: None,
         )
         config = BookieConfig(
             cluster.flush_interval_ms,
@@ -199,7 +196,6 @@ class BookieNode(SimNode):
         return variant.service(store, config, server, ports, variant.bookie, variant.rules)
 
     async def _open_store(self, metadata: SimMetadataStore, instance_id: str) -> LedgerStore:
-        """Open the disks, after the time that this takes."""
         directories = tuple(disk.name for disk in self._machine.ledgers)
         journals = ",".join(self._journal_directories)
         cookie = Cookie(self.name, journals, directories, instance_id)
@@ -217,36 +213,36 @@ class BookieNode(SimNode):
         )
 
     def new_worker(self) -> DiskWorker:
-        """A separate thread for one kind of disk work."""
         world = self.world
         worker = DiskWorker(world.loop, self.name, self._fuse, self._trouble, world.decisions)
         self._workers = (*self._workers, worker)
         return worker
 
     def draw(self, count: int) -> int:
-        """A random number below `count`: autorecovery's port to chance."""
+        """Draw a random number below `count`; implements autorecovery's port for random numbers."""
         self._drawn_count += 1
-        lots = self.world.decisions.of(f"draw {self.name}")
-        drawn = int(lots.take(self._drawn_count, 1.0, lambda lot: float(int(lot * count))))
+        decision = self.world.decisions.of(f"draw {self.name}")
+        drawn = int(decision.take(self._drawn_count, 1.0, lambda draw: float(int(draw * count))))
         return min(drawn, count - 1)
 
     def usages(self) -> dict[str, float]:
-        """How full each ledger directory is."""
         return dict.fromkeys(self._ledger_directories, 1.0 if self._trouble.is_full else 0.1)
 
     @property
     def _fates(self) -> dict[str, Keep]:
-        return {"lost": fate.lost, "torn": fate.torn, "lot": self._by_lot}
+        return {"lost": fate.lost, "torn": fate.torn, "lot": self._at_random}
 
-    def _by_lot(self, operation: Operation) -> float:
-        return 1.0 - self._lots.take(operation.number, 2 / 3, _lost_part)
+    def _at_random(self, operation: Operation) -> float:
+        return 1.0 - self._loss.take(operation.number, 2 / 3, _lost_share)
 
 
 def _numbered(name: str, count: int) -> list[str]:
-    """Names of that many directories; a single one needs no number."""
-    return [f"{name} {place}" for place in range(count)] if count > 1 else [name]
+    """Return names for `count` directories; they are numbered only if there are several."""
+    return [f"{name} {index}" for index in range(count)] if count > 1 else [name]
 
 
-def _lost_part(lot: float) -> float:
-    """The fate of operations: half of those that do not survive are lost, the others torn."""
-    return 1.0 if lot < 0.5 else round(2 * lot - 1, 2)
+def _lost_share(draw: float) -> float:
+    """Return which share of an operation is lost if the operation does not fully survive. Half of
+    these operations are lost completely; the others are torn.
+    """
+    return 1.0 if draw < 0.5 else round(2 * draw - 1, 2)

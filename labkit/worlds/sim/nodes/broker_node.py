@@ -1,9 +1,9 @@
-"""A broker's node: the real broker, over the simulated network, with its own metadata session."""
+"""A broker's node: a real broker on the simulated network, with its own metadata session."""
 
 import asyncio
 
 from labkit.system.broker.broker import Broker
-from labkit.system.node.broker import serve_until
+from labkit.system.node.broker import serve_until_stopped
 from labkit.system.topic.names import full_name
 from labkit.system.topic.ownership import BrokerAddress
 from labkit.worlds.sim.machine.network import NodeNetwork
@@ -15,12 +15,11 @@ BROKER_PORT = 6650
 
 
 def service_url(name: str) -> str:
-    """Where the broker of that name listens."""
     return f"pulsar://{name}:{BROKER_PORT}"
 
 
 class BrokerNode(SimNode):
-    """A node with a broker; all that it knows is in the metadata store and on the bookies."""
+    """A node with a broker, whose entire state is in the metadata store and on the bookies."""
 
     def __init__(self, world: Environment, name: str) -> None:
         super().__init__(world, name)
@@ -39,13 +38,12 @@ class BrokerNode(SimNode):
         await broker.start()
         self.serves = True
         self.recorder.record("node.started")
-        await serve_until(self._leaving, broker, lambda: None)
-        self.crash(why="it left in good order")
+        await serve_until_stopped(self._leaving, broker, lambda: None)
+        self.crash(reason="it left in good order")
         if self._down_ms:
             self.world.after(self._down_ms, self.start)
 
     def unload(self, topic: str) -> None:
-        """Close a topic in good order."""
         if self.is_up and self.serves and self._broker is not None:
             self.spawn(self._unload(self._broker, full_name(topic)))
 
@@ -54,7 +52,7 @@ class BrokerNode(SimNode):
         self.world.answers.unloaded(self.name, topic)
 
     def leave(self, for_ms: float) -> None:
-        """Give up all topics in good order, then end the process, and come back."""
+        """Unload all topics, shut down gracefully, and restart after `for_ms` (0: stay down)."""
         if self.is_up and self.serves:
             self._down_ms = for_ms
             self._leaving.set()

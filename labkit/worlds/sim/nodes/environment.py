@@ -1,12 +1,12 @@
-"""A world as its nodes see it: time, network, random decisions, and where their events go.
+"""The world as seen by its nodes: time, network, random decisions, and a sink for their events.
 
-The world is built from nodes, so a node knows it only through this interface.
+The world is built from nodes, so a node depends on it only through this interface.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from typing import Protocol, Unpack
 
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import Event, Fields
 from labkit.worlds.sim.machine.decisions import Decisions
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.network import SimNetwork
@@ -17,58 +17,40 @@ from labkit.worlds.sim.variants.variants import Variant
 
 
 class Environment(Protocol):
-    """A world, as its nodes see it."""
-
     @property
     def loop(self) -> SimLoop:
-        """The event loop, whose clock is the world's time."""
+        """The event loop, whose clock is the virtual time."""
 
     @property
-    def network(self) -> SimNetwork:
-        """The links between all nodes."""
+    def network(self) -> SimNetwork: ...
 
     @property
-    def decisions(self) -> Decisions:
-        """The random decisions of the run, by name."""
+    def decisions(self) -> Decisions: ...
 
     @property
-    def cluster(self) -> Cluster:
-        """The settings of all servers."""
+    def cluster(self) -> Cluster: ...
 
     @property
     def variant(self) -> Variant:
-        """The protocol's classes, one of them perhaps with a mistake."""
+        """The implementation of the system, which may contain a deliberate bug."""
 
     @property
-    def answers(self) -> ClientAnswers:
-        """What the workload's calls returned so far."""
+    def answers(self) -> ClientAnswers: ...
 
     @property
     def tokens(self) -> Iterator[int]:
-        """Numbers that tell clients apart."""
+        """Unique numbers for clients."""
 
     @property
     def machines(self) -> Mapping[str, Machine]:
-        """The disks of each bookie as they are now, by its name."""
+        """The current disks of each bookie, keyed by bookie name."""
 
-    def take(self, rows: list[Row]) -> None:
-        """Add a node's events to the run."""
+    def take(self, rows: list[Event]) -> None: ...
 
-    def report(
-        self,
-        kind: str,
-        node: str,
-        *,
-        peer: str = "",
-        file: str = "",
-        offset: int = -1,
-        size: int = -1,
-        note: str = "",
-    ) -> None:
-        """Add an event that the world itself brings about."""
+    def report(self, kind: str, node: str, **fields: Unpack[Fields]) -> None:
+        """Add an event caused by the world itself."""
 
-    def after(self, ms: float, action: Callable[[], None]) -> None:
-        """Call `action` in `ms` milliseconds of the world's time."""
+    def after(self, ms: float, action: Callable[[], None]) -> None: ...
 
     def end_after(self, ms: float, action: Callable[[], None]) -> None:
-        """Call `action`, which ends a fault, in `ms` milliseconds; 0: only in the epilogue."""
+        """Call `action`, which ends a fault, after `ms` milliseconds (0: the epilogue ends it)."""

@@ -1,58 +1,39 @@
-"""A world as the faults that strike it see it."""
+"""The world as seen by the faults that hit it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
-from labkit.worlds.sim.machine.network import SimNetwork
 from labkit.worlds.sim.machine.zookeeper import SimZooKeeper
 from labkit.worlds.sim.nodes.bookie_node import BookieNode
 from labkit.worlds.sim.nodes.broker_node import BrokerNode
+from labkit.worlds.sim.nodes.environment import Environment
 from labkit.worlds.sim.nodes.nodes import SimNode
-from labkit.worlds.sim.settings.cluster import Cluster
 
 EVERY_NODE = "*"
-"""Stands for all nodes where a fault names one."""
+"""Wildcard for all nodes in a fault."""
 EPILOGUE = "epilogue"
-"""The node that looks everything up at the end."""
+"""The node that reads everything at the end."""
 
 
-class FaultyWorld(Protocol):
-    """A world, as faults see it."""
-
-    @property
-    def cluster(self) -> Cluster:
-        """The names and settings of all servers."""
-
+class FaultyWorld(Environment, Protocol):
     @property
     def names(self) -> tuple[str, ...]:
-        """All nodes, the metadata server included."""
+        """All nodes, including the metadata server."""
 
     @property
     def nodes(self) -> Mapping[str, SimNode]:
-        """All nodes but the metadata server, by name."""
+        """All nodes except the metadata server, by name."""
 
     @property
-    def network(self) -> SimNetwork:
-        """The links between all nodes."""
-
-    @property
-    def zookeeper(self) -> SimZooKeeper:
-        """The metadata server."""
+    def zookeeper(self) -> SimZooKeeper: ...
 
     def bookie(self, name: str) -> BookieNode:
-        """The bookie of that name.  Raises `BKIncorrectParameterException` if there is none."""
+        """Return the bookie. Raises `BKIncorrectParameterException` for another kind of node."""
 
     def broker(self, name: str) -> BrokerNode:
-        """The broker of that name.  Raises `BKIncorrectParameterException` if there is none."""
+        """Return the broker. Raises `BKIncorrectParameterException` for another kind of node."""
 
-    def after(self, ms: float, action: Callable[[], None]) -> None:
-        """Call `action` in `ms` milliseconds of the world's time."""
-
-    def end_after(self, ms: float, action: Callable[[], None]) -> None:
-        """Call `action`, which ends a fault, in `ms` milliseconds; 0: only in the epilogue."""
-
-    def cut(self, source: str, target: str, for_ms: float) -> None:
-        """Cut the link from `source` to `target`."""
+    def cut(self, source: str, target: str, for_ms: float) -> None: ...
 
     def misbehave(self, source: str, target: str, for_ms: float, **fields: float) -> None:
-        """Set these fields of the links from `source` to `target`, which may be `EVERY_NODE`."""
+        """Set attributes of the links for `for_ms`; either node may be `EVERY_NODE`."""

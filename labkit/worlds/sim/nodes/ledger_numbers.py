@@ -1,4 +1,4 @@
-"""The workload's ledgers: a scenario numbers them, the cluster gives them ids."""
+"""Maps the numbers that a scenario gives its ledgers to the ids that the cluster assigns."""
 
 import asyncio
 
@@ -6,33 +6,30 @@ from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerExcep
 
 
 class LedgerNumbers:
-    """The id of each of the workload's ledgers, by its number in the scenario."""
-
     def __init__(self) -> None:
         self._ids: dict[int, asyncio.Future[int]] = {}
 
     def created(self, number: int, ledger_id: int) -> None:
-        """Note the id that the cluster gave to the ledger."""
         self._future(number).set_result(ledger_id)
 
     async def id_of(self, number: int) -> int:
         """Wait until the ledger exists, and return its id.
 
-        Raises `BKNoSuchLedgerExistsOnMetadataServerException` when its writer ended before it had
-        created the ledger.
+        Raises `BKNoSuchLedgerExistsOnMetadataServerException` if its writer ended before creating
+        it.
         """
         return await asyncio.shield(self._future(number))
 
     def writer_ended(self, number: int) -> None:
-        """Fail those that wait for the ledger, if it does not exist by now."""
+        """Fail all steps that wait for the ledger, unless it has been created."""
         future = self._future(number)
         if not future.done():
             error = BKNoSuchLedgerExistsOnMetadataServerException(f"ledger {number} was not made")
             future.set_exception(error)
-            future.exception()  # asyncio complains about an exception that is never retrieved.
+            future.exception()  # Otherwise asyncio would warn that it was never retrieved.
 
     def no_more(self) -> None:
-        """Fail those that wait for any ledger: none will be made."""
+        """Fail all steps that wait for a ledger, because no more ledgers will be created."""
         for number in self._ids:
             self.writer_ended(number)
 

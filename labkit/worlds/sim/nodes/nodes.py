@@ -1,8 +1,7 @@
-"""Nodes of the simulated world: what can crash, pause and start again; and the client's.
+"""Nodes of the simulated world, which can crash, pause and restart, and the client node.
 
-The parts that run on a node are the real ones, put together as `labkit.worlds.live` does it; only
-the ports are simulated.  A crash ends a node's process completely; a start begins a new one on the
-data that is left.
+A node runs the real components, assembled as in `labkit.worlds.live`; only the ports are simulated.
+A crash ends a node's process completely; a start launches a new process on the remaining data.
 """
 
 import asyncio
@@ -10,7 +9,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-from labkit.system.autorecovery.random_port import Draw
+from labkit.system.autorecovery.random_source import Draw
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
 from labkit.system.client.placement.placement import in_name_order
@@ -25,105 +24,97 @@ from labkit.worlds.sim.machine.process import NodeClock, Process
 from labkit.worlds.sim.nodes.environment import Environment
 from labkit.worlds.sim.nodes.ledger_numbers import LedgerNumbers
 
-_BIRTH_MS = 1_700_000_000_000
-"""The time at which wall clocks begin."""
+_EPOCH_MS = 1_700_000_000_000
+"""The time shown by wall clocks at virtual time 0."""
 _RESTART_MS = 1000.0
 
 
 class SimNode:
-    """A node and its life: up, paused or down."""
-
     def __init__(self, world: Environment, name: str) -> None:
         self.world = world
         self.name = name
         self.clock = NodeClock()
         self.serves = False
-        """Whether it has finished starting."""
+        """Whether the node has finished starting."""
         self.process: Process | None = None
         self.recorder = Recorder(name, world.loop.now_us)
 
     @property
     def is_up(self) -> bool:
-        """Whether it has a process, running or paused."""
+        """Whether the node has a process, running or paused."""
         return self.process is not None and self.process.is_alive
 
     def start(self) -> None:
-        """Begin a new process, unless there is one."""
         if self.is_up:
             return
-        # The clock is the machine's: a process that starts again finds it as wrong as before.
+        # The clock belongs to the machine, so it is still as wrong as before when a new process
+        # starts.
         process = self.process = Process(self.name, self.clock)
         self.recorder = Recorder(self.name, self.world.loop.now_us)
         process.at_death.append(self.recorder.listen(self.world.take))
         self.world.loop.start(process)
         self.world.network.started(process)
         self.serves = False
-        self.spawn(self._live(process))
+        self.spawn(self._serve_until_end(process))
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task that lives and dies with the process."""
         assert self.process is not None
         task = self.process.spawn(coroutine)
         task.add_done_callback(self._task_ended, context=self.world.loop.world)
         return task
 
-    def crash(self, disk: str = "kept", why: str = "") -> None:
-        """End the process, unless there is none."""
+    def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
+        """Kill the process if it is up; `error` and `reason` explain why it terminated itself."""
         process = self.process
         if process is None or not process.is_alive:
             return
         self.world.loop.report_lost_errors(process)
-        self.world.report("node.killed", self.name, note=why or f"what was not synced: {disk}")
+        self.world.report("node.killed", self.name, detail=disk, error=error, explanation=reason)
         process.kill()
         self.world.network.died(process, silently=disk != "kept")
 
     def pause(self) -> None:
-        """Stop the process where it is."""
         if self.process is not None and self.process.runs:
             self.world.report("node.paused", self.name)
             self.world.loop.pause(self.process)
 
     def resume(self) -> None:
-        """Let it go on."""
         if self.process is not None and self.process.is_alive and not self.process.runs:
             self.world.report("node.resumed", self.name)
             self.world.loop.resume(self.process)
 
     def skew(self, rate: float, offset_ms: int) -> None:
-        """Make its clock run at `rate` and show a time `offset_ms` off."""
-        self.world.report("clock.skewed", self.name, note=f"rate {rate:g}, off by {offset_ms} ms")
+        self.world.report("clock.skewed", self.name, fault=f"rate {rate:g}, off by {offset_ms} ms")
         self.clock.change(self.world.loop.now, rate, offset_ms)
 
     def repair(self) -> None:
         self.clock.change(self.world.loop.now, 1.0, 0)
 
     def wall_clock_ms(self) -> int:
-        """The node's time of day."""
-        return _BIRTH_MS + int(self.world.loop.now * 1000) + self.clock.wall_offset_ms
+        return _EPOCH_MS + int(self.world.loop.now * 1000) + self.clock.wall_offset_ms
 
-    async def _live(self, process: Process) -> None:
-        """Run the node's parts until the process ends."""
+    async def _serve_until_end(self, process: Process) -> None:
         try:
             await self.serve(process)
         except CrashError:
             return
         except (LabkitError, OSError) as error:
-            self.crash(why=f"{type(error).__name__}: {error}")
+            self.crash(error=type(error).__name__, reason=str(error))
             if isinstance(error, MetadataError):
                 self.world.after(_RESTART_MS, self.start)
 
     async def serve(self, process: Process) -> None:
-        """The work of a node of this kind, in a subclass."""
+        """Do the work of this kind of node; implemented by subclasses."""
         raise NotImplementedError
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
-        """Report an error that nothing catches: it is a mistake, and must be seen."""
+        """Report an uncaught exception, because it is a bug and must not go unnoticed."""
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, CrashError):
-            self.world.report("node.failed", self.name, note=repr(error))
+            name = type(error).__name__
+            self.world.report("node.failed", self.name, error=name, explanation=repr(error))
 
     async def begin_session(self, network: NodeNetwork) -> SimMetadataStore:
-        """A session with the metadata store.  Raises `MetadataUnavailableError`."""
         timeout_s = self.world.cluster.session_timeout_ms / 1000
         metadata = SimMetadataStore(network, self.name, timeout_s)
         await metadata.start()
@@ -153,15 +144,14 @@ class SimNode:
             in_name_order,
             lambda: next(tokens),
             self.wall_clock_ms,
-            # A variant may have its own configuration.
+            # Omit `config` if it is None, because variants may have their own default
+            # configuration.
             **({} if config is None else {"config": config}),
         )
         return client
 
 
 class ClientNode(SimNode):
-    """A node with a client, on which steps of the workload run."""
-
     client: BookKeeper
     network: NodeNetwork
 
@@ -171,7 +161,6 @@ class ClientNode(SimNode):
         self._is_ready = asyncio.Event()
 
     async def ready(self) -> None:
-        """Wait until its client can be used."""
         await self._is_ready.wait()
 
     async def serve(self, process: Process) -> None:

@@ -1,4 +1,4 @@
-"""The notes of a run's workload: what its calls returned."""
+"""Records the results of the workload's calls."""
 
 import zlib
 from collections.abc import Iterable, Sequence
@@ -24,52 +24,49 @@ from labkit.system.trace.answers import (
     TopicUnloaded,
     Trimmed,
 )
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import Event
 
 
 class ClientAnswers:
-    """All answers of a run, in order; a step notes each as soon as it has it."""
+    """All results of a run, in order; steps record each one as soon as they have it."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        """`rows` are the run's events so far."""
-        self.noted: list[Answer] = []
+    def __init__(self, rows: Sequence[Event]) -> None:
+        """`rows` are the events of the run so far."""
+        self.recorded: list[Answer] = []
         self._rows = rows
 
     def added(self, node: str, ledger_id: int, entry_id: int, payload: bytes) -> None:
-        """An add of the payload returned that entry id."""
         content = _content(entry_id, payload)
-        self.noted.append(AddAnswered(len(self._rows), node, ledger_id, content))
+        self.recorded.append(AddAnswered(len(self._rows), node, ledger_id, content))
 
     def read(
         self, node: str, ledger_id: int, first: int, last: int, entries: Iterable[Entry]
     ) -> None:
-        """A read of entries `first` to `last` returned these."""
+        """Record that a read of entries `first` to `last` returned these entries."""
         contents = tuple(_content(entry.entry_id, entry.payload) for entry in entries)
-        self.noted.append(EntriesRead(len(self._rows), node, ledger_id, first, last, contents))
+        self.recorded.append(EntriesRead(len(self._rows), node, ledger_id, first, last, contents))
 
     def message_given(self, topic: str, producer: str, sequence_id: int, payload: bytes) -> None:
-        """A producer is to send this message."""
         message = _message(topic, producer, sequence_id, payload)
-        self.noted.append(MessageGiven(len(self._rows), message))
+        self.recorded.append(MessageGiven(len(self._rows), message))
 
     def message_read(self, topic: str, message: Message) -> None:
-        """The reader at the end got this message."""
-        place = message.message_id
+        message_id = message.message_id
         content = _message(topic, message.producer_name, message.sequence_id, message.payload)
         at = len(self._rows)
-        self.noted.append(MessageRead(at, content, place.ledger_id, place.entry_id))
+        self.recorded.append(MessageRead(at, content, message_id.ledger_id, message_id.entry_id))
 
     def message_received(self, consumer: str, since: int, topic: str, message: Message) -> None:
-        """A consumer in the owner's process, begun after that many events, got the message."""
-        place, at = message.message_id, len(self._rows)
+        """Record a message received in the owner's process; `since`: events before the consumer."""
+        message_id, at = message.message_id, len(self._rows)
         content = _message(topic, message.producer_name, message.sequence_id, message.payload)
-        self.noted.append(
-            MessageReceived(at, consumer, since, content, place.ledger_id, place.entry_id)
+        self.recorded.append(
+            MessageReceived(at, consumer, since, content, message_id.ledger_id, message_id.entry_id)
         )
 
     def message_delivered(
         self,
-        came: int,
+        arrived_at: int,
         consumer: str,
         broker: str,
         subscription: str,
@@ -81,15 +78,17 @@ class ClientAnswers:
         keeps_keys: bool,
         connection: int,
     ) -> None:
-        """A consumer of the subscription got this message from that broker; `came`: the number of
-        answers before it arrived.
+        """Record that a consumer of the subscription received this message from that broker;
+        `arrived_at` is the number of results recorded before the message arrived.
         """
-        place = message.message_id
+        message_id = message.message_id
         content = _message(topic, message.producer_name, message.sequence_id, message.payload)
         who = consumer, broker, subscription, in_order, durable
-        line = message.key if keeps_keys else "", connection
-        where = place.ledger_id, place.entry_id, place.batch_index
-        self.noted.append(MessageDelivered(len(self._rows), came, *who, *line, content, *where))
+        stream = message.key if keeps_keys else "", connection
+        where = message_id.ledger_id, message_id.entry_id, message_id.batch_index
+        self.recorded.append(
+            MessageDelivered(len(self._rows), arrived_at, *who, *stream, content, *where)
+        )
 
     def entry_acknowledged(
         self,
@@ -97,49 +96,50 @@ class ClientAnswers:
         broker: str,
         topic: str,
         subscription: str,
-        asked: int,
+        requested_at: int,
         position: Position,
         batch_index: int,
     ) -> None:
-        """A broker took a consumer's acknowledgement of an entry, or of one message of a batch,
-        which was sent after that many events.
+        """Record that a broker confirmed the acknowledgement of an entry, or of one message of a
+        batch; `requested_at` is the number of events before the acknowledgement was sent.
         """
         who, where = (consumer, broker, topic, subscription), (*position, batch_index)
-        self.noted.append(EntryAcknowledged(len(self._rows), asked, *who, *where))
+        self.recorded.append(EntryAcknowledged(len(self._rows), requested_at, *who, *where))
 
     def started_over(self, topic: str, subscription: str, *, is_done: bool) -> None:
-        """A consumer asks that the subscription goes back to the first message, or it is done."""
-        self.noted.append(StartedOver(len(self._rows), topic, subscription, is_done))
+        """Record that a subscription is about to be reset to its start or, if `is_done`, was."""
+        self.recorded.append(StartedOver(len(self._rows), topic, subscription, is_done))
 
     @property
     def event_count(self) -> int:
         return len(self._rows)
 
-    def up_to_here(
-        self, broker: str, topic: str, subscription: str, asked: int, position: Position
+    def all_acknowledged(
+        self, broker: str, topic: str, subscription: str, requested_at: int, position: Position
     ) -> None:
-        """A broker says that the subscription has acknowledged all messages up to this entry; it
-        was asked after that many events.
+        """Record that, according to the broker, all messages up to this entry are acknowledged;
+        `requested_at` is the number of events before the request.
         """
         at = len(self._rows)
-        self.noted.append(AllAcknowledged(at, asked, broker, topic, subscription, *position))
+        self.recorded.append(
+            AllAcknowledged(at, requested_at, broker, topic, subscription, *position)
+        )
 
     def trimmed(self, topic: str, ledgers: Sequence[int]) -> None:
-        """The topic's chain was stored without these ledgers, its first ones."""
-        self.noted.append(Trimmed(len(self._rows), topic, tuple(ledgers)))
+        """Record that the topic's ledger list was stored without these first ledgers."""
+        self.recorded.append(Trimmed(len(self._rows), topic, tuple(ledgers)))
 
     def unloaded(self, broker: str, topic: str) -> None:
-        """The broker says that it has unloaded the topic."""
-        self.noted.append(TopicUnloaded(len(self._rows), broker, topic))
+        self.recorded.append(TopicUnloaded(len(self._rows), broker, topic))
 
     def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
-        """A step was still under way at the end of the run."""
+        """Record a step still running at the end, and if it ended within `waited_s` seconds."""
         at = len(self._rows)
-        self.noted.append(StepOutlastedRun(at, node, step, waited_s, has_ended))
+        self.recorded.append(StepOutlastedRun(at, node, step, waited_s, has_ended))
 
-    def marked(self, waited_s: float, ledgers: Sequence[int]) -> None:
-        """These ledgers are marked as short of copies, at the end."""
-        self.noted.append(MarksFound(len(self._rows), waited_s, tuple(ledgers)))
+    def marks_found(self, waited_s: float, ledgers: Sequence[int]) -> None:
+        """Record that these ledgers are still marked as under-replicated at the end."""
+        self.recorded.append(MarksFound(len(self._rows), waited_s, tuple(ledgers)))
 
 
 def _content(entry_id: int, payload: bytes) -> Content:

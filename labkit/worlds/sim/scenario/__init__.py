@@ -1,9 +1,9 @@
 """A scenario: everything that a run depends on, as one value.
 
     scenario             cluster, workload, faults, seed, decisions
-    faults               what can go wrong; `machine_faults` and `metadata_faults` have the rest
-    scenario_validation  whether the names in its parts fit together
-    rerun_with_fault     where in a run a fault can be put, so that the same run happens again
+    faults               the faults; the rest are in `machine_faults` and `metadata_faults`
+    scenario_validation  checks that all names refer to existing nodes and that faults fit them
+    rerun_with_fault     adds a fault to a run, so that everything before the fault is repeated
 
-Read `scenario` and `faults` first.
+Start with `scenario` and `faults`.
 """

@@ -1,11 +1,12 @@
-"""What can go wrong, as values: each says in its docstring what it does and what it does not do.
+"""Faults as values; each docstring says what the fault does and does not do.
 
-A fault strikes at its moment.  One that lasts ends after `for_ms`; 0: not before the epilogue, in
-which all that is left ends.  Faults may overlap; the end of one ends what others of its kind do to
-the same place, too.
+A fault hits at the moment `when`. A fault with a duration ends after `for_ms`; if that is 0, it
+ends in the epilogue, which ends all faults. Faults may overlap, and when one ends, all faults of
+the same kind on the same target end with it.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from labkit.worlds.sim.nodes.faulty_world import EVERY_NODE, FaultyWorld
 from labkit.worlds.sim.scenario.machine_faults import (
@@ -28,11 +29,12 @@ from labkit.worlds.sim.settings.triggers import START, Moment
 class Crash(Value):
     """A node stops between two of its steps, or between two of its disk operations.
 
-    disk: what was not synced is `kept` (the process was killed; its connections are closed),
-    `lost`, `torn` (half of each write), or decided for each operation alone (`lot`: later ones can
-    survive earlier ones; decisions `lose disk b1 7`, the part that is lost).  Except with `kept`,
-    the machine has lost power and its peers see no closed connection.  The node starts again after
-    `down_ms` milliseconds; 0: in the epilogue or by a `Restart`.
+    disk: unsynced data is `kept` (the process was killed; its connections are closed), `lost`, or
+    `torn` (half of each write survives). With `lot`, the fate of each operation is decided
+    separately, so later operations may survive earlier ones; the decisions `lose disk b1 7` give
+    the share that is lost. In all cases except `kept`, the machine has lost power, and its peers do
+    not see their connections close. The node restarts after `down_ms` milliseconds; if that is 0,
+    it stays down until a `Restart` or the epilogue.
     """
 
     node: str
@@ -48,8 +50,8 @@ class Crash(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CrashAtOperation(Value):
-    """A bookie loses its power just before the `nth` disk operation (from 1) after the moment; what
-    was not synced fares as in `Crash`.
+    """A bookie loses power just before its `nth` disk operation (counted from 1) after the moment
+    `when`; unsynced data is treated as in `Crash`.
     """
 
     node: str
@@ -64,7 +66,7 @@ class CrashAtOperation(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PowerCut(Value):
-    """All bookies crash at once, as `Crash` does it."""
+    """All bookies crash at the same time, as in `Crash`."""
 
     disk: str = "lost"
     down_ms: float = 0.0
@@ -77,7 +79,7 @@ class PowerCut(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Restart(Value):
-    """A node that is down starts again, on what its disks kept."""
+    """A node that is down restarts with the data that survived."""
 
     node: str
     when: Moment = START
@@ -88,8 +90,8 @@ class Restart(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pause(Value):
-    """A process stops, as by SIGSTOP or a long garbage collection, and goes on where it was.  What
-    is sent to it waits in its machine; its timers are overdue when it goes on.
+    """A process is suspended, as by SIGSTOP or a long garbage collection, and resumes later.
+    Messages to it wait in its machine, and its timers are overdue when it resumes.
     """
 
     node: str
@@ -104,8 +106,8 @@ class Pause(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SlowStart(Value):
-    """A bookie that starts takes `extra_ms` longer from each step of its start to the next: to open
-    its disks, to register, to serve.
+    """A starting bookie pauses for `extra_ms` between the steps of its start: opening its disks,
+    registering, and serving.
     """
 
     node: str
@@ -119,7 +121,7 @@ class SlowStart(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SlowDisk(Value):
-    """Every call to a bookie's disks takes `extra_ms` longer.  Nothing is lost."""
+    """Every disk call of a bookie takes `extra_ms` longer. No data is lost."""
 
     node: str
     extra_ms: float = 20.0
@@ -132,8 +134,9 @@ class SlowDisk(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FailingSync(Value):
-    """Syncs fail with EIO; what they should have made durable may survive a crash or not, and no
-    later sync makes it durable unless it is written again.  Writes and reads go on.
+    """Syncs fail with EIO. The data that they should have made durable may or may not survive a
+    crash, and no later sync makes it durable unless it is written again. Writes and reads still
+    work.
     """
 
     node: str
@@ -146,7 +149,7 @@ class FailingSync(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FullDisk(Value):
-    """A bookie's disks take no new bytes and no new files: ENOSPC.  Syncs and reads go on."""
+    """A bookie's disks reject writes and new files with ENOSPC. Syncs and reads still work."""
 
     node: str
     for_ms: float = 0.0
@@ -158,14 +161,16 @@ class FullDisk(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BitRot(Value):
-    """One bit flips in a file at rest: in the largest `journal`, `entry log` or `index` file, at
-    that part of it (0 to 1); with `size`, one in each byte of a block of `size` bytes, as when a
-    disk returns a damaged sector of 512.  Nothing happens where there is no such file.
+    """One bit flips in a file at rest: in the bookie's largest `journal`, `entry log` or `index`
+    file, at the relative position `part` (0 to 1). With `size`, one bit flips in each byte of a
+    block of `size` bytes, as when a disk returns a damaged sector of 512 bytes. Nothing happens if
+    there is no such file.
 
-    Entry logs and indexes say whose an entry is, twice, and its writer's digest covers it: the
-    bookie or the reader notices.  A journal has no checksums, as in BookKeeper: what replay cannot
-    make sense of ends it with an error, but damage to a length or to an id can make the bookie deny
-    what it acknowledged.  So it is never drawn.
+    Entry logs and indexes record twice which entry the data belongs to, and the writer's digest
+    covers the entry, so the bookie or the reader notices the damage. A journal has no checksums, as
+    in BookKeeper: replay stops with an error at a record that it cannot parse, but damage to a
+    length or an id can make the bookie deny an entry that it acknowledged. Random scenarios
+    therefore never damage a journal.
     """
 
     node: str
@@ -180,7 +185,7 @@ class BitRot(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Delay(Value):
-    """Every message from `source` to `target` takes `extra_ms` longer; the order is kept."""
+    """Every message from `source` to `target` takes `extra_ms` longer; the order is preserved."""
 
     source: str = EVERY_NODE
     target: str = EVERY_NODE
@@ -193,12 +198,10 @@ class Delay(Value):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Loss(Value):
-    """A `share` (0 to 1) of the messages is lost on the way, and the connection does not notice: no
-    TCP does that, but a proxy may, and a bookie that forgets a request looks the same.  Lost are
-    whole deliveries.  Decisions: `lose w>b0 2`.
-    """
+class _LinkShare(Value):
+    """A `share` (0 to 1) of the messages from `source` to `target` is not delivered as usual."""
 
+    attribute: ClassVar[str]
     source: str = EVERY_NODE
     target: str = EVERY_NODE
     share: float = 0.2
@@ -206,48 +209,46 @@ class Loss(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.misbehave(self.source, self.target, self.for_ms, lose_share=self.share)
+        world.misbehave(self.source, self.target, self.for_ms, **{self.attribute: self.share})
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Duplication(Value):
-    """A `share` (0 to 1) of the messages comes twice, the second time later, as when a client sends
-    again what had arrived.  Decisions: `copy w>b0 2`, in milliseconds between the two.
+class Loss(_LinkShare):
+    """A `share` (0 to 1) of the messages is lost in transit without the connection noticing. TCP
+    never does this, but a proxy may, and a bookie that forgets a request has the same effect. The
+    frames of a delivery are always lost together. Decisions: `lose w>b0 2`.
     """
 
-    source: str = EVERY_NODE
-    target: str = EVERY_NODE
-    share: float = 0.2
-    for_ms: float = 0.0
-    when: Moment = START
-
-    def strike(self, world: FaultyWorld) -> None:
-        world.misbehave(self.source, self.target, self.for_ms, copy_share=self.share)
+    attribute = "lose_share"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Reordering(Value):
-    """A `share` (0 to 1) of the messages is held back, and later ones overtake it, as over several
-    connections at once.  Decisions: `swap w>b0 2`, in milliseconds held back.
+class Duplication(_LinkShare):
+    """A `share` (0 to 1) of the messages arrives twice, the second time later, as when a client
+    resends a request that had arrived. Decisions: `copy w>b0 2`; the value is the interval in
+    milliseconds.
     """
 
-    source: str = EVERY_NODE
-    target: str = EVERY_NODE
-    share: float = 0.2
-    for_ms: float = 0.0
-    when: Moment = START
+    attribute = "copy_share"
 
-    def strike(self, world: FaultyWorld) -> None:
-        world.misbehave(self.source, self.target, self.for_ms, swap_share=self.share)
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Reordering(_LinkShare):
+    """A `share` (0 to 1) of the messages is held back and overtaken by later ones, as if sent over
+    several connections. Decisions: `swap w>b0 2`; the value is how many milliseconds the message is
+    held back.
+    """
+
+    attribute = "swap_share"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Partition(Value):
-    """The network is cut between the nodes of `side` and `others`.
+    """The network is cut between the nodes in `side` and those in `others`.
 
-    `others` () are all other nodes, the metadata server `zk` included.  direction: `both`, `out`
-    (what `side` sends is held) or `in`.  Messages already in flight arrive; messages sent during
-    the cut arrive when it ends, if their connection lasts.
+    If `others` is empty, it stands for all other nodes, including the metadata server `zk`.
+    direction: `both`, `out` (messages sent by `side` are held back) or `in`. Messages already in
+    flight arrive; those sent during the cut arrive when it ends, if their connection survives.
     """
 
     side: tuple[str, ...]
@@ -258,17 +259,17 @@ class Partition(Value):
 
     def strike(self, world: FaultyWorld) -> None:
         others = self.others or tuple(name for name in world.names if name not in self.side)
-        for one in self.side:
+        for node in self.side:
             for other in others:
                 if self.direction != "in":
-                    world.cut(one, other, self.for_ms)
+                    world.cut(node, other, self.for_ms)
                 if self.direction != "out":
-                    world.cut(other, one, self.for_ms)
+                    world.cut(other, node, self.for_ms)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Reset(Value):
-    """All connections between two nodes break once; both ends notice.  Data under way is lost."""
+    """All connections between two nodes break once; both ends notice. Data in flight is lost."""
 
     one: str
     other: str
@@ -280,8 +281,8 @@ class Reset(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ClockSkew(Value):
-    """A node's seconds pass `rate` times as fast, so that its time-outs come early or late, and its
-    wall clock is off by `offset_ms`.
+    """A node's clock runs `rate` times as fast, so its time-outs fire early or late, and its wall
+    clock is off by `offset_ms`.
     """
 
     node: str
@@ -298,8 +299,8 @@ class ClockSkew(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Leave(Value):
-    """A broker gives up all its topics in good order and ends; it comes back after `down_ms`; 0:
-    by the epilogue or a `Restart`.
+    """A broker shuts down gracefully after unloading all its topics, and restarts after `down_ms`
+    milliseconds; if that is 0, it stays down until a `Restart` or the epilogue.
     """
 
     node: str
@@ -312,8 +313,8 @@ class Leave(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Unload(Value):
-    """An administrator has a topic unloaded from a broker: it is closed in good order, and opened
-    again for the next client.  Nothing happens where the broker does not serve it.
+    """An administrator unloads a topic from a broker: the topic is closed gracefully and reopened
+    for the next client. Nothing happens if the broker does not own the topic.
     """
 
     node: str

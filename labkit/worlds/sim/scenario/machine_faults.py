@@ -1,6 +1,6 @@
-"""Faults of a bookie's machine beside those of `faults`, as values in the same way.
+"""Further faults of a bookie's machine.
 
-`labkit.worlds.sim.scenario.faults` lists them with all others.
+`labkit.worlds.sim.scenario.faults` lists them together with all others.
 """
 
 from dataclasses import dataclass
@@ -12,9 +12,10 @@ from labkit.worlds.sim.settings.triggers import START, Moment
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReplacedDisks(Value):
-    """A bookie's machine loses its power, and comes back with empty directories: all of them, or
-    only those of its `journal` or of its `ledgers`.  The bookie starts again after `down_ms`
-    milliseconds; 0: in the epilogue or by a `Restart`.  Its cookie then keeps it from serving.
+    """A bookie's machine loses power and comes back with empty directories: all of them, or only
+    those of its `journal` or its `ledgers`. The bookie restarts after `down_ms` milliseconds; if
+    that is 0, it stays down until a `Restart` or the epilogue. The cookie check then prevents it
+    from serving.
     """
 
     node: str
@@ -30,9 +31,10 @@ class ReplacedDisks(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Reformatted(Value):
-    """An operator stops a bookie, empties its directories and deletes its cookie, as BookKeeper's
-    `bookieformat -deleteCookie` does.  The bookie starts again under its id after `down_ms`
-    milliseconds; 0: in the epilogue or by a `Restart`.  It has forgotten all entries and fences.
+    """An operator stops a bookie, empties its directories and deletes its cookie, like BookKeeper's
+    `bookieformat -deleteCookie`. The bookie restarts with the same id after `down_ms` milliseconds;
+    if that is 0, it stays down until a `Restart` or the epilogue. It has forgotten all entries and
+    fences.
     """
 
     node: str
@@ -48,8 +50,8 @@ class Reformatted(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FailingRead(Value):
-    """Every read of a file fails with EIO, as when a disk meets damaged sectors.  Writes and syncs
-    go on.  A bookie that starts meanwhile cannot read its files.
+    """Every read of a file fails with EIO, as on a disk with bad sectors. Writes and syncs still
+    work. A bookie that starts during this fault cannot read its files.
     """
 
     node: str
@@ -62,8 +64,8 @@ class FailingRead(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FullAtSync(Value):
-    """A bookie's disks take writes, and find at the sync that there is no space for them: ENOSPC,
-    as file systems with delayed allocation do.  Reads and changes of names go on.
+    """A bookie's disks accept writes, but syncs fail with ENOSPC, as in file systems with delayed
+    allocation. Reads and directory changes still work.
     """
 
     node: str

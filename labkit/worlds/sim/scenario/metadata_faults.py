@@ -1,6 +1,4 @@
-"""Faults of the metadata store, as values in the same way as those of `faults`, which lists them
-with all others.
-"""
+"""Faults of the metadata store; `faults` lists them together with all others."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -13,8 +11,9 @@ from labkit.worlds.sim.settings.triggers import START, Moment
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SessionLoss(Value):
-    """The metadata server gives up a node's session, as if it had heard nothing for too long: its
-    ephemeral nodes go.  The node hears of it when it connects again, at once.
+    """The metadata server expires a node's session, as if the node had been silent for too long,
+    and deletes the session's ephemeral nodes. The node notices this when it reconnects, which it
+    does immediately.
     """
 
     node: str
@@ -26,7 +25,7 @@ class SessionLoss(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SlowMetadata(Value):
-    """The metadata server answers every client `extra_ms` later."""
+    """The metadata server's messages to every client take `extra_ms` longer."""
 
     extra_ms: float = 50.0
     for_ms: float = 0.0
@@ -38,13 +37,14 @@ class SlowMetadata(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class HangingMetadata(Value):
-    """The metadata server stops, as ZooKeeper does in a long garbage collection or on a machine
-    that swaps, and goes on; what is sent to it waits, and its clock runs on.
+    """The metadata server hangs, as ZooKeeper does during a long garbage collection or on a
+    swapping machine, and resumes later. Requests wait in the meantime, and the server's clock keeps
+    running.
 
-    When that lasted longer than a session's time-out, chance decides what the server comes to
-    first: an `expired_share` (0 to 1) of the overdue sessions is over before it hears of them
-    (decisions `expire b0 2`: when their nodes go, in ms), and a `late_share` of the connections is
-    served later (decisions `thaw b0 1`, in ms).
+    If the hang lasts longer than the session time-out, the order of events afterwards is random: an
+    `expired_share` (0 to 1) of the overdue sessions expires before the server reads their requests
+    (decisions `expire b0 2`: the delay in ms until their nodes are deleted), and a `late_share` of
+    the connections is served late (decisions `thaw b0 1`, in ms).
     """
 
     for_ms: float = 0.0
@@ -59,9 +59,9 @@ class HangingMetadata(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LaggingMetadata(Value):
-    """The server of the metadata store that answers a node is `lag_ms` behind the others: a read
-    that sets no watch says what was there then.  After an answer to any other request, or a watch
-    that goes off, the node sees all up to that.
+    """The metadata server that a node is connected to lags `lag_ms` behind the others, so reads
+    that set no watch return old data. After the response to any other request, or after a watch
+    fires, the node sees everything up to that point.
     """
 
     node: str

@@ -1,4 +1,4 @@
-"""Where in a run a fault can be put, so that the same run happens again with it: a fork."""
+"""Fork a run: add a fault at one of its events, so that everything before the event is repeated."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,22 +14,23 @@ FAULTS: dict[str, Callable[[str, Moment], Fault]] = {
     "pause": lambda node, when: Pause(node, when=when),
     "cut": lambda node, when: Partition((node,), when=when),
 }
-"""The faults that a picture of a run offers for a node, by name."""
+"""The faults that diagrams of a run offer for a node, by name."""
 
 
 class CannotForkError(LabkitError):
-    """This fault cannot be put there; the message says why."""
+    """Raised if a fault cannot be added at an event; the message says why."""
 
 
 def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:
-    """The moment of that event of the scenario's run, as faults have it.
+    """Return the trigger that makes a fault hit at that event of the run.
 
-    Raises `CannotForkError` for one before the cluster is up, or after the epilogue began.
+    Raises `CannotForkError` if, at that event, the cluster is not up yet or the epilogue has
+    already started.
     """
     first, last = reach(scenario, events)
     if not first <= seq <= last:
         raise CannotForkError(
-            "faults strike from when the cluster is up to when the epilogue begins"
+            "faults can only be added after the cluster is up and before the epilogue starts"
         )
     event = events[seq]
     nth = sum(
@@ -40,7 +41,7 @@ def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:
 
 
 def reach(scenario: Scenario, events: Sequence[Event]) -> tuple[int, int]:
-    """The first and the last event at which a fault can strike."""
+    """Return the first and the last event at which a fault can hit."""
     cluster = scenario.cluster
     clients = dict.fromkeys((*scenario.clients, EPILOGUE))
     node_count = len((*cluster.names, *cluster.broker_names, *clients))
@@ -53,15 +54,15 @@ def reach(scenario: Scenario, events: Sequence[Event]) -> tuple[int, int]:
 def forked(
     scenario: Scenario, events: Sequence[Event], seq: int, fault: str, node: str
 ) -> Scenario:
-    """The scenario with one of `FAULTS` just after that event; at once, if the cluster is not up
-    yet.
+    """Return the scenario with one of `FAULTS` added just after that event, or as soon as the
+    cluster is up.
 
-    Raises `CannotForkError`, and `BKIncorrectParameterException` for a fault that is not one of
-    them or that cannot strike the node.
+    Raises `CannotForkError`, or `BKIncorrectParameterException` if the fault is unknown or cannot
+    hit that node.
     """
     if fault not in FAULTS:
         raise BKIncorrectParameterException(
-            f"{fault!r} is not a fault of a fork; these are: {', '.join(FAULTS)}"
+            f"unknown fault {fault!r}; valid faults: {', '.join(FAULTS)}"
         )
     first, _ = reach(scenario, events)
     when = moment_of(scenario, events, max(seq, first))

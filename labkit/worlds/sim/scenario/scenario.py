@@ -1,7 +1,8 @@
 """A scenario: everything that a run depends on, as one value.
 
-The same scenario gives the same run, event by event, in any process.  With `seed` None every
-decision is harmless but those in `decisions`; a seed draws the others.
+The same scenario produces the same run, event by event, in any process. A decision listed in
+`decisions` has the value given there. All other decisions are drawn from the seed, or are harmless
+if `seed` is None.
 """
 
 import json
@@ -22,19 +23,18 @@ from labkit.worlds.sim.workload.steps import Step, Write
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scenario(Value):
-    """A cluster, what its clients do, which faults strike, and the random decisions.
+    """A cluster, its workload, the faults, and the random decisions.
 
-    `decisions` override what the seed decides, by their names
-    (`labkit.worlds.sim.machine.decisions`); 0 makes a decision harmless.  With a seed, `late_share`
-    (0 to 1) of the messages are late, and `slow_share` (0 to 1) of the disks' calls slow.
-    `variant` names the mistake that the protocol makes; "" is the protocol as it is.  With
-    `in_turn`, the decisions `next 0`, `next 1`, ... and not the times say which of the messages in
-    flight arrives first.
+    `decisions` override those drawn from the seed, by name (see
+    `labkit.worlds.sim.machine.decisions`); 0 makes a decision harmless. With a seed, a `late_share`
+    (0 to 1) of the messages arrive late, and a `slow_share` (0 to 1) of the disk calls are slow.
+    `variant` selects a version of the system with a deliberate bug; "" is the correct system. With
+    `in_turn`, the decisions `next 0`, `next 1`, ... rather than time determine which message in
+    flight arrives next.
 
-    The workload has `limit_s` seconds of virtual time.  A step whose event never happens is given
-    up when all other steps have ended.  Then all faults are repaired, and unless
-    `ends_in_power_cut` is off, the power of all bookies fails once, before every entry is looked
-    up.
+    The workload may take `limit_s` seconds of virtual time. A step whose trigger never occurs is
+    abandoned once all other steps have ended. Then all faults are repaired and, if
+    `ends_in_power_cut` is set, all bookies lose power once before every entry is read back.
     """
 
     cluster: Cluster = field(default_factory=Cluster)
@@ -50,11 +50,12 @@ class Scenario(Value):
     limit_s: float = 60.0
 
     def __post_init__(self) -> None:
-        """Raises `BKIncorrectParameterException` for values and names that do not fit together."""
+        """Raise `BKIncorrectParameterException` for invalid values and unknown names."""
         check_fields(self)
         if self.variant not in VARIANTS:
             raise BKIncorrectParameterException(
-                f"{self.variant!r} is not a variant; these are: {', '.join(filter(None, VARIANTS))}"
+                f"unknown variant {self.variant!r}; valid variants:"
+                f" {', '.join(filter(None, VARIANTS))}"
             )
         check_parts(self.workload, "run", "a step, such as Write() or Read()")
         check_parts(self.faults, "strike", 'a fault, such as Crash("b0")')
@@ -67,26 +68,24 @@ class Scenario(Value):
         return tuple(dict.fromkeys(step.client for step in self.workload))
 
     def with_fault(self, *faults: Fault) -> "Scenario":
-        """The same scenario with further faults."""
         return replace(self, faults=(*self.faults, *faults))
 
     def with_decision(self, name: str, value: float) -> "Scenario":
-        """The same scenario with this decision made."""
         return replace(self, decisions={**self.decisions, name: value})
 
     def to_json(self) -> str:
-        """The scenario as text; `from_json` reads it."""
+        """Serialize the scenario; `from_json` reads it back."""
         return json.dumps(to_data(self), indent=1)
 
 
 def from_json(text: str) -> Scenario:
-    """The scenario that `Scenario.to_json` wrote.  Raises `BKIncorrectParameterException` for every
-    other text.
-    """
+    """The inverse of `Scenario.to_json`. Raises `BKIncorrectParameterException`."""
     try:
         value: Any = from_data(json.loads(text))
     except (ValueError, RecursionError) as error:
-        raise BKIncorrectParameterException(f"this is not a scenario: {error}") from None
+        raise BKIncorrectParameterException(f"not a scenario: {error}") from None
     if not isinstance(value, Scenario):
-        raise BKIncorrectParameterException("this is not a scenario")
+        raise BKIncorrectParameterException(
+            "not a scenario: expected the output of Scenario.to_json"
+        )
     return value

@@ -1,6 +1,7 @@
-"""Whether the parts of a scenario fit together: names that exist, and faults where they can strike.
+"""Checks that the parts of a scenario fit together: names exist, and faults can hit their targets.
 
-Each function raises `BKIncorrectParameterException`, which names the part and what is possible.
+Each function raises `BKIncorrectParameterException`, whose message names the part and the valid
+values.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,73 +27,70 @@ from labkit.worlds.sim.workload.consume import Consume
 from labkit.worlds.sim.workload.publish import Publish
 from labkit.worlds.sim.workload.steps import Step, Write
 
-_WITHOUT_NODE = (METADATA_SERVER, EPILOGUE)
-"""Names that events have, and that no fault of a node can have."""
-_OF_BOOKIES = CrashAtOperation | SlowStart | SlowDisk | FailingSync | FullDisk | BitRot
+_RESERVED_NODES = (METADATA_SERVER, EPILOGUE)
+"""Names that occur in events but cannot be the target of a node's fault."""
+_BOOKIE_FAULTS = CrashAtOperation | SlowStart | SlowDisk | FailingSync | FullDisk | BitRot
 
 
 def check_parts(parts: Iterable[object], method: str, example: str) -> None:
-    """Each part is a value with that method, such as the example."""
+    """Check that each part is an object with that method, as in the example."""
     for part in parts:
         if isinstance(part, type) or not hasattr(part, method):
-            raise BKIncorrectParameterException(
-                f"{part!r} cannot be part of a scenario here; what can is {example}"
-            )
+            raise BKIncorrectParameterException(f"{part!r} cannot be used here; expected {example}")
 
 
 def check_names(cluster: Cluster, workload: Sequence[Step], faults: Sequence[Fault]) -> None:
-    """Clients, ledgers and topics have names that they can have, and faults strike nodes that are
-    there.
-    """
+    """Check the names of clients, ledgers and topics, and that faults hit existing nodes."""
     servers = (*cluster.names, *cluster.broker_names)
     clients = tuple(dict.fromkeys(step.client for step in workload))
     ledgers = [step.ledger for step in workload if isinstance(step, Write)]
-    for taken in clients:
-        if taken in (*servers, METADATA_SERVER, EPILOGUE, EVERY_NODE):
-            raise BKIncorrectParameterException(f"{taken!r} cannot be a client's name")
+    for name in clients:
+        if name in (*servers, METADATA_SERVER, EPILOGUE, EVERY_NODE):
+            raise BKIncorrectParameterException(
+                f"{name!r} is reserved and cannot be the name of a client"
+            )
     if len(set(ledgers)) < len(ledgers):
-        raise BKIncorrectParameterException("each ledger can be written by one step only")
-    served = next((step for step in workload if isinstance(step, Publish | Consume)), None)
-    if served is not None and not cluster.brokers:
+        raise BKIncorrectParameterException("a ledger can be written by only one step")
+    broker_step = next((step for step in workload if isinstance(step, Publish | Consume)), None)
+    if broker_step is not None and not cluster.brokers:
         raise BKIncorrectParameterException(
-            f"{served!r}: this step needs a broker, and the cluster has none; give it some, as"
-            " in Cluster(brokers=1)"
+            f"{broker_step!r} needs a broker, but the cluster has none; add one with"
+            " Cluster(brokers=1)"
         )
     nodes = (*servers, *clients)
     for fault in faults:
-        for name, possible in _struck(fault, cluster, nodes):
+        for name, possible in _targets(fault, cluster, nodes):
             if name not in possible:
                 raise BKIncorrectParameterException(
-                    f"{fault!r} cannot strike {name!r}; it can strike"
-                    f" {', '.join(possible) or 'only a broker, and the cluster has none'}"
+                    f"{fault!r} cannot hit {name!r}; valid targets:"
+                    f" {', '.join(possible) or 'brokers, but the cluster has none'}"
                 )
     for part in (*workload, *faults):
         when = part.when
-        if isinstance(when, On) and when.node and when.node not in (*nodes, *_WITHOUT_NODE):
+        if isinstance(when, On) and when.node and when.node not in (*nodes, *_RESERVED_NODES):
             raise BKIncorrectParameterException(
-                f"{part!r} waits for an event on {when.node!r}, and there is no such node; these"
-                f" are: {', '.join((*nodes, *_WITHOUT_NODE))}"
+                f"{part!r} waits for an event on {when.node!r}, which does not exist; valid"
+                f" nodes: {', '.join((*nodes, *_RESERVED_NODES))}"
             )
 
 
-def _struck(
+def _targets(
     fault: Fault, cluster: Cluster, nodes: tuple[str, ...]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The names in a fault, each with those that are possible in its place."""
-    if isinstance(fault, _OF_BOOKIES):
+    if isinstance(fault, _BOOKIE_FAULTS):
         yield fault.node, cluster.names
     elif isinstance(fault, Leave | Unload):
         yield fault.node, cluster.broker_names
     else:
-        for name in _named(fault, "node"):
+        for name in _names_in(fault, "node"):
             yield name, nodes
-    for name in _named(fault, "one", "other", "side", "others"):
+    for name in _names_in(fault, "one", "other", "side", "others"):
         yield name, (*nodes, METADATA_SERVER)
-    for name in _named(fault, "source", "target"):
+    for name in _names_in(fault, "source", "target"):
         yield name, (*nodes, METADATA_SERVER, EVERY_NODE)
 
 
-def _named(fault: Fault, *fields: str) -> Iterator[str]:
+def _names_in(fault: Fault, *fields: str) -> Iterator[str]:
     for field in fields:
-        named: Any = getattr(fault, field, ())
-        yield from named if isinstance(named, tuple) else (named,)
+        names: Any = getattr(fault, field, ())
+        yield from names if isinstance(names, tuple) else (names,)

@@ -1,7 +1,7 @@
-"""Scripts: the steps of a bookie as a value, and the bookie that carries them out.
+"""Scripts for a single bookie, as values, and the bookie that runs them.
 
-A promise is what a bookie has acknowledged: an entry, a fence, an explicit LAC.  It holds once the
-step `Commit` has returned, whatever happens to the machine afterwards.
+A promise is something that a bookie has acknowledged: an entry, a fence or an explicit LAC. It must
+be kept once the step `Commit` has returned, whatever happens to the machine afterwards.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,14 +36,14 @@ CONFIG = StorageConfig(
     log_size_limit=2048,
     page_size=512,
 )
-"""Small files, and no journal is kept longer than it is needed."""
+"""Small files, and journals that are deleted as soon as they are no longer needed."""
 
 StoreFactory = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]
-"""Opens a store: `LedgerStore` itself, or a defective one."""
+"""Opens a store: `LedgerStore` itself or a variant with a bug."""
 
 
 class Promise(NamedTuple):
-    """A thing that a bookie must keep.  kind: `entry`, `fence`, or `LAC` (`number`: its value)."""
+    """A promise of a bookie: `entry`, `fence` or `LAC`; `number` is the entry id or the LAC."""
 
     kind: str
     ledger_id: int
@@ -51,7 +51,7 @@ class Promise(NamedTuple):
 
     @property
     def short(self) -> str:
-        """Its name in a crowded place: `5/0` is an entry, `5/fence` a fence."""
+        """Abbreviated form for diagrams: `5/0` is an entry, `5/fence` a fence."""
         return f"{self.ledger_id}/{self.number if self.kind == 'entry' else self.kind}"
 
     def __str__(self) -> str:
@@ -60,15 +60,14 @@ class Promise(NamedTuple):
 
 
 class ScriptStep(Protocol):
-    """One line of a script; `str` gives it in words."""
+    """A step of a script; `str(step)` describes it."""
 
-    def run(self, bookie: "ScriptedBookie") -> None:
-        """Do it."""
+    def run(self, bookie: "ScriptedBookie") -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The disks of one bookie: one journal directory per disk, one ledger directory per disk."""
+    """The disks of a bookie: one disk per journal directory and one per ledger directory."""
 
     journals: tuple[SimDisk, ...]
     ledgers: tuple[SimDisk, ...]
@@ -80,14 +79,12 @@ class Machine:
     def open(
         self, store_factory: StoreFactory, config: StorageConfig, sink: Sink | None = None
     ) -> LedgerStore:
-        """Start a store on the disks; `sink` gets what it reports."""
         recorder = Recorder("bookie", lambda: 0)
         if sink is not None:
             recorder.listen(sink)
         return store_factory(self.journals, self.ledgers, config, recorder, FIRST_JOURNAL_ID)
 
     def after_crash(self, keep: Keep) -> "Machine":
-        """The machine after a crash now.  This one stays as it is."""
         fuse = Fuse()
         return Machine(
             tuple(disk.after_crash(keep, fuse) for disk in self.journals),
@@ -96,7 +93,6 @@ class Machine:
 
 
 def new_machine(fuse: Fuse, journal_count: int = 1, ledger_dir_count: int = 1) -> Machine:
-    """A machine with empty disks."""
     return Machine(
         tuple(SimDisk(fuse, f"journal {i}") for i in range(journal_count)),
         tuple(SimDisk(fuse, f"ledgers {i}") for i in range(ledger_dir_count)),
@@ -104,12 +100,10 @@ def new_machine(fuse: Fuse, journal_count: int = 1, ledger_dir_count: int = 1) -
 
 
 class ScriptedBookie:
-    """Runs a script on a machine and records its requests and promises."""
-
     def __init__(
         self, machine: Machine, store_factory: StoreFactory, config: StorageConfig
     ) -> None:
-        self.told: dict[Promise, bytes] = {}
+        self.requests: dict[Promise, bytes] = {}
         self.promised: tuple[Promise, ...] = ()
         self.step = "start"
         self.in_flush = False
@@ -119,30 +113,28 @@ class ScriptedBookie:
         self._config = config
 
     def run(self, script: Sequence[ScriptStep]) -> None:
-        """Start the bookie and do every step.  Raises what the store raises."""
+        """Start the bookie and run every step. Raises whatever the store raises."""
         self.start()
         for step in script:
             step.run(self)
 
     def at(self, step: str) -> None:
-        """Note which step is under way."""
         self.step = f"{step} in flush" if self.in_flush else step
 
     def start(self) -> None:
-        """Open the store; an earlier one is gone as with a killed process."""
+        """Open the store; a previous store is abandoned, as if its process had been killed."""
         self.store = self._machine.open(self._store_factory, self._config)
 
-    def tell(self, promise: Promise, data: bytes = b"") -> None:
-        """Note a request that the store is about to get."""
-        self.told[promise] = data
+    def request(self, promise: Promise, data: bytes = b"") -> None:
+        self.requests[promise] = data
 
     def promise(self) -> None:
-        """Turn all requests so far into promises: they are answered now."""
-        self.promised = tuple(p for p in self.told if p.ledger_id not in self.deleted)
+        """Record all requests so far as promises, because they are now acknowledged."""
+        self.promised = tuple(p for p in self.requests if p.ledger_id not in self.deleted)
 
 
 def entry_bytes(ledger_id: int, entry_id: int, payload_size: int) -> bytes:
-    """An entry as a client would send it; its payload names it."""
+    """Return an entry as a client would send it; the payload identifies the entry."""
     name = f"{ledger_id}/{entry_id} ".encode()
     payload = (name * (payload_size // len(name) + 1))[:payload_size]
     return encode_entry(
@@ -152,7 +144,7 @@ def entry_bytes(ledger_id: int, entry_id: int, payload_size: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Add an entry; it is answered by the next `Commit`."""
+    """Add an entry; the next `Commit` acknowledges it."""
 
     ledger_id: int
     entry_id: int
@@ -163,13 +155,13 @@ class Add:
 
     def run(self, bookie: ScriptedBookie) -> None:
         data = entry_bytes(self.ledger_id, self.entry_id, self.payload_size)
-        bookie.tell(Promise("entry", self.ledger_id, self.entry_id), data)
+        bookie.request(Promise("entry", self.ledger_id, self.entry_id), data)
         bookie.store.add_entry(self.ledger_id, self.entry_id, data, MASTER_KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Fence a ledger; it is answered by the next `Commit`."""
+    """Fence a ledger; the next `Commit` acknowledges it."""
 
     ledger_id: int
 
@@ -177,13 +169,13 @@ class Fence:
         return f"fence {self.ledger_id}"
 
     def run(self, bookie: ScriptedBookie) -> None:
-        bookie.tell(Promise("fence", self.ledger_id))
+        bookie.request(Promise("fence", self.ledger_id))
         bookie.store.fence(self.ledger_id, MASTER_KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class SetExplicitLac:
-    """Set a ledger's explicit LAC; it is answered by the next `Commit`."""
+    """Set a ledger's explicit LAC; the next `Commit` acknowledges it."""
 
     ledger_id: int
     last_add_confirmed: int
@@ -193,19 +185,19 @@ class SetExplicitLac:
 
     def run(self, bookie: ScriptedBookie) -> None:
         body = encode_explicit_lac(self.ledger_id, self.last_add_confirmed, DIGEST)
-        bookie.tell(Promise("LAC", self.ledger_id, self.last_add_confirmed), body)
+        bookie.request(Promise("LAC", self.ledger_id, self.last_add_confirmed), body)
         bookie.store.set_explicit_lac(self.ledger_id, body, MASTER_KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Sync the journal, then answer all requests so far."""
+    """Sync the journal, then acknowledge all requests so far."""
 
     def __str__(self) -> str:
         return "commit"
 
     def run(self, bookie: ScriptedBookie) -> None:
-        new = (p.short for p in bookie.told if p not in bookie.promised)
+        new = (p.short for p in bookie.requests if p not in bookie.promised)
         bookie.at(" ".join((str(self), *new)))
         bookie.store.commit()
         bookie.promise()
@@ -213,7 +205,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Flush the memtable and move LastLogMark; `during` happens while the flush is under way."""
+    """Flush the memtable and advance LastLogMark; the steps in `during` run during the flush."""
 
     during: tuple[ScriptStep, ...] = ()
 
@@ -234,7 +226,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Kill the bookie's process and start it again; the machine stays up."""
+    """Kill the bookie's process and restart it; the machine stays up."""
 
     def __str__(self) -> str:
         return "restart"
@@ -246,9 +238,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """Delete ledgers, collect the garbage, and compact every log that is used less than
-    `threshold`.
-    """
+    """Delete ledgers, collect garbage, and compact logs with a live share below `threshold`."""
 
     deleted: tuple[int, ...] = ()
     threshold: float = 0.8

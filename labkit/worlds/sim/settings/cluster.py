@@ -25,10 +25,10 @@ BROKER = BrokerConfig(
 class Cluster(Value):
     """The servers of a simulated run, and their settings.
 
-    Bookies are named b0, b1, ... and brokers broker0, broker1, ...  With `autorecovery` each bookie
-    runs it, too.  Each bookie has `journal_directories` and `ledger_directories`, on disks that all
-    fail with their machine, and compacts its logs at least `major_compaction_interval_s` seconds
-    apart.
+    Bookies are named b0, b1, ... and brokers broker0, broker1, ... If `autorecovery` is set, each
+    bookie also runs autorecovery. Each bookie has `journal_directories` directories for journals
+    and `ledger_directories` for ledgers, on disks that fail together with the bookie's machine.
+    Major compactions of a bookie's logs are at least `major_compaction_interval_s` seconds apart.
     """
 
     bookies: int = 3
@@ -45,13 +45,11 @@ class Cluster(Value):
     journal_directories: int = 1
 
     def __post_init__(self) -> None:
-        """Raises `BKIncorrectParameterException`."""
         check_fields(self)
-        self.garbage  # noqa: B018 - it checks its times together
+        self.garbage  # noqa: B018 - it validates its intervals
 
     @property
     def garbage(self) -> GarbageConfig:
-        """How each bookie collects garbage."""
         return GarbageConfig(
             gc_wait_time_ms=self.gc_wait_time_ms,
             gc_overreplicated_ledger_wait_time_ms=self.gc_overreplicated_ledger_wait_time_ms,
@@ -60,10 +58,8 @@ class Cluster(Value):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The bookies' names, in order."""
         return tuple(f"b{number}" for number in range(self.bookies))
 
     @property
     def broker_names(self) -> tuple[str, ...]:
-        """The brokers' names, in order."""
         return tuple(f"broker{number}" for number in range(self.brokers))

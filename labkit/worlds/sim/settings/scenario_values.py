@@ -1,7 +1,7 @@
-"""Values that are written as Python and as JSON: the parts of scenarios.
+"""Values that can be written as Python and as JSON: the parts of scenarios.
 
-`repr` leaves out what has its default, so that a scenario is as short as it is simple; evaluated,
-it gives the same value.
+`repr` omits fields that have their default value, which keeps simple scenarios short; evaluating
+the result gives an equal value.
 """
 
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -14,16 +14,15 @@ _CLASSES: dict[str, type[Any]] = {}
 
 
 class Value:
-    """Base of frozen dataclasses whose fields are numbers, texts, other values and tuples."""
+    """Base of frozen dataclasses whose fields are numbers, strings, other values and tuples."""
 
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
-        """Remember the class by its name, to read it again."""
         _CLASSES[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        """Raises `BKIncorrectParameterException` for a field whose annotation says otherwise."""
+        """Raise `BKIncorrectParameterException` if a field does not match its annotation."""
         check_fields(self)
 
     def __repr__(self) -> str:
@@ -31,7 +30,7 @@ class Value:
 
 
 def register(cls: type[Any]) -> None:
-    """Let values hold dataclasses of this kind, too."""
+    """Also allow instances of this dataclass as parts of values."""
     _CLASSES[cls.__name__] = cls
 
 
@@ -39,15 +38,15 @@ def _text(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
     if type(value).__name__ in _CLASSES:
-        named = (f"{name}={_text(part)}" for name, part in _changed(value).items())
+        named = (f"{name}={_text(part)}" for name, part in _non_default_fields(value).items())
         return f"{type(value).__name__}({', '.join(named)})"
     return repr(value)
 
 
 def to_data(value: Any) -> Any:
-    """The value as JSON has it: an object is `{"Crash": {...}}`."""
+    """Convert a value to JSON data; an object becomes `{"Crash": {...}}`."""
     if is_dataclass(value):
-        named = {name: to_data(part) for name, part in _changed(value).items()}
+        named = {name: to_data(part) for name, part in _non_default_fields(value).items()}
         return {type(value).__name__: named}
     if isinstance(value, (tuple, list)):
         return [to_data(part) for part in value]
@@ -57,26 +56,26 @@ def to_data(value: Any) -> Any:
 
 
 def from_data(data: Any) -> Any:
-    """The inverse.  Raises `BKIncorrectParameterException` for data that is not a value."""
+    """The inverse of `to_data`. Raises `BKIncorrectParameterException` for any other data."""
     if isinstance(data, list):
         return tuple(from_data(part) for part in data)
     if isinstance(data, dict) and len(data) == 1:
         ((name, named),) = data.items()
         if isinstance(named, dict):
             if name not in _CLASSES:
-                raise BKIncorrectParameterException(f"{name!r} cannot be part of a scenario")
+                raise BKIncorrectParameterException(f"unknown class {name!r} in a scenario")
             try:
                 value = _CLASSES[name](**{key: from_data(part) for key, part in named.items()})
             except TypeError as error:
                 raise BKIncorrectParameterException(f"{name}: {error}") from None
-            # Settings of the protocol check what they compare, but not each field's type.
+            # Check the types here, because the system's own settings classes validate only
+            # relations between fields.
             check_fields(value)
             return value
     return data
 
 
-def _changed(value: Any) -> dict[str, Any]:
-    """The fields whose value is not the default."""
+def _non_default_fields(value: Any) -> dict[str, Any]:
     return {
         field.name: part
         for field in fields(value)
@@ -85,7 +84,7 @@ def _changed(value: Any) -> dict[str, Any]:
 
 
 def default_of(field: "Field[Any]") -> Any:
-    """The field's default value; `dataclasses.MISSING` if it has none."""
+    """Return the default value of the field, or `dataclasses.MISSING` if it has none."""
     if field.default_factory is not MISSING:
         return field.default_factory()
     return field.default

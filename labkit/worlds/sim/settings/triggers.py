@@ -1,8 +1,8 @@
-"""When something is done to the world: at a time, or when something happens in it."""
+"""Triggers for steps and faults: a point in time, or an event."""
 
 from dataclasses import dataclass
 
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import Event
 from labkit.worlds.sim.settings.scenario_values import Value
 
 
@@ -15,9 +15,9 @@ class At(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class On(Value):
-    """When an event of `kind` happens for the `nth` time (from 1) since the cluster is up.
+    """The `nth` event of `kind` (counted from 1) after the cluster is up.
 
-    `node` "" counts the events of all nodes, `entry` -1 those of all entries.
+    If `node` is "", events of all nodes count; if `entry` is -1, events of all entries count.
     """
 
     kind: str
@@ -25,8 +25,8 @@ class On(Value):
     node: str = ""
     entry: int = -1
 
-    def fits(self, row: Row) -> bool:
-        """Whether an event of the right kind counts."""
+    def fits(self, row: Event) -> bool:
+        """Return whether an event of the right kind is counted."""
         return self.node in ("", row.node) and self.entry in (-1, row.entry)
 
 

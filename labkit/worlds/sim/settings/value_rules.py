@@ -1,7 +1,8 @@
-"""What the fields of a scenario's values may hold, and the sentence that refuses anything else.
+"""The valid values for the fields of scenario values, and the error message for any others.
 
-A field's annotation says which type it has, and its name which limits: fields of one name have the
-same limits in all values.  Other annotations than those of a scenario's values allow everything.
+A field's annotation determines its type, and its name determines its limits: fields with the same
+name have the same limits everywhere. Annotations other than those used in scenario values accept
+anything.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,76 +14,79 @@ from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.system.trace.events import KINDS
+from labkit.system.trace.kinds import KINDS
 
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 
 
 def check_fields(value: Any) -> None:
-    """Check a dataclass's fields; a list where a tuple belongs is kept as a tuple.
+    """Check the fields of a dataclass, and convert lists in tuple fields to tuples.
 
-    Raises `BKIncorrectParameterException`, which names the field, its value and what is allowed.
+    Raises `BKIncorrectParameterException` with the name of the field, its value and the valid
+    values.
     """
     cls = type(value)
     if cls not in _RULES:
         _RULES[cls] = _rules_of(cls)
     for name, default, rule in _RULES[cls]:
         part = getattr(value, name)
-        # Most fields have their defaults, and a search makes millions of scenarios.
+        # Skip default values to save time: a search creates millions of scenarios, and most of
+        # their fields have default values.
         if part is default:
             continue
         if not rule.allows(part):
             raise BKIncorrectParameterException(
-                f"{cls.__name__}: {name} is {_SHORT.repr(part)}; it must be {rule.words(part)}"
+                f"{cls.__name__}: {name} must be {rule.describe(part)}, got {_SHORT.repr(part)}"
             )
         if type(part) is list:
             object.__setattr__(value, name, tuple(part))
 
 
 class Rule(NamedTuple):
-    """Whether a value is allowed, and in words what is, given a value that is not."""
+    """A rule for a field: `allows` returns whether a value is valid, and `describe` returns a
+    description of the valid values, given an invalid one.
+    """
 
     allows: Callable[[Any], bool]
-    words: Callable[[Any], str]
+    describe: Callable[[Any], str]
 
 
 _RULES: dict[type[Any], tuple[tuple[str, Any, Rule], ...]] = {}
 
 
 def _rules_of(cls: type[Any]) -> tuple[tuple[str, Any, Rule], ...]:
-    """Of each field with a rule the name, the default and the rule."""
+    """Return the name, the default and the rule of each field that has a rule."""
     try:
         hints = get_type_hints(cls)
     except NameError:
-        # A notebook's class may be annotated with names that exist only where it was made.
+        # The annotations of a class defined in a notebook may use names that exist only there.
         return ()
     found = []
     for field in fields(cls):
         rule = _of_type(hints[field.name])
         if field.name in _LIMITS:
             rule = _both(rule, _LIMITS[field.name])
-        if rule is not _ANYTHING:
+        if rule is not _ANY:
             found.append((field.name, field.default, rule))
     return tuple(found)
 
 
 # Types
 
-_ANYTHING = Rule(lambda _: True, lambda _: "anything")
-_PLAIN: Mapping[Any, Rule] = {
+_ANY = Rule(lambda _: True, lambda _: "anything")
+_BUILT_IN: Mapping[Any, Rule] = {
     bool: Rule(lambda value: isinstance(value, bool), lambda _: "True or False"),
-    int: Rule(lambda value: isinstance(value, int), lambda _: "a whole number"),
+    int: Rule(lambda value: isinstance(value, int), lambda _: "an integer"),
     float: Rule(
         lambda value: isinstance(value, (int, float)) and -inf < value < inf, lambda _: "a number"
     ),
-    str: Rule(lambda value: isinstance(value, str), lambda _: "a text"),
+    str: Rule(lambda value: isinstance(value, str), lambda _: "a string"),
     NoneType: Rule(lambda value: value is None, lambda _: "None"),
 }
 
 
 def _of_type(hint: Any) -> Rule:
-    """The rule of an annotation."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return _any_of([_of_type(each) for each in arguments])
@@ -92,20 +96,20 @@ def _of_type(hint: Any) -> Rule:
         return Rule(lambda value: isinstance(value, Mapping), lambda _: "a dictionary")
     if isinstance(hint, type) and is_dataclass(hint):
         return Rule(lambda value: isinstance(value, hint), lambda _: f"{hint.__name__}(...)")
-    return _PLAIN.get(hint, _ANYTHING)
+    return _BUILT_IN.get(hint, _ANY)
 
 
 def _any_of(rules: list[Rule]) -> Rule:
     return Rule(
         lambda value: any(rule.allows(value) for rule in rules),
-        lambda value: " or ".join(rule.words(value) for rule in rules),
+        lambda value: " or ".join(rule.describe(value) for rule in rules),
     )
 
 
 def _both(rule: Rule, limit: Rule) -> Rule:
     return Rule(
         lambda value: rule.allows(value) and limit.allows(value),
-        lambda value: (limit if rule.allows(value) else rule).words(value),
+        lambda value: (limit if rule.allows(value) else rule).describe(value),
     )
 
 
@@ -113,33 +117,33 @@ def _both(rule: Rule, limit: Rule) -> Rule:
 
 
 def _between(lowest: float, highest: float) -> Rule:
-    """Both ends included; NaN is never within."""
-    words = f"a number from {lowest:,} to {highest:,}"
-    return Rule(lambda value: lowest <= value <= highest, lambda _: words)
+    """Return a rule for a range that includes both ends; NaN is never within it."""
+    description = f"a number from {lowest:,} to {highest:,}"
+    return Rule(lambda value: lowest <= value <= highest, lambda _: description)
 
 
 def _one_of(*names: str) -> Rule:
     return Rule(lambda value: value in names, lambda _: f"one of {', '.join(names)}")
 
 
-def _kind_words(kind: str) -> str:
+def _describe_kinds(kind: str) -> str:
     close = get_close_matches(kind, KINDS) or ("lac.advanced", "add.sent")
-    return f"an event's kind, such as {', '.join(close)}; labkit.system.trace.events has all"
+    return f"a kind of event, such as {', '.join(close)} (see labkit.system.trace.kinds)"
 
 
-_LONGEST_MS = 10**12
-"""About 31 years: longer times exceed what the trace's microseconds can count."""
-_TIME, _INTERVAL = _between(0, _LONGEST_MS), _between(1, _LONGEST_MS)
+_MAX_MS = 10**12
+"""About 31 years; longer times exceed what the trace's microseconds can represent."""
+_TIME, _INTERVAL = _between(0, _MAX_MS), _between(1, _MAX_MS)
 _COUNT, _FROM_ONE = _between(0, 10**6), _between(1, 10**6)
 _SHARE, _SERVERS = _between(0, 1), _between(1, 1000)
-_NAME = Rule(bool, lambda _: "a text that is not empty")
+_NAME = Rule(bool, lambda _: "a non-empty string")
 
 _LIMITS: Mapping[str, Rule] = {
     **dict.fromkeys(("ms", "for_ms", "down_ms", "extra_ms", "every_ms", "pause_ms"), _TIME),
     **dict.fromkeys(("quorum_timeout_ms", "explicit_lac_ms", "long_poll_ms"), _TIME),
     **dict.fromkeys(("lag_ms", "poll_ms", "gc_overreplicated_ledger_wait_time_ms"), _TIME),
     **dict.fromkeys(("flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"), _INTERVAL),
-    **dict.fromkeys(("limit_s", "major_compaction_interval_s"), _between(0, _LONGEST_MS // 1000)),
+    **dict.fromkeys(("limit_s", "major_compaction_interval_s"), _between(0, _MAX_MS // 1000)),
     **dict.fromkeys(("entries", "messages", "polls"), _COUNT),
     **dict.fromkeys(("window", "batch_size", "entries_per_ledger", "size"), _FROM_ONE),
     **dict.fromkeys(("permits", "ack_every"), _FROM_ONE),
@@ -160,9 +164,9 @@ _LIMITS: Mapping[str, Rule] = {
     "nth": _between(1, 10**9),
     "entry": _between(-1, 10**9),
     "rate": _between(0.001, 1000),
-    "offset_ms": _between(-_LONGEST_MS, _LONGEST_MS),
+    "offset_ms": _between(-_MAX_MS, _MAX_MS),
     "disk": _one_of("kept", "lost", "torn", "lot"),
     "file": _one_of("journal", "entry log", "index"),
     "direction": _one_of("both", "out", "in"),
-    "kind": Rule(KINDS.__contains__, _kind_words),
+    "kind": Rule(KINDS.__contains__, _describe_kinds),
 }

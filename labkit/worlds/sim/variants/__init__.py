@@ -1,8 +1,8 @@
-"""Variants of the system, each with one well-known mistake.
+"""Variants of the system, each with one well-known bug.
 
     variants          the table: name, what is wrong, which promise it breaks
     storage_variants, client_variants, broker_variants, cluster_variants
-                      the mistakes themselves, each one rule of the real code changed
+                      the bugs themselves, each a change to one rule of the real code
 
-Read `variants` and `storage_variants` first.
+Start with `variants` and `storage_variants`.
 """

@@ -1,6 +1,6 @@
-"""Mistakes of a broker, each one rule of the real code changed; `variants` gives them their names.
+"""Broker bugs, each of which changes one rule of the real code; `variants` gives them their names.
 
-The docstring of each is its rule.
+The docstring of each class describes the bug.
 """
 
 from labkit.system.broker.broker import Broker
@@ -13,36 +13,36 @@ from labkit.system.topic.append_queue import AppendQueue, PendingEntry
 from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.chain_store import ChainStore
 from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
+from labkit.system.topic.chain.retention import Rollover
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.producing.deduplication import Deduplication, MessageDupStatus
 from labkit.system.topic.producing.publishing import NO_POSITION, AttachedProducer, TopicPublisher
 
 
 def broker_with(**parts: type) -> type[Broker]:
-    """A broker whose topics have these parts."""
     return type("Broker", (Broker,), {"topic_class": type("BrokerTopic", (BrokerTopic,), parts)})
 
 
 # Publishing
 
 
-class GoesOnInLedger(ManagedLedger):
-    """When no next ledger can be made, the entries that wait for it fail, and later ones are
-    taken, for the ledger after that.
+class ContinuesAfterFailedRollover(ManagedLedger):
+    """If the next ledger cannot be created, the entries that wait for it fail, but later entries
+    are still accepted and stored in the ledger that is created after that.
     """
 
     def end(self, error: LabkitError) -> None:
-        """Only another owner ends it."""
+        """End this ledger only if another broker owns it; otherwise, fail the waiting entries."""
         if isinstance(error, ManagedLedgerFencedError):
             super().end(error)
         else:
             self.queue.fail(error)
 
     async def push_waiting(self) -> None:
-        """Begin a ledger first, if there is none."""
+        """Create a ledger first if there is none."""
         if self.writer is None:
             try:
-                await self.begin_ledger("opened")
+                await self.begin_ledger(Rollover("opened", "opened"))
             except LabkitError as error:
                 self.end(error)
                 return
@@ -56,26 +56,25 @@ class _LaterEntriesFirst(AppendQueue):
         return [*waiting, *unstored]
 
 
-class PushesAgainBehind(ManagedLedger):
-    """Entries that a failed ledger does not hold are pushed into the next one after later ones."""
+class ResendsOutOfOrder(ManagedLedger):
+    """Entries missing from a failed ledger are rewritten to the next one after later entries."""
 
     queue_class = _LaterEntriesFirst
 
 
-class GoesOnPublishing(TopicPublisher):
-    """A send that fails gets no receipt, and later ones of its producer are stored."""
+class ContinuesAfterFailedSend(TopicPublisher):
+    """A failed send gets no receipt, but later sends of its producer are stored."""
 
     def fail(self, error: LabkitError) -> None:
-        """Only another owner ends it."""
+        """End this publisher only if another broker owns the topic."""
         if isinstance(error, ManagedLedgerFencedError):
             super().fail(error)
 
 
-class ReceiptOfTheNewest(TopicPublisher):
-    """The receipt of a duplicate names the topic's newest entry."""
+class ReceiptOfNewestEntry(TopicPublisher):
+    """The receipt for a duplicate contains the position of the topic's newest entry."""
 
     def schedule_receipts(self, producer: AttachedProducer) -> None:
-        """Fill in the position before the receipt is sent."""
         for send in producer.pending_sends:
             if send.is_stored and send.position == NO_POSITION:
                 send.position = self.ledger.last_confirmed
@@ -85,19 +84,20 @@ class ReceiptOfTheNewest(TopicPublisher):
 # Deduplication
 
 
-class PushedIsStored(Deduplication):
-    """A message that was sent before is a duplicate, even while it is still on its way."""
+class TreatsPendingAsStored(Deduplication):
+    """A message that is sent again counts as a duplicate even if the first copy is pending."""
 
-    def judge(
+    def check_send(
         self, producer: str, sequence_id: int, highest_sequence_id: int, *, completes: bool = True
     ) -> MessageDupStatus:
-        """Nothing is in doubt."""
-        seen = super().judge(producer, sequence_id, highest_sequence_id, completes=completes)
-        return MessageDupStatus.DUPLICATE if seen is MessageDupStatus.UNSURE else seen
+        verdict = super().check_send(
+            producer, sequence_id, highest_sequence_id, completes=completes
+        )
+        return MessageDupStatus.DUPLICATE if verdict is MessageDupStatus.UNSURE else verdict
 
 
-class MarksOfTheCursor(Deduplication):
-    """A new owner takes the marks from the cursor, and reads no later entry."""
+class SkipsReplay(Deduplication):
+    """A new owner takes the deduplication state from the cursor without replaying later entries."""
 
     async def replay(self) -> int:
         return 0
@@ -107,7 +107,7 @@ class MarksOfTheCursor(Deduplication):
 
 
 class _ChainWithoutRecovery(ChainStore):
-    async def recovered(self, last: LedgerInfo) -> list[LedgerInfo]:
+    async def recover_last_ledger(self, last: LedgerInfo) -> list[LedgerInfo]:
         if last.closed_at_ms:
             return [last]
         reader = await self.client.open_ledger_no_recovery(last.ledger_id)
@@ -116,32 +116,30 @@ class _ChainWithoutRecovery(ChainStore):
 
 
 class TakesOverWithoutRecovery(ManagedLedger):
-    """A new owner takes the last ledger to end where it is confirmed, without fencing it."""
+    """A new owner ends the last ledger at its LastAddConfirmed without fencing it."""
 
     store_class = _ChainWithoutRecovery
 
 
-class _BlindNode(GuardedNode):
+class _UnguardedNode(GuardedNode):
     async def write(self, data: bytes) -> None:
-        known = self.data
+        own_list = self.data
         await self.read()
-        self.data = known
+        self.data = own_list
         await super().write(data)
 
 
-class _ChainWrittenBlindly(ChainStore):
-    node_class = _BlindNode
+class _OverwrittenChain(ChainStore):
+    node_class = _UnguardedNode
 
 
-class WritesChainBlindly(ManagedLedger):
-    """An owner writes its own list of ledgers, whatever the stored list is by now."""
+class OverwritesLedgerList(ManagedLedger):
+    """An owner overwrites the stored ledger list even if it has changed in the meantime."""
 
-    store_class = _ChainWrittenBlindly
+    store_class = _OverwrittenChain
 
 
 class _IdsInBlocks(LedgerManager):
-    """Ids come from a block of a hundred that one client has for itself."""
-
     def __init__(self, store: MetadataStore) -> None:
         super().__init__(store)
         self._left: list[int] = []
@@ -153,7 +151,7 @@ class _IdsInBlocks(LedgerManager):
         return self._left.pop(0)
 
 
-class ClientWithBlocks(BookKeeper):
-    """A client takes ledger ids from the store a hundred at a time."""
+class ReservesLedgerIds(BookKeeper):
+    """A client that reserves a hundred ledger ids at a time."""
 
     manager_class = _IdsInBlocks

@@ -1,6 +1,6 @@
-"""Mistakes of a client, each one rule of the real code changed; `variants` gives them their names.
+"""Client bugs, each of which changes one rule of the real code; `variants` gives them their names.
 
-The docstring of each is its rule.
+The docstring of each class describes the bug.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from labkit.system.client.pending_add import PendingAdd
 from labkit.system.client.quorum import Verdict
 from labkit.system.client.reader import LedgerReader
 from labkit.system.client.reads import BookieReads
-from labkit.system.client.recovery import DeferredEnsembleChange, LedgerRecovery, RecoveryWriter
+from labkit.system.client.recovery import LedgerRecovery, RecoveryEnsembleChange, RecoveryWriter
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import PROVES_ABSENCE, BKException
@@ -20,29 +20,31 @@ from labkit.system.model.errors import PROVES_ABSENCE, BKException
 
 
 class AckAfterOneBookie(LedgerWriter):
-    """An entry counts as stored when the first bookie of its write set has it, not Qa."""
+    """An entry counts as stored when one bookie of its write set has it, instead of Qa."""
 
     def has_enough_acks(self, pending: PendingAdd) -> bool:
         return pending.acked != 0
 
 
 class CountsEveryAck(LedgerWriter):
-    """An acknowledgement counts whenever its connection was made, as in BookKeeper."""
+    """The writer counts every acknowledgement, as BookKeeper does.
+
+    It even counts those of a bookie that may have lost its fence before the connection was opened.
+    """
 
     fence_check_class = NoFenceCheck
 
 
 class LacOutOfOrder(LedgerWriter):
-    """An entry is confirmed when Qa bookies have it, even if one before it is not."""
+    """An entry is confirmed when Qa bookies have it, even if an earlier entry is not confirmed."""
 
-    def confirm(self) -> None:
-        """Confirm each entry for itself."""
-        if self.ensemble_change.task is not None:
+    def complete_adds(self) -> None:
+        if self.ensemble_change.is_running:
             return
         for pending in [each for each in self.pending if self.has_enough_acks(each)]:
             self.pending.remove(pending)
-            if not pending.confirmed.done():
-                pending.confirmed.set_result(pending.entry_id)
+            if not pending.future.done():
+                pending.future.set_result(pending.entry_id)
             if pending.entry_id > self.last_add_confirmed:
                 self.last_add_confirmed = pending.entry_id
                 self.length_confirmed = pending.length
@@ -50,16 +52,16 @@ class LacOutOfOrder(LedgerWriter):
 
 
 class _SegmentFromNextAdd(EnsembleChange):
-    """A new ensemble begins with the next entry that will be pushed, not behind the last one that
-    is confirmed: the metadata looks for those under way where they were sent first.
+    """A new ensemble starts at the next entry to be sent instead of right after the last confirmed
+    one, so for pending entries the metadata still refers to the old ensemble.
     """
 
-    def first_entry_id(self) -> int:
-        return self.ledger.last_add_pushed + 1
+    def first_of_new_segment(self) -> int:
+        return self.writer.last_add_pushed + 1
 
 
 class ChangesFromNextAdd(LedgerWriter):
-    """A writer with such ensemble changes."""
+    """A writer that uses `_SegmentFromNextAdd`."""
 
     ensemble_change_class = _SegmentFromNextAdd
 
@@ -68,45 +70,42 @@ class ChangesFromNextAdd(LedgerWriter):
 
 
 class NoFenceOnReads(LedgerRecovery):
-    """Recovery fences the ledger where it asks for LastAddConfirmed, and its reads of entries do
-    not fence: a bookie that was not asked first denies an entry, and then takes it.
+    """Recovery fences bookies when it reads LastAddConfirmed, but not when it reads entries, so a
+    bookie that was not asked for LastAddConfirmed can deny an entry and accept it later.
     """
 
     def fence_key_of_reads(self) -> bytes:
-        """No key: no fence."""
         return b""
 
 
 class NoFence(NoFenceOnReads):
-    """Recovery asks and reads without the FENCE flag, and the writer goes on."""
+    """Recovery reads without the FENCE flag, so the writer can continue."""
 
     async def fence(self) -> tuple[int, int]:
-        """Ask without the key that fences."""
         self.master_key = b""
         return await super().fence()
 
 
 class TrustsOneBookie(LedgerRecovery):
-    """The first bookie that answers decides whether an entry was stored."""
+    """The first bookie that responds decides whether an entry was stored."""
 
     def judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
-        """Believe the first answer."""
-        for answer in answers:
-            if isinstance(answer, Entry):
+        for response in answers:
+            if isinstance(response, Entry):
                 return Verdict.FOUND
-            if isinstance(answer, PROVES_ABSENCE):
-                return Verdict.LOST
+            if isinstance(response, PROVES_ABSENCE):
+                return Verdict.NEVER_ACKNOWLEDGED
         return Verdict.UNKNOWN
 
 
-class _PublishesEarly(DeferredEnsembleChange):
-    """An ensemble change of a recovery goes into the metadata at once: the next recovery looks for
-    entries where only the first one, which died, would have put them.
+class _PublishesEarly(RecoveryEnsembleChange):
+    """Ensemble changes during recovery are stored in the metadata immediately, so if that recovery
+    dies, the next one looks for entries on bookies to which they were never written.
     """
 
-    async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
-        is_stored = await EnsembleChange.store(self, first_entry_id, ensemble)
-        self.stored = self.ledger.metadata
+    async def store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
+        is_stored = await EnsembleChange.store_ensemble(self, first_entry_id, ensemble)
+        self.stored = self.writer.metadata
         return is_stored
 
 
@@ -115,7 +114,7 @@ class _EarlyWriter(RecoveryWriter):
 
 
 class EarlyRecovery(LedgerRecovery):
-    """A recovery with such ensemble changes."""
+    """A recovery that uses `_PublishesEarly`."""
 
     writer_class = _EarlyWriter
 
@@ -123,14 +122,12 @@ class EarlyRecovery(LedgerRecovery):
 # The reader
 
 
-class _HastyReads(BookieReads):
+class _CountsEveryError(BookieReads):
     def is_answer(self, error: BKException) -> bool:
         return True
 
 
-class UnreachableIsAnAnswer(LedgerReader):
-    """A bookie that cannot be reached counts as one that has answered, when a reader asks how far
-    the ledger is confirmed.
-    """
+class CountsUnreachableBookies(LedgerReader):
+    """A read of LastAddConfirmed counts an unreachable bookie as one that has responded."""
 
-    reads_class = _HastyReads
+    reads_class = _CountsEveryError

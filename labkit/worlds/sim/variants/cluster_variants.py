@@ -1,7 +1,7 @@
-"""Mistakes of what keeps a cluster, each one rule of the real code changed; `variants` gives them
-their names.
+"""Bugs in autorecovery and in bookies' startup and garbage collection, each of which changes one
+rule of the real code; `variants` gives them their names.
 
-The docstring of each is its rule.
+The docstring of each class or function describes the bug.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn, cast
 
-from labkit.system.autorecovery.fragments import Underreplicated
+from labkit.system.autorecovery.fragments import UnderreplicatedFragment
 from labkit.system.autorecovery.ledger_view import LedgerView
 from labkit.system.autorecovery.metadata_silence import MetadataSilence
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
@@ -26,21 +26,21 @@ from labkit.system.storage.store import LedgerStore
 
 
 def audit_at_once(missing: Mapping[str, float], delay_s: float, now_s: float) -> float | None:
-    """A bookie is taken for lost the moment it is gone, even while it is only restarting."""
+    """A bookie counts as lost as soon as it disappears, even if it is only restarting."""
     return now_s if missing else None
 
 
-class SilenceIsAnAnswer(MetadataSilence):
-    """A list of bookies is believed as soon as a store that hung goes on."""
+class IgnoresSilence(MetadataSilence):
+    """The auditor trusts the list of bookies as soon as a metadata store that hung has resumed."""
 
     def fell_silent(self) -> None:
-        """It does not matter."""
+        pass
 
 
 class MetadataBeforeCopy(LedgerFragmentReplicator):
-    """The metadata names the new bookie first, and then it gets its copies."""
+    """The worker writes the new bookie into the metadata before it has copied the entries."""
 
-    async def replicate(self, ledger: LedgerView, short: Underreplicated) -> None:
+    async def replicate(self, ledger: LedgerView, short: UnderreplicatedFragment) -> None:
         targets = await self.choose_targets(short)
         await self.publish(ledger.ledger_id, short, targets)
         await self.copy(ledger, short, targets)
@@ -49,29 +49,33 @@ class MetadataBeforeCopy(LedgerFragmentReplicator):
 # A bookie's start
 
 
-async def start_on_any_disks(store: MetadataStore, cookie: Cookie, disks: Sequence[Disk]) -> None:
-    """A bookie starts whatever its cookie says: on empty disks it has lost what it acknowledged."""
+async def ignore_cookie_mismatch(
+    store: MetadataStore, cookie: Cookie, disks: Sequence[Disk]
+) -> None:
+    """A bookie starts even if its cookie does not match. It may then serve from empty disks, on
+    which its acknowledged entries are missing.
+    """
     with suppress(InvalidCookieException):
         await check_cookie(store, cookie, disks)
 
 
-class _HearsLateOfLostSessions(Registration):
-    """A bookie learns of lost sessions when it serves, not before it registers: one that is lost in
-    between leaves it unregistered for ever.
+class _ListensLate(Registration):
+    """A bookie starts listening for expired sessions only after it has registered, so a session
+    that expires in between leaves the bookie unregistered forever.
     """
 
     def listen(self) -> None:
-        """Not yet."""
+        pass
 
     async def run(self) -> NoReturn:
         super().listen()
         await super().run()
 
 
-class HearsLate(BookieService):
-    """Such a bookie."""
+class NoticesExpiryLate(BookieService):
+    """A bookie that uses `_ListensLate`."""
 
-    registration_class = _HearsLateOfLostSessions
+    registration_class = _ListensLate
 
 
 # A bookie's garbage collection
@@ -87,13 +91,11 @@ class _NeverSyncs:
         return getattr(self._store, name)
 
     async def sync(self) -> None:
-        """Return at once."""
+        pass
 
 
-class TrustsItsServer(BookieService):
-    """A bookie takes the list of ledgers as its server of the metadata store has it, which may be
-    behind the others.
-    """
+class SkipsSync(BookieService):
+    """A bookie trusts its own metadata server's list of ledgers, which may lag behind."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Well-known mistakes of a storage, each put into the real store by its name.
+"""Well-known storage bugs, each of which is built into the real store and has a name.
 
-A defect changes one rule of `LedgerStore` and leaves the rest as it is, so the crash map shows what
-that one rule is worth.  Its `store_factory` goes where `LedgerStore` goes.
+A defect changes one rule of `LedgerStore` and leaves the rest unchanged, so the crash map shows
+what that rule protects against. The defect's `store_factory` replaces `LedgerStore`.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,27 +29,27 @@ class MarkBeforeFlush(LedgerStore):
 
 
 class MarkAfterFlush(LedgerStore):
-    """The mark is taken when the flush has ended, not when it begins."""
+    """The mark is taken at the end of the flush instead of at its start."""
 
     def flush(self, checkpoint: Checkpoint) -> None:
-        self.write_entries(checkpoint.memtable)
+        self.flush_entries(checkpoint.memtable)
         now = tuple(journal.synced for journal in self.journals)
         super().flush(Checkpoint(now, Memtable()))
 
 
 class JournalsRemovedFirst(LedgerStore):
-    """Journals go before the mark that makes them superfluous is persisted."""
+    """Journals are deleted before the mark that makes them obsolete has been persisted."""
 
     def flush(self, checkpoint: Checkpoint) -> None:
-        self.write_entries(checkpoint.memtable)
+        self.flush_entries(checkpoint.memtable)
         for journal, mark in zip(self.journals, checkpoint.marks, strict=True):
             journal.trim(mark)
         super().flush(Checkpoint(checkpoint.marks, Memtable()))
 
 
 class MarkOfOneDirectory(LedgerStore):
-    """Each ledger directory is flushed by itself, and the first that is done moves LastLogMark for
-    all of them.  In BookKeeper: issue 2083, fixed by #3329.
+    """Each ledger directory is flushed separately, and the first one to finish advances LastLogMark
+    for all of them. In BookKeeper: issue 2083, fixed by #3329.
     """
 
     def flush(self, checkpoint: Checkpoint) -> None:
@@ -58,15 +58,15 @@ class MarkOfOneDirectory(LedgerStore):
             part = others if ledger_id % len(self.ledger_disks) else first
             part.put(ledger_id, entry_id, data)
         super().flush(Checkpoint(checkpoint.marks, first))
-        self.write_entries(others)
+        self.flush_entries(others)
 
 
 class IndexFirst(LedgerStore):
-    """The index is synced before the entry log, as in BookKeeper.  Replay looks into the log before
-    it trusts the index, so this is safe.
+    """The index is synced before the entry log, as in BookKeeper. Replay checks the log before it
+    trusts the index, so this is safe.
     """
 
-    def write_entries(self, memtable: Memtable) -> None:
+    def flush_entries(self, memtable: Memtable) -> None:
         for ledger_id, entry_id, data in memtable:
             locations = self.entry_logger.append(ledger_id, [data])
             ledger = self.ledgers.get(ledger_id)
@@ -77,25 +77,25 @@ class IndexFirst(LedgerStore):
 
 
 class IndexFirstAndTrusted(IndexFirst):
-    """The index is synced before the entry log, and replay skips every entry that it names."""
+    """The index is synced before the entry log, and replay skips every entry found in the index."""
 
-    def is_stored(self, ledger: LedgerDescriptor, entry_id: int) -> bool:
+    def keep_stored_copy(self, ledger: LedgerDescriptor, entry_id: int) -> bool:
         return ledger.index.location(entry_id) != 0
 
 
 class FenceNotFlushed(LedgerStore):
-    """A checkpoint without entries writes nothing but the mark, so a fence's record is passed by
-    while its index header is still in memory.  In BookKeeper: `InterleavedLedgerStorage.flush`.
+    """A checkpoint without entries writes only the mark, which advances past a fence's record
+    although the index header is still in memory. In BookKeeper: `InterleavedLedgerStorage.flush`.
     """
 
-    def write_entries(self, memtable: Memtable) -> None:
+    def flush_entries(self, memtable: Memtable) -> None:
         if memtable.entry_count:
-            super().write_entries(memtable)
+            super().flush_entries(memtable)
 
 
 class ReplayKeepsMark(LedgerStore):
-    """Replay flushes what it found and leaves LastLogMark where it was: nothing is lost, but every
-    start replays it again, and the journals stay.  In BookKeeper: issue 2087.
+    """Replay flushes what it has read but does not advance LastLogMark. Nothing is lost, but every
+    start repeats the replay, and the journals are never deleted. In BookKeeper: issue 2087.
     """
 
     def replay(self, disk: Disk, mark: LogMark) -> LogMark:
@@ -113,7 +113,7 @@ class _HastyCollector(GarbageCollector):
 
 
 def _with_hasty_collector(open_store: Callable[P, LedgerStore]) -> Callable[P, LedgerStore]:
-    """Compaction removes the old log while the copies are not synced yet."""
+    """Return a factory of stores that delete a compacted log before its copies are synced."""
 
     def opened(*arguments: P.args, **options: P.kwargs) -> LedgerStore:
         store = open_store(*arguments, **options)
@@ -123,37 +123,37 @@ def _with_hasty_collector(open_store: Callable[P, LedgerStore]) -> Callable[P, L
     return opened
 
 
-class _LateFile:
-    """A file whose sync is asked for and not waited for: it ends with the next write."""
+class _LazilySyncedFile:
+    """A file on which `sync` only requests a sync; the next write carries it out."""
 
     def __init__(self, file: File) -> None:
         self._file = file
-        self._sync_is_due = False
+        self._sync_is_pending = False
         self.read, self.size, self.close = file.read, file.size, file.close
         self.next_data = file.next_data
 
     def write(self, offset: int, data: bytes) -> None:
-        if self._sync_is_due:
+        if self._sync_is_pending:
             self._file.sync()
-        self._sync_is_due = False
+        self._sync_is_pending = False
         self._file.write(offset, data)
 
     def sync(self) -> None:
-        self._sync_is_due = True
+        self._sync_is_pending = True
 
 
-class _UnsyncedRollFile(_LateFile):
-    """A file that is synced at once until it is full; its last sync goes to the next file."""
+class _UnsyncedRollFile(_LazilySyncedFile):
+    """A file that is synced immediately until it is full. The sync of the last write is not carried
+    out, as if the next file had been synced instead.
+    """
 
     def sync(self) -> None:
         if self.size() <= MIB:
             self._file.sync()
 
 
-class _Through:
-    """A disk whose files are handed out wrapped."""
-
-    def __init__(self, disk: Disk, wrap: type[_LateFile]) -> None:
+class _WrappingDisk:
+    def __init__(self, disk: Disk, wrap: type[_LazilySyncedFile]) -> None:
         self._disk = disk
         self._wrap = wrap
         self.exists, self.names, self.files = disk.exists, disk.names, disk.files
@@ -169,12 +169,12 @@ class _Through:
 
 
 def _with_journal_files(
-    wrap: type[_LateFile], open_store: Callable[Concatenate[Sequence[Disk], P], LedgerStore]
+    wrap: type[_LazilySyncedFile], open_store: Callable[Concatenate[Sequence[Disk], P], LedgerStore]
 ) -> Callable[Concatenate[Sequence[Disk], P], LedgerStore]:
     def opened(
         journal_disks: Sequence[Disk], /, *arguments: P.args, **options: P.kwargs
     ) -> LedgerStore:
-        wrapped = [_Through(disk, wrap) for disk in journal_disks]
+        wrapped = [_WrappingDisk(disk, wrap) for disk in journal_disks]
         return open_store(wrapped, *arguments, **options)
 
     return opened
@@ -182,10 +182,10 @@ def _with_journal_files(
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """A mistake: its name, what it does in one sentence, and the store that makes it."""
+    """A bug: its name, a one-sentence description, and the store that contains it."""
 
     name: str
-    story: str
+    description: str
     store_factory: StoreFactory
 
 
@@ -194,54 +194,54 @@ DEFECTS = {
     for defect in (
         Defect(
             "mark persisted before the flush",
-            "LastLogMark passes records whose entries are still only in the memtable",
+            "LastLogMark advances past records whose entries are still only in the memtable",
             MarkBeforeFlush,
         ),
         Defect(
             "mark taken after the flush",
-            "LastLogMark passes records that came while the flush was under way",
+            "LastLogMark advances past records that arrived during the flush",
             MarkAfterFlush,
         ),
         Defect(
             "journals removed before the mark",
-            "LastLogMark still points into a journal that is gone",
+            "LastLogMark still points into a journal that has been deleted",
             JournalsRemovedFirst,
         ),
         Defect(
             "mark of one directory",
-            "LastLogMark passes entries that another ledger directory has not flushed yet",
+            "LastLogMark advances past entries that another ledger directory has not flushed yet",
             MarkOfOneDirectory,
         ),
         Defect(
             "ack before sync",
-            "an add is answered while its group's sync is still under way",
-            _with_journal_files(_LateFile, LedgerStore),
+            "an add is acknowledged before the sync of its group has completed",
+            _with_journal_files(_LazilySyncedFile, LedgerStore),
         ),
         Defect(
             "wrong file synced at a roll",
-            "the group that fills a journal is answered after a sync of the next journal",
+            "the group that fills a journal is acknowledged after a sync of the next journal",
             _with_journal_files(_UnsyncedRollFile, LedgerStore),
         ),
         Defect(
             "index before log, trusted",
-            "the index points at bytes that a crash took away, and replay believes it",
+            "the index points to bytes that were lost in a crash, and replay trusts it",
             IndexFirstAndTrusted,
         ),
         Defect(
             "fence not flushed",
-            "LastLogMark passes a fence whose index header was never written",
+            "LastLogMark advances past a fence whose index header was never written",
             FenceNotFlushed,
         ),
         Defect(
             "log removed before its copies are synced",
-            "compaction takes away the only durable copy",
+            "compaction deletes the only durable copy",
             _with_hasty_collector(LedgerStore),
         ),
         Defect(
             "replay keeps the mark",
-            "every start replays the same records again, and no journal may ever go",
+            "every start replays the same records, and no journal can ever be deleted",
             ReplayKeepsMark,
         ),
     )
 }
-"""The mistakes by name."""
+"""The defects by name."""

@@ -1,11 +1,11 @@
-"""Variants: the whole system with one well-known mistake, by name.
+"""Variants: the whole system with one well-known bug each, by name.
 
-A variant replaces one real part, only for the run of a scenario that names the variant.  The new
-part is the real code with one rule changed, and its docstring states that rule.  The storage's
-mistakes are those of `storage_variants`.
+A variant replaces one real component, and only in runs of scenarios that name it. The replacement
+is the real code with one rule changed, as described in its docstring. The storage bugs are those of
+`storage_variants`.
 
-`labkit.worlds.sim.explore.counterexamples` has the smallest scenario known in which each variant
-breaks a promise.
+`labkit.worlds.sim.explore.counterexamples` contains the smallest known scenario in which each
+variant breaks a promise.
 """
 
 from collections.abc import Awaitable, Callable
@@ -23,43 +23,43 @@ from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.settings.bookie_script import StoreFactory
 from labkit.worlds.sim.variants.broker_variants import (
-    ClientWithBlocks,
-    GoesOnInLedger,
-    GoesOnPublishing,
-    MarksOfTheCursor,
-    PushedIsStored,
-    PushesAgainBehind,
-    ReceiptOfTheNewest,
+    ContinuesAfterFailedRollover,
+    ContinuesAfterFailedSend,
+    OverwritesLedgerList,
+    ReceiptOfNewestEntry,
+    ResendsOutOfOrder,
+    ReservesLedgerIds,
+    SkipsReplay,
     TakesOverWithoutRecovery,
-    WritesChainBlindly,
+    TreatsPendingAsStored,
     broker_with,
 )
 from labkit.worlds.sim.variants.client_variants import (
     AckAfterOneBookie,
     ChangesFromNextAdd,
     CountsEveryAck,
+    CountsUnreachableBookies,
     EarlyRecovery,
     LacOutOfOrder,
     NoFence,
     NoFenceOnReads,
     TrustsOneBookie,
-    UnreachableIsAnAnswer,
 )
 from labkit.worlds.sim.variants.cluster_variants import (
-    HearsLate,
+    IgnoresSilence,
     MetadataBeforeCopy,
-    SilenceIsAnAnswer,
-    TrustsItsServer,
+    NoticesExpiryLate,
+    SkipsSync,
     audit_at_once,
-    start_on_any_disks,
+    ignore_cookie_mismatch,
 )
 from labkit.worlds.sim.variants.storage_variants import DEFECTS
 
 # The bookie
 
 
-class _DeniesWhatItCannotRead(Bookie):
-    """An entry that the bookie has and cannot read is answered with "no such entry"."""
+class _DeniesUnreadableEntries(Bookie):
+    """A bookie that returns "no such entry" for an entry that it has but cannot read."""
 
     def read(self, ledger_id: int, entry_id: int) -> bytes:
         try:
@@ -69,15 +69,15 @@ class _DeniesWhatItCannotRead(Bookie):
 
 
 class _FenceInMemory(LedgerStore):
-    """A fence gets no record in the journal: it is kept in memory until the next flush."""
+    """A fence is not recorded in the journal, only kept in memory until the next flush."""
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
-        self.handle(ledger_id, master_key).fence()
+        self.ledger_with_key(ledger_id, master_key).fence()
         return self.journal_of(ledger_id).synced
 
 
-class _ForgetsCollected(LedgerStore):
-    """The bookie takes any add to a collected ledger as the first of a new one."""
+class _ForgetsCollectedLedgers(LedgerStore):
+    """The bookie treats any add to a collected ledger as the first one of a new ledger."""
 
     def was_collected(self, ledger_id: int) -> bool:
         return False
@@ -85,13 +85,13 @@ class _ForgetsCollected(LedgerStore):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A mistake: its name, what it does in one sentence, the promise that it breaks first and
-    foremost (a check's name; "": none, it is only wasteful), and the parts that make it.  Some show
-    only where brokers serve topics.
+    """A bug: its name, a one-sentence description, the main promise that it breaks (the name of a
+    check, or "" if the bug breaks none and only wastes resources), and the components that contain
+    it. Some bugs have an effect only if brokers serve topics.
     """
 
     name: str
-    story: str
+    description: str
     breaks: str = ""
     store: StoreFactory = LedgerStore
     check_cookie: Callable[..., Awaitable[None]] = check_cookie
@@ -104,40 +104,39 @@ class Variant:
 
 
 def _client(**parts: type) -> Callable[..., BookKeeper]:
-    """A client that writes, recovers or reads with these classes."""
     return type("Client", (BookKeeper,), parts)
 
 
 _DURABLE = "AcknowledgedIsDurable"
 
-_OF_THE_PROTOCOL = (
+_PROTOCOL_VARIANTS = (
     Variant(
         "ack after one bookie",
-        "an add is confirmed when one bookie has it, whatever the ack quorum",
+        "an add is confirmed when one bookie has it, regardless of the ack quorum",
         _DURABLE,
         client=_client(writer_class=AckAfterOneBookie),
     ),
     Variant(
         "LAC out of order",
-        "an entry is confirmed although one before it is not",
+        "an entry is confirmed although an earlier one is not",
         _DURABLE,
         client=_client(writer_class=LacOutOfOrder),
     ),
     Variant(
         "ensemble change from the wrong entry",
-        "the metadata looks for unconfirmed entries in the ensemble that was replaced",
+        "for unconfirmed entries, the metadata still refers to the replaced ensemble",
         _DURABLE,
         client=_client(writer_class=ChangesFromNextAdd),
     ),
     Variant(
         "recovery without fencing",
-        "the writer goes on while its ledger is closed under it",
+        "the writer keeps writing while recovery closes its ledger",
         _DURABLE,
         client=_client(recovery_class=NoFence),
     ),
     Variant(
         "no fencing on recovery reads",
-        "a bookie denies an entry to recovery, then takes it (BookKeeper #2614)",
+        "a bookie denies an entry to recovery, then accepts it (BookKeeper #2614)",
         _DURABLE,
         client=_client(recovery_class=NoFenceOnReads),
     ),
@@ -146,31 +145,32 @@ _OF_THE_PROTOCOL = (
         "a bookie forgets a fence when it restarts, and the writer counts its acknowledgements",
         _DURABLE,
         store=_FenceInMemory,
-        # Otherwise the writer would notice, and nothing would be lost.
+        # Replace the writer as well: the correct writer would notice the restart, and nothing would
+        # be lost.
         client=_client(writer_class=CountsEveryAck),
     ),
     Variant(
         "acks of emptied bookies counted",
-        "a writer counts acknowledgements of bookies that were emptied and came back, and so have"
-        " forgotten a fence (BookKeeper #4812)",
+        "a writer counts acknowledgements from bookies that have lost their data, and with it a"
+        " fence (BookKeeper #4812)",
         "OneWriter",
         client=_client(writer_class=CountsEveryAck),
     ),
     Variant(
         "deleted ledger comes back",
-        "a bookie takes adds to a ledger that it has collected (BookKeeper #4462)",
+        "a bookie accepts adds to a ledger that it has garbage-collected (BookKeeper #4462)",
         "DeletedLedgerTakesNoAdd",
-        store=_ForgetsCollected,
+        store=_ForgetsCollectedLedgers,
     ),
     Variant(
         "list of ledgers without a sync",
-        "a bookie drops a new ledger, which its server of the metadata store does not know yet",
+        "a bookie deletes a new ledger that its metadata server has not heard of yet",
         "OnlyDeletedLedgersAreCollected",
-        service=TrustsItsServer,
+        service=SkipsSync,
     ),
     Variant(
         "recovery trusts one bookie",
-        "the first bookie that answers decides where the ledger ends",
+        "the first bookie to respond decides where the ledger ends",
         _DURABLE,
         client=_client(recovery_class=TrustsOneBookie),
     ),
@@ -182,129 +182,136 @@ _OF_THE_PROTOCOL = (
     ),
     Variant(
         "could not read taken for no such entry",
-        "a damaged log makes recovery end the ledger before entries that exist (BookKeeper #2908)",
+        "a corrupt log makes recovery close the ledger before existing entries (BookKeeper #2908)",
         _DURABLE,
-        bookie=_DeniesWhatItCannotRead,
+        bookie=_DeniesUnreadableEntries,
     ),
     Variant(
         "unreachable taken for an answer",
-        "a reader settles for bookies that said nothing (asked for in BookKeeper #3952)",
+        "a reader counts bookies that never responded (requested in BookKeeper #3952)",
         "ReadersLearnWhatIsConfirmed",
-        client=_client(reader_class=UnreachableIsAnAnswer),
+        client=_client(reader_class=CountsUnreachableBookies),
     ),
     Variant(
         "auditor without delay",
-        "a bookie that only restarts is taken for lost, and all its ledgers are copied",
+        "a bookie that is only restarting counts as lost, and all its ledgers are copied",
         "BriefAbsenceIsNoLoss",
         rules=Rules(when_to_audit=audit_at_once),
     ),
     Variant(
         "metadata before the copy",
-        "the metadata names a bookie that has no copy yet",
+        "the metadata refers to a bookie that has no copy yet",
         "RepairIsComplete",
         rules=Rules(replicator=MetadataBeforeCopy),
     ),
     Variant(
         "silence taken for absence",
-        "the metadata store hangs, ends sessions of bookies that run, and they are taken for lost",
+        "the metadata store hangs, sessions of running bookies expire, and they count as lost",
         "SilenceIsNoLoss",
-        rules=Rules(metadata_silence=SilenceIsAnAnswer),
+        rules=Rules(metadata_silence=IgnoresSilence),
     ),
     Variant(
         "lost sessions noticed late",
-        "a bookie that loses its session while it starts never registers again",
+        "a bookie whose session expires during its start never registers again",
         "RunningBookiesStayRegistered",
-        service=HearsLate,
+        service=NoticesExpiryLate,
     ),
     Variant(
         "cookie not checked",
-        "a bookie starts on disks that were replaced, and denies what it had acknowledged",
+        "a bookie starts on replaced disks and denies entries that it had acknowledged",
         _DURABLE,
-        check_cookie=start_on_any_disks,
+        check_cookie=ignore_cookie_mismatch,
     ),
 )
 
 _KEPT = "AcknowledgedMessagesAreKept"
 
-_OF_BROKERS = (
+_BROKER_VARIANTS = (
     Variant(
         "sends after a failed one",
-        "a send fails, and later ones of its producer are stored: sent again, it is a duplicate",
+        "a send fails but later sends of its producer are stored, so a retry looks like a"
+        " duplicate",
         _KEPT,
-        broker=broker_with(ledger_class=GoesOnInLedger, publisher_class=GoesOnPublishing),
+        broker=broker_with(
+            ledger_class=ContinuesAfterFailedRollover,
+            publisher_class=ContinuesAfterFailedSend,
+        ),
         with_brokers=True,
     ),
     Variant(
         "pushed taken for stored",
-        "what is only under way is acknowledged as a duplicate",
+        "a message that is still pending is acknowledged as a duplicate",
         _KEPT,
-        broker=broker_with(deduplication_class=PushedIsStored),
+        broker=broker_with(deduplication_class=TreatsPendingAsStored),
         with_brokers=True,
     ),
     Variant(
         "pushed again behind later ones",
-        "what a failed ledger does not hold goes into the next one behind what was sent later",
+        "entries missing from a failed ledger are rewritten to the next one after later entries",
         "ProducersOrderIsKept",
-        broker=broker_with(ledger_class=PushesAgainBehind),
+        broker=broker_with(ledger_class=ResendsOutOfOrder),
         with_brokers=True,
     ),
     Variant(
         "list of ledgers written blindly",
-        "an owner who was replaced overwrites the list of ledgers of the next one",
+        "a former owner overwrites the ledger list of its successor",
         _KEPT,
-        broker=broker_with(ledger_class=WritesChainBlindly),
+        broker=broker_with(ledger_class=OverwritesLedgerList),
         with_brokers=True,
     ),
     Variant(
         "takeover without recovery",
-        "the next owner does not fence the last ledger, so the old one still writes to it",
+        "the new owner does not fence the last ledger, so the old owner can still write to it",
         "OneOwnerStores",
         broker=broker_with(ledger_class=TakesOverWithoutRecovery),
         with_brokers=True,
     ),
     Variant(
         "marks not rebuilt",
-        "the next owner does not look for what came after the last snapshot of the marks",
+        "the new owner does not replay messages stored after the last deduplication snapshot",
         "MessagesAreStoredOnce",
-        broker=broker_with(deduplication_class=MarksOfTheCursor),
+        broker=broker_with(deduplication_class=SkipsReplay),
         with_brokers=True,
     ),
     Variant(
         "receipt of the newest entry",
-        "the receipt of a duplicate names the topic's newest entry",
+        "the receipt for a duplicate contains the position of the topic's newest entry",
         "ReceiptsNameTheirMessages",
-        broker=broker_with(publisher_class=ReceiptOfTheNewest),
+        broker=broker_with(publisher_class=ReceiptOfNewestEntry),
         with_brokers=True,
     ),
     Variant(
         "ledger ids in blocks",
-        "each client has a hundred ledger ids in stock, so a topic's ids go back with its owner",
+        "each client reserves a hundred ledger ids, so a topic's ids can decrease with a new owner",
         "MessageIdsGrow",
-        client=ClientWithBlocks,
+        client=ReservesLedgerIds,
         with_brokers=True,
     ),
 )
 
 _COPY = "EveryCopyIsDurable"
-_OF_STORAGE = {
+_STORAGE_PROMISES = {
     "journals removed before the mark": "EveryErrorIsExpected",
     "fence not flushed": "FencedBookieRefusesTheWriter",
     "replay keeps the mark": "",
 }
-"""Promises of the storage's mistakes, where it is not that every copy stays; "": none is broken."""
+"""Promises broken by the storage bugs other than that every copy is durable; "": none."""
 
 VARIANTS: dict[str, Variant] = {
     variant.name: variant
     for variant in (
-        Variant("", "the real thing"),
-        *_OF_THE_PROTOCOL,
-        *_OF_BROKERS,
+        Variant("", "the correct system"),
+        *_PROTOCOL_VARIANTS,
+        *_BROKER_VARIANTS,
         *(
             Variant(
-                each.name, each.story, _OF_STORAGE.get(each.name, _COPY), store=each.store_factory
+                each.name,
+                each.description,
+                _STORAGE_PROMISES.get(each.name, _COPY),
+                store=each.store_factory,
             )
             for each in DEFECTS.values()
         ),
     )
 }
-"""The mistakes by name; "" is none."""
+"""The variants by name; "" is the correct system."""

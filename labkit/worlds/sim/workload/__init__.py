@@ -1,11 +1,11 @@
-"""What clients do in a scenario.
+"""What the clients do in a scenario.
 
-    steps                write, read, recover, delete; what a step of your own must have
+    steps                write, read, recover, delete; the interface for custom steps
     produce              a topic's owner without a broker
-    publish              a producer of Pulsar's, which sends again what has no receipt
-    consume              consumers of a subscription; `consumer_commands` has their commands
-    delivered            what the consumers of a step were delivered
-    topic_connection     a client's connection to the broker that serves its topic
+    publish              a Pulsar producer, which resends messages without a receipt
+    consume              consumers of a subscription; `consumer_commands` builds their commands
+    delivered            the messages delivered to the consumers of a step
+    topic_connection     a client's connection to the broker that owns its topic
 
-Read `steps` and `publish` first.
+Start with `steps` and `publish`.
 """

@@ -1,10 +1,10 @@
-"""Consumers of Pulsar's in the simulated world, and the step that runs them.
+"""Pulsar consumers in the simulated world, and the step that runs them.
 
-A consumer does what the official clients do: it looks the topic up, subscribes, gives permits for
-as many messages as it takes, and acknowledges entries, or of a batch a part.  It may ask for what
-it has not acknowledged once more, or for everything from the first message on.  After any trouble
-it begins again with a new connection, and forgets what it has not acknowledged: the broker delivers
-that again.
+A consumer behaves like the official clients: it looks up the topic, subscribes, grants permits for
+as many messages as it can take, and acknowledges entries or parts of batches. It may request
+redelivery of unacknowledged messages, or reset the subscription to the first message. After any
+failure it opens a new connection and forgets its unacknowledged messages, which the broker then
+redelivers.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from labkit.system.model.errors import BKIncorrectParameterException, LabkitErro
 from labkit.system.model.message_id import EARLIEST
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, MessageIdData
 from labkit.system.topic.chain.chain import Position
-from labkit.system.topic.chain.formats import bits_of, words_of
+from labkit.system.topic.chain.formats import from_java_longs, to_java_longs
 from labkit.system.topic.messages import Message, decode_messages
 from labkit.system.topic.names import full_name, partition_of
 from labkit.worlds.sim.nodes.nodes import ClientNode
@@ -28,7 +28,7 @@ from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, Moment
 from labkit.worlds.sim.workload import consumer_commands as commands
 from labkit.worlds.sim.workload.delivered import DeliveredMessages
-from labkit.worlds.sim.workload.topic_connection import LookAgainError, TopicConnection
+from labkit.worlds.sim.workload.topic_connection import RetryLookupError, TopicConnection
 
 _BACKOFF_S = 0.1
 _IDLE_S = 1.0
@@ -37,22 +37,23 @@ _IDLE_S = 1.0
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Consume(Value):
-    """Take the messages of a topic from the cluster's brokers, and acknowledge them.
+    """Consume messages of a topic from the cluster's brokers, and acknowledge them.
 
-    The step ends when `messages` different ones were delivered and acknowledged, or when the topic
-    has no other ones for several seconds.  It runs `consumers` of the `subscription`, each with a
-    connection and with `permits`.  A consumer acknowledges after `ack_every` entries: each of them,
-    or with `is_cumulative` all up to the last.  With `acks_parts` it acknowledges the first half of
-    a batch before.
+    The step ends when `messages` different messages have been delivered and acknowledged, or when
+    the topic has had no further messages for several seconds. It runs `consumers` consumers of the
+    `subscription`, each with its own connection and `permits`. A consumer acknowledges after every
+    `ack_every` entries: each entry individually or, with `is_cumulative`, everything up to the last
+    one. With `acks_parts` it first acknowledges the first half of each batch.
 
-    After `entries_per_connection` a consumer hangs up, without acknowledging the last one, and
-    comes back; 0: it stays.  After each `redeliver_every` entries it asks for what it has not
-    acknowledged once more: for the last entry, or, where one consumer gets all, for everything.
-    After `start_over_after` entries, once, the subscription goes back to the first message by
-    `start_over_by`: a `seek`, or `unsubscribe` and a subscription of the same name.
+    After `entries_per_connection` entries a consumer disconnects without acknowledging the last
+    one, then reconnects (0: it stays connected). After every `redeliver_every` entries it requests
+    redelivery: of everything unacknowledged if the subscription delivers to one consumer at a time,
+    otherwise of the last entry only. After `start_over_after` entries, the subscription is reset to
+    the first message once, in the way given by `start_over_by`: a `seek`, or an `unsubscribe`
+    followed by a new subscription with the same name.
 
-    A `reader` has a subscription that is not durable: after any trouble it begins behind the last
-    message that it was delivered.
+    A `reader` has a non-durable subscription: after any failure it resumes after the last message
+    that was delivered to it.
     """
 
     topic: str = "t"
@@ -73,93 +74,93 @@ class Consume(Value):
     reader: bool = False
 
     def __post_init__(self) -> None:
-        """Raises `BKIncorrectParameterException`."""
         Value.__post_init__(self)
         if self.subscription_type == "Exclusive" and self.consumers > 1:
             raise BKIncorrectParameterException(
-                "an Exclusive subscription has one consumer; name another subscription_type"
+                "an Exclusive subscription allows only one consumer; choose another"
+                " subscription_type"
             )
         if self.reader and self.subscription_type != "Exclusive":
             raise BKIncorrectParameterException(
-                f"a reader has an Exclusive subscription, not a {self.subscription_type} one"
+                f"a reader needs an Exclusive subscription, got {self.subscription_type}"
             )
         if self.entries_per_connection == 1:
             raise BKIncorrectParameterException(
-                "entries_per_connection is 1: a consumer that leaves before it acknowledges its"
-                " only entry gets it again and again; name 2 or more, or 0 to stay"
+                "entries_per_connection must not be 1: a consumer that disconnects before it"
+                " acknowledges its only entry would receive it forever; use 2 or more, or 0 to"
+                " stay connected"
             )
         if self.start_over_after and self.start_over_by == "unsubscribe" and self.consumers > 1:
             raise BKIncorrectParameterException(
-                "a subscription is deleted by its only consumer; take one, or seek"
+                "only a subscription's sole consumer can delete it; use a single consumer, or"
+                " start_over_by='seek'"
             )
         if 0 < self.redeliver_every <= self.ack_every:
             raise BKIncorrectParameterException(
-                f"redeliver_every is {self.redeliver_every} and ack_every {self.ack_every}: a"
-                " consumer that gives entries back before it acknowledges them gets them again and"
-                " again; name a higher redeliver_every, or 0 for never"
+                f"redeliver_every ({self.redeliver_every}) must be greater than ack_every"
+                f" ({self.ack_every}), or 0 for never: a consumer that requests redelivery"
+                " before it acknowledges any entries would receive them forever"
             )
         if self.is_cumulative and not self.keeps_order:
             raise BKIncorrectParameterException(
-                f"consumers of a {self.subscription_type} subscription acknowledge each message by"
-                " itself, not all up to one"
+                f"a {self.subscription_type} subscription does not support cumulative"
+                " acknowledgement"
             )
 
     @property
     def keeps_order(self) -> bool:
-        """Whether one consumer at a time gets the messages, in their order."""
+        """Whether the messages are delivered in order, to one consumer at a time."""
         return self.subscription_type in ("Exclusive", "Failover")
 
     def __str__(self) -> str:
         return f"consume {self.messages} messages of {self.topic}"
 
     async def run(self, node: ClientNode) -> None:
-        taken = DeliveredMessages(self.messages, self.consumers, self.start_over_after)
-        consumers = [_Consumer(node, self, number, taken) for number in range(self.consumers)]
+        delivered = DeliveredMessages(self.messages, self.consumers, self.start_over_after)
+        consumers = [_Consumer(node, self, number, delivered) for number in range(self.consumers)]
         tasks = [node.spawn(consumer.run()) for consumer in consumers]
-        await taken.is_all.wait()
+        await delivered.is_complete.wait()
         for task, consumer in zip(tasks, consumers, strict=True):
             task.cancel()
             consumer.hang_up()
 
 
-class _Delivered(NamedTuple):
-    """An entry that was delivered.  `came`: the number of answers before it; `left`: of a batch the
-    bits of the messages that are delivered, None for all; `epoch`: the number of requests for
-    redelivery before it.
+class _DeliveredEntry(NamedTuple):
+    """A delivered entry. `arrived_at`: the number of results recorded before its arrival;
+    `remaining`: a bit set of the messages of a batch that were delivered, or None for all; `epoch`:
+    the number of redelivery requests before the delivery.
     """
 
-    came: int
+    arrived_at: int
     position: Position
     data: bytes
-    left: int | None
+    remaining: int | None
     epoch: int
 
 
 class _Consumer:
-    """One consumer: one connection after the other."""
-
     def __init__(
-        self, node: ClientNode, step: Consume, number: int, taken: DeliveredMessages
+        self, node: ClientNode, step: Consume, number: int, delivered: DeliveredMessages
     ) -> None:
-        self._node, self._step, self._number, self._taken = node, step, number, taken
+        self._node, self._step, self._number, self._delivered = node, step, number, delivered
         self._name = f"{node.name}-{number}"
         self._topic = full_name(step.topic)
-        self._inbox: asyncio.Queue[_Delivered | None] = asyncio.Queue()
-        """Entries that were delivered; None: no more come on this connection."""
+        self._inbox: asyncio.Queue[_DeliveredEntry | None] = asyncio.Queue()
+        """Delivered entries; None: the connection delivers no more."""
         self._connection_count = 0
         self._free_permits = 0
         self._epoch = 0
         self._last = EARLIEST
-        """The last message that was delivered to a reader: its next connection begins behind it."""
-        self._behind = EARLIEST
-        """The last message before this connection: it comes again, with its entry."""
-        self._connection = TopicConnection(node, self._topic, self._received, self._gone)
+        """The last message delivered to a reader; its next connection starts after this message."""
+        self._resume_after = EARLIEST
+        """The last message before this connection; it is redelivered together with its entry."""
+        self._connection = TopicConnection(node, self._topic, self._on_command, self._on_gone)
 
     async def run(self) -> None:
         for attempt in count(self._number):
             with suppress(LabkitError, OSError):
                 await self._subscribe(attempt)
-                await self._consume()
+                await self._process_messages()
             self.hang_up()
             await asyncio.sleep(_BACKOFF_S)
 
@@ -169,23 +170,22 @@ class _Consumer:
     # One connection after the other
 
     async def _subscribe(self, attempt: int) -> None:
-        self._inbox, self._taken.unacknowledged[self._number] = asyncio.Queue(), []
-        self._taken.quiet_turns.pop(self._number, None)
+        self._inbox, self._delivered.unacknowledged[self._number] = asyncio.Queue(), []
+        self._delivered.quiet_turns.pop(self._number, None)
         self._connection_count += 1
         await self._connection.open(attempt)
         request_id = self._connection.next_request_id()
-        who = self._number, request_id, self._name, self._topic, self._step.subscription
+        arguments = self._number, request_id, self._name, self._topic, self._step.subscription
         if self._step.reader:
-            self._behind = self._last
-            command = commands.read(*who, self._behind)
+            self._resume_after = self._last
+            command = commands.read(*arguments, self._resume_after)
         else:
-            command = commands.subscribe(*who, self._step.subscription_type)
+            command = commands.subscribe(*arguments, self._step.subscription_type)
         await self._connection.ask(request_id, command)
         self._free_permits, self._epoch = self._step.permits, 0
         self._give_permits()
 
-    async def _consume(self) -> None:
-        """Return when the broker has sent the consumer away, or when it hangs up."""
+    async def _process_messages(self) -> None:
         entry_count = 0
         while True:
             try:
@@ -193,7 +193,7 @@ class _Consumer:
                     entry = await self._inbox.get()
             except TimeoutError:
                 await self._acknowledge()
-                await self._ask_for_more()
+                await self._check_for_more()
             else:
                 if entry is None:
                     return
@@ -202,35 +202,35 @@ class _Consumer:
                     continue
                 entry_count += 1
                 await self._take(entry)
-                if self._taken.starts_over():
+                if self._delivered.is_time_to_start_over():
                     await self._start_over()
                     return
                 if entry_count == self._step.entries_per_connection:
-                    self._held.pop()
+                    self._unacknowledged.pop()
                     await self._acknowledge()
                     return
                 if self._step.redeliver_every and entry_count % self._step.redeliver_every == 0:
-                    self._ask_again()
-                if len(self._held) >= self._step.ack_every or self._taken.has_all_names:
+                    self._request_redelivery()
+                is_due = len(self._unacknowledged) >= self._step.ack_every
+                if is_due or self._delivered.has_enough_messages:
                     await self._acknowledge()
 
     @property
-    def _held(self) -> list[Position]:
-        return self._taken.unacknowledged[self._number]
+    def _unacknowledged(self) -> list[Position]:
+        return self._delivered.unacknowledged[self._number]
 
-    def _messages_of(self, entry: _Delivered) -> list[Message]:
-        """The messages that are delivered: those of a batch that are not acknowledged."""
+    def _messages_of(self, entry: _DeliveredEntry) -> list[Message]:
         messages = decode_messages(entry.data, *entry.position, partition_of(self._topic))
-        if entry.left is None:
+        if entry.remaining is None:
             return messages
-        return [each for each in messages if entry.left >> each.message_id.batch_index & 1]
+        return [each for each in messages if entry.remaining >> each.message_id.batch_index & 1]
 
-    async def _take(self, entry: _Delivered) -> None:
+    async def _take(self, entry: _DeliveredEntry) -> None:
         delivered = self._messages_of(entry)
-        messages = [each for each in delivered if each.message_id > self._behind]
+        messages = [each for each in delivered if each.message_id > self._resume_after]
         for message in messages:
             self._node.world.answers.message_delivered(
-                entry.came,
+                entry.arrived_at,
                 self._name,
                 self._connection.host,
                 self._step.subscription,
@@ -243,7 +243,7 @@ class _Consumer:
             )
             self._last = message.message_id
         names = [(message.producer_name, message.sequence_id) for message in messages]
-        self._taken.add(self._number, entry.position, names)
+        self._delivered.add(self._number, entry.position, names)
         self._return_permits(len(delivered))
         if self._step.acks_parts and len(messages) > 1:
             await self._acknowledge_half(entry.position, messages)
@@ -251,97 +251,98 @@ class _Consumer:
     # Acknowledgements
 
     async def _acknowledge_half(self, position: Position, messages: Sequence[Message]) -> None:
-        """Acknowledge the first half of what is left of a batch."""
         indexes = [message.message_id.batch_index for message in messages]
         first = indexes[: len(indexes) // 2]
-        left = sum(1 << index for index in indexes if index not in first)
+        remaining = sum(1 << index for index in indexes if index not in first)
         part = message_id_data(position, partition_of(self._topic))
-        part.ack_set.extend(words_of(left))
-        asked = await self._ask_to_acknowledge([part])
+        part.ack_set.extend(to_java_longs(remaining))
+        requested_at = await self._send_acknowledgement([part])
         if self._step.is_cumulative:
-            self._acknowledged(asked, self._held[:-1])
+            self._on_acknowledged(requested_at, self._unacknowledged[:-1])
         for index in first:
-            self._note_acknowledged(asked, position, index)
+            self._record_acknowledgement(requested_at, position, index)
 
     async def _acknowledge(self) -> None:
-        """Acknowledge the entries that were delivered.  Raises `LookAgainError`, `TimeoutError`."""
-        positions = list(self._held)
+        """Acknowledge the delivered entries. Raises `RetryLookupError` or `TimeoutError`."""
+        positions = list(self._unacknowledged)
         if not positions:
             return
-        named = positions[-1:] if self._step.is_cumulative else positions
-        asked = await self._ask_to_acknowledge(list(map(message_id_data, named)))
-        self._acknowledged(asked, positions)
-        self._taken.see()
+        acknowledged = positions[-1:] if self._step.is_cumulative else positions
+        requested_at = await self._send_acknowledgement(list(map(message_id_data, acknowledged)))
+        self._on_acknowledged(requested_at, positions)
+        self._delivered.check_complete()
 
-    async def _ask_to_acknowledge(self, message_ids: Sequence[MessageIdData]) -> int:
-        """Returns the number of events before the request."""
-        asked = self._node.world.answers.event_count
+    async def _send_acknowledgement(self, message_ids: Sequence[MessageIdData]) -> int:
+        """Send the acknowledgement, and return the number of events before the request."""
+        requested_at = self._node.world.answers.event_count
         request_id = self._connection.next_request_id()
         command = commands.acknowledge(
             self._number, request_id, message_ids, is_cumulative=self._step.is_cumulative
         )
-        answer = await self._connection.ask(request_id, command)
-        if answer.ackResponse.HasField("error"):
-            raise LookAgainError(answer.ackResponse.message)
-        return asked
+        response = await self._connection.ask(request_id, command)
+        if response.ackResponse.HasField("error"):
+            raise RetryLookupError(response.ackResponse.message)
+        return requested_at
 
-    def _acknowledged(self, asked: int, positions: Sequence[Position]) -> None:
-        """Note that the broker has taken the first ones of those that were delivered."""
+    def _on_acknowledged(self, requested_at: int, positions: Sequence[Position]) -> None:
         for position in positions:
-            self._note_acknowledged(asked, position)
-        del self._held[: len(positions)]
+            self._record_acknowledgement(requested_at, position)
+        del self._unacknowledged[: len(positions)]
 
-    def _note_acknowledged(self, asked: int, position: Position, batch_index: int = -1) -> None:
+    def _record_acknowledgement(
+        self, requested_at: int, position: Position, batch_index: int = -1
+    ) -> None:
         self._node.world.answers.entry_acknowledged(
             self._name,
             self._connection.host,
             self._topic,
             self._step.subscription,
-            asked,
+            requested_at,
             position,
             batch_index,
         )
 
-    # Messages once more
+    # Redelivery
 
-    def _ask_again(self) -> None:
-        """Give back the last entry, or all entries where one consumer gets all."""
+    def _request_redelivery(self) -> None:
+        """Request redelivery of everything, or of the last entry if several consumers share."""
         if self._step.keeps_order:
             self._epoch += 1
-            self._held.clear()
+            self._unacknowledged.clear()
             self._connection.send(commands.redeliver(self._number, [], self._epoch))
-        elif self._held:
-            self._connection.send(commands.redeliver(self._number, [self._held.pop()], 0))
+        elif self._unacknowledged:
+            self._connection.send(commands.redeliver(self._number, [self._unacknowledged.pop()], 0))
 
     async def _start_over(self) -> None:
-        """Let the subscription begin at the first message.  Raises `LookAgainError`,
-        `TimeoutError`.
-        """
+        """Reset the subscription. Raises `RetryLookupError` or `TimeoutError`."""
         request_id = self._connection.next_request_id()
         make = commands.START_OVER[self._step.start_over_by]
-        note = partial(self._node.world.answers.started_over, self._topic, self._step.subscription)
-        note(is_done=False)
+        record = partial(
+            self._node.world.answers.started_over, self._topic, self._step.subscription
+        )
+        record(is_done=False)
         await self._connection.ask(request_id, make(self._number, request_id))
         self._last = EARLIEST
-        note(is_done=True)
+        record(is_done=True)
 
-    async def _ask_for_more(self) -> None:
-        """Note a quiet turn if every message of the topic is acknowledged.  Raises
-        `LookAgainError`, `TimeoutError`.
+    async def _check_for_more(self) -> None:
+        """Count a quiet turn if every message of the topic is acknowledged.
+
+        Raises `RetryLookupError` or `TimeoutError`.
         """
         request_id, answers = self._connection.next_request_id(), self._node.world.answers
-        asked = answers.event_count
-        answer = await self._connection.ask(
+        requested_at = answers.event_count
+        response = await self._connection.ask(
             request_id, commands.get_last_message_id(self._number, request_id)
         )
-        response = answer.getLastMessageIdResponse
-        done = position_of(response.consumer_mark_delete_position)
+        last = response.getLastMessageIdResponse
+        done = position_of(last.consumer_mark_delete_position)
         host, subscription = self._connection.host, self._step.subscription
-        answers.up_to_here(host, self._topic, subscription, asked, done)
-        if done >= position_of(response.last_message_id):
-            turns = self._taken.quiet_turns
+        answers.all_acknowledged(host, self._topic, subscription, requested_at, done)
+        if done >= position_of(last.last_message_id):
+            turns = self._delivered.quiet_turns
             turns[self._number] = turns.get(self._number, 0) + 1
-            self._taken.see()
+            self._delivered.check_complete()
 
     # Frames
 
@@ -354,14 +355,17 @@ class _Consumer:
         self._connection.send(commands.flow(self._number, self._free_permits))
         self._free_permits = 0
 
-    def _received(self, command: BaseCommand, data: bytes) -> None:
+    def _on_command(self, command: BaseCommand, data: bytes) -> None:
         if command.type == BaseCommand.MESSAGE:
             message = command.message
-            left = bits_of(message.ack_set) if message.ack_set else None
-            came, where = len(self._node.world.answers.noted), position_of(message.message_id)
-            self._inbox.put_nowait(_Delivered(came, where, data, left, message.consumer_epoch))
+            remaining = from_java_longs(message.ack_set) if message.ack_set else None
+            arrived_at = len(self._node.world.answers.recorded)
+            position = position_of(message.message_id)
+            self._inbox.put_nowait(
+                _DeliveredEntry(arrived_at, position, data, remaining, message.consumer_epoch)
+            )
         elif command.type == BaseCommand.CLOSE_CONSUMER:
-            self._gone()
+            self._on_gone()
 
-    def _gone(self) -> None:
+    def _on_gone(self) -> None:
         self._inbox.put_nowait(None)

@@ -1,4 +1,4 @@
-"""The commands that a consumer of Pulsar's sends, each for its id on its connection."""
+"""Builds the commands of a Pulsar consumer; `consumer_id` identifies it on its connection."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -27,7 +27,7 @@ def subscribe(
     subscription: str,
     subscription_type: str,
 ) -> BaseCommand:
-    """Subscribe; a new subscription begins at the first message."""
+    """Build a request to subscribe; a new subscription starts at the first message."""
     request = CommandSubscribe(
         topic=topic,
         subscription=subscription,
@@ -48,16 +48,16 @@ def read(
     subscription: str,
     start: MessageId,
 ) -> BaseCommand:
-    """Subscribe as a reader, which is forgotten when it leaves, from this message's entry on."""
+    """Build a reader's request to subscribe: no durable cursor, starting at this message."""
     command = subscribe(consumer_id, request_id, consumer_name, topic, subscription, "Exclusive")
     command.subscribe.durable = False
-    where = message_id_data((start.ledger_id, start.entry_id))
-    command.subscribe.start_message_id.CopyFrom(where)
+    message_id = message_id_data((start.ledger_id, start.entry_id))
+    command.subscribe.start_message_id.CopyFrom(message_id)
     return command
 
 
 def flow(consumer_id: int, permits: int) -> BaseCommand:
-    """Take that many messages more."""
+    """Build the command that grants that many more permits."""
     request = CommandFlow(consumer_id=consumer_id, messagePermits=permits)
     return BaseCommand(type=BaseCommand.FLOW, flow=request)
 
@@ -69,7 +69,7 @@ def acknowledge(
     *,
     is_cumulative: bool,
 ) -> BaseCommand:
-    """Acknowledge these entries or parts of batches, or everything up to them."""
+    """Build an acknowledgement of these entries or batch parts, or of everything up to them."""
     request = CommandAck(
         consumer_id=consumer_id,
         ack_type=CommandAck.Cumulative if is_cumulative else CommandAck.Individual,
@@ -80,7 +80,7 @@ def acknowledge(
 
 
 def redeliver(consumer_id: int, positions: Sequence[Position], epoch: int) -> BaseCommand:
-    """Ask for these entries once more, or for all that are not acknowledged if none is named."""
+    """Build a request to redeliver these entries (none: everything unacknowledged)."""
     request = CommandRedeliverUnacknowledgedMessages(
         consumer_id=consumer_id,
         message_ids=map(message_id_data, positions),
@@ -93,12 +93,12 @@ def redeliver(consumer_id: int, positions: Sequence[Position], epoch: int) -> Ba
 
 
 def get_last_message_id(consumer_id: int, request_id: int) -> BaseCommand:
-    """Ask for the last message of the topic, and how far the subscription is."""
+    """Build a request for the topic's last message id and the subscription's mark-delete point."""
     request = CommandGetLastMessageId(consumer_id=consumer_id, request_id=request_id)
     return BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID, getLastMessageId=request)
 
 
-def _seek_to_the_first(consumer_id: int, request_id: int) -> BaseCommand:
+def _seek_to_first(consumer_id: int, request_id: int) -> BaseCommand:
     request = CommandSeek(
         consumer_id=consumer_id, request_id=request_id, message_id=message_id_data(EARLIEST)
     )
@@ -111,7 +111,7 @@ def _unsubscribe(consumer_id: int, request_id: int) -> BaseCommand:
 
 
 START_OVER: Mapping[str, Callable[[int, int], BaseCommand]] = {
-    "seek": _seek_to_the_first,
+    "seek": _seek_to_first,
     "unsubscribe": _unsubscribe,
 }
-"""By name the ways back to the first message, for a consumer's and a request's id."""
+"""The ways to reset a subscription, by name; they take a consumer id and a request id."""

@@ -1,4 +1,4 @@
-"""What the consumers of one step were delivered, all together."""
+"""The messages delivered to all consumers of a step."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from labkit.system.topic.chain.chain import Position
 
 _QUIET_TURNS = 5
-"""How often a consumer asks in vain before it takes the newest message for the last."""
+"""How often a consumer asks without success before it considers the newest message the last one."""
 
 
 @dataclass(slots=True)
 class DeliveredMessages:
-    """What all consumers of the step were delivered, and have acknowledged.
+    """The messages that the consumers of a step have received and acknowledged.
 
-    The step wants `messages` different ones, and after `start_over_after` entries all of them again
-    (0: never).
+    The step requires `messages` different messages; after `start_over_after` entries (0: never) it
+    requires all of them a second time.
     """
 
     messages: int
@@ -24,30 +24,26 @@ class DeliveredMessages:
     names: set[tuple[str, int]] = field(default_factory=set)
     """The messages, by producer and sequence id."""
     unacknowledged: dict[int, list[Position]] = field(default_factory=dict)
-    """The entries, by the number of the consumer."""
+    """Unacknowledged entries, by the number of the consumer."""
     quiet_turns: dict[int, int] = field(default_factory=dict)
-    """How many times each consumer has found that nothing more comes."""
+    """How often in a row each consumer has found that there are no more messages."""
     entry_count: int = 0
-    """Deliveries so far, those of all consumers."""
+    """Number of deliveries to all consumers so far."""
     has_started_over: bool = False
-    is_all: asyncio.Event = field(default_factory=asyncio.Event)
+    is_complete: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def has_all_names(self) -> bool:
-        """Whether as many different messages were delivered as the step wants."""
+    def has_enough_messages(self) -> bool:
         return len(self.names) >= self.messages
 
     def add(self, number: int, position: Position, names: Sequence[tuple[str, int]]) -> None:
-        """A consumer was delivered the entry."""
         self.names.update(names)
         self.unacknowledged[number].append(position)
         self.entry_count += 1
         self.quiet_turns.clear()
 
-    def starts_over(self) -> bool:
-        """Whether it is time to go back to the first message; true once.  From then on the step
-        wants all messages again.
-        """
+    def is_time_to_start_over(self) -> bool:
+        """Return True once, when the step must consume all messages again from the first one."""
         after = self.start_over_after
         if not after or self.has_started_over or self.entry_count < after:
             return False
@@ -55,10 +51,10 @@ class DeliveredMessages:
         self.names.clear()
         return True
 
-    def see(self) -> None:
-        """See whether these are all messages."""
+    def check_complete(self) -> None:
+        """Complete the step if everything is acknowledged and no more messages are expected."""
         if any(self.unacknowledged.values()):
             return
         quiet = [self.quiet_turns.get(number, 0) for number in range(self.consumers)]
-        if self.has_all_names or min(quiet) >= _QUIET_TURNS:
-            self.is_all.set()
+        if self.has_enough_messages or min(quiet) >= _QUIET_TURNS:
+            self.is_complete.set()

@@ -1,4 +1,4 @@
-"""A producer without a broker in the simulated world: its process owns the topic."""
+"""A producer without a broker in the simulated world: its own process owns the topic."""
 
 import asyncio
 from collections import deque
@@ -13,19 +13,19 @@ from labkit.system.topic.topic import Topic
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, Moment
-from labkit.worlds.sim.workload.publish import message_note
 
-_AT_ONCE = 10
-"""The number of messages in one receive."""
+_BATCH_SIZE = 10
+"""Number of messages in one receive."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Produce(Value):
-    """Take a topic over from any owner and send messages to it, `batch_size` to an entry; with
-    `receive` read it from its first message on meanwhile.
+    """Take ownership of a topic and send messages to it, `batch_size` per entry; with `receive`,
+    also read it from the first message on.
 
-    Its ledgers have `entries_per_ledger` entries.  At most `window` messages are unstored at a
-    time.  One that cannot be stored ends the step: another client has taken the topic over.
+    The topic's ledgers have `entries_per_ledger` entries each. At most `window` messages are
+    unconfirmed at a time. The step ends if a message cannot be stored, which means that another
+    client has taken over the topic.
     """
 
     topic: str = "t"
@@ -48,7 +48,7 @@ class Produce(Value):
         receives = _Receives(node, full_name(self.topic), topic.consumer())
         for number in range(self.messages):
             if sends.count >= self.window:
-                await sends.first_is_stored()
+                await sends.wait_for_first()
                 if self.receive:
                     await receives.next()
             sends.begin(number)
@@ -59,48 +59,47 @@ class Produce(Value):
 
 
 class _Sends:
-    """The messages of a `Produce` that are under way."""
-
     def __init__(self, node: ClientNode, topic: str, producer: Producer) -> None:
         self._node, self._topic, self._producer = node, topic, producer
-        self._under_way: deque[tuple[int, asyncio.Future[MessageId]]] = deque()
+        self._pending: deque[tuple[int, asyncio.Future[MessageId]]] = deque()
 
     def begin(self, number: int) -> None:
-        """Send the message of that number."""
         payload = f"{self._node.name} {number}".encode()
         self._node.world.answers.message_given(self._topic, self._node.name, number, payload)
-        self._under_way.append((number, self._producer.send(payload)))
+        self._pending.append((number, self._producer.send(payload)))
 
     @property
     def count(self) -> int:
-        """The number of messages that are sent and not known to be stored."""
-        return len(self._under_way)
+        return len(self._pending)
 
     async def finish(self) -> None:
-        """Wait until all are stored."""
         await self._producer.flush()
-        while self._under_way:
-            await self.first_is_stored()
+        while self._pending:
+            await self.wait_for_first()
 
-    async def first_is_stored(self) -> None:
-        """Wait until the oldest is stored.  Raises why it cannot be."""
-        number, stored = self._under_way.popleft()
-        place = await stored
-        note = message_note(self._topic, self._node.name, number)
-        self._node.recorder.record("message.acked", place.ledger_id, place.entry_id, note=note)
+    async def wait_for_first(self) -> None:
+        """Wait until the oldest message is stored. Raises an error if it cannot be stored."""
+        number, stored = self._pending.popleft()
+        message_id = await stored
+        self._node.recorder.record(
+            "message.acked",
+            message_id.ledger_id,
+            message_id.entry_id,
+            topic=self._topic,
+            producer=self._node.name,
+            sequence_id=number,
+        )
 
 
 class _Receives:
-    """A consumer of the topic in the process that owns it."""
-
     def __init__(self, node: ClientNode, topic: str, consumer: Consumer) -> None:
         self._name, self._topic, self._consumer = node.name, topic, consumer
         self._answers = node.world.answers
         self._since = self._answers.event_count
 
     async def next(self) -> bool:
-        """Receive the next messages; False when all that is stored was received."""
-        received = await self._consumer.receive(_AT_ONCE)
+        """Receive the next messages; return False if all stored messages have been received."""
+        received = await self._consumer.receive(_BATCH_SIZE)
         for message in received:
             self._answers.message_received(self._name, self._since, self._topic, message)
         return bool(received)

@@ -1,7 +1,7 @@
-"""A producer of Pulsar's in the simulated world, and the steps that need brokers.
+"""A Pulsar producer in the simulated world, and the step that runs it.
 
-The producer does what the official clients do when something goes wrong, and nothing more: it looks
-the topic up again, and sends again all that has no receipt, in its order.
+On failures the producer does exactly what the official clients do: it looks the topic up again and
+resends everything without a receipt, in the original order.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _PRODUCER_ID = 1
 
 @dataclass(slots=True)
 class _Op:
-    """An entry that has no receipt."""
+    """An entry that has no receipt yet."""
 
     sequence_id: int
     message_count: int
@@ -49,7 +49,7 @@ class _Op:
 
 
 class PulsarProducer:
-    """A producer of one topic, which has at most `window` entries without a receipt."""
+    """A producer for one topic, with at most `window` entries awaiting their receipts."""
 
     def __init__(self, node: ClientNode, topic: str, window: int, keys: int) -> None:
         self._node = node
@@ -61,20 +61,20 @@ class PulsarProducer:
         self._sequence_id = -1
         self._is_registered = False
         self._receipts = asyncio.Event()
-        self._connection = TopicConnection(node, self._topic, self._received)
+        self._connection = TopicConnection(node, self._topic, self._on_command)
 
     async def run(self) -> None:
-        """Stay connected to the broker that serves the topic, until cancelled."""
+        """Stay connected to the broker that owns the topic, until cancelled."""
         for number in count():
             with suppress(LabkitError, OSError):
                 await self._register(number)
-                await self._until_gone()
+                await self._wait_until_gone()
             self._is_registered = False
             self._connection.hang_up()
             await asyncio.sleep(_BACKOFF_S)
 
     async def send(self, message_count: int) -> None:
-        """Send the next messages in one entry, once there is room for it."""
+        """Send the next messages in one entry, as soon as the window allows it."""
         while len(self._ops) >= self._window:
             await self._next_receipt()
         op = self._encode(self._sequence_id + 1, message_count)
@@ -84,7 +84,6 @@ class PulsarProducer:
             self._push(op)
 
     async def flush(self) -> None:
-        """Wait until every entry has its receipt."""
         while self._ops:
             await self._next_receipt()
 
@@ -95,7 +94,6 @@ class PulsarProducer:
     # One connection after the other
 
     async def _register(self, number: int) -> None:
-        """Find the broker that serves the topic, and send it all that has no receipt."""
         await self._connection.open(number)
         request = CommandProducer(
             topic=self._topic,
@@ -110,8 +108,7 @@ class PulsarProducer:
         for op in self._ops:
             self._push(op)
 
-    async def _until_gone(self) -> None:
-        """Return when the broker has sent the producer away, or gives no receipt."""
+    async def _wait_until_gone(self) -> None:
         while True:
             head = self._ops[0] if self._ops else None
             with suppress(TimeoutError):
@@ -132,14 +129,14 @@ class PulsarProducer:
         )
         self._connection.send(BaseCommand(type=BaseCommand.SEND, send=send), op.data)
 
-    def _received(self, command: BaseCommand, _: bytes) -> None:
+    def _on_command(self, command: BaseCommand, _: bytes) -> None:
         if command.type == BaseCommand.SEND_RECEIPT:
-            self._receipt(command.send_receipt)
+            self._on_receipt(command.send_receipt)
         elif command.type in (BaseCommand.CLOSE_PRODUCER, BaseCommand.SEND_ERROR):
             self._connection.gone.set()
 
-    def _receipt(self, receipt: CommandSendReceipt) -> None:
-        """Take the oldest entry's receipt; one for an earlier entry came before."""
+    def _on_receipt(self, receipt: CommandSendReceipt) -> None:
+        """Process a receipt for the oldest entry; one for an earlier entry is a duplicate."""
         if not self._is_registered or not self._ops:
             return
         op = self._ops[0]
@@ -149,8 +146,14 @@ class PulsarProducer:
             self._ops.popleft()
             ledger_id, entry_id = position_of(receipt.message_id)
             for sequence_id in range(op.sequence_id, op.highest_sequence_id + 1):
-                note = message_note(self._topic, self._node.name, sequence_id)
-                self._node.recorder.record("message.acked", ledger_id, entry_id, note=note)
+                self._node.recorder.record(
+                    "message.acked",
+                    ledger_id,
+                    entry_id,
+                    topic=self._topic,
+                    producer=self._node.name,
+                    sequence_id=sequence_id,
+                )
             self._receipts.set()
 
     def _encode(self, first: int, message_count: int) -> _Op:
@@ -172,18 +175,13 @@ class PulsarProducer:
         return _Op(first, message_count, encode_batch(messages[0], parts, name, now_ms, highest))
 
 
-def message_note(topic: str, producer: str, sequence_id: int) -> str:
-    """A message's name in events."""
-    return f"{topic} {producer} {sequence_id}"
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Publish(Value):
-    """Send messages to a topic through the cluster's brokers, `batch_size` to an entry.
+    """Send messages to a topic through the cluster's brokers, `batch_size` per entry.
 
-    At most `window` entries have no receipt at a time; with `every_ms` one entry is sent every
-    `every_ms` milliseconds.  The entries have `keys` keys in turn; 0: none.  The producer has its
-    client's name, and resends entries that have no receipt.
+    At most `window` entries await their receipts at a time; with `every_ms`, one entry is sent
+    every `every_ms` milliseconds. The entries use `keys` different keys in turn (0: no keys). The
+    producer is named after its client, and resends entries without a receipt.
     """
 
     topic: str = "t"
@@ -200,10 +198,10 @@ class Publish(Value):
 
     async def run(self, node: ClientNode) -> None:
         producer = PulsarProducer(node, self.topic, self.window, self.keys)
-        staying = node.spawn(producer.run())
+        task = node.spawn(producer.run())
         for first in range(0, self.messages, self.batch_size):
             await producer.send(min(self.batch_size, self.messages - first))
             if self.every_ms:
                 await asyncio.sleep(self.every_ms / 1000)
         await producer.flush()
-        staying.cancel()
+        task.cancel()

@@ -1,7 +1,7 @@
 """The clients' steps, as values.
 
-A step begins at its moment, on its client's node, and dies with it.  Ledgers go by the number that
-the workload gives them; the cluster assigns its own ids.
+A step starts at the moment `when`, runs on its client's node, and ends if the node dies. Steps
+refer to ledgers by the numbers that the workload assigns; the cluster assigns its own ids.
 """
 
 import asyncio
@@ -23,36 +23,36 @@ from labkit.worlds.sim.settings.triggers import START, Moment
 
 
 class Step(Protocol):
-    """What one client does: a step of labkit's, or one of your own."""
+    """Something that a client does: one of labkit's steps or your own."""
 
     @property
     def client(self) -> str:
-        """On whose node it runs."""
+        """The client on whose node the step runs."""
 
     @property
-    def when(self) -> Moment:
-        """When it begins."""
+    def when(self) -> Moment: ...
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`."""
+        """Run the step. Raises `LabkitError`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Write(Value):
-    """Create a ledger, add entries, close it.
+    """Create a ledger, add entries, and close it.
 
-    At most `window` adds are unconfirmed at a time; `every_ms` is the pause between two adds in
-    milliseconds, and `pause_ms` one more before the last add.  Without `close` the ledger stays
-    open, as after the death of its writer.
+    At most `window` adds are pending at a time; `every_ms` is the pause between adds in
+    milliseconds, and `pause_ms` an additional pause before the last one. Without `close`, the
+    ledger stays open, as if its writer had died.
 
-    `force_every` entries of a ledger with deferred sync are made durable together; 0: each one is
-    durable when it is acknowledged.  `explicit_lac_ms`: how often the writer sends its
-    LastAddConfirmed when no entry carries it; 0: never.  The copies of an entry span `racks`, as
-    far as there are that many; with `enforce_racks` the write fails where they cannot.
+    If `force_every` is not 0, the ledger uses deferred sync and every `force_every` entries are
+    forced to disk together; otherwise each entry is durable when it is acknowledged.
+    `explicit_lac_ms` is the interval at which the writer sends its LastAddConfirmed if no entry
+    carries it (0: never). The copies of an entry span `racks` racks if that many are available;
+    with `enforce_racks`, the write fails if they are not.
 
-    With `delay_ensemble_change` the writer replaces a bookie only when the others are too few.  An
-    add without its acknowledgements after `quorum_timeout_ms` ends the writer (0: never), and so
-    does the need for more than `max_allowed_ensemble_changes`.
+    With `delay_ensemble_change`, the writer replaces a bookie only if the remaining ones are too
+    few. The writer fails if an add has not been acknowledged within `quorum_timeout_ms` (0: no
+    timeout), or if more than `max_allowed_ensemble_changes` ensemble changes are needed.
     """
 
     ledger: int = 0
@@ -81,12 +81,13 @@ class Write(Value):
     async def run(self, node: ClientNode) -> None:
         create = self._client(node).create_ledger
         sizes = (self.ensemble, self.write_quorum, self.ack_quorum)
-        # A learner's client has no deferred sync.
+        # Pass `deferred_sync` only if it is used, because clients written by learners do not
+        # support it.
         writer = await (create(*sizes, deferred_sync=True) if self.force_every else create(*sizes))
         node.ledgers.created(self.ledger, writer.ledger_id)
         adds = _Adds(node, writer, is_deferred=bool(self.force_every))
         for number in range(self.entries):
-            await adds.leave_room(self.window)
+            await adds.wait_for_window(self.window)
             if self.pause_ms and number == self.entries - 1:
                 await asyncio.sleep(self.pause_ms / 1000)
             adds.begin(payload(self.ledger, number, self.payload_size))
@@ -113,45 +114,45 @@ class Write(Value):
 
 
 class _Adds:
-    """The adds of a `Write` that are under way."""
-
     def __init__(self, node: ClientNode, writer: LedgerWriter, *, is_deferred: bool) -> None:
         self._node, self._writer, self._is_deferred = node, writer, is_deferred
-        self._under_way: deque[tuple[bytes, asyncio.Future[int]]] = deque()
+        self._pending: deque[tuple[bytes, asyncio.Future[int]]] = deque()
 
-    def begin(self, given: bytes) -> None:
-        self._under_way.append((given, self._writer.add(given)))
+    def begin(self, payload: bytes) -> None:
+        self._pending.append((payload, self._writer.add(payload)))
 
-    async def leave_room(self, window: int) -> None:
-        """Wait until one more may be under way."""
-        while self._under_way and (len(self._under_way) >= window or self._under_way[0][1].done()):
-            await self._first_is_answered()
+    async def wait_for_window(self, window: int) -> None:
+        while self._pending and (len(self._pending) >= window or self._pending[0][1].done()):
+            await self._wait_for_first()
 
     async def force(self) -> None:
-        """Wait for the adds so far, and until they are durable."""
-        while self._under_way:
-            await self._first_is_answered()
+        """Wait for all adds so far, and make them durable."""
+        while self._pending:
+            await self._wait_for_first()
         if isinstance(self._writer, DeferredSyncWriter):
             await self._writer.force()
 
-    async def _first_is_answered(self) -> None:
-        given, answered = self._under_way.popleft()
-        entry_id = await answered
-        # With deferred sync the answer comes before the entry is confirmed.
+    async def _wait_for_first(self) -> None:
+        payload, added = self._pending.popleft()
+        entry_id = await added
+        # With deferred sync, the add returns before the entry is confirmed.
         if not self._is_deferred:
-            self._node.world.answers.added(self._node.name, self._writer.ledger_id, entry_id, given)
+            self._node.world.answers.added(
+                self._node.name, self._writer.ledger_id, entry_id, payload
+            )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Read(Value):
     """Read a ledger up to LastAddConfirmed without recovery, `polls` times.
 
-    Each poll continues where the one before ended, `poll_ms` milliseconds later.  With
-    `long_poll_ms` a poll waits that long on a bookie for the next entry, and reads one.
+    Each poll continues where the previous one ended, `poll_ms` milliseconds later. With
+    `long_poll_ms`, a poll makes a bookie wait up to that long for the next entry, and reads only
+    that entry.
 
-    `lac` says how any other poll learns LastAddConfirmed: with "read" from as many bookies as it
-    takes to know it, with "try" from the first that knows more, with "explicit" from explicit LACs,
-    too.
+    Without `long_poll_ms`, `lac` determines how a poll obtains LastAddConfirmed: "read" asks as
+    many bookies as needed to be certain, "try" accepts the first response with a newer value, and
+    "explicit" also uses explicit LACs.
     """
 
     ledger: int = 0
@@ -193,7 +194,7 @@ class Read(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Recover(Value):
-    """Open a ledger with recovery: fence it, find its end, close it there; then read all of it."""
+    """Open a ledger with recovery (fence, find the last entry, close), then read all of it."""
 
     ledger: int = 0
     client: str = "r"
@@ -215,7 +216,7 @@ async def _read(node: ClientNode, reader: LedgerReader, first: int, last: int) -
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Delete(Value):
-    """Delete a ledger: readers lose it at once, bookies when they collect garbage."""
+    """Delete a ledger: its metadata immediately, its entries when the bookies collect garbage."""
 
     ledger: int = 0
     client: str = "w"
@@ -230,7 +231,7 @@ class Delete(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NameRacks(Value):
-    """Say in which of that many racks each bookie stands; they are given out in turn."""
+    """Assign the bookies to that many racks, round robin."""
 
     racks: int = 2
     client: str = "operator"
@@ -241,13 +242,13 @@ class NameRacks(Value):
 
     async def run(self, node: ClientNode) -> None:
         names = node.world.cluster.names
-        bookies = {name: {"rack": f"/{at % self.racks}"} for at, name in enumerate(names)}
+        bookies = {name: {"rack": f"/{index % self.racks}"} for index, name in enumerate(names)}
         await node.client.store.create(RACKS, json.dumps({"default": bookies}).encode())
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DisableAutorecovery(Value):
-    """Stop audits and repairs, and let them go on `for_ms` milliseconds later."""
+    """Disable audits and repairs, and re-enable them `for_ms` milliseconds later."""
 
     for_ms: float = 1000.0
     client: str = "operator"
@@ -266,6 +267,5 @@ class DisableAutorecovery(Value):
 
 
 def payload(ledger: int, number: int, size: int) -> bytes:
-    """The bytes of an entry, different from those of all others."""
     text = f"{ledger}/{number} ".encode()
     return (text * (size // len(text) + 1))[: max(size, len(text))]

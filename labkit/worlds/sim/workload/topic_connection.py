@@ -1,4 +1,4 @@
-"""A Pulsar client's connection to the broker that serves its topic, in the simulated world."""
+"""A Pulsar client's connection to the broker that owns its topic, in the simulated world."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -19,9 +19,9 @@ from labkit.worlds.sim.nodes.broker_node import BROKER_PORT
 from labkit.worlds.sim.nodes.nodes import ClientNode
 
 _PROTOCOL_VERSION = 20
-_ANSWER_TIMEOUT_S = 2.0
-_MOST_HOPS = 20
-_UNASKED = (
+_RESPONSE_TIMEOUT_S = 2.0
+_MAX_REDIRECTS = 20
+_NOT_RESPONSES = (
     BaseCommand.SEND_RECEIPT,
     BaseCommand.SEND_ERROR,
     BaseCommand.MESSAGE,
@@ -29,21 +29,21 @@ _UNASKED = (
     BaseCommand.CLOSE_PRODUCER,
     BaseCommand.CLOSE_CONSUMER,
 )
-"""Commands that a broker sends without a request, or by another number than the request's."""
+"""Commands that a broker sends without a request, or that do not carry the id of their request."""
 
 OnCommand = Callable[[BaseCommand, bytes], None]
-"""Takes a command of the broker, and the message after it."""
+"""Takes a command from the broker, and the message that follows it."""
 
 
-class LookAgainError(LabkitError):
-    """The topic is not served where the client asked."""
+class RetryLookupError(LabkitError):
+    """The lookup must be repeated: the broker does not own the topic, or a request failed."""
 
 
 class TopicConnection:
-    """One connection after the other, each to the broker that serves the topic by then.
+    """A sequence of connections, each to the broker that owns the topic at that time.
 
-    `on_command` gets the commands that answer no request, and `on_gone` is called when the
-    connection can no longer be used.
+    `on_command` receives the commands that are not responses, and `on_gone` is called when the
+    connection is no longer usable.
     """
 
     def __init__(
@@ -54,35 +54,36 @@ class TopicConnection:
         on_gone: Callable[[], None] = lambda: None,
     ) -> None:
         self.gone = asyncio.Event()
-        """Set when the connection can no longer be used; each connection has another one."""
+        """Set once the current connection is unusable; each connection gets a new event."""
         self.host = ""
-        """The broker at its other end."""
+        """The broker at the other end."""
         self._node = node
         self._topic = topic
         self._on_command = on_command
         self._on_gone = on_gone
         self._wire: Connection | None = None
         self._request_ids = count(1)
-        self._asked: dict[int, asyncio.Future[BaseCommand]] = {}
+        self._pending: dict[int, asyncio.Future[BaseCommand]] = {}
 
     async def open(self, attempt: int) -> None:
-        """Look the topic up, at another broker in each attempt, and stay with its owner.
+        """Look up the topic, starting at a different broker in each attempt, and connect to its
+        owner.
 
-        Raises `LookAgainError`, `OSError` and `TimeoutError`.
+        Raises `RetryLookupError`, `OSError` or `TimeoutError`.
         """
         brokers = self._node.world.cluster.broker_names
         host, authoritative = brokers[attempt % len(brokers)], False
-        for _ in range(_MOST_HOPS):
+        for _ in range(_MAX_REDIRECTS):
             await self._connect(host)
-            answer = await self._look_up(authoritative)
-            found = answer.brokerServiceUrl.removeprefix("pulsar://").partition(":")[0]
-            if answer.response == CommandLookupTopicResponse.Failed:
-                raise LookAgainError(answer.message)
-            if found == host:
+            response = await self._look_up(authoritative)
+            owner = response.brokerServiceUrl.removeprefix("pulsar://").partition(":")[0]
+            if response.response == CommandLookupTopicResponse.Failed:
+                raise RetryLookupError(response.message)
+            if owner == host:
                 return
             self.hang_up()
-            host, authoritative = found, answer.authoritative
-        raise LookAgainError(f"{_MOST_HOPS} brokers named another one")
+            host, authoritative = owner, response.authoritative
+        raise RetryLookupError(f"gave up the lookup after {_MAX_REDIRECTS} redirects")
 
     def hang_up(self) -> None:
         if self._wire is not None:
@@ -90,19 +91,18 @@ class TopicConnection:
             self._wire = None
 
     def next_request_id(self) -> int:
-        """A number that no request of this client has."""
         return next(self._request_ids)
 
     async def ask(self, request_id: int, command: BaseCommand) -> BaseCommand:
-        """Send a request and return the answer.  Raises `LookAgainError`, `TimeoutError`."""
-        answered: asyncio.Future[BaseCommand] = asyncio.get_running_loop().create_future()
-        self._asked[request_id] = answered
+        """Send a request and return the response. Raises `RetryLookupError` or `TimeoutError`."""
+        response_future: asyncio.Future[BaseCommand] = asyncio.get_running_loop().create_future()
+        self._pending[request_id] = response_future
         self.send(command)
-        async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-            answer = await answered
-        if answer.type == BaseCommand.ERROR:
-            raise LookAgainError(answer.error.message)
-        return answer
+        async with asyncio.timeout(_RESPONSE_TIMEOUT_S):
+            response = await response_future
+        if response.type == BaseCommand.ERROR:
+            raise RetryLookupError(response.error.message)
+        return response
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
         if self._wire is not None:
@@ -110,8 +110,8 @@ class TopicConnection:
 
     async def _connect(self, host: str) -> None:
         gone = self.gone = asyncio.Event()
-        on_bodies = partial(self._received, gone)
-        on_close = partial(self._closed, gone)
+        on_bodies = partial(self._on_bodies, gone)
+        on_close = partial(self._on_closed, gone)
         self._wire = await self._node.network.connect(host, BROKER_PORT, on_bodies, on_close)
         self.host = host
         connect = CommandConnect(client_version="sim", protocol_version=_PROTOCOL_VERSION)
@@ -124,26 +124,27 @@ class TopicConnection:
         command = BaseCommand(type=BaseCommand.LOOKUP, lookupTopic=request)
         return (await self.ask(request.request_id, command)).lookupTopicResponse
 
-    def _closed(self, gone: asyncio.Event) -> None:
+    def _on_closed(self, gone: asyncio.Event) -> None:
         gone.set()
         if gone is self.gone:
             self._on_gone()
 
-    def _received(self, gone: asyncio.Event, bodies: Sequence[bytes]) -> None:
-        # A connection that was given up may still deliver: that answers no request.
+    def _on_bodies(self, gone: asyncio.Event, bodies: Sequence[bytes]) -> None:
+        # Ignore commands that an abandoned connection still delivers, because they do not belong to
+        # the current connection.
         for body in bodies if gone is self.gone else ():
             command, message = decode_frame(body)
             if command.type == BaseCommand.PING:
                 self.send(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))
-            elif command.type in _UNASKED:
+            elif command.type in _NOT_RESPONSES:
                 self._on_command(command, message)
             else:
-                self._answered(command)
+                self._on_response(command)
 
-    def _answered(self, command: BaseCommand) -> None:
+    def _on_response(self, command: BaseCommand) -> None:
         request_id = 0
         for _, body in command.ListFields():
             request_id = getattr(body, "request_id", request_id)
-        answered = self._asked.pop(request_id, None)
-        if answered is not None and not answered.done():
-            answered.set_result(command)
+        response_future = self._pending.pop(request_id, None)
+        if response_future is not None and not response_future.done():
+            response_future.set_result(command)

@@ -1,4 +1,4 @@
-"""Deletion of a topic: what is refused, and what is deleted although it is broken."""
+"""Tests for topic deletion: when it is refused, and which damaged topics it can still delete."""
 
 import pytest
 
@@ -21,12 +21,13 @@ from tests.system.broker.interrupted import (
     fill,
 )
 from tests.system.topic.simulated import simulate
+from tests.virtual_time import in_world
 
 GARBAGE = b"\xff"
 
 
 def tell(operation: Operation) -> None:
-    """Run it on a broker, with the filled topic `PLAIN`."""
+    """Run the operation on a broker that has the topic `PLAIN` with data in it."""
 
     async def story(node: ClientNode) -> None:
         broker = await broker_on(node)
@@ -34,6 +35,9 @@ def tell(operation: Operation) -> None:
         await operation(broker)
 
     simulate(BrokerStory(story))
+
+
+on_a_broker = in_world(tell)
 
 
 async def damage(broker: Broker, path: str) -> None:
@@ -44,123 +48,112 @@ async def damage(broker: Broker, path: str) -> None:
         await broker.topic(PLAIN)
 
 
-def test_topic_in_use_is_not_deleted_and_goes_on_with_all_that_it_has() -> None:
-    async def rule(broker: Broker) -> None:
-        topic = await broker.topic(PLAIN)
-        topic.producers["p"] = Producer()
-        with pytest.raises(BrokerError, match="in use by the producers p and"):
-            await delete_topic(broker, PLAIN, force=False)
-        assert await broker.topic(PLAIN) is topic
-        await check_whole(broker, PLAIN)
-
-    tell(rule)
+@on_a_broker
+async def test_topic_in_use_is_not_deleted_and_goes_on_with_all_that_it_has(broker: Broker) -> None:
+    topic = await broker.topic(PLAIN)
+    topic.producers["p"] = Producer()
+    with pytest.raises(BrokerError, match="in use by the producers p and"):
+        await delete_topic(broker, PLAIN, force=False)
+    assert await broker.topic(PLAIN) is topic
+    await check_whole(broker, PLAIN)
 
 
-def test_topic_is_not_opened_while_a_request_deletes_it() -> None:
-    async def rule(broker: Broker) -> None:
-        delete = broker.store.delete
-        refusals = []
+@on_a_broker
+async def test_topic_is_not_opened_while_a_request_deletes_it(broker: Broker) -> None:
+    delete = broker.store.delete
+    refusals = []
 
-        async def asked_meanwhile(path: str, version: int = -1) -> None:
-            for request in (broker.topic(PLAIN), delete_topic(broker, PLAIN, force=True)):
-                with pytest.raises(BrokerError, match=r"is being deleted|another request") as found:
-                    await request
-                refusals.append(found.value)
-            await delete(path, version)
+    async def asked_meanwhile(path: str, version: int = -1) -> None:
+        for request in (broker.topic(PLAIN), delete_topic(broker, PLAIN, force=True)):
+            with pytest.raises(BrokerError, match=r"is being deleted|another request") as found:
+                await request
+            refusals.append(found.value)
+        await delete(path, version)
 
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(broker.store, "delete", asked_meanwhile)
-            await delete_topic(broker, PLAIN, force=True)
-        assert len(refusals) > 4
-        await check_gone(broker.client, PLAIN)
-
-    tell(rule)
-
-
-def test_client_that_was_let_in_before_the_deletion_does_not_subscribe_during_it() -> None:
-    async def rule(broker: Broker) -> None:
-        topic = await broker.topic(PLAIN)
-        settled = topic.publisher.settled
-
-        async def asked_meanwhile() -> None:
-            with pytest.raises(BrokerError, match="is being deleted"):
-                await topic.subscriptions.create("late")
-            await settled()
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(topic.publisher, "settled", asked_meanwhile)
-            await delete_topic(broker, PLAIN, force=False)
-        await check_gone(broker.client, PLAIN)
-
-    tell(rule)
-
-
-@pytest.mark.parametrize("force", [False, True])
-def test_topic_with_a_damaged_cursor_is_deleted(force: bool) -> None:
-    async def rule(broker: Broker) -> None:
-        await damage(broker, f"{managed_ledger_path(PLAIN)}/moved")
-        await delete_topic(broker, PLAIN, force=force)
-        await check_gone(broker.client, PLAIN)
-
-    tell(rule)
-
-
-def test_topic_with_a_damaged_chain_is_deleted_with_force_alone() -> None:
-    async def rule(broker: Broker) -> None:
-        path = managed_ledger_path(PLAIN)
-        await damage(broker, path)
-        with pytest.raises(DamagedNodeError):
-            await delete_topic(broker, PLAIN, force=False)
-        assert (await broker.store.get(path))[0] == GARBAGE
-        assert await broker.store.children(path) == ["moved", "new"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(broker.store, "delete", asked_meanwhile)
         await delete_topic(broker, PLAIN, force=True)
-        assert not await broker.store.exists(path)
-        # It can be created again.
-        assert (await broker.topic(PLAIN)).subscriptions.all == []
-
-    tell(rule)
+    assert len(refusals) > 4
+    await check_gone(broker.client, PLAIN)
 
 
-def test_topic_whose_bookies_do_not_answer_is_deleted() -> None:
-    async def rule(broker: Broker) -> None:
-        async def fails(ledger_id: int) -> None:
-            raise BKReadException("no bookie answers")
+@on_a_broker
+async def test_client_that_was_let_in_before_the_deletion_does_not_subscribe_during_it(
+    broker: Broker,
+) -> None:
+    topic = await broker.topic(PLAIN)
+    settled = topic.publisher.settled
 
-        await broker.unload(PLAIN)
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(broker.client, "open_ledger", fails)
-            with pytest.raises(BKReadException):
-                await broker.topic(PLAIN)
+    async def asked_meanwhile() -> None:
+        with pytest.raises(BrokerError, match="is being deleted"):
+            await topic.subscriptions.create("late")
+        await settled()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(topic.publisher, "settled", asked_meanwhile)
+        await delete_topic(broker, PLAIN, force=False)
+    await check_gone(broker.client, PLAIN)
+
+
+@pytest.mark.promise("A topic whose metadata is damaged can be deleted with force")
+@pytest.mark.parametrize("force", [False, True])
+@on_a_broker
+async def test_topic_with_a_damaged_cursor_is_deleted(broker: Broker, force: bool) -> None:
+    await damage(broker, f"{managed_ledger_path(PLAIN)}/moved")
+    await delete_topic(broker, PLAIN, force=force)
+    await check_gone(broker.client, PLAIN)
+
+
+@on_a_broker
+async def test_topic_with_a_damaged_chain_is_deleted_with_force_alone(broker: Broker) -> None:
+    path = managed_ledger_path(PLAIN)
+    await damage(broker, path)
+    with pytest.raises(DamagedNodeError):
+        await delete_topic(broker, PLAIN, force=False)
+    assert (await broker.store.get(path))[0] == GARBAGE
+    assert await broker.store.children(path) == ["moved", "new"]
+    await delete_topic(broker, PLAIN, force=True)
+    assert not await broker.store.exists(path)
+    # The topic can be created again.
+    assert (await broker.topic(PLAIN)).subscriptions.all == []
+
+
+@on_a_broker
+async def test_topic_whose_bookies_do_not_answer_is_deleted(broker: Broker) -> None:
+    async def fails(ledger_id: int) -> None:
+        raise BKReadException("no bookie answers")
+
+    await broker.unload(PLAIN)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(broker.client, "open_ledger", fails)
+        with pytest.raises(BKReadException):
+            await broker.topic(PLAIN)
+        await delete_topic(broker, PLAIN, force=True)
+    await check_gone(broker.client, PLAIN)
+
+
+@on_a_broker
+async def test_topic_that_is_opened_elsewhere_before_it_is_marked_stays(broker: Broker) -> None:
+    set_node = broker.store.set
+
+    async def overtaken(path: str, data: bytes, version: int) -> int:
+        await set_node(path, (await broker.store.get(path))[0], version)
+        return await set_node(path, data, version)
+
+    await broker.unload(PLAIN)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(broker.store, "set", overtaken)
+        with pytest.raises(BrokerError, match="was opened concurrently"):
             await delete_topic(broker, PLAIN, force=True)
-        await check_gone(broker.client, PLAIN)
-
-    tell(rule)
+    await check_whole(broker, PLAIN)
 
 
-def test_topic_that_is_opened_elsewhere_before_it_is_marked_stays() -> None:
-    async def rule(broker: Broker) -> None:
-        set_node = broker.store.set
-
-        async def overtaken(path: str, data: bytes, version: int) -> int:
-            await set_node(path, (await broker.store.get(path))[0], version)
-            return await set_node(path, data, version)
-
-        await broker.unload(PLAIN)
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(broker.store, "set", overtaken)
-            with pytest.raises(BrokerError, match="was opened at this moment"):
-                await delete_topic(broker, PLAIN, force=True)
-        await check_whole(broker, PLAIN)
-
-    tell(rule)
-
-
-def test_owner_that_was_cut_off_stores_nothing_once_the_deletion_is_decided() -> None:
-    async def rule(broker: Broker) -> None:
-        topic = await broker.topic(PLAIN)
-        await mark(broker.store, PLAIN)
-        with pytest.raises(LabkitError):
-            await topic.ledger.set_property("a", "1")
-        assert topic.is_ended
-
-    tell(rule)
+@on_a_broker
+async def test_owner_that_was_cut_off_stores_nothing_once_the_deletion_is_decided(
+    broker: Broker,
+) -> None:
+    topic = await broker.topic(PLAIN)
+    await mark(broker.store, PLAIN)
+    with pytest.raises(LabkitError):
+        await topic.ledger.set_property("a", "1")
+    assert topic.is_ended

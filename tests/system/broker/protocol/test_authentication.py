@@ -1,21 +1,18 @@
-"""Clients whose tokens expire while they are connected."""
+"""Tests for clients whose tokens expire while they are connected."""
 
 import pytest
 
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.protocol.authentication import REFRESH, Identity
 from labkit.system.model.proto.pulsar_pb2 import (
-    AuthData,
     BaseCommand,
-    CommandAuthResponse,
-    CommandConnect,
     ServerError,
 )
 from tests.system.broker.held import FrameClient, HeldBroker, held_broker
 
 
 def role_until(method: str, data: bytes) -> Identity:
-    """A token is `role until`, in milliseconds."""
+    """Authenticate a token of the form `role expiry`, with the expiry time in milliseconds."""
     role, _, expires_at_ms = data.decode().partition(" ")
     if role == "mallory":
         raise BrokerError(ServerError.AuthenticationError, "mallory is nobody")
@@ -24,16 +21,20 @@ def role_until(method: str, data: bytes) -> Identity:
 
 async def come_in(broker: HeldBroker, token: bytes, *, may_be_asked: bool = True) -> FrameClient:
     client = FrameClient(broker)
-    connect = CommandConnect(client_version="t", auth_method_name="token", auth_data=token)
-    connect.feature_flags.supports_auth_refresh = may_be_asked
-    client.say(BaseCommand.CONNECT, connect=connect)
+    client.say(
+        BaseCommand.CONNECT,
+        client_version="t",
+        auth_method_name="token",
+        auth_data=token,
+        feature_flags={"supports_auth_refresh": may_be_asked},
+    )
     await client.answer(BaseCommand.CONNECTED)
     return client
 
 
 def show(client: FrameClient, token: bytes) -> None:
-    answer = CommandAuthResponse(response=AuthData(auth_method_name="token", auth_data=token))
-    client.say(BaseCommand.AUTH_RESPONSE, authResponse=answer)
+    response = {"auth_method_name": "token", "auth_data": token}
+    client.say(BaseCommand.AUTH_RESPONSE, response=response)
 
 
 async def test_client_whose_token_expires_is_asked_for_another_and_goes_on() -> None:

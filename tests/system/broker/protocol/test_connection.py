@@ -1,4 +1,4 @@
-"""What a broker does on a client's connection, frame by frame."""
+"""Test how a broker handles each frame on a client's connection."""
 
 import asyncio
 
@@ -10,36 +10,14 @@ from labkit.system.broker.protocol.frames import NO_REQUEST
 from labkit.system.model.errors import BKNotEnoughBookiesException
 from labkit.system.model.proto.pulsar_pb2 import (
     BaseCommand,
-    CommandConnect,
-    CommandLookupTopic,
-    CommandPartitionedTopicMetadata,
-    CommandPing,
-    CommandPong,
     ServerError,
 )
-from tests.system.broker.held import (
-    TOPIC,
-    FrameClient,
-    HeldBroker,
-    held_broker,
-    message,
-    sending,
-    turns,
-)
+from tests.system.broker.held import TOPIC, FrameClient, HeldBroker, held_broker, message, sending
+from tests.system.broker.in_memory import settle
 from tests.until import until
 
 PING = BaseCommand.PING
 RECEIPT = BaseCommand.SEND_RECEIPT
-
-
-@pytest.fixture
-async def broker() -> HeldBroker:
-    return held_broker()
-
-
-@pytest.fixture
-async def client(broker: HeldBroker) -> FrameClient:
-    return await FrameClient(broker).connect()
 
 
 def receipts(client: FrameClient) -> list[tuple[int, int, int]]:
@@ -54,18 +32,10 @@ def receipts(client: FrameClient) -> list[tuple[int, int, int]]:
     ]
 
 
-async def test_first_command_is_connect_or_the_connection_ends(broker: HeldBroker) -> None:
-    client = FrameClient(broker)
-    client.give(sending(0))
-    assert client.closed
-    assert not client.answers
-
-
 async def test_broker_speaks_the_older_of_two_protocol_versions(broker: HeldBroker) -> None:
     for offered, spoken in ((12, 12), (99, 20)):
         client = FrameClient(broker)
-        connect = CommandConnect(client_version="t", protocol_version=offered)
-        client.say(BaseCommand.CONNECT, connect=connect)
+        client.say(BaseCommand.CONNECT, client_version="t", protocol_version=offered)
         connected = await client.answer(BaseCommand.CONNECTED)
         assert connected.protocol_version == spoken
         assert connected.server_version.startswith("labkit")
@@ -86,16 +56,13 @@ async def test_client_that_is_refused_learns_why_and_gets_nothing_else() -> None
     def refuse(method: str, data: bytes) -> Identity:
         raise BrokerError(ServerError.AuthenticationError, f"{method} {data.decode()} is nobody")
 
-    connect = CommandConnect(client_version="t", auth_method_name="token", auth_data=b"abc")
     broker = held_broker(authenticate=refuse)
     client = FrameClient(broker)
-    client.say(BaseCommand.CONNECT, connect=connect)
+    client.say(BaseCommand.CONNECT, client_version="t", auth_method_name="token", auth_data=b"abc")
     await client.answer(BaseCommand.CONNECTED)
-    question = CommandPartitionedTopicMetadata(topic=TOPIC, request_id=1)
-    client.say(BaseCommand.PARTITIONED_METADATA, partitionMetadata=question)
+    client.ask(BaseCommand.PARTITIONED_METADATA, topic=TOPIC)
     answers = [await client.answer(BaseCommand.PARTITIONED_METADATA_RESPONSE)]
-    lookup = CommandLookupTopic(topic=TOPIC, request_id=2, authoritative=True)
-    client.say(BaseCommand.LOOKUP, lookupTopic=lookup)
+    client.ask(BaseCommand.LOOKUP, topic=TOPIC, authoritative=True)
     answers.append(await client.answer(BaseCommand.LOOKUP_RESPONSE))
     for answer in answers:
         assert answer.error == ServerError.AuthenticationError
@@ -106,19 +73,6 @@ async def test_client_that_is_refused_learns_why_and_gets_nothing_else() -> None
     assert not client.answers
 
 
-async def test_producer_without_a_schema_learns_that_its_version_is_empty(
-    client: FrameClient,
-) -> None:
-    success = await client.produce()
-    assert success.HasField("schema_version")
-    assert success.schema_version == b""
-
-
-async def test_ping_is_answered(client: FrameClient) -> None:
-    client.say(PING, ping=CommandPing())
-    await client.answer(BaseCommand.PONG)
-
-
 async def test_silent_client_is_asked_and_then_given_up(
     broker: HeldBroker, client: FrameClient
 ) -> None:
@@ -127,7 +81,7 @@ async def test_silent_client_is_asked_and_then_given_up(
     connection.keep_alive()
     connection.keep_alive()
     await client.answer(PING)
-    client.say(BaseCommand.PONG, pong=CommandPong())
+    client.say(BaseCommand.PONG)
     connection.keep_alive()
     connection.keep_alive()
     await client.answer(PING)
@@ -139,31 +93,32 @@ async def test_silent_client_is_asked_and_then_given_up(
     await other.produce("mine")
 
 
+@pytest.mark.promise("Receipts are sent once entries are stored, in the order of the sends")
 async def test_receipt_follows_when_the_entry_is_stored_and_in_the_order_of_sends(
     broker: HeldBroker, client: FrameClient
 ) -> None:
     await client.produce()
-    client.send_messages(range(5))
-    await until(lambda: len(broker.ledger().pending) == 5)
+    await client.send_pending(broker, 5)
     assert receipts(client) == []
     broker.ledger().store(2)
-    await turns()
+    await settle()
     assert receipts(client) == [(0, 7, 0), (1, 7, 1)]
     broker.ledger().store(3)
-    await turns()
+    await settle()
     assert receipts(client) == [(number, 7, number) for number in range(5)]
     assert broker.ledger().entries == [message(number) for number in range(5)]
 
 
+@pytest.mark.promise(
+    "A failed add closes every producer of the topic, and nothing sent after it is stored"
+)
 async def test_failed_add_closes_every_producer_and_stores_nothing_after_it(
     broker: HeldBroker, client: FrameClient
 ) -> None:
     other = await FrameClient(broker).connect()
     await client.produce("first")
     await other.produce("second")
-    client.send_messages(range(3))
-    await until(lambda: len(broker.ledger().pending) == 3)
-    ledger = broker.ledger()
+    ledger = await client.send_pending(broker, 3)
     ledger.store(1)
     ledger.fail(BKNotEnoughBookiesException("too few"))
     client.send_messages(range(3, 6))
@@ -172,7 +127,7 @@ async def test_failed_add_closes_every_producer_and_stores_nothing_after_it(
         assert (closed.producer_id, closed.request_id) == (1, NO_REQUEST)
     client.send_messages(range(6, 9))
     other.send_messages(range(9))
-    await turns()
+    await settle()
     assert len(ledger.entries) == 3
     assert ledger.is_closed
     assert not client.closed
@@ -182,6 +137,7 @@ async def test_failed_add_closes_every_producer_and_stores_nothing_after_it(
     await until(lambda: len(broker.ledger().pending) == 8)
 
 
+@pytest.mark.promise("A damaged message is not stored")
 async def test_damaged_message_closes_its_producer_alone(
     broker: HeldBroker, client: FrameClient
 ) -> None:
@@ -198,6 +154,9 @@ async def test_damaged_message_closes_its_producer_alone(
     await client.produce("first")
 
 
+@pytest.mark.promise(
+    "A client that sends too fast is slowed down; a silent client is probed and then disconnected"
+)
 async def test_client_that_sends_faster_than_is_stored_is_not_read_for_a_while(
     broker: HeldBroker, client: FrameClient
 ) -> None:
@@ -208,10 +167,10 @@ async def test_client_that_sends_faster_than_is_stored_is_not_read_for_a_while(
     assert client.paused
     await until(lambda: len(broker.ledger().pending) == 1200)
     broker.ledger().store(600)
-    await turns()
+    await settle()
     assert client.paused
     broker.ledger().store(200)
-    await turns()
+    await settle()
     assert not client.paused
 
 
@@ -219,10 +178,9 @@ async def test_connection_of_a_closed_producer_is_read_again(
     broker: HeldBroker, client: FrameClient
 ) -> None:
     await client.produce()
-    client.send_messages(range(1000))
-    await until(lambda: len(broker.ledger().pending) == 1000)
+    ledger = await client.send_pending(broker, 1000)
     assert client.paused
-    broker.ledger().fail(BKNotEnoughBookiesException("too few"))
+    ledger.fail(BKNotEnoughBookiesException("too few"))
     await client.answer(BaseCommand.CLOSE_PRODUCER)
     assert not client.paused
 
@@ -234,7 +192,7 @@ async def test_producer_is_closed_when_all_it_sent_has_its_receipt(
     client.send_messages(range(2))
     client.close_producer()
     await until(lambda: len(broker.ledger().pending) == 2)
-    await turns()
+    await settle()
     assert not any(command.type == BaseCommand.SUCCESS for command in client.answers)
     broker.ledger().store(2)
     await client.answer(RECEIPT)
@@ -251,7 +209,7 @@ async def test_producer_that_is_closed_before_it_was_registered_holds_no_name(
     client.close_producer()
     await client.answer(BaseCommand.SUCCESS)
     await client.answer(BaseCommand.SUCCESS)
-    await turns()
+    await settle()
     await (await FrameClient(broker).connect()).produce("mine")
 
 
@@ -288,7 +246,7 @@ async def test_client_that_answers_keeps_its_name(
     other = await FrameClient(broker).connect()
     other.register("mine")
     await client.answer(PING)
-    client.say(BaseCommand.PONG, pong=CommandPong())
+    client.say(BaseCommand.PONG)
     connection.end_probe()
     assert not client.closed
 
@@ -315,9 +273,7 @@ async def test_topics_of_a_lost_session_end_at_once(
     broker: HeldBroker, client: FrameClient
 ) -> None:
     await client.produce("mine")
-    client.send_messages(range(2))
-    await until(lambda: len(broker.ledger().pending) == 2)
-    ledger = broker.ledger()
+    ledger = await client.send_pending(broker, 2)
     broker.lose_session()
     await client.answer(BaseCommand.CLOSE_PRODUCER)
     ledger.store(2)
@@ -344,22 +300,23 @@ async def test_topic_that_is_opened_while_the_session_is_lost_serves_no_client(
     assert broker.topics == []
 
 
+@pytest.mark.promise(
+    "An unload returns when the topic is closed, even if another request started the unload"
+)
 async def test_unload_of_a_topic_that_is_being_unloaded_waits_for_its_end(
     broker: HeldBroker, client: FrameClient
 ) -> None:
     await client.produce()
-    client.send_messages(range(2))
-    await until(lambda: len(broker.ledger().pending) == 2)
-    ledger, name = broker.ledger(), broker.topics[0].name
+    ledger, name = await client.send_pending(broker, 2), broker.topics[0].name
     [bundle] = broker.ownership.owned
     unloads = [broker.unload(name), broker.unload(name), broker.unload_bundle(bundle)]
     tasks = [asyncio.create_task(unload) for unload in unloads]
-    await turns()
+    await settle()
     assert not any(task.done() for task in tasks)
     assert broker.ownership.owned == [bundle]
     assert len(broker.topics) == 1
     tasks[0].cancel()
-    await turns()
+    await settle()
     ledger.store(2)
     await asyncio.gather(*tasks[1:])
     assert [sequence_id for sequence_id, *_ in receipts(client)] == [0, 1]
@@ -371,16 +328,14 @@ async def test_topic_that_is_being_unloaded_ends_at_once_with_the_session(
     broker: HeldBroker, client: FrameClient
 ) -> None:
     await client.produce()
-    client.send_messages(range(2))
-    await until(lambda: len(broker.ledger().pending) == 2)
-    ledger = broker.ledger()
+    ledger = await client.send_pending(broker, 2)
     unloading = asyncio.create_task(broker.unload(broker.topics[0].name))
-    await turns()
+    await settle()
     broker.lose_session()
     await unloading
     await client.answer(BaseCommand.CLOSE_PRODUCER)
     ledger.store(2)
-    await turns()
+    await settle()
     assert receipts(client) == []
     assert ledger.is_closed
 
@@ -389,13 +344,11 @@ async def test_unloaded_topic_takes_nothing_more_and_acknowledges_what_came(
     broker: HeldBroker, client: FrameClient
 ) -> None:
     await client.produce()
-    client.send_messages(range(2))
-    await until(lambda: len(broker.ledger().pending) == 2)
-    ledger = broker.ledger()
+    ledger = await client.send_pending(broker, 2)
     unloading = asyncio.create_task(broker.unload(broker.topics[0].name))
-    await turns()
+    await settle()
     client.send_messages(range(2, 4))
-    await turns()
+    await settle()
     ledger.store(2)
     await unloading
     assert [command.type for command in client.answers] == [

@@ -1,4 +1,4 @@
-"""Each state of a connection allows the commands of its row in the table, and no others."""
+"""Test that each connection state accepts exactly the commands that the table lists for it."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from tests.system.broker.held import FrameClient, held_broker
 
 CONNECT = {"client_version": "t", "auth_data": b"alice"}
 COMMANDS: dict[BaseCommand.Type, dict[str, Any]] = {
-    BaseCommand.CONNECT: {"connect": CONNECT},
-    BaseCommand.PING: {"ping": {}},
-    BaseCommand.PONG: {"pong": {}},
-    BaseCommand.AUTH_RESPONSE: {"authResponse": {"response": {"auth_data": b"alice"}}},
-    BaseCommand.FLOW: {"flow": {"consumer_id": 1, "messagePermits": 1}},
+    BaseCommand.CONNECT: CONNECT,
+    BaseCommand.PING: {},
+    BaseCommand.PONG: {},
+    BaseCommand.AUTH_RESPONSE: {"response": {"auth_data": b"alice"}},
+    BaseCommand.FLOW: {"consumer_id": 1, "messagePermits": 1},
 }
 AWAITS_CONNECT, CONNECTED = ConnectionState.AWAITS_CONNECT, ConnectionState.CONNECTED
 CHALLENGED, REFUSED = ConnectionState.CHALLENGED, ConnectionState.REFUSED
@@ -40,8 +40,7 @@ async def client_in(state: ConnectionState) -> FrameClient:
     if state is not AWAITS_CONNECT:
         token = b"mallory" if state is REFUSED else b"alice"
         flags = {"supports_auth_refresh": True}
-        connect = {**CONNECT, "auth_data": token, "feature_flags": flags}
-        client.say(BaseCommand.CONNECT, connect=connect)
+        client.say(BaseCommand.CONNECT, **{**CONNECT, "auth_data": token, "feature_flags": flags})
         await client.answer(BaseCommand.CONNECTED)
     if state is CHALLENGED:
         [connection] = broker.connections
@@ -63,10 +62,10 @@ async def test_a_command_that_the_state_does_not_allow_ends_the_connection(
 async def test_a_closed_connection_stays_closed() -> None:
     broker = held_broker(authenticate=identify)
     client = FrameClient(broker)
-    client.say(BaseCommand.CONNECT, connect=CONNECT)
+    client.say(BaseCommand.CONNECT, **CONNECT)
     [connection] = broker.connections
     client.close()
     connection.check_credentials(100)
     connection.end_probe()
-    client.say(BaseCommand.CONNECT, connect=CONNECT)
+    client.say(BaseCommand.CONNECT, **CONNECT)
     assert connection.is_closed

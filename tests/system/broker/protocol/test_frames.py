@@ -1,4 +1,4 @@
-"""What a frame holds, byte by byte."""
+"""Tests for the byte layout of a frame."""
 
 import struct
 
@@ -54,7 +54,7 @@ def test_a_command_that_is_not_there_is_refused(size: int) -> None:
 
 
 def test_a_command_without_its_fields_is_refused() -> None:
-    with pytest.raises(FrameError, match="SEND without its fields"):
+    with pytest.raises(FrameError, match="SEND has no body"):
         decode_frame(encode_frame(BaseCommand(type=BaseCommand.SEND)))
 
 
@@ -68,7 +68,7 @@ def test_invalid_text_is_refused() -> None:
     ):
         frame = encode_frame(command)
         assert decode_frame(frame) == (command, b"")
-        with pytest.raises(FrameError, match="text that is not UTF-8"):
+        with pytest.raises(FrameError, match="text that is not valid UTF-8"):
             decode_frame(frame.replace(text, b"\xff" * len(text)))
 
 

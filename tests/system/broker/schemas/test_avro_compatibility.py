@@ -1,6 +1,6 @@
-"""Whether Avro schemas can be read with each other.
+"""Test whether data written with one Avro schema can be read with another.
 
-All verdicts are those of Pulsar's own class, AvroSchemaCompatibilityCheck of version 4.2.4.
+The expected results come from Pulsar's own class, AvroSchemaCompatibilityCheck of version 4.2.4.
 """
 
 import json
@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from labkit.system.broker.schemas.avro_compatibility import (
-    LARGEST_DEFINITION,
+    MAX_DEFINITION_BYTES,
     parse_definition,
-    reading_problem,
+    read_incompatibility,
 )
 from labkit.system.broker.schemas.types import InvalidDefinitionError
 from tests.processor_time import processor_time
 
 
 def record(**fields: Any) -> dict[str, Any]:
-    """A record; a field is its type, or its type and default."""
+    """Return a record schema; a field is given as its type, or as its type and default."""
     listed = [
         {"name": name, "type": kind[0], "default": kind[1]}
         if isinstance(kind, tuple)
@@ -38,7 +38,7 @@ def fixed(name: str, size: int, **more: Any) -> dict[str, Any]:
 
 def problem(reader: object, writer: object) -> str:
     definitions = (json.dumps(each).encode() for each in (reader, writer))
-    return reading_problem(*map(parse_definition, definitions))
+    return read_incompatibility(*map(parse_definition, definitions))
 
 
 POINT = {**record(x="int"), "name": "Point"}
@@ -58,12 +58,12 @@ READABLE = [
     (record(a="string"), record(a="bytes")),
     (record(a={"type": "array", "items": "long"}), record(a={"type": "array", "items": "int"})),
     (record(a=WIDER_POINT), record(a=POINT)),
-    # A name that is used before and after.
+    # A name is used both before and after the changed definition.
     (record(a=(["null", POINT], None), b="Point"), record(b=POINT)),
     (record(b=POINT), record(a=(["null", POINT], None), b="Point")),
     (TREE, WIDER_TREE),
     (WIDER_TREE, TREE),
-    # The names of records do not count.
+    # Names of records are ignored.
     ({**record(a="int"), "name": "New"}, record(a="int")),
     (record(a=["null", {**POINT, "name": "Spot"}]), record(a=POINT)),
     (record(a={"type": "int", "logicalType": "date"}), record(a="int")),
@@ -71,7 +71,7 @@ READABLE = [
     (record(a=["null", fixed("n.F", 4)]), record(a=["null", fixed("n.F", 4)])),
     (record(a=fixed("G", 4, aliases=["F"])), record(a=fixed("F", 4))),
     (record(a=enum("n.G", "X", aliases=["F"])), record(a=enum("n.F", "X"))),
-    # Symbols are looked at when data are read.
+    # Enum symbols are only compared when data are read.
     (record(a=enum("E", "X")), record(a=enum("E", "X", "Y"))),
     (RENAMED_FIELD, record(a="int")),
     ("int", "int"),
@@ -135,7 +135,7 @@ def test_names_of_javas_classes_are_names(name: str) -> None:
     assert problem({**POINT, "name": name}, POINT) == ""
 
 
-# A stranger's definition takes bounded time
+# Bounds on the processing time of untrusted definitions
 
 
 def nested(depth: int, inner: object) -> bytes:
@@ -147,14 +147,14 @@ def nested(depth: int, inner: object) -> bytes:
 @pytest.mark.parametrize("depth", [101, 1000, 20_000])
 def test_a_definition_that_is_nested_too_deeply_is_refused(depth: int) -> None:
     definition = b'{"type":"array","items":' * depth + b'"int"' + b"}" * depth
-    with pytest.raises(InvalidDefinitionError, match=r"nested|bytes, and at most"):
+    with pytest.raises(InvalidDefinitionError, match=r"nested|bytes; the maximum is"):
         parse_definition(definition)
 
 
 def test_a_definition_that_is_too_large_is_refused_and_the_largest_takes_a_moment() -> None:
-    with pytest.raises(InvalidDefinitionError, match="at most 131072 can be compared"):
-        parse_definition(b" " * LARGEST_DEFINITION + b'"int"')
-    mistake = {"type": "nope", "doc": "x" * (LARGEST_DEFINITION - 3000)}
+    with pytest.raises(InvalidDefinitionError, match="the maximum is 131072"):
+        parse_definition(b" " * MAX_DEFINITION_BYTES + b'"int"')
+    mistake = {"type": "nope", "doc": "x" * (MAX_DEFINITION_BYTES - 3000)}
     with processor_time(20.0), pytest.raises(InvalidDefinitionError) as refused:
         parse_definition(nested(99, mistake))
     assert len(str(refused.value)) <= 200
@@ -169,7 +169,7 @@ def test_a_comparison_ends_after_a_bounded_number_of_steps() -> None:
         for at, branch in enumerate(branches):
             branch["fields"] = record(**{f"f{at}": "int"})["fields"]
     with processor_time(20.0):
-        assert problem(*unions) == "they are too large to be compared"
+        assert problem(*unions) == "the schemas are too large to compare"
 
 
 def test_many_fields_are_compared_in_a_moment() -> None:

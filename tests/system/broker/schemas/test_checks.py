@@ -1,4 +1,4 @@
-"""What a definition must be for each type of schema, and which changes of it are taken."""
+"""Test which definitions are valid for each schema type, and which changes are compatible."""
 
 import json
 from base64 import b64encode
@@ -12,7 +12,7 @@ from labkit.system.broker.schemas.checks import (
     check_definition,
     incompatibility,
 )
-from labkit.system.broker.schemas.types import join_pair
+from labkit.system.broker.schemas.types import join_key_value
 from labkit.system.model.proto.pulsar_pb2 import Schema
 
 EMPTY = b'{"type":"record","name":"R","fields":[]}'
@@ -29,7 +29,7 @@ def schema(kind: "Schema.Type", definition: bytes = b"", **properties: str) -> S
 
 def pair(value: bytes, kind: str = "AVRO", key_kind: str = "STRING") -> Schema:
     types = {"key_schema_type": key_kind, "value_schema_type": kind}
-    return schema(Schema.KeyValue, join_pair(b"", value), **types)
+    return schema(Schema.KeyValue, join_key_value(b"", value), **types)
 
 
 def messages(root: str, file: str = "f.proto") -> Schema:
@@ -48,7 +48,7 @@ def messages(root: str, file: str = "f.proto") -> Schema:
     "fits",
     [
         schema(Schema.String),
-        schema(Schema.String, b"null"),  # Python's client
+        schema(Schema.String, b"null"),  # sent by the Python client
         schema(Schema.Int32),
         schema(Schema.Avro, EMPTY),
         schema(Schema.Avro, b'"int"'),
@@ -56,7 +56,7 @@ def messages(root: str, file: str = "f.proto") -> Schema:
         schema(Schema.External, b"anything"),
         pair(WITH_A),
         pair(b"", "INT64"),
-        schema(Schema.KeyValue, join_pair(b"x", b"y")),  # of bytes
+        schema(Schema.KeyValue, join_key_value(b"x", b"y")),  # The key and value have type BYTES.
         messages("p.q.M"),
         messages("p.q.M.N"),
     ],
@@ -68,15 +68,21 @@ def test_definitions_that_fit_their_type(fits: Schema) -> None:
 @pytest.mark.parametrize(
     ("misfit", "reason"),
     [
-        (schema(Schema.String, b"text"), "of type STRING: it has none, and here are 4 bytes"),
-        (schema(Schema.Bool, b"null"), "of type BOOLEAN: it has none"),
+        (
+            schema(Schema.String, b"text"),
+            "of type STRING: this type has no definition, got 4 bytes",
+        ),
+        (schema(Schema.Bool, b"null"), "of type BOOLEAN: this type has no definition"),
         (schema(Schema.Avro, b'["null","int"]'), "it is a union"),
         (schema(Schema.Protobuf, b"a"), "of type PROTOBUF"),
         (pair(b"[", "AVRO"), "of type AVRO"),
         (pair(b"x", "INT64"), "of type INT64"),
-        (pair(b"", "NOPE"), "there is no type NOPE"),
-        (schema(Schema.KeyValue, b"\0\0\0\xa4{"), "a part of 164 bytes does not end"),
-        (schema(Schema.KeyValue, b"\0"), "begins with the length"),
+        (pair(b"", "NOPE"), "unknown key or value schema type 'NOPE'"),
+        (
+            schema(Schema.KeyValue, b"\0\0\0\xa4{"),
+            "a definition has 164 bytes according to its length, but only 1",
+        ),
+        (schema(Schema.KeyValue, b"\0"), "length before each"),
         (messages("p.q.O"), "fileDescriptorSet"),
         (messages("p.q.M", "g.proto"), "fileDescriptorSet"),
         (schema(Schema.ProtobufNative, b"[]"), "fileDescriptorSet"),
@@ -94,15 +100,19 @@ def test_definitions_that_do_not_fit_their_type(misfit: Schema, reason: str) -> 
     [
         (schema(Schema.Avro, EMPTY), schema(Schema.Avro, WITH_DEFAULT), ""),
         (schema(Schema.Avro, EMPTY), schema(Schema.Avro, WITH_A), "missing_default_value, a"),
-        (schema(Schema.Avro, b"["), schema(Schema.Avro, WITH_A), "one of them is no definition"),
+        (
+            schema(Schema.Avro, b"["),
+            schema(Schema.Avro, WITH_A),
+            "one of the definitions is invalid",
+        ),
         (schema(Schema.Avro, b"["), schema(Schema.Avro, b"["), ""),
         (schema(Schema.Protobuf, EMPTY), schema(Schema.Protobuf, WITH_A), ""),
-        (schema(Schema.Int8), schema(Schema.Int16), "it is INT16, not INT8"),
+        (schema(Schema.Int8), schema(Schema.Int16), "expected type INT8, got INT16"),
         (pair(EMPTY), pair(WITH_DEFAULT), ""),
         (pair(EMPTY), pair(WITH_A), "missing_default_value, a"),
-        (pair(b"", "INT8"), pair(b"", "INT16"), "it is INT16, not INT8"),
-        (pair(EMPTY), pair(EMPTY, key_kind="INT16"), "it is INT16, not STRING"),
-        (messages("p.q.M"), messages("p.q.M.N"), "its message is p.q.M.N, not p.q.M"),
+        (pair(b"", "INT8"), pair(b"", "INT16"), "expected type INT8, got INT16"),
+        (pair(EMPTY), pair(EMPTY, key_kind="INT16"), "expected type STRING, got INT16"),
+        (messages("p.q.M"), messages("p.q.M.N"), "expected message p.q.M, got p.q.M.N"),
     ],
 )
 def test_what_a_new_schema_may_change(old: Schema, new: Schema, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Where schemas are stored: what the node and the ledgers contain, and what a crash leaves."""
+"""Test how schemas are stored in znodes and ledgers, and what a crash leaves behind."""
 
 import hashlib
 
@@ -6,7 +6,7 @@ import pytest
 
 from labkit.system.broker.schemas.storage import (
     DamagedSchemaError,
-    Located,
+    LocatedVersions,
     SchemasChangedError,
     SchemaStorage,
     StoredSchema,
@@ -37,7 +37,7 @@ DELETION = StoredSchema(
 
 
 class Stored:
-    """The schemas of one topic, on a client that the test plays."""
+    """The schemas of one topic, stored through a scripted client."""
 
     def __init__(self) -> None:
         self.client = PlayedClient()
@@ -100,7 +100,7 @@ async def test_each_entry_names_the_versions_before_it_and_the_node_all(here: St
 async def test_types_come_back_from_the_ledger(here: Stored, kind: int) -> None:
     schema = Schema(name="s", type=Schema.Type.Name(kind), schema_data=b"x")
     if kind == Schema.AutoConsume:
-        return  # Only a client's own.
+        return  # Only clients use this type; it is never stored.
     await here.append(StoredSchema(schema, NOW_MS))
     [version] = (await here.storage.locate(ID)).versions
     found = await here.storage.read(ID, version)
@@ -127,8 +127,8 @@ async def test_of_two_that_add_a_version_the_later_deletes_its_ledger(here: Stor
     await here.append(text())
     located = await here.storage.locate(ID)
     await here.append(text())
-    for place in (located, Located()):
-        with pytest.raises(SchemasChangedError, match="look again"):
+    for place in (located, LocatedVersions()):
+        with pytest.raises(SchemasChangedError, match="repeat the request"):
             await here.storage.append(ID, place, text())
     assert sorted(here.client.ledgers) == [1, 2]
     assert await here.numbers() == [0, 1]
@@ -181,14 +181,14 @@ async def test_deletion_with_the_topic_begins_with_the_node(here: Stored) -> Non
     await here.storage.delete(ID)
     await here.storage.delete(ID)
     assert not await here.client.store.exists(NODE)
-    assert sorted(here.client.ledgers) == [1]  # This one could not be deleted, and wastes space.
+    assert sorted(here.client.ledgers) == [1]  # This ledger could not be deleted and wastes space.
     assert await here.append(text()) == 0
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"\x12\x00", b"\x0a\x02\x08\x05"])
 async def test_a_damaged_node_is_an_error_until_it_is_deleted(here: Stored, data: bytes) -> None:
     await here.client.store.create(NODE, data)
-    with pytest.raises(DamagedSchemaError, match=f"the node {NODE} cannot be read"):
+    with pytest.raises(DamagedSchemaError, match=f"cannot decode the znode {NODE}: "):
         await here.append(text())
     await here.storage.delete(ID)
     assert await here.append(text()) == 0
@@ -199,11 +199,11 @@ async def test_a_damaged_entry_is_an_error(here: Stored, data: bytes) -> None:
     await here.append(text())
     here.client.ledgers[1].entries = [data]
     [version] = (await here.storage.locate(ID)).versions
-    with pytest.raises(DamagedSchemaError, match="entry 0 of ledger 1, a schema of t/n/x,"):
+    with pytest.raises(DamagedSchemaError, match="decode entry 0 of ledger 1, a schema of t/n/x: "):
         await here.storage.read(ID, version)
 
 
-# The form of an earlier labkit
+# The format of earlier labkit versions
 
 
 async def old_form(here: Stored, *definitions: bytes) -> None:
@@ -251,7 +251,7 @@ async def test_two_brokers_that_move_the_old_form_do_it_once(here: Stored) -> No
 async def test_an_old_form_that_cannot_be_moved_stays_and_leaves_no_ledgers(here: Stored) -> None:
     await old_form(here, b"a", b"b")
     await here.client.store.create(f"{NODE}/2", b"\xff")
-    with pytest.raises(DamagedSchemaError, match=f"the node {NODE}/2 cannot be read"):
+    with pytest.raises(DamagedSchemaError, match=f"cannot decode the znode {NODE}/2: "):
         await here.numbers()
     assert here.client.ledgers == {}
     assert await here.client.store.children(NODE) == ["0", "1", "2"]

@@ -1,10 +1,10 @@
-"""Which bookies become an ensemble, and which ones replace those that failed."""
+"""Test which bookies are chosen for an ensemble, and which ones replace failed bookies."""
 
 from collections.abc import Sequence
 
 import pytest
 
-from labkit.system.client.ensemble import still_placed, with_ensemble, with_replacements
+from labkit.system.client.ensemble import with_ensemble
 from labkit.system.client.placement.placement import (
     choose_ensemble,
     choose_replacements,
@@ -25,7 +25,7 @@ def test_by_name_the_first_ones_are_taken_whatever_their_order() -> None:
     [
         ((), (B1, B2, B3)),
         ((B1,), (B2, B3, B4)),
-        # Too few others: then all are taken as if none had failed.
+        # Too few bookies remain, so the quarantine is ignored.
         ((B1, B4), (B1, B2, B3)),
         ((B1, B2, B3, B4), (B1, B2, B3)),
     ],
@@ -39,10 +39,11 @@ def test_bookies_in_quarantine_are_taken_only_if_there_are_not_enough_others(
 def test_an_ensemble_may_need_all_bookies_that_take_writes() -> None:
     assert choose_ensemble(in_name_order, [B1, B2], 2) == (B1, B2)
     with pytest.raises(
-        BKNotEnoughBookiesException, match=r"3 bookies is wanted, 2 take writes \(b1, b2\)"
+        BKNotEnoughBookiesException,
+        match=r"needs 3 writable bookies, but there are only 2 \(b1, b2\)",
     ):
         choose_ensemble(in_name_order, [B1, B2], 3)
-    with pytest.raises(BKNotEnoughBookiesException, match=r"0 take writes \(none\)"):
+    with pytest.raises(BKNotEnoughBookiesException, match=r"there are only 0 \(none\)"):
         choose_ensemble(in_name_order, [], 1)
 
 
@@ -55,7 +56,9 @@ def test_a_rule_of_the_placement_counts_more_than_a_quarantine() -> None:
 
     assert choose_ensemble(needs_b1, [B1, B2, B3], 2, (B1,)) == (B1, B2)
     assert asked == [[B2, B3], [B1, B2, B3]]
-    with pytest.raises(BKNotEnoughBookiesException, match=r"of 2 bookies .* over as many racks"):
+    with pytest.raises(
+        BKNotEnoughBookiesException, match=r"of the 2 writable bookies .* spans enough racks"
+    ):
         choose_ensemble(needs_b1, [B2, B3], 2)
 
 
@@ -83,14 +86,6 @@ def test_of_many_candidates_only_as_many_as_failed_are_taken() -> None:
     assert chosen == {1: "b6"}
 
 
-def test_only_bookies_that_still_have_their_place_are_to_be_replaced() -> None:
-    assert still_placed((B1, B4, B3), {0: B1, 1: B2}) == {0: B1}
-
-
-def test_replacements_take_the_places_of_the_others_and_the_rest_stay() -> None:
-    assert with_replacements((B1, B2, B3), {0: B4, 2: B5}) == (B4, B2, B5)
-
-
 def test_a_segment_that_begins_where_the_new_one_does_is_replaced_and_the_token_dropped() -> None:
     metadata = LedgerMetadata(2, 2, 2, (Segment(0, (B1, B2)),), c_token=7)
     changed = with_ensemble(metadata, 5, (B1, B3))
@@ -98,5 +93,5 @@ def test_a_segment_that_begins_where_the_new_one_does_is_replaced_and_the_token_
     assert changed.c_token == 0
     again = with_ensemble(changed, 5, [B4, B3])
     assert again.segments == (Segment(0, (B1, B2)), Segment(5, (B4, B3)))
-    with pytest.raises(AssertionError, match="from entry 4 on would begin before the last one"):
+    with pytest.raises(AssertionError, match="starts at entry 4, before the last one"):
         with_ensemble(again, 4, (B1, B2))

@@ -1,4 +1,4 @@
-"""Which racks an ensemble spans, and which bookies make it span more."""
+"""Test how many racks an ensemble spans, and which bookies make it span more."""
 
 from collections.abc import Mapping, Sequence
 from itertools import permutations
@@ -41,13 +41,17 @@ def replaced(
     write_quorum: int,
     quarantined: Sequence[str] = (),
 ) -> str:
-    """The ensemble after these places were filled again."""
+    """Return the ensemble after the failed bookies have been replaced."""
     placement = RackawarePlacement(rule, in_name_order, ensemble, failed, write_quorum)
     gone = {place: ensemble[place] for place in failed}
     found = choose_replacements(placement, names, ensemble, gone, quarantined)
     return " ".join(found.get(place, bookie) for place, bookie in enumerate(ensemble))
 
 
+@pytest.mark.promise(
+    "Every write set spans `minNumRacksPerWriteQuorum` racks if any choice of bookies does; "
+    "if enforced, no other ensemble is created"
+)
 @pytest.mark.parametrize(
     ("ensemble", "write_quorum", "least", "adheres"),
     [
@@ -100,7 +104,7 @@ def test_where_racks_are_too_few_as_many_are_spanned_as_there_are() -> None:
 
 
 def test_rack_is_laid_no_more_often_than_it_has_bookies() -> None:
-    """With one bookie in rack a no four in a ring alternate; then the rule is given up."""
+    """Four bookies in a ring cannot alternate if rack a has only one; then the rule is dropped."""
     names = ("a1", "b1", "b2", "b3")
     assert new_ensemble(policy(), names, 4, 2) == names
 
@@ -110,7 +114,7 @@ def test_enforced_rule_makes_no_other_ensemble() -> None:
     assert new_ensemble(strict, ("a1", "a2", "b1", "b2"), 4, 2) == ("a1", "b1", "a2", "b2")
     with pytest.raises(BKNotEnoughBookiesException, match="racks"):
         new_ensemble(strict, ("a1", "a2", "a3"), 3, 2)
-    # Of x1 and x2 nobody has said where they stand.
+    # The racks of x1 and x2 are unknown.
     with pytest.raises(BKNotEnoughBookiesException, match="racks"):
         new_ensemble(strict, ("a1", "x1", "x2"), 2, 2)
     assert not strict.is_adhering(("a1", "x1"), 2)
@@ -134,7 +138,7 @@ def test_replacement_keeps_write_sets_apart() -> None:
 
 
 def test_quarantined_bookie_in_the_right_rack_comes_after_any_other() -> None:
-    """A bookie that fails is worse than two in one rack, unless that is enforced."""
+    """Two bookies in one rack are better than a quarantined bookie, unless the rule is enforced."""
     names = ("a1", "a2", "b2")
     assert replaced(policy(), ["a1", "b1"], [1], names, 2, ["b2"]) == "a1 a2"
     strict = policy(enforced=True)

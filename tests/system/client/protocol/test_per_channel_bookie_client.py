@@ -1,4 +1,4 @@
-"""The connection half, which both versions of the protocol share."""
+"""Tests for the connection handling that both protocol versions share."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -23,7 +23,7 @@ from tests.until import until
 
 
 class Network(ReadyConnection):
-    """The network, and each connection in it: keeps what is sent, each batch by itself."""
+    """A network and all of its connections; records each batch of sent frames separately."""
 
     def __init__(self) -> None:
         self.batches: list[list[bytes]] = []
@@ -47,7 +47,7 @@ async def endpoint(bookie: str) -> Endpoint:
 
 
 class Requests(PerChannelBookieClient):
-    """The least that a version of the protocol must do."""
+    """A minimal implementation of a protocol version."""
 
     def __init__(self, network: Network) -> None:
         super().__init__("b1", network, endpoint, 60.0)
@@ -62,7 +62,7 @@ class Requests(PerChannelBookieClient):
         return None
 
     def received(self, bodies: Sequence[bytes]) -> None:
-        """Nobody answers here."""
+        """Do nothing, because nothing responds in these tests."""
 
     def fail_pending(self, error: BKException) -> None:
         self.given_up += [(body, error) for body in self.pending]
@@ -122,18 +122,6 @@ async def test_just_after_a_loss_requests_are_refused_without_a_connection(
     assert len(network.lose) == 1
 
 
-async def test_later_a_request_connects_again(
-    client: Requests, network: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(per_channel_bookie_client, "_RETRY_AFTER_S", 0.0)
-    client.ask(b"1")
-    await until(lambda: network.batches)
-    network.lose[0]()
-    assert client.ask(b"2") is None
-    await until(lambda: len(network.batches) == 2)
-    assert (network.batches[1], client.connection_count) == ([b"2"], 2)
-
-
 async def test_what_is_asked_after_a_loss_waits_for_the_new_connection(
     client: Requests, network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,15 +154,6 @@ def test_a_tenth_of_a_second_after_a_loss_a_request_connects_again() -> None:
 
     assert SimLoop().run(connections_after(0.09)) == 1
     assert SimLoop().run(connections_after(0.11)) == 2
-
-
-async def test_a_connection_that_is_left_says_why_it_was_lost(
-    client: Requests, network: Network
-) -> None:
-    client.ask(b"1")
-    await until(lambda: network.batches)
-    client.disconnect("it talked nonsense")
-    assert str(client.given_up[0][1]) == "b1 cannot be reached: it talked nonsense"
 
 
 async def test_a_closed_client_refuses_for_ever(

@@ -1,4 +1,6 @@
-"""One client's way to one bookie in version 2, where an answer names only what was asked for."""
+"""Tests for a client's connection to a bookie in version 2, whose responses only repeat the ids of
+their requests.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -33,7 +35,7 @@ Told = list[Answer | BKException]
 
 
 class Client:
-    """Asks one scripted bookie for the newest entry of the ledger."""
+    """A client that reads the newest entry of the ledger from a scripted bookie."""
 
     def __init__(self, timeout_s: float) -> None:
         network = ScriptedNetwork("b1")
@@ -48,7 +50,9 @@ class Client:
         return Endpoint(BOOKIE_RPC, bookie, 1)
 
     async def read(self, *, fences: bool) -> Told:
-        """Returns when the bookie was asked; the list gets the answer."""
+        """Send a read and wait until the bookie has received it; the response is added to
+        the list.
+        """
         told: Told = []
         asked = len(self.bookie.asked)
         body = encode_read(LEDGER, NEWEST, KEY if fences else b"")
@@ -57,7 +61,9 @@ class Client:
         return told
 
     def answer(self, connection: int, data: bytes) -> None:
-        """An answer to the oldest read on that connection, counted from the first."""
+        """Answer the oldest read on this connection; connections are numbered in order of
+        creation.
+        """
         self.bookie.connections[connection].say(Opcode.READ, Code.OK, NEWEST, data)
 
     @property
@@ -83,6 +89,7 @@ async def impatient() -> AsyncIterator[Client]:
     client.way.close()
 
 
+@pytest.mark.promise("A response to a plain read, however late, never counts as a fence")
 @pytest.mark.parametrize("fences_first", [False, True])
 async def test_answers_to_a_plain_and_a_fencing_read_are_never_mistaken(
     client: Client, fences_first: bool
@@ -120,15 +127,6 @@ async def test_reads_of_one_kind_share_a_connection_and_are_answered_in_turn(
     assert [entries(each) for each in told] == [[b"0"], [b"1"], [b"2"]]
 
 
-async def test_a_read_is_plain_unless_it_says_that_it_fences(client: Client) -> None:
-    told: Told = []
-    await client.read(fences=False)
-    body = encode_read(LEDGER, NEWEST)
-    client.way.ask(Opcode.READ, LEDGER, NEWEST, body, told.append)
-    await until(lambda: len(client.bookie.asked) == 2)
-    assert client.bookie.connect_count == 1
-
-
 async def test_a_connection_is_for_fencing_reads_until_the_last_one_has_its_answer(
     client: Client,
 ) -> None:
@@ -155,7 +153,9 @@ async def test_new_connection_owes_no_answers_of_the_lost_one(client: Client) ->
     told: Told = []
 
     async def is_sent() -> bool:
-        """Just after a loss it is refused at once."""
+        """Send a read and return whether it was sent; requests right after a connection loss are
+        refused.
+        """
         told.clear()
         body = encode_read(LEDGER, NEWEST, KEY)
         client.way.ask(Opcode.READ, LEDGER, NEWEST, body, told.append, fences=True)
@@ -175,18 +175,18 @@ async def test_a_bookie_that_talks_nonsense_is_left(client: Client, nonsense: by
     client.bookie.connections[0].on_bodies([nonsense])
     await until(lambda: told)
     assert isinstance(told[0], BKBookieHandleNotAvailableException)
-    assert f"b1 cannot be reached: it answered with {len(nonsense)} bytes" in str(told[0])
+    assert f"b1 cannot be reached: invalid response: {len(nonsense)} bytes" in str(told[0])
 
 
 async def test_what_timed_out_before_there_was_a_connection_is_never_sent(
     impatient: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise requests would pile up as long as the metadata store does not answer."""
+    """Otherwise requests would pile up while the metadata store is not responding."""
     monkeypatch.setattr(protocol_v2, "_MONITOR_INTERVAL_S", 0.01)
     impatient.is_registered.clear()
     told: Told = []
     for number in range(100):
-        for _ in range(1 + number % 2):  # Some ask the same.
+        for _ in range(1 + number % 2):  # Every second request is sent twice.
             body = encode_read(LEDGER, number, b"")
             impatient.way.ask(Opcode.READ, LEDGER, number, body, told.append)
     await until(lambda: len(told) == 150)
@@ -202,7 +202,7 @@ async def test_a_bookie_that_owes_too_many_answers_is_left(
     impatient: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protocol_v2, "_MONITOR_INTERVAL_S", 0.01)
-    monkeypatch.setattr(protocol_v2, "_MOST_LATE", 9)
+    monkeypatch.setattr(protocol_v2, "_MAX_OVERDUE_RESPONSES", 9)
     monkeypatch.setattr(per_channel_bookie_client, "_RETRY_AFTER_S", 3600.0)
     for _ in range(10):
         told = await impatient.read(fences=False)
@@ -210,7 +210,7 @@ async def test_a_bookie_that_owes_too_many_answers_is_left(
         assert isinstance(told[0], BKTimeoutException)
 
     async def is_refused() -> bool:
-        """Until the connection is closed this, too, times out."""
+        """Return whether a request is refused; it times out until the connection is closed."""
         told.clear()
         body = encode_read(LEDGER, NEWEST, b"")
         impatient.way.ask(Opcode.READ, LEDGER, NEWEST, body, told.append)
@@ -218,7 +218,7 @@ async def test_a_bookie_that_owes_too_many_answers_is_left(
         return isinstance(told[0], BKBookieHandleNotAvailableException)
 
     await until_true(is_refused)
-    assert "b1 cannot be reached: it owes the answers to 1" in str(told[0])
+    assert "b1 cannot be reached: responses to 1" in str(told[0])
     assert impatient.bookie.connect_count == 1
 
 

@@ -1,4 +1,6 @@
-"""The client's way to a bookie in version 3: over TCP to a bookie in this process, or to a stub."""
+"""Tests for a client's connection to a bookie in version 3, either over TCP to a bookie in this
+process or to a stub.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -100,20 +102,13 @@ async def test_a_bookie_tells_its_space_and_its_entries(
     assert [n for n in range(5) if n in entries] == [0, 2]
 
 
-async def test_a_refusal_is_raised(node: Node, client: PerChannelBookieClientV3) -> None:
-    await client.add(1, 0, entry(1, 0), KEY)
-    with pytest.raises(BKUnauthorizedAccessException):
-        await client.add(1, 1, entry(1, 1), bytes(20))
-    node.store.fence(1, KEY)
-    with pytest.raises(BKLedgerFencedException, match="bookie-1"):
-        await client.add(1, 1, entry(1, 1), KEY)
-
-
-# A bookie that does not behave
+# Misbehaving bookies
 
 
 class Stub:
-    """A bookie that keeps what it gets and says what the test says."""
+    """A stub of a bookie that records requests and sends only the responses that the test
+    gives it.
+    """
 
     def __init__(self) -> None:
         self.connections: list[Connection] = []
@@ -131,7 +126,7 @@ class Stub:
         self.connections[-1].send(bodies)
 
     def done(self, number: int) -> bytes:
-        """The answer to one of the requests."""
+        """Return a successful response to the request with this index."""
         request = self.requests[number]
         return encode_response(request.header, pb.EOK, answer_to(request, pb.EOK))
 
@@ -225,15 +220,6 @@ async def test_a_list_of_entries_that_makes_no_sense_proves_nothing() -> None:
         assert not isinstance(raised.value, PROVES_ABSENCE)
 
 
-async def test_a_bookie_that_is_not_there_is_not_available() -> None:
-    async def find(bookie: str) -> Endpoint:
-        raise BKBookieHandleNotAvailableException(f"{bookie} is not registered")
-
-    client = PerChannelBookieClientV3("bookie-1", TcpNetwork(), find, 60.0)
-    with pytest.raises(BKBookieHandleNotAvailableException, match="not registered"):
-        await client.force_ledger(1)
-
-
 async def test_a_closed_client_fails_what_was_asked_and_what_is_asked_later() -> None:
     stub = Stub()
     async with client_of(stub.accept) as client:
@@ -269,3 +255,12 @@ async def test_an_answered_request_has_no_time_left_that_could_run_out(
         with pytest.raises(BKClientClosedException):
             await forces[1]
         assert [timer.cancelled() for timer in timers] == [True, True]
+
+
+async def test_a_refusal_is_raised(node: Node, client: PerChannelBookieClientV3) -> None:
+    await client.add(1, 0, entry(1, 0), KEY)
+    with pytest.raises(BKUnauthorizedAccessException):
+        await client.add(1, 1, entry(1, 1), bytes(20))
+    node.store.fence(1, KEY)
+    with pytest.raises(BKLedgerFencedException, match="bookie-1"):
+        await client.add(1, 1, entry(1, 1), KEY)

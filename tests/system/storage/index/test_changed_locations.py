@@ -17,14 +17,14 @@ def slots(*locations: int) -> bytes:
 def test_neighbours_in_a_page_of_the_file_are_written_without_the_rest_of_it() -> None:
     changed = ChangedLocations(PAGE_SIZE)
     changed.set([5, 6], [50, 60])
-    assert [*changed.pieces(2, lambda _: slots(1, 2, 3, 4))] == [(40, slots(50, 60))]
+    assert [*changed.writes(2, lambda _: slots(1, 2, 3, 4))] == [(40, slots(50, 60))]
 
 
 def test_a_page_that_the_file_lacks_or_with_a_gap_is_written_whole() -> None:
     changed = ChangedLocations(PAGE_SIZE)
     changed.set([1, 3, 4, 5], [10, 30, 40, 50])
     pages = [slots(1, 2, 3, 4), bytes(PAGE_SIZE)]
-    written = [*changed.pieces(1, pages.__getitem__)]
+    written = [*changed.writes(1, pages.__getitem__)]
     assert written == [(0, slots(1, 10, 3, 30)), (32, slots(40, 50, 0, 0))]
 
 
@@ -44,7 +44,7 @@ def test_what_is_written_is_what_was_set_over_what_there_was(
         changed.set([*each], [*each.values()])
         after |= each
     file = bytearray(before)
-    for offset, data in changed.pieces(
+    for offset, data in changed.writes(
         page_count, lambda page_id: before[page_id * PAGE_SIZE :][:PAGE_SIZE]
     ):
         file[offset : offset + len(data)] = data

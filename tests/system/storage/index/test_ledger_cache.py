@@ -13,13 +13,13 @@ from labkit.system.storage.index.ledger_index import LedgerIndex, index_path
 from labkit.worlds.live.disk import RealDisk, RealFile
 from labkit.worlds.sim.machine.disk import Fuse, SimDisk
 from labkit.worlds.sim.machine.disk_operation import lost
+from tests.system.storage.support import KEY, present
 
 MANY = 300
-KEY = b"k" * 20
 
 
 class CountingDisk(RealDisk):
-    """Counts the syncs of its files, and has a say in whether all are synced in one step."""
+    """Counts syncs; `can_sync_whole` sets whether the disk can sync all files in one operation."""
 
     def __init__(self, root: Path, *, can_sync_whole: bool = True) -> None:
         super().__init__(root)
@@ -53,6 +53,11 @@ class CountingFile(RealFile):
         self.disk.file_syncs += 1
 
 
+def new_cache() -> tuple[SimDisk, LedgerCache]:
+    disk = SimDisk()
+    return disk, LedgerCache([disk], StorageConfig())
+
+
 def cache_of(ledger_count: int, disk: RealDisk) -> LedgerCache:
     cache = LedgerCache([disk], StorageConfig())
     for ledger_id in range(ledger_count):
@@ -62,7 +67,7 @@ def cache_of(ledger_count: int, disk: RealDisk) -> LedgerCache:
 
 
 def locations(disk: RealDisk, ledger_count: int) -> list[int]:
-    """What another start finds."""
+    """Return the locations that a restarted bookie reads from disk."""
     ledgers = [LedgerCache([disk], StorageConfig()).get(each) for each in range(ledger_count)]
     return [ledger.index.location(0) if ledger else -1 for ledger in ledgers]
 
@@ -88,7 +93,7 @@ def test_many_indexes_are_synced_in_one_step_before_they_get_their_names_and_aft
     disk = Watched(tmp_path)
     cache_of(MANY, disk).flush()
     assert (disk.file_syncs, disk.folder_syncs) == (0, 0)
-    # Never more than 256 files at once.
+    # Indexes are synced and renamed in groups of at most 256.
     assert named_at_sync == [0, 256, 256, MANY]
     assert locations(disk, MANY) == [1 << 32 | each for each in range(MANY)]
 
@@ -125,7 +130,7 @@ def test_flush_without_changes_syncs_nothing(tmp_path: Path) -> None:
 
 
 class CountingIndex(LedgerIndex):
-    """Counts what keeps the number of open files small."""
+    """Counts how often an index closes its file to limit the number of open files."""
 
     __slots__ = ()
     forgotten = 0
@@ -152,11 +157,12 @@ def test_ledgers_that_are_read_again_without_a_flush_have_few_files_open(tmp_pat
     disk = RealDisk(tmp_path)
     cache_of(30, disk).flush()
     cache = LedgerCache([disk], StorageConfig(open_file_limit=10))
-    for entry_id in (0, 100, 200):  # Further apart than what is read ahead.
+    for entry_id in (0, 100, 200):  # These entries are farther apart than the size of a read-ahead.
         for ledger in map(cache.get, range(30)):
             assert ledger is not None
             ledger.index.location(entry_id)
-    # The first cache and its indexes know each other, so their files are open until they are found.
+    # The first cache and its indexes form a reference cycle, so their files stay open until the
+    # garbage collector runs.
     gc.collect()
     paths = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
     assert sum(path.suffix == ".idx" and tmp_path in path.parents for path in paths) <= 10
@@ -179,20 +185,6 @@ def test_a_flush_of_many_new_ledgers_has_few_files_open_at_a_time(tmp_path: Path
     assert locations(disk, 2 * MANY) == [1 << 32 | each for each in range(2 * MANY)]
 
 
-def test_an_index_that_a_move_left_under_its_other_name_gets_its_name_back_durably() -> None:
-    disk = SimDisk()
-    cache = LedgerCache([disk], StorageConfig())
-    cache.create(5, KEY)
-    cache.set_locations(5, [0], [1 << 32 | 7])
-    cache.flush()
-    disk.rename(index_path(5), f"{index_path(5)}.rloc")
-    disk.sync_folder(index_path(5).rpartition("/")[0])
-    found = LedgerCache([disk], StorageConfig()).get(5)
-    assert found is not None
-    assert found.index.location(0) == 1 << 32 | 7
-    assert disk.after_crash(lost, Fuse()).exists(index_path(5))
-
-
 @pytest.mark.parametrize(
     ("ledger_count", "file_syncs", "folder_syncs", "whole_syncs"),
     [(29, 29, 31, 0), (30, 30, 0, 1), (31, 31, 0, 1), (32, 0, 0, 2)],
@@ -200,7 +192,7 @@ def test_an_index_that_a_move_left_under_its_other_name_gets_its_name_back_durab
 def test_from_32_files_or_folders_on_one_sync_replaces_theirs(
     tmp_path: Path, ledger_count: int, file_syncs: int, folder_syncs: int, whole_syncs: int
 ) -> None:
-    """Each of these ledgers has a separate folder, below two that they share."""
+    """Each of these ledgers has its own directory below two shared ones."""
     disk = CountingDisk(tmp_path)
     cache_of(ledger_count, disk).flush()
     counted = disk.file_syncs, disk.folder_syncs, disk.whole_syncs
@@ -208,8 +200,7 @@ def test_from_32_files_or_folders_on_one_sync_replaces_theirs(
 
 
 def test_of_many_indexes_256_are_written_before_they_are_synced() -> None:
-    disk = SimDisk()
-    cache = LedgerCache([disk], StorageConfig())
+    disk, cache = new_cache()
     for ledger_id in range(257):
         cache.create(ledger_id, KEY)
     cache.flush()
@@ -221,8 +212,7 @@ def test_of_many_indexes_256_are_written_before_they_are_synced() -> None:
 
 
 def test_a_folder_is_synced_before_the_folder_that_has_its_name_and_after_the_files() -> None:
-    disk = SimDisk()
-    cache = LedgerCache([disk], StorageConfig())
+    disk, cache = new_cache()
     for ledger_id in (5, 0x1234):
         cache.create(ledger_id, KEY)
     cache.flush()
@@ -234,8 +224,7 @@ def test_a_folder_is_synced_before_the_folder_that_has_its_name_and_after_the_fi
 
 
 def test_an_index_that_has_its_name_has_no_folder_synced_again() -> None:
-    disk = SimDisk()
-    cache = LedgerCache([disk], StorageConfig())
+    disk, cache = new_cache()
     cache.create(5, KEY)
     cache.flush()
     before = len(disk.fuse.operations)
@@ -264,8 +253,7 @@ def test_of_one_page_that_may_be_changed_the_second_is_flushed() -> None:
 
 
 def test_a_removed_index_stays_away_after_a_crash() -> None:
-    disk = SimDisk()
-    cache = LedgerCache([disk], StorageConfig())
+    disk, cache = new_cache()
     cache.create(5, KEY)
     cache.flush()
     cache.remove(5)
@@ -283,12 +271,11 @@ def test_a_ledger_that_is_emptied_keeps_key_fence_and_version() -> None:
     cache.create(5, KEY).fence()
     cache.set_locations(5, [0, 3], [7, 8])
     cache.flush()
-    # Another start, which writes the newest version elsewhere.
+    # Restart with a cache that writes the newest format version to a new file.
     cache = LedgerCache([disk], StorageConfig())
     assert cache.get(5) is not None
     index = cache.empty(5)
-    ledger = cache.get(5)
-    assert ledger is not None
+    ledger = present(cache.get(5))
     assert ledger.index is index
     assert (index.last_entry_id(), index.location(0), dict(index.locations())) == (-1, 0, {})
     index.flush()
@@ -301,8 +288,8 @@ def test_a_ledger_is_settled_until_entries_come_and_again_from_the_second_questi
     cache = LedgerCache([SimDisk()], StorageConfig())
     cache.create(5, KEY).got_entries = True
     cache.create(6, KEY)
-    assert cache.settled([5, 6, 7]) == [6, 7]
-    assert cache.settled([5, 6, 7]) == [5, 6, 7]
+    assert cache.take_settled([5, 6, 7]) == [6, 7]
+    assert cache.take_settled([5, 6, 7]) == [5, 6, 7]
 
 
 def test_a_new_ledger_lies_in_the_directory_of_its_number() -> None:
@@ -312,9 +299,54 @@ def test_a_new_ledger_lies_in_the_directory_of_its_number() -> None:
         assert cache.create(ledger_id, KEY).index.disk is disks[ledger_id % 2]
     cache.flush()
     assert [disk.exists(index_path(4)) for disk in disks] == [True, False]
-    again = LedgerCache(disks, StorageConfig()).get(5)
-    assert again is not None
+    again = present(LedgerCache(disks, StorageConfig()).get(5))
     assert again.index.disk is disks[1]
+
+
+def holders(disks: tuple[SimDisk, ...], ledger_id: int) -> list[bool]:
+    return [disk.exists(index_path(ledger_id)) for disk in disks]
+
+
+def test_a_new_index_is_created_in_a_directory_that_is_not_full() -> None:
+    disks = SimDisk(), SimDisk()
+    cache = LedgerCache(disks, StorageConfig())
+    cache.set_full_directories({0})
+    cache.create(4, KEY)
+    cache.flush()
+    assert holders(disks, 4) == [False, True]
+    cache.set_full_directories({0, 1})
+    cache.create(6, KEY)
+    cache.flush()
+    assert holders(disks, 6) == [True, False]
+
+
+def test_an_index_avoids_a_directory_that_became_full_before_its_first_flush() -> None:
+    disks = SimDisk(), SimDisk()
+    cache = LedgerCache(disks, StorageConfig())
+    cache.create(4, KEY)
+    cache.set_locations(4, [0], [1 << 32 | 2000])
+    cache.set_full_directories({0})
+    cache.flush()
+    assert holders(disks, 4) == [False, True]
+    again = present(LedgerCache(disks, StorageConfig()).get(4))
+    assert list(again.index.locations()) == [(0, 1 << 32 | 2000)]
+
+
+def test_an_existing_index_stays_in_its_directory_even_if_that_is_full() -> None:
+    disks = SimDisk(), SimDisk()
+    cache = LedgerCache(disks, StorageConfig())
+    for ledger_id in (4, 6):
+        cache.create(ledger_id, KEY)
+        cache.set_locations(ledger_id, [0], [1 << 32 | 2000])
+    cache.flush()
+    cache.set_full_directories({0})
+    cache.set_locations(4, [1], [1 << 32 | 3000])
+    cache.empty(6)
+    cache.flush()
+    assert holders(disks, 4) == holders(disks, 6) == [True, False]
+    again = LedgerCache(disks, StorageConfig())
+    found = [ledger for ledger_id in (4, 6) if (ledger := again.get(ledger_id)) is not None]
+    assert [len(list(ledger.index.locations())) for ledger in found] == [2, 0]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of the open files")
@@ -327,7 +359,7 @@ def test_the_file_of_a_ledger_that_was_removed_or_emptied_is_closed(tmp_path: Pa
         names = (path.name for path in paths if tmp_path in path.parents)
         return {name for name in names if ".idx" in name}
 
-    # One that was removed and is open has another name.
+    # A file that has been deleted but is still open would have a different name.
     assert open_indexes() == {"0.idx", "1.idx", "2.idx"}
     cache.remove(0)
     assert open_indexes() == {"1.idx", "2.idx"}

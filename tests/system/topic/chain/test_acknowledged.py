@@ -1,4 +1,4 @@
-"""Acknowledgements as ranges, held against a plain set of positions."""
+"""Tests for acknowledged ranges, compared with a set of positions as the model."""
 
 from bisect import bisect_right
 from itertools import pairwise
@@ -22,7 +22,7 @@ PLACES = st.sampled_from([*ENTRIES, (3, -1), (4, -1), (9, -1)])
 
 
 class Acknowledging(RuleBasedStateMachine):
-    """Any calls, in any order: the ranges and the set say the same."""
+    """Compares the ranges with a set for random sequences of calls."""
 
     @initialize()
     def begin(self) -> None:
@@ -124,19 +124,19 @@ def test_mark_delete_moves_over_the_border_of_ledgers() -> None:
 def test_batch_is_acknowledged_when_its_last_message_is() -> None:
     acknowledged = begun()
     acknowledged.add_batch((3, 0), 3, 0b110)
-    assert acknowledged.left_in_batch((3, 0)) == 0b110
-    # A later one says what it knows, and not what others have acknowledged.
+    assert acknowledged.unacknowledged_in_batch((3, 0)) == 0b110
+    # A later acknowledgement contains only its own bits, not those already acknowledged.
     acknowledged.add_batch((3, 0), 3, 0b101)
-    assert acknowledged.left_in_batch((3, 0)) == 0b100
+    assert acknowledged.unacknowledged_in_batch((3, 0)) == 0b100
     acknowledged.add_batch((3, 0), 3, 0b011)
-    assert acknowledged.left_in_batch((3, 0)) is None
+    assert acknowledged.unacknowledged_in_batch((3, 0)) is None
     assert acknowledged.mark_delete == (3, 0)
 
 
 def test_bits_beyond_a_batchs_size_do_not_count() -> None:
     acknowledged = begun()
     acknowledged.add_batch((3, 0), 3, 0b11001)
-    assert (acknowledged.left_in_batch((3, 0)), acknowledged.batch_count) == (0b001, 1)
+    assert (acknowledged.unacknowledged_in_batch((3, 0)), acknowledged.batch_count) == (0b001, 1)
     acknowledged.add_batch((3, 1), 1, 0b10)
     assert acknowledged.contains((3, 1))
     acknowledged.add_batch((3, 0), 3, 0b11000)

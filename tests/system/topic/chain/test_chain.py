@@ -1,4 +1,4 @@
-"""Positions in a chain of ledgers, held against a plain list of all its entries."""
+"""Tests for positions in a chain of ledgers, compared with a list of all entries as the model."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from labkit.system.topic.chain.chain import NOWHERE, LedgerChain, LedgerInfo, Po
 
 @st.composite
 def chains(draw: st.DrawFn) -> LedgerChain:
-    """Up to five ledgers, some of them empty, the last one open."""
+    """Generate chains of up to five ledgers, some of them empty and the last one open."""
     ids = sorted(draw(st.sets(st.integers(0, 12), max_size=5)))
     counts = [draw(st.integers(0, 3)) for _ in ids]
     links = [LedgerInfo(i, count, count * 10, 5) for i, count in zip(ids, counts, strict=True)]

@@ -1,4 +1,4 @@
-"""A chain in the metadata store, on a client that the test plays: what is written and deleted."""
+"""Test which chain nodes and ledgers are written and deleted, with a scripted client."""
 
 from dataclasses import replace
 from typing import cast
@@ -10,7 +10,6 @@ from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError, 
 from labkit.system.model.errors import (
     BKMetadataVersionException,
     BKNoSuchLedgerExistsOnMetadataServerException,
-    BKNotEnoughBookiesException,
 )
 from labkit.system.topic.chain import chain_store
 from labkit.system.topic.chain.chain import LedgerInfo
@@ -29,14 +28,14 @@ OVERTAKEN = f"another owner has changed the chain of {NAME}"
 
 
 class Owned:
-    """The chain of one owner."""
+    """The chain as one owner sees it."""
 
     def __init__(self, client: PlayedClient | None = None) -> None:
         self.client = client or PlayedClient()
         self.store = ChainStore(NAME, PATH, self.client.real, CONFIG)
 
     async def begin(self, entry_count: int = 0) -> PlayedWriter:
-        """The next ledger, which takes `entry_count` entries."""
+        """Open the next ledger and add `entry_count` entries to it."""
         writer = await self.store.begin_ledger()
         played = self.client.ledgers[writer.ledger_id]
         played.entries += [b"entry"] * entry_count
@@ -44,14 +43,14 @@ class Owned:
         return played
 
     async def end(self, writer: PlayedWriter) -> None:
-        metadata = await self.store.seal(cast(LedgerWriter, writer))
-        self.store.sealed(writer.ledger_id, metadata)
+        metadata = await self.store.close_last_ledger(cast(LedgerWriter, writer))
+        self.store.record_closed(writer.ledger_id, metadata)
 
     async def stored(self) -> list[LedgerInfo]:
         return (await read_chain(self.client.real, PATH))[0]
 
     def somebody_writes(self, *links: LedgerInfo) -> None:
-        """Another owner."""
+        """Overwrite the chain's node, as another owner would."""
         self.client.store.tree.set(PATH, encode_chain(links), ANY_VERSION)
 
 
@@ -124,11 +123,11 @@ async def test_damaged_chain_is_reported_and_no_ledger_is_touched() -> None:
 async def test_chain_leaves_room_in_its_node_for_its_properties(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(chain_store, "LARGEST_NODE", 10_060)
+    monkeypatch.setattr(chain_store, "MAX_NODE_BYTES", 10_060)
     owned = Owned()
     for _ in range(4):
         await owned.end(await owned.begin(3))
-    with pytest.raises(NodeTooLargeError, match="has 5 ledgers, and more do not fit into a node"):
+    with pytest.raises(NodeTooLargeError, match="would have 5 ledgers, too many for a node"):
         await owned.begin()
     assert list(owned.client.ledgers) == [1, 2, 3, 4]
     await owned.store.set_property("name", "value")
@@ -165,18 +164,8 @@ async def test_ledger_without_entries_leaves_the_chain_when_the_next_begins_and_
     await owned.begin()
     assert await owned.stored() == [link(1, 3), link(3, 2), LedgerInfo(4)]
     assert list(owned.client.ledgers) == [1, 2, 3, 4]
-    await owned.store.delete_dropped()
+    await owned.store.delete_removed_ledgers()
     assert list(owned.client.ledgers) == [1, 3, 4]
-
-
-async def test_chain_at_rest_has_no_ledger_without_entries() -> None:
-    owned = Owned()
-    for count in (3, 0):
-        await owned.end(await owned.begin(count))
-    await owned.store.store_closed()
-    await owned.store.delete_dropped()
-    assert await owned.stored() == [link(1, 3)]
-    assert list(owned.client.ledgers) == [1]
 
 
 @pytest.mark.parametrize("deletes", [True, False])
@@ -200,17 +189,7 @@ async def test_ledger_that_the_chain_may_name_after_a_lost_answer_stays() -> Non
     assert list(owned.client.ledgers) == [1]
 
 
-async def test_chain_stays_as_it_is_when_there_are_no_bookies_for_the_next_ledger() -> None:
-    owned = Owned()
-    await owned.end(await owned.begin(3))
-    before = await read_chain(owned.client.real, PATH)
-    owned.client.failing.fail("create", BKNotEnoughBookiesException("one of three"))
-    with pytest.raises(BKNotEnoughBookiesException):
-        await owned.store.begin_ledger()
-    assert await read_chain(owned.client.real, PATH) == before
-
-
-# Its end
+# Closing a ledger
 
 
 async def test_ledger_that_another_client_closed_ends_where_that_client_says() -> None:
@@ -228,10 +207,10 @@ async def test_owner_whose_last_ledger_was_deleted_is_overtaken() -> None:
     gone = BKNoSuchLedgerExistsOnMetadataServerException("it is gone")
     owned.client.failing.fail("close", gone)
     with pytest.raises(ManagedLedgerFencedError, match=f"{OVERTAKEN}, and deleted its last ledger"):
-        await owned.store.seal(cast(LedgerWriter, writer))
+        await owned.store.close_last_ledger(cast(LedgerWriter, writer))
 
 
-# What goes
+# Trimming
 
 
 async def test_trimmed_ledgers_leave_the_chain_before_they_are_deleted() -> None:
@@ -244,8 +223,8 @@ async def test_trimmed_ledgers_leave_the_chain_before_they_are_deleted() -> None
     assert await owned.store.trim((2, 1)) == [1, 2]
     assert owned.client.calls == ["node set"]
     assert await owned.stored() == [link(3, 2), LedgerInfo(4)]
-    await owned.store.delete_dropped()
-    await owned.store.delete_dropped()
+    await owned.store.delete_removed_ledgers()
+    await owned.store.delete_removed_ledgers()
     assert owned.client.calls == ["delete 1", "delete 2"]
     assert await owned.store.trim((2, 1)) == []
     assert owned.client.calls == []
@@ -258,9 +237,9 @@ async def test_ledger_that_cannot_be_deleted_keeps_no_other_and_is_tried_again()
     await owned.begin()
     await owned.store.trim(None)
     owned.client.failing.fail("delete", DOWN)
-    await owned.store.delete_dropped()
+    await owned.store.delete_removed_ledgers()
     assert list(owned.client.ledgers) == [1, 4]
-    await owned.store.delete_dropped()
+    await owned.store.delete_removed_ledgers()
     assert list(owned.client.ledgers) == [4]
 
 
@@ -271,9 +250,9 @@ async def test_ledger_that_another_client_has_deleted_is_forgotten() -> None:
     await owned.begin()
     await owned.store.trim(None)
     del owned.client.ledgers[1]
-    await owned.store.delete_dropped()
+    await owned.store.delete_removed_ledgers()
     owned.client.failing.calls.clear()
-    await owned.store.delete_dropped()
+    await owned.store.delete_removed_ledgers()
     assert owned.client.calls == []
 
 
@@ -285,7 +264,7 @@ async def test_overtaken_owner_trims_and_deletes_nothing() -> None:
     owned.somebody_writes(link(1, 2), link(2, 2), LedgerInfo(50))
     with pytest.raises(ManagedLedgerFencedError, match=OVERTAKEN):
         await owned.store.trim(None)
-    await owned.store.delete_dropped()
+    await owned.store.delete_removed_ledgers()
     assert list(owned.client.ledgers) == [1, 2, 3]
 
 

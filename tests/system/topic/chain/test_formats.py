@@ -1,4 +1,6 @@
-"""Chains and cursors as bytes: what Pulsar writes is read, and what it needs is kept."""
+"""Tests for the encoding of chains and cursors: Pulsar's data can be read, and fields that only
+Pulsar uses are preserved.
+"""
 
 import struct
 import zlib
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from labkit.system.metadata.store import LARGEST_NODE
+from labkit.system.metadata.store import MAX_NODE_BYTES
 from labkit.system.model.proto.managed_ledger_pb2 import (
     KeyValue,
     LongListMap,
@@ -23,19 +25,19 @@ from labkit.system.topic.chain.formats import (
     IN_NODE,
     CursorNode,
     DamagedNodeError,
-    bits_of,
     decode_chain,
     decode_cursor_node,
     decode_position,
     decode_properties,
     decode_terminated,
+    decompress_node,
     encode_chain,
     encode_cursor_node,
     encode_position,
-    unwrapped,
+    from_java_longs,
+    to_java_longs,
     with_property,
     with_terminated,
-    words_of,
 )
 
 LINKS = [LedgerInfo(3, 7, 1000, 1_700_000_000_000), LedgerInfo(5)]
@@ -77,12 +79,12 @@ def test_what_another_software_says_of_a_chain_is_kept() -> None:
 def test_cursor_is_in_its_node_or_in_its_ledger() -> None:
     node = CursorNode(IN_NODE, STATE, (("filter", "a"),))
     data = encode_cursor_node(node)
-    # Field 1, cursorsLedgerId: -1 as ten bytes.
+    # Field 1, cursorsLedgerId, contains -1, which is encoded in ten bytes.
     assert data.startswith(b"\x08" + b"\xff" * 9 + b"\x01")
     assert decode_cursor_node(data) == node
     elsewhere = decode_cursor_node(encode_cursor_node(CursorNode(12, STATE)))
     assert elsewhere.ledger_id == 12
-    # A snapshot: mark-delete and what belongs to it.
+    # The node holds a snapshot of the mark-delete position and its properties.
     assert elsewhere.state == CursorState(STATE.mark_delete, properties=STATE.properties)
     assert [decode_position(each) for each in encode_position(STATE)] == [STATE]
 
@@ -95,7 +97,7 @@ def test_node_of_a_cursor_that_only_names_its_ledger_is_read() -> None:
 def test_ranges_are_read_from_bits_too() -> None:
     bits = 0b111 << 62 | 0b1101 | 1 << 200
     info = PositionInfo(ledgerId=1, entryId=1)
-    info.individualDeletedMessageRanges.append(LongListMap(key=9, values=words_of(bits)))
+    info.individualDeletedMessageRanges.append(LongListMap(key=9, values=to_java_longs(bits)))
     assert decode_position(info.SerializeToString()).ranges == (
         Range((9, -1), (9, 0)),
         Range((9, 1), (9, 3)),
@@ -116,9 +118,9 @@ def test_range_from_an_earlier_ledger_says_nothing_of_that() -> None:
 @example(1 << 62)
 @example(1 << 63)
 def test_bit_sets_are_javas_words(bits: int) -> None:
-    words = words_of(bits)
+    words = to_java_longs(bits)
     assert all(-(2**63) <= word < 2**63 for word in words)
-    assert bits_of(words) == bits
+    assert from_java_longs(words) == bits
 
 
 def test_compressed_nodes_are_read_where_python_can() -> None:
@@ -138,17 +140,17 @@ def test_compressed_node_of_which_a_part_is_missing_is_not_a_shorter_chain() -> 
 
 def test_compressed_node_is_read_up_to_sixteen_megabytes_and_refused_above() -> None:
     largest = 16 * 1024**2
-    assert unwrapped(wrapped("ZLIB", zlib.compress(bytes(largest)))) == bytes(largest)
+    assert decompress_node(wrapped("ZLIB", zlib.compress(bytes(largest)))) == bytes(largest)
     for size in (largest + 1, largest + 2, 2 * largest):
         with pytest.raises(DamagedNodeError, match=f"larger than {largest} bytes"):
-            unwrapped(wrapped("ZLIB", zlib.compress(bytes(size))))
+            decompress_node(wrapped("ZLIB", zlib.compress(bytes(size))))
 
 
 def test_head_of_a_compressed_node_alone_is_taken_for_a_plain_one() -> None:
     for size in range(6):
         data = wrapped("NONE", b"body")[:size]
-        assert unwrapped(data) == data
-    assert unwrapped(wrapped("NONE", b"")) == b""
+        assert decompress_node(data) == data
+    assert decompress_node(wrapped("NONE", b"")) == b""
 
 
 def test_chain_too_large_for_a_node_is_compressed_and_read_again() -> None:
@@ -156,12 +158,12 @@ def test_chain_too_large_for_a_node_is_compressed_and_read_again() -> None:
         LedgerInfo(n, n % 50_000, n * 997 % 2**31, 1_700_000_000_000 + n) for n in range(50_000)
     ]
     data = with_property(encode_chain(links), "a", "1")
-    assert len(data) < LARGEST_NODE
-    assert unwrapped(data) != data
+    assert len(data) < MAX_NODE_BYTES
+    assert decompress_node(data) != data
     assert (decode_chain(data), decode_properties(data)) == (links, {"a": "1"})
-    # It is plain again as soon as it is short.
+    # The node is stored uncompressed again as soon as it is short enough.
     shorter = encode_chain(links[:10], data)
-    assert unwrapped(shorter) == shorter
+    assert decompress_node(shorter) == shorter
     assert decode_properties(with_property(shorter, "a", None)) == {}
 
 
@@ -204,10 +206,12 @@ def test_properties_of_a_damaged_chain_are_not_none(decode: Callable[[bytes], ob
 def test_what_lacks_a_field_that_must_be_there_is_damaged(
     decode: Callable[[bytes], object], what: str
 ) -> None:
-    # A ledger or a property without anything in it; a position without its ledger.
+    # These contain an empty ledger, an empty property and a position without a ledger.
     bodies: dict[object, bytes] = {decode_chain: b"\x0a\x00", decode_position: b"\x10\x01"}
     lacking = bodies.get(decode, b"\x20\x01")
-    with pytest.raises(DamagedNodeError, match=f"{what} cannot be read: a field that must be"):
+    with pytest.raises(
+        DamagedNodeError, match=f"{what} cannot be read: a required field is missing"
+    ):
         decode(lacking)
 
 

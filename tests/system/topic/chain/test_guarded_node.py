@@ -1,4 +1,4 @@
-"""A node with one owner, whose answers may get lost."""
+"""Tests for a node with a single owner when responses may be lost."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.system.client.memory_store import MemoryStore
 
 
 class LossyStore(MemoryStore):
-    """Loses the answer to the next write; which was carried out, or not."""
+    """Loses the response to the next write, which may or may not have been executed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class LossyStore(MemoryStore):
     def _lose(self) -> None:
         lost, self.lose = self.lose, ""
         if lost:
-            raise MetadataUnavailableError("the answer was lost")
+            raise MetadataUnavailableError("the response was lost")
 
 
 @pytest.fixture
@@ -73,38 +73,47 @@ async def test_of_two_owners_that_create_the_node_one_goes_on(store: LossyStore)
         await other.write(b"2")
 
 
+async def loses(store: LossyStore, lost: str, owner: GuardedNode, data: bytes) -> None:
+    """Let the owner write, and lose the request or the response."""
+    store.lose = lost
+    with pytest.raises(MetadataUnavailableError):
+        await owner.write(data)
+
+
 @pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("lost", ["request", "answer"])
-async def test_owner_whose_answer_was_lost_goes_on(
+async def test_owner_whose_answer_was_lost_goes_on_or_deletes_the_node(
     store: LossyStore, begun: bool, lost: str
 ) -> None:
-    owner = node(store)
-    await owner.read()
-    if begun:
-        await owner.write(b"0")
-    store.lose = lost
-    with pytest.raises(MetadataUnavailableError):
-        await owner.write(b"1")
-    await owner.write(b"2")
-    assert store.tree.get("/chain", None)[0] == b"2"
-    await owner.delete()
-    assert not await owner.read()
+    for deletes in (False, True):
+        owner = node(store)
+        await owner.read()
+        if begun:
+            await owner.write(b"0")
+        await loses(store, lost, owner, b"1")
+        if not deletes:
+            await owner.write(b"2")
+            assert store.tree.get("/chain", None)[0] == b"2"
+        await owner.delete()
+        assert not store.tree.exists("/chain", None)
+        # The owner creates the node again.
+        await owner.write(b"2")
+        assert store.tree.get("/chain", None) == (b"2", 0)
+        await owner.delete()
 
 
+@pytest.mark.parametrize("deletes", [False, True])
 @pytest.mark.parametrize("lost", ["request", "answer"])
 async def test_owner_whose_answer_was_lost_is_fenced_if_another_wrote_since(
-    store: LossyStore, lost: str
+    store: LossyStore, lost: str, deletes: bool
 ) -> None:
     owner, other = node(store), node(store)
-    await owner.read()
     await owner.write(b"0")
-    store.lose = lost
-    with pytest.raises(MetadataUnavailableError):
-        await owner.write(b"1")
+    await loses(store, lost, owner, b"1")
     await other.read()
     await other.write(b"2")
     with pytest.raises(ManagedLedgerFencedError):
-        await owner.write(b"3")
+        await (owner.delete() if deletes else owner.write(b"3"))
     assert store.tree.get("/chain", None)[0] == b"2"
 
 
@@ -143,9 +152,7 @@ async def test_owner_knows_the_nodes_content_by_what_was_surely_written(store: L
     owner = node(store)
     await owner.write(b"1")
     assert owner.data == b"1"
-    store.lose = "answer"
-    with pytest.raises(MetadataUnavailableError):
-        await owner.write(b"2")
+    await loses(store, "answer", owner, b"2")
     assert owner.data == b"1"
     assert await owner.read()
     assert owner.data == b"2"
@@ -154,48 +161,15 @@ async def test_owner_knows_the_nodes_content_by_what_was_surely_written(store: L
     assert not await owner.read()
 
 
-@pytest.mark.parametrize("lost", ["request", "answer"])
-async def test_owner_whose_answer_was_lost_may_delete_the_node(
-    store: LossyStore, lost: str
-) -> None:
-    owner = node(store)
-    await owner.write(b"0")
-    store.lose = lost
-    with pytest.raises(MetadataUnavailableError):
-        await owner.write(b"1")
-    await owner.delete()
-    assert not store.tree.exists("/chain", None)
-    # It begins again.
-    await owner.write(b"2")
-    assert store.tree.get("/chain", None) == (b"2", 0)
-
-
-async def test_owner_whose_answer_was_lost_deletes_nothing_if_another_wrote_since(
-    store: LossyStore,
-) -> None:
-    owner, other = node(store), node(store)
-    await owner.write(b"0")
-    store.lose = "answer"
-    with pytest.raises(MetadataUnavailableError):
-        await owner.write(b"1")
-    await other.read()
-    await other.write(b"2")
-    with pytest.raises(ManagedLedgerFencedError):
-        await owner.delete()
-    assert store.tree.get("/chain", None)[0] == b"2"
-
-
 async def test_read_makes_an_owner_that_was_overtaken_the_one_that_goes_on(
     store: LossyStore,
 ) -> None:
     one, other = node(store), node(store)
     await one.write(b"0")
-    store.lose = "answer"
-    with pytest.raises(MetadataUnavailableError):
-        await one.write(b"1")
+    await loses(store, "answer", one, b"1")
     await other.read()
     await other.write(b"2")
-    # What was in doubt does not matter any more.
+    # The outcome of the write whose response was lost no longer matters.
     assert await one.read()
     await one.write(b"3")
     with pytest.raises(ManagedLedgerFencedError):
@@ -208,7 +182,7 @@ async def test_node_that_cannot_be_read_is_not_taken_for_missing(store: LossySto
     get = store.get
 
     async def fails(*_: object) -> tuple[bytes, int]:
-        raise MetadataUnavailableError("it does not answer")
+        raise MetadataUnavailableError("the metadata store is not responding")
 
     store.get = fails  # type: ignore[assignment, method-assign]
     with pytest.raises(MetadataUnavailableError):

@@ -1,12 +1,15 @@
-"""Where a cursor is kept, on a client that the test plays: which ledgers come and go, and when."""
+"""Test where a cursor is stored, and when its ledgers are created and deleted, with a scripted
+client.
+"""
 
 from dataclasses import replace
 
 import pytest
 
-from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError
+from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError, NodeTooLargeError
 from labkit.system.model.errors import BKNotEnoughBookiesException, BKWriteException
 from labkit.system.topic.chain.acknowledged import CursorState, Range
+from labkit.system.topic.chain.chain import NOWHERE
 from labkit.system.topic.chain.formats import (
     IN_NODE,
     CursorNode,
@@ -18,7 +21,7 @@ from labkit.system.topic.chain.formats import (
 )
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.cursors.cursor_store import CursorStore
+from labkit.system.topic.cursors.cursor_store import MAX_CURSOR_PROPERTIES_BYTES, CursorStore
 from labkit.system.topic.names import managed_ledger_path
 from tests.system.topic.clients import PlayedClient
 
@@ -29,7 +32,7 @@ FAILED = BKWriteException("no bookie answers")
 
 
 class Kept:
-    """A cursor `s` on a client that the test plays."""
+    """Cursor `s` on a scripted client."""
 
     def __init__(self, client: PlayedClient | None = None, **config: int) -> None:
         self.client = client or PlayedClient()
@@ -37,7 +40,7 @@ class Kept:
         self.store = CursorStore(PATH, "s", self.client.real, self.config)
 
     async def begun(self) -> "Kept":
-        """The cursor is made, and its first state is written to ledger 1."""
+        """Create the cursor and write its first state to ledger 1."""
         await self.store.create(at(0), {"filter": "a"})
         await self.store.write(at(1))
         assert self.client.calls == ["node create", "create 1", "add 1", "node set"]
@@ -55,12 +58,12 @@ class Kept:
         return [decode_position(data) for data in self.client.ledgers[ledger_id].entries]
 
     def somebody_writes(self, node: CursorNode) -> None:
-        """Another owner."""
+        """Overwrite the cursor's node, as another owner would."""
         self.client.store.tree.set(PATH, encode_cursor_node(node), ANY_VERSION)
 
 
 def at(entry_id: int, ranges: int = 0, batches: int = 0) -> CursorState:
-    """Up to that entry, with that number of ranges and batches behind it."""
+    """Return a state with this mark-delete entry and this many ranges and batches after it."""
     behind = entry_id + 10
     return CursorState(
         (3, entry_id),
@@ -113,7 +116,7 @@ async def test_ledger_is_left_when_it_is_as_old_as_it_may_become() -> None:
     kept.client.now_ms += 1
     await kept.store.write(at(3))
     assert kept.ledgers == [2]
-    # The next one has its own age.
+    # The age of the next ledger is counted from its own creation.
     kept.client.now_ms += 999
     await kept.store.write(at(4))
     assert kept.states(2) == [at(3), at(4)]
@@ -176,7 +179,7 @@ async def test_overtaken_owner_takes_its_new_ledger_away_and_no_other() -> None:
     assert kept.node == CursorNode(1, at(1))
 
 
-# What may be stored
+# Limits on the stored state
 
 
 async def test_ranges_and_batches_beyond_the_limit_are_not_stored_in_a_ledger() -> None:
@@ -298,7 +301,7 @@ async def test_state_that_does_not_fit_into_the_node_stays_in_its_ledger() -> No
     following = Kept(kept.client, max_ranges_in_node=1)
     kept.client.failing.calls.clear()
     assert await following.store.recover() == at(2, ranges=2)
-    # The node is written all the same: that stops the former owner's next ledger.
+    # The node is written anyway, so that the former owner can no longer switch to a new ledger.
     assert kept.client.calls == ["open 1", "node set"]
     assert (kept.node.ledger_id, kept.ledgers) == (1, [1])
     await following.store.write(at(3))
@@ -326,3 +329,100 @@ async def test_damaged_cursor_is_reported_and_left_as_it_is() -> None:
         await Kept(kept.client).store.recover()
     assert (kept.client.calls, kept.ledgers) == (["open 1"], [1])
     assert encode_position(at(1)) == kept.client.ledgers[1].entries[:1]
+
+
+# States that are too large for a node, for one entry, or for several
+
+LARGE_BATCH = int("10" * 32_768, 2)
+"""The bit set of a batch of 65,536 messages of which every second one is unacknowledged."""
+
+
+def partly_acknowledged(batches: int) -> CursorState:
+    return CursorState((3, 0), (), tuple(((3, 10 + n), LARGE_BATCH) for n in range(batches)))
+
+
+@pytest.mark.promise(
+    "Cursors of any size are stored, and no ledger is trimmed beyond the stored position"
+)
+async def test_state_of_few_but_large_batches_stays_in_the_ledger_and_is_recovered() -> None:
+    state = partly_acknowledged(120)
+    kept = await Kept().begun()
+    await kept.store.close(state)
+    assert kept.node.ledger_id == 1
+    for _ in range(2):
+        following = Kept(kept.client)
+        assert await following.store.recover() == state
+        await following.store.close(state)
+    assert len(kept.ledgers) == 1
+
+
+async def test_state_larger_than_an_entry_takes_several_and_is_recovered_whole() -> None:
+    state = replace(partly_acknowledged(1000), ranges=at(0, ranges=1000).ranges)
+    kept = await Kept().begun()
+    await kept.store.write(state)
+    parts = kept.states(1)[1:]
+    assert len(parts) == 3
+    assert await Kept(kept.client).store.recover() == state
+    # Pulsar's broker reads only the last entry, which contains the lowest ranges and batches.
+    assert parts[-1].ranges == state.ranges
+    assert parts[-1].batches == state.batches[: len(parts[-1].batches)] != ()
+
+
+async def test_owner_that_dies_between_two_parts_leaves_a_state_that_acknowledges_less() -> None:
+    state = partly_acknowledged(1000)
+    kept = await Kept().begun()
+    await kept.store.write(state)
+    entries = kept.client.ledgers[1].entries
+    for parts in (2, 1):
+        kept.client.ledgers[1].entries = entries[: 1 + parts]
+        kept.somebody_writes(CursorNode(1, at(1)))
+        found = await Kept(kept.client, max_ranges_in_node=1).store.recover()
+        assert found is not None
+        assert (found.mark_delete, found.ranges) == (state.mark_delete, ())
+        assert set(found.batches) < set(state.batches)
+
+
+async def test_what_does_not_fit_into_four_entries_is_not_stored_from_the_highest_on() -> None:
+    state = partly_acknowledged(2000)
+    kept = await Kept().begun()
+    await kept.store.write(state)
+    found = await Kept(kept.client).store.recover()
+    assert found is not None
+    assert found.batches == state.batches[: len(found.batches)]
+    assert 1500 < len(found.batches) < 2000
+
+
+async def test_state_in_a_node_that_is_too_large_for_labkit_moves_to_a_ledger() -> None:
+    kept = Kept(max_ranges_in_node=1)
+    await kept.store.create(at(0), {})
+    kept.somebody_writes(CursorNode(IN_NODE, at(2, ranges=2)))
+    assert await kept.store.recover() == at(2, ranges=2)
+    assert (kept.node.ledger_id, kept.states(1)) == (1, [at(2, ranges=2)])
+
+
+async def test_ledger_that_the_node_cannot_name_is_deleted_at_once() -> None:
+    kept = Kept()
+    await kept.store.create(at(0), {})
+    kept.client.failing.fail("node set", NodeTooLargeError("too many bytes"))
+    with pytest.raises(NodeTooLargeError):
+        await kept.store.write(at(1))
+    assert (kept.node.ledger_id, kept.ledgers) == (IN_NODE, [])
+
+
+async def test_snapshot_too_large_for_the_node_is_in_the_ledger_alone() -> None:
+    marks = tuple((f"producer {number} {'x' * 1000}", number) for number in range(2000))
+    state = replace(at(7), properties=marks)
+    kept = await Kept().begun()
+    await kept.store.write(at(2))
+    await kept.store.close(state)
+    assert await Kept(kept.client).store.recover() == state
+    # If the ledger is missing, the cursor starts at the first entry and needs no marks.
+    del kept.client.ledgers[kept.node.ledger_id]
+    assert await Kept(kept.client).store.recover() == CursorState(NOWHERE)
+
+
+async def test_properties_that_leave_no_room_in_the_node_are_refused_at_the_creation() -> None:
+    kept = Kept()
+    with pytest.raises(NodeTooLargeError, match=r"cursor s of public/default.* at most 524288"):
+        await kept.store.create(at(0), {"filter": "x" * MAX_CURSOR_PROPERTIES_BYTES})
+    assert kept.client.calls == []

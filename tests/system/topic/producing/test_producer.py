@@ -1,139 +1,350 @@
-"""Producers on a real cluster: when a batch is complete, and what fits into one."""
+"""Test when a partition's producer turns messages into an entry, with a scripted ledger."""
 
 import asyncio
+from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
-from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.client.context import ClientConfig
 from labkit.system.client.writer import MAX_PAYLOAD_SIZE
 from labkit.system.model.errors import (
     BKIncorrectParameterException,
     BKLedgerClosedException,
-    BKNotEnoughBookiesException,
+    BKLedgerFencedException,
 )
-from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.producing.producer import Batching
-from labkit.system.topic.topic import Topic
-from labkit.worlds.live.processes.cluster import LocalCluster
-from tests.system.topic.support import HOUR_MS, receive_all, send_all
+from labkit.system.model.message_id import MessageId
+from labkit.system.topic.append_queue import AwaitedEntry
+from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.managed_ledger import ManagedLedger
+from labkit.system.topic.messages import (
+    OutgoingMessage,
+    decode_messages,
+    encode_in_batch,
+    encode_message,
+)
+from labkit.system.topic.producing.producer import Batching, PartitionProducer, Producer
+from labkit.system.trace.events import Event
+from labkit.system.trace.recorder import Recorder
+from tests.system.topic.ledgers import NAME, PlayedLedger
+from tests.virtual_time import in_virtual_time
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-async def test_batch_is_stored_when_it_has_max_messages(topic: Topic) -> None:
-    producer = topic.producer(batching=Batching(max_messages=3, max_delay_ms=HOUR_MS))
-    sent = [producer.send(b"x") for _ in range(4)]
-    ids = [await future for future in sent[:3]]
-    assert [(i.entry_id, i.batch_index) for i in ids] == [(0, 0), (0, 1), (0, 2)]
-    assert not sent[3].done()
-    await producer.flush()
-    assert (sent[3].result().entry_id, sent[3].result().batch_index) == (1, 0)
-
-
-async def test_batch_is_stored_when_it_has_max_bytes(topic: Topic) -> None:
-    producer = topic.producer(batching=Batching(max_bytes=1000, max_delay_ms=HOUR_MS))
-    ids = await send_all(producer, [bytes(size) for size in (400, 400, 400, 2000, 1)])
-    assert [(i.entry_id, i.batch_index) for i in ids] == [(0, 0), (0, 1), (1, 0), (2, 0), (3, 0)]
+LARGEST = MAX_PAYLOAD_SIZE - 1024
+FENCED = BKLedgerFencedException("fenced")
+NOW_MS = 1_700_000_000_000
 
 
-async def test_keys_and_properties_count_to_the_bytes_of_a_batch(topic: Topic) -> None:
-    producer = topic.producer(batching=Batching(max_delay_ms=HOUR_MS))
-    long = {"why": "x" * 60_000}
-    sent = [producer.send(b"", properties=long) for _ in range(100)]
-    await producer.flush()
-    assert [future.result().batch_index for future in sent] == [0, 1] * 50
+class Ledger(PlayedLedger):
+    """Records the time, size and messages of each entry; confirms entries when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: list[float] = []
+        self.contents: list[list[bytes]] = []
+        self.sizes: list[int] = []
+
+    async def append(self, data: bytes) -> asyncio.Future[Position]:
+        awaited = AwaitedEntry(data)
+        await self.append_entries([awaited])
+        self.times.append(round(asyncio.get_running_loop().time(), 6))
+        self.sizes.append(len(data))
+        self.contents.append([each.payload for each in decode_messages(data, 7, 0, -1)])
+        return awaited.stored
 
 
-async def test_batch_is_stored_when_its_time_is_up(topic: Topic) -> None:
-    producer = topic.producer(batching=Batching(max_delay_ms=1))
-    ids = await asyncio.gather(producer.send(b"0"), producer.send(b"1"))
-    assert [(i.entry_id, i.batch_index) for i in ids] == [(0, 0), (0, 1)]
+class Sending:
+    """A producer named `me` with one partition per ledger."""
+
+    def __init__(self, batching: Batching | None = None, partitions: int = 1) -> None:
+        self.ledgers = [Ledger() for _ in range(partitions)]
+        self.rows: list[Event] = []
+        recorder = Recorder("p", lambda: 0)
+        recorder.listen(self.rows.extend)
+        parts = [
+            PartitionProducer(
+                "me",
+                number if partitions > 1 else -1,
+                cast(ManagedLedger, ledger),
+                batching,
+                recorder,
+                lambda: NOW_MS,
+            )
+            for number, ledger in enumerate(self.ledgers)
+        ]
+        self.producer = Producer("me", parts, batching)
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.ledgers[0]
+
+    def send(self, *payloads: bytes) -> list[asyncio.Future[MessageId]]:
+        return [self.producer.send(payload) for payload in payloads]
 
 
-async def test_message_that_cannot_be_encoded_fails_alone(topic: Topic) -> None:
-    producer = topic.producer(batching=Batching(max_delay_ms=HOUR_MS))
-    first = producer.send(b"0")
+def framed(payload: bytes) -> int:
+    """Return the number of bytes that a message without a key takes up in a batch."""
+    return len(encode_in_batch(OutgoingMessage(payload, "", 0, (), 0)))
+
+
+def ids(futures: Sequence[asyncio.Future[MessageId]]) -> list[tuple[int, int, int]]:
+    results = [future.result() for future in futures]
+    return [(each.entry_id, each.partition, each.batch_index) for each in results]
+
+
+async def turn() -> None:
+    await asyncio.sleep(0.001)
+
+
+# When a batch is complete
+
+
+@in_virtual_time
+async def test_batch_is_complete_with_the_last_message_that_fits_into_its_bytes() -> None:
+    sending = Sending(Batching(max_bytes=2 * framed(b"12345"), max_delay_ms=10**6))
+    sending.send(b"12345")
+    await turn()
+    assert sending.ledger.contents == []
+    # This message fills the batch to the last byte, so it belongs to the batch and completes
+    # it.
+    sending.send(b"abcde")
+    await turn()
+    assert sending.ledger.contents == [[b"12345", b"abcde"]]
+    # This message exceeds the limit by one byte, so the existing batch is sent first.
+    sending.send(b"1234", b"1234567")
+    await turn()
+    assert sending.ledger.contents[1:] == [[b"1234"]]
+    sending.send(b"123")
+    await turn()
+    assert sending.ledger.contents[1:] == [[b"1234"], [b"1234567", b"123"]]
+
+
+@in_virtual_time
+async def test_batch_is_complete_with_its_last_message_and_the_next_begins_empty() -> None:
+    sending = Sending(Batching(max_messages=3, max_delay_ms=10**6))
+    sending.send(b"0", b"1")
+    await turn()
+    assert sending.ledger.contents == []
+    sending.send(b"2", b"3", b"4", b"5", b"6")
+    await turn()
+    assert sending.ledger.contents == [[b"0", b"1", b"2"], [b"3", b"4", b"5"]]
+
+
+@in_virtual_time
+async def test_batch_is_complete_at_its_delay_after_its_first_message() -> None:
+    sending = Sending(Batching(max_delay_ms=5000))
+    for payload in (b"0", b"1", b"2", b"3"):
+        sending.send(payload)
+        await asyncio.sleep(2)
+    await asyncio.sleep(20)
+    assert sending.ledger.times == [5.0, 11.0]
+    assert sending.ledger.contents == [[b"0", b"1", b"2"], [b"3"]]
+
+
+@in_virtual_time
+async def test_batch_that_was_complete_before_its_delay_leaves_the_next_one_its_own() -> None:
+    sending = Sending(Batching(max_messages=2, max_delay_ms=5000))
+    sending.send(b"0")
+    await asyncio.sleep(3)
+    sending.send(b"1")
+    await asyncio.sleep(1)
+    sending.send(b"2")
+    await asyncio.sleep(20)
+    assert sending.ledger.times == [3.0, 9.0]
+
+
+@in_virtual_time
+async def test_without_batching_each_message_is_an_entry_at_once() -> None:
+    sending = Sending()
+    sent = sending.send(b"0", b"1")
+    await turn()
+    assert sending.ledger.contents == [[b"0"], [b"1"]]
+    sending.ledger.store()
+    await turn()
+    assert ids(sent) == [(0, -1, -1), (1, -1, -1)]
+
+
+@in_virtual_time
+async def test_keys_and_properties_count_to_the_bytes_of_a_batch() -> None:
+    sending = Sending(Batching(max_delay_ms=10**6))
+    for _ in range(6):
+        sending.producer.send(b"", properties={"why": "x" * 60_000})
+    await turn()
+    assert sending.ledger.contents == [[b"", b""]] * 2
+
+
+@in_virtual_time
+async def test_message_that_cannot_be_encoded_fails_alone() -> None:
+    sending = Sending(Batching(max_messages=2, max_delay_ms=10**6))
+    sending.send(b"0")
     with pytest.raises(ValueError, match="-1"):
-        producer.send(b"x", event_time_ms=-1)
-    second = producer.send(b"1")
-    await producer.flush()
-    assert (first.result().batch_index, second.result().batch_index) == (0, 1)
-    messages = await topic.consumer().receive()
-    assert [message.sequence_id for message in messages] == [0, 1]
+        sending.producer.send(b"x", event_time_ms=-1)
+    sending.send(b"1")
+    await turn()
+    assert sending.ledger.contents == [[b"0", b"1"]]
 
 
-@pytest.mark.parametrize("batching", [None, Batching(max_delay_ms=HOUR_MS)])
-async def test_message_that_fits_into_no_entry_is_refused_at_once(
-    topic: Topic, batching: Batching | None
+# Results of sends
+
+
+@in_virtual_time
+async def test_each_message_gets_its_id_when_its_entry_is_confirmed_and_that_is_recorded() -> None:
+    sending = Sending(Batching(max_messages=2, max_delay_ms=10**6))
+    sent = sending.send(b"0", b"1", b"2", b"3")
+    await turn()
+    sending.ledger.store(1)
+    await turn()
+    assert [future.done() for future in sent] == [True, True, False, False]
+    sending.ledger.store()
+    await turn()
+    assert ids(sent) == [(0, -1, 0), (0, -1, 1), (1, -1, 0), (1, -1, 1)]
+    assert [(r.kind, r.ledger, r.entry, r.size, r.topic) for r in sending.rows] == [
+        ("batch.stored", 7, 0, 2, NAME),
+        ("batch.stored", 7, 1, 2, NAME),
+    ]
+
+
+@in_virtual_time
+async def test_each_message_of_an_entry_that_fails_gets_the_reason() -> None:
+    sending = Sending(Batching(max_messages=2, max_delay_ms=10**6))
+    sent = sending.send(b"0", b"1")
+    await turn()
+    sending.ledger.end(FENCED)
+    await turn()
+    sent += sending.send(b"2", b"3")
+    await sending.producer.flush()
+    assert [future.exception() for future in sent] == [FENCED] * 4
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@in_virtual_time
+async def test_message_whose_sender_waits_no_longer_harms_no_other(fails: bool) -> None:
+    sending = Sending(Batching(max_messages=3, max_delay_ms=10**6))
+    sent = sending.send(b"0", b"1", b"2")
+    await turn()
+    sent[1].cancel()
+    if fails:
+        sending.ledger.end(FENCED)
+    else:
+        sending.ledger.store()
+    await turn()
+    others = [sent[0], sent[2]]
+    if fails:
+        assert [future.exception() for future in others] == [FENCED, FENCED]
+    else:
+        assert ids(others) == [(0, -1, 0), (0, -1, 2)]
+
+
+@in_virtual_time
+async def test_flush_waits_for_all_that_was_sent_and_also_for_what_was_sent_meanwhile() -> None:
+    sending = Sending(Batching(max_delay_ms=10**6), partitions=2)
+    await sending.producer.flush()
+    sent = sending.send(b"0")
+    flushing = asyncio.ensure_future(sending.producer.flush())
+    await turn()
+    assert sending.ledger.contents == [[b"0"]]
+    assert not flushing.done()
+    sending.ledger.store()
+    await flushing
+    assert ids(sent) == [(0, 0, 0)]
+
+
+@in_virtual_time
+async def test_closed_producer_takes_nothing_from_the_moment_it_is_being_closed() -> None:
+    sending = Sending(Batching(max_delay_ms=10**6))
+    sent = sending.send(b"0")
+    closing = asyncio.ensure_future(sending.producer.close())
+    await turn()
+    with pytest.raises(BKLedgerClosedException, match="producer me is closed"):
+        sending.send(b"1")
+    assert not closing.done()
+    sending.ledger.store()
+    await closing
+    assert ids(sent) == [(0, -1, 0)]
+
+
+# Rejected messages
+
+
+def payload_of(size: int, batching: Batching | None) -> bytes:
+    """Return a payload whose encoded message has exactly this size."""
+
+    def measured(length: int) -> int:
+        message = OutgoingMessage(bytes(length), "", 0, (), 0)
+        if batching is None:
+            return len(encode_message(message, "me", NOW_MS))
+        return len(encode_in_batch(message))
+
+    return bytes(next(n for n in range(size - 100, size) if measured(n) == size))
+
+
+@pytest.mark.parametrize("batching", [None, Batching(max_delay_ms=1)])
+@in_virtual_time
+async def test_message_is_taken_up_to_the_largest_size_and_refused_above(
+    batching: Batching | None,
 ) -> None:
-    producer = topic.producer(batching=batching)
-    with pytest.raises(BKIncorrectParameterException, match="fit into an entry"):
-        producer.send(bytes(MAX_PAYLOAD_SIZE))
-    with pytest.raises(BKIncorrectParameterException, match="fit into an entry"):
-        producer.send(b"", properties={"x": "y" * MAX_PAYLOAD_SIZE})
-    largest = producer.send(bytes(MAX_PAYLOAD_SIZE - 1100))
-    await producer.flush()
-    assert largest.result().entry_id == 0
+    sending = Sending(batching)
+    with pytest.raises(BKIncorrectParameterException, match=f"at most {LARGEST}"):
+        sending.send(payload_of(LARGEST + 1, batching))
+    sending.send(payload_of(LARGEST, batching))
+    await asyncio.sleep(1)
+    assert len(sending.ledger.sizes) == 1
+    # The entry also has room for the name, the time and the sequence id.
+    assert LARGEST <= sending.ledger.sizes[0] <= MAX_PAYLOAD_SIZE
 
 
-@pytest.mark.parametrize(
-    "given",
-    [{"max_messages": 0}, {"max_bytes": -1}, {"max_delay_ms": 0}, {"max_bytes": MAX_PAYLOAD_SIZE}],
-)
-async def test_batching_out_of_range_is_refused_with_the_limit(given: dict[str, int]) -> None:
-    with pytest.raises(BKIncorrectParameterException, match=r"at least 1|at most \d+ fit"):
-        Batching(**given)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"max_entries_per_ledger": 0},
-        {"max_ledger_age_ms": -1},
-        {"min_ledger_age_ms": -1},
-        {"ensemble_size": 2},
-        {"ack_quorum": 0},
-    ],
-)
-async def test_ledger_settings_out_of_range_are_refused(given: dict[str, int]) -> None:
+@in_virtual_time
+async def test_message_that_was_refused_has_no_number() -> None:
+    sending = Sending()
+    sending.send(b"0")
     with pytest.raises(BKIncorrectParameterException):
-        ManagedLedgerConfig(**given)
+        sending.send(bytes(MAX_PAYLOAD_SIZE))
+    sending.send(b"1")
+    await turn()
+    sending.ledger.store()
+    entries = [decode_messages(entry.data, 7, 0, -1)[0] for entry in sending.ledger.entries]
+    assert [entry.sequence_id for entry in entries] == [0, 1]
+    assert {(entry.publish_time_ms, entry.producer_name) for entry in entries} == {(NOW_MS, "me")}
 
 
-async def test_closed_producer_has_stored_all_and_takes_no_message(topic: Topic) -> None:
-    producer = topic.producer(batching=Batching(max_delay_ms=HOUR_MS))
-    sent = producer.send(b"x")
-    await producer.close()
-    assert sent.done()
-    with pytest.raises(BKLedgerClosedException, match="is closed"):
-        producer.send(b"late")
+@pytest.mark.parametrize("name", ["max_messages", "max_bytes", "max_delay_ms"])
+def test_batch_of_one_message_one_byte_or_one_millisecond_is_the_smallest(name: str) -> None:
+    assert getattr(Batching(**{name: 1}), name) == 1
+    with pytest.raises(BKIncorrectParameterException, match=f"{name} must be at least 1, got 0"):
+        Batching(**{name: 0})
 
 
-async def test_batch_that_comes_due_after_the_topic_was_closed_opens_no_ledger(
-    owner: BookKeeper, name: str
-) -> None:
-    topic = await Topic.create(owner, name, partitions=0)
-    await topic.producer().send(b"stored")
-    late = topic.producer(batching=Batching(max_delay_ms=1)).send(b"late")
-    await topic.close()
-    with pytest.raises(BKLedgerClosedException, match="open the topic again"):
-        await late
-    again = await Topic.create(owner, name, partitions=0)
-    assert [message.payload for message in await receive_all(again.consumer())] == [b"stored"]
+def test_batch_may_be_as_large_as_an_entry_and_not_larger() -> None:
+    assert Batching(max_bytes=LARGEST).max_bytes == LARGEST
+    with pytest.raises(BKIncorrectParameterException, match=f"at most {LARGEST}"):
+        Batching(max_bytes=LARGEST + 1)
 
 
-async def test_every_message_of_a_batch_fails_when_no_ledger_takes_it(
-    cluster: LocalCluster, name: str
-) -> None:
-    client = await cluster.connect(config=ClientConfig(request_timeout_s=0.2))
-    topic = await Topic.create(client, name, partitions=0, config=ManagedLedgerConfig(5, 5, 5))
-    await cluster.kill("bookie-5")
-    producer = topic.producer(batching=Batching(max_messages=2))
-    futures = [producer.send(b"lost") for _ in range(2)]
-    await producer.flush()
-    for future in futures:
-        with pytest.raises(BKNotEnoughBookiesException):
-            future.result()
-    await topic.close()
-    client.close()
+def test_batches_are_as_pulsars_unless_they_are_asked_for_otherwise() -> None:
+    batching = Batching()
+    assert (batching.max_messages, batching.max_bytes, batching.max_delay_ms) == (1000, 131_072, 10)
+
+
+# Partitions
+
+
+@in_virtual_time
+async def test_messages_without_a_key_take_turns_by_as_many_as_fill_a_batch() -> None:
+    for batching, turns in ((None, 1), (Batching(max_messages=3, max_delay_ms=1), 3)):
+        sending = Sending(batching, partitions=2)
+        sending.send(*(b"%d" % number for number in range(4 * turns)))
+        await asyncio.sleep(1)
+        got = [[p for some in ledger.contents for p in some] for ledger in sending.ledgers]
+        for partition in (0, 1):
+            expected = [n for n in range(4 * turns) if n // turns % 2 == partition]
+            assert got[partition] == [b"%d" % number for number in expected]
+
+
+@in_virtual_time
+async def test_messages_with_a_key_take_no_turn_of_the_others() -> None:
+    sending = Sending(partitions=2)
+    sending.send(b"0")
+    sending.producer.send(b"keyed", key="b")
+    sending.producer.send(b"keyed", key="b")
+    sending.send(b"1", b"2")
+    await turn()
+    assert sending.ledgers[0].contents == [[b"0"], [b"keyed"], [b"keyed"], [b"2"]]
+    assert sending.ledgers[1].contents == [[b"1"]]

@@ -1,32 +1,35 @@
-"""Publishing: the order of receipts, and the end of everything at the first failure."""
+"""Tests for publishing: the order of receipts, and that everything stops at the first failure."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BKLedgerFencedException, LabkitError
+from labkit.system.topic.append_queue import PendingEntry
 from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.producing.deduplication import Deduplication
 from labkit.system.topic.producing.publishing import (
     NO_POSITION,
     AttachedProducer,
     ProducerBusyError,
+    ProducerNames,
     Send,
     SendInDoubtError,
     TopicPublisher,
 )
-from labkit.system.trace.recorder import Recorder, Row
+from labkit.system.trace.events import Event
+from labkit.system.trace.recorder import Recorder
 from tests.system.topic.ledgers import NAME, PlayedLedger
 from tests.system.topic.producing.test_deduplication import chunk, message
-from tests.until import DEADLINE_S
+from tests.worlds.sim.metadata_world import MetadataWorld, in_metadata_world
 
-pytestmark = pytest.mark.asyncio
 FENCED = BKLedgerFencedException("fenced")
 
 
 class Sender:
-    """A producer's client: the answers that it got."""
+    """A producer's client that records the responses it receives."""
 
     def __init__(self, publisher: TopicPublisher, name: str = "p") -> None:
         self.name = name
@@ -46,11 +49,11 @@ class Sender:
 
 
 class Topic:
-    """A publisher on a ledger that the test plays."""
+    """A publisher on a scripted ledger."""
 
     def __init__(self, ledger: PlayedLedger, deduplication: Deduplication | None) -> None:
         self.ledger = ledger
-        self.rows: list[Row] = []
+        self.rows: list[Event] = []
         recorder = Recorder("broker", lambda: 0)
         recorder.listen(self.rows.extend)
         self.failures: list[LabkitError] = []
@@ -87,17 +90,6 @@ async def test_what_is_sent_in_a_turn_is_pushed_together_and_answered_together()
     assert q.told == [(0, (7, 2))]
 
 
-async def test_no_receipt_comes_before_its_entry_is_stored() -> None:
-    topic = plain()
-    p = Sender(topic.publisher)
-    p.send(0, 1, 2)
-    await turns()
-    assert p.told == []
-    topic.ledger.store(2)
-    await turns()
-    assert [sequence_id for sequence_id, _ in p.told] == [0, 1]
-
-
 async def test_receipt_names_first_and_last_message_and_the_bytes() -> None:
     topic = plain()
     p = Sender(topic.publisher)
@@ -111,7 +103,7 @@ async def test_receipt_names_first_and_last_message_and_the_bytes() -> None:
         (each.sequence_id, each.highest_sequence_id, each.position, len(each.data))
         for each in receipts
     ] == [(10, 19, (7, 0), 5), (20, 20, (7, 1), 3)]
-    assert [(r.kind, r.ledger, r.entry, r.size, r.note) for r in topic.rows] == [
+    assert [(r.kind, r.ledger, r.entry, r.size, r.topic) for r in topic.rows] == [
         ("batch.stored", 7, 0, 10, NAME),
         ("batch.stored", 7, 1, 1, NAME),
     ]
@@ -120,7 +112,7 @@ async def test_receipt_names_first_and_last_message_and_the_bytes() -> None:
 async def test_two_producers_of_one_name_are_one_too_many() -> None:
     topic = plain()
     p = Sender(topic.publisher)
-    with pytest.raises(ProducerBusyError, match="p that is connected"):
+    with pytest.raises(ProducerBusyError, match="producer p is already connected"):
         Sender(topic.publisher)
     p.producer.detach()
     Sender(topic.publisher)
@@ -143,7 +135,7 @@ async def test_duplicate_gets_a_receipt_without_a_place_and_no_entry() -> None:
     await turns()
     topic.ledger.store()
     await turns()
-    assert again.told == [(0, NO_POSITION), (1, NO_POSITION), (2, (7, 2))]
+    assert again.told == [(0, (-1, -1)), (1, (-1, -1)), (2, (7, 2))]
     assert len(topic.ledger.entries) == 3
 
 
@@ -163,7 +155,7 @@ async def test_receipt_of_a_duplicate_does_not_overtake() -> None:
 
 
 async def test_message_under_way_from_an_earlier_connection_drops_the_producer_alone() -> None:
-    """Were a later one taken, it would make a duplicate of the one in doubt."""
+    """If a later message were accepted, the doubtful one would become a duplicate of it."""
     topic = await deduplicated()
     first, q = Sender(topic.publisher), Sender(topic.publisher, "q")
     first.send(0)
@@ -185,23 +177,10 @@ async def test_message_under_way_from_an_earlier_connection_drops_the_producer_a
     assert topic.failures == []
 
 
-async def test_chunks_are_stored_each_though_they_share_a_sequence_id() -> None:
-    topic = await deduplicated()
-    p = Sender(topic.publisher)
-    for number in range(3):
-        p.producer.send(0, 0, chunk(0, number, of=3), is_chunk=True)
-    await turns()
-    topic.ledger.store()
-    await turns()
-    assert p.told == [(0, (7, number)) for number in range(3)]
-    p.producer.send(0, 0, chunk(0, 0, of=3), is_chunk=True)
-    await turns()
-    assert p.told[3:] == [(0, NO_POSITION)]
+# Failures
 
 
-# The end
-
-
+@pytest.mark.promise("After the first failure, no later message is stored")
 async def test_first_failure_drops_all_producers_and_nothing_later_is_stored() -> None:
     topic = await deduplicated()
     p, q = Sender(topic.publisher), Sender(topic.publisher, "q")
@@ -271,17 +250,6 @@ async def test_topic_is_settled_when_each_send_that_was_taken_has_its_receipt() 
     assert p.dropped == []
 
 
-async def test_topic_that_fails_is_settled() -> None:
-    topic = plain()
-    Sender(topic.publisher).send(0)
-    topic.publisher.stop()
-    settling = asyncio.ensure_future(topic.publisher.settled())
-    await turns()
-    topic.ledger.end(FENCED)
-    await asyncio.wait_for(settling, 30)
-    assert topic.failures == [FENCED]
-
-
 async def test_producer_that_has_left_gets_no_receipts_and_its_messages_are_stored() -> None:
     topic = await deduplicated()
     p = Sender(topic.publisher)
@@ -297,7 +265,7 @@ async def test_producer_that_has_left_gets_no_receipts_and_its_messages_are_stor
 
 
 async def test_a_failed_publisher_reports_nothing_more_as_stored() -> None:
-    """The next owner may have reported later entries by then."""
+    """By then, the next owner may have reported later entries."""
     topic = plain()
     p = Sender(topic.publisher)
     p.send(0)
@@ -324,6 +292,182 @@ async def test_deduplication_learns_when_a_producer_comes_and_goes(
     assert told == ["p came", "p went"]
 
 
-async def test_publisher_to_which_nothing_was_sent_is_settled() -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        await plain().publisher.settled()
+# Producers that come and go, and a ledger that makes them wait
+
+
+class SlowLedger(PlayedLedger):
+    """A ledger that accepts entries only when `room` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.room = asyncio.Event()
+
+    async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
+        await self.room.wait()
+        await super().append_entries(entries)
+
+
+async def is_settled(topic: Topic) -> bool:
+    settling = asyncio.ensure_future(topic.publisher.settled())
+    await turns()
+    is_done = settling.done()
+    settling.cancel()
+    return is_done
+
+
+# Waiting for the ledger
+
+
+async def test_what_is_sent_while_the_ledger_is_full_goes_together_in_the_next_round() -> None:
+    ledger = SlowLedger()
+    topic = Topic(ledger, None)
+    p, q = Sender(topic.publisher, "p"), Sender(topic.publisher, "q")
+    p.send(0)
+    await turns()
+    p.send(1, 2)
+    await turns()
+    q.send(0)
+    assert ledger.batches == []
+    ledger.room.set()
+    await turns()
+    assert ledger.batches == [1, 3]
+    ledger.store()
+    await turns()
+    assert [sequence_id for sequence_id, _ in p.told] == [0, 1, 2]
+    p.send(3)
+    await turns()
+    assert ledger.batches == [1, 3, 1]
+
+
+async def test_topic_is_not_settled_while_a_send_waits_is_pushed_or_has_no_receipt() -> None:
+    ledger = SlowLedger()
+    topic = Topic(ledger, None)
+    p = Sender(topic.publisher)
+    p.send(0)
+    assert not await is_settled(topic)
+    ledger.room.set()
+    assert not await is_settled(topic)
+    ledger.store()
+    assert await is_settled(topic)
+    p.send(1, 2)
+    await turns()
+    ledger.store(1)
+    assert not await is_settled(topic)
+    ledger.store()
+    assert await is_settled(topic)
+
+
+async def test_ledger_that_refuses_what_is_pushed_ends_the_topic_once() -> None:
+    ledger = SlowLedger()
+    topic = Topic(ledger, None)
+    p, q = Sender(topic.publisher, "p"), Sender(topic.publisher, "q")
+    p.send(0)
+    await turns()
+    ledger.error = FENCED
+    q.send(0)
+    ledger.room.set()
+    await turns()
+    p.send(1)
+    await turns()
+    assert (topic.failures, p.dropped, q.dropped) == ([FENCED], [FENCED], [FENCED])
+    assert ledger.batches == []
+    assert await is_settled(topic)
+
+
+async def test_topic_fails_with_its_first_reason_alone() -> None:
+    topic = plain()
+    p = Sender(topic.publisher)
+    first, second = LabkitError("first"), LabkitError("second")
+    topic.publisher.fail(first)
+    topic.publisher.fail(second)
+    assert (topic.failures, p.dropped) == ([first], [first])
+    assert not topic.publisher.takes_sends
+
+
+# Names
+
+
+async def test_producer_that_left_before_does_not_take_the_name_from_the_next_one() -> None:
+    topic = plain()
+    first = Sender(topic.publisher)
+    first.producer.detach()
+    second = Sender(topic.publisher)
+    first.producer.detach()
+    first.producer.drop(FENCED)
+    with pytest.raises(ProducerBusyError):
+        Sender(topic.publisher)
+    topic.publisher.fail(FENCED)
+    assert (first.dropped, second.dropped) == ([], [FENCED])
+
+
+async def test_dropped_producer_hears_it_once_frees_its_name_and_sends_nothing_more() -> None:
+    topic = plain()
+    p = Sender(topic.publisher)
+    p.producer.drop(FENCED)
+    p.producer.drop(FENCED)
+    assert p.dropped == [FENCED]
+    assert not p.producer.is_attached
+    p.send(0)
+    await turns()
+    assert topic.ledger.batches == []
+    Sender(topic.publisher)
+
+
+async def test_without_deduplication_a_producer_begins_at_its_beginning() -> None:
+    topic = plain()
+    p = Sender(topic.publisher)
+    p.send(0, 1)
+    await turns()
+    topic.ledger.store()
+    await turns()
+    assert p.producer.last_sequence_id == -1
+    # If the producer sends the message again, it is stored again.
+    p.send(0)
+    await turns()
+    topic.ledger.store()
+    await turns()
+    assert p.told == [(0, (7, 0)), (1, (7, 1)), (0, (7, 2))]
+
+
+async def test_message_of_many_chunks_is_a_mark_when_its_last_chunk_is_stored() -> None:
+    topic = await deduplicated()
+    p = Sender(topic.publisher)
+    for number in range(3):
+        p.producer.send(5, 0, chunk(5, number, of=3), is_chunk=True)
+    await turns()
+    marks = topic.publisher.deduplication
+    assert marks is not None
+    topic.ledger.store(2)
+    await turns()
+    marks.snapshot()
+    assert topic.ledger.cursor.properties == {}
+    topic.ledger.store()
+    await turns()
+    marks.snapshot()
+    assert topic.ledger.cursor.properties == {"p": 5}
+    assert p.told == [(5, (7, number)) for number in range(3)]
+
+
+# Names for producers without one
+
+
+@in_metadata_world()
+async def test_names_for_producers_without_one_never_come_again(world: MetadataWorld) -> None:
+    names: list[str] = []
+    for node in ("a", "b"):
+        maker = ProducerNames(await world.session(node))
+        names += [await maker.new(), await maker.new()]
+    world.crash("a")
+    names.append(await ProducerNames(await world.session("a")).new())
+    assert names == [f"labkit-{name}" for name in ("0-0", "0-1", "1-0", "1-1", "2-0")]
+
+
+@in_metadata_world()
+async def test_the_node_of_a_brokers_names_goes_with_its_session(world: MetadataWorld) -> None:
+    b = await world.session("b")
+    assert (await ProducerNames(await world.session("a")).new()).endswith("-0")
+    folder = "/counters/producer-name"
+    assert len(await b.children(folder)) == 1
+    world.crash("a")
+    await asyncio.sleep(world.session_timeout_s + 1)
+    assert await b.children(folder) == []

@@ -1,4 +1,4 @@
-"""The verbs about lost bookies: by hand on bookies that repair nothing, and with autorecovery."""
+"""Tests the shell's verbs about lost bookies, with and without autorecovery."""
 
 import random
 
@@ -29,17 +29,17 @@ PAYLOADS = [b"payload %d" % number for number in range(20)]
 
 
 async def written(client: BookKeeper, size: int = 2) -> int:
-    """A closed ledger with a copy of every entry on each bookie of its ensemble."""
+    """Write a closed ledger with every entry on all bookies of its ensemble; return its id."""
     writer = await client.create_ledger(size, size, size)
     for payload in PAYLOADS:
         writer.add(payload)
-    await writer.confirmed()
+    await writer.all_confirmed()
     await writer.close()
     return writer.ledger_id
 
 
 async def stop(cluster: LocalCluster, client: BookKeeper, bookie: str) -> None:
-    """Let a bookie leave, and wait until the metadata store knows."""
+    """Shut down a bookie, and wait until the metadata store no longer lists it as writable."""
     await cluster.shut_down(bookie)
 
     async def is_missed() -> bool:
@@ -51,7 +51,7 @@ async def stop(cluster: LocalCluster, client: BookKeeper, bookie: str) -> None:
 async def recovered(
     client: BookKeeper, bookie: str, *ledger_ids: int, skip_open: bool = False
 ) -> list[LedgerRecovery]:
-    """What `recover` says of these ledgers, each recovered by itself."""
+    """Recover these ledgers one at a time; return the results."""
     return [
         ledger
         for ledger_id in ledger_ids
@@ -83,7 +83,7 @@ async def test_recovered_ledger_has_every_entry_on_another_bookie(
     ((first, second),) = await ensembles(client, ledger_id)
     assert first not in ("bookie-1", "bookie-2")
     assert second == "bookie-2"
-    # With the only other copy away, the new one has to do.
+    # The only other copy is unavailable, so the entries are read from the new copy.
     await stop(cluster, client, "bookie-2")
     assert await payloads(client, ledger_id) == PAYLOADS
     assert await recovered(client, "bookie-1", ledger_id) == []
@@ -110,7 +110,8 @@ async def test_open_ledger_is_recovered_first_unless_it_should_be_skipped(
     assert ledger.recovered
     assert (await client.ledger_metadata(ledger_id)).state is LedgerState.CLOSED
     assert all("bookie-1" not in ensemble for ensemble in await ensembles(client, ledger_id))
-    # Either answer may come first: bookies say fenced; where bookie-1 was, the metadata say closed.
+    # Either exception can be raised: the bookies report that the ledger is fenced, and the
+    # metadata, read to replace bookie-1, says that it is closed.
     with pytest.raises((BKLedgerFencedException, BKLedgerClosedException)):
         await writer.add(PAYLOADS[1])
     assert await payloads(client, ledger_id) == PAYLOADS[:1]
@@ -132,7 +133,7 @@ async def test_bookie_that_serves_is_neither_recovered_nor_struck_off(client: Bo
         repair.recover(client, ["bookie-1"]),
         repair.decommissionbookie(client, "bookie-1"),
     ):
-        with pytest.raises(ClusterInUseError, match="still registered: bookie-1"):
+        with pytest.raises(ClusterInUseError, match=r"bookie-1 \(still registered\)"):
             await anext(verb)
 
 
@@ -177,11 +178,14 @@ async def test_verbs_print_what_they_find(cluster: LocalCluster, ask: Ask) -> No
     ):
         assert await ask(zookeeper, *verb.split()) == (0, expected, ""), verb
     for verb, reason in (
-        ("triggeraudit", "there is no auditor: autorecovery runs nowhere"),
-        ("recover bookie-1 -f", "still registered: bookie-1; stop them first"),
-        ("decommission -bookieid bookie-1 -f", "still registered: bookie-1; stop them first"),
-        ("recover nobody -l 7 -d", "a bookie's cookie may go only when all"),
-        ("recover nobody -f", "the cluster has no bookie 'nobody'; `listbookies -a` names"),
+        ("triggeraudit", "there is no auditor: autorecovery is not running on any node"),
+        ("recover bookie-1 -f", "stop these bookies first: bookie-1 (still registered)"),
+        (
+            "decommission -bookieid bookie-1 -f",
+            "stop these bookies first: bookie-1 (still registered)",
+        ),
+        ("recover nobody -l 7 -d", "a bookie's cookie can be deleted only after all"),
+        ("recover nobody -f", "the cluster has no bookie 'nobody'; `listbookies -a` lists"),
         ("recover nobody,bookie-9 --dryrun", "the cluster has no bookie 'bookie-9', 'nobody'"),
         ("recover nobody -f -d", "the cluster has no bookie 'nobody'"),
         ("decommission -bookieid nobody -f", "the cluster has no bookie 'nobody'"),
@@ -200,8 +204,8 @@ async def test_recovery_tells_each_ledger_and_fails_if_one_fails(
     code, output, errors = await ask(cluster.zookeeper, "recover", "bookie-1", "-f", "-d")
     assert code == 1
     assert f"Ledger {good}: 1 fragments recovered\n" in output
-    assert f"labkit: ledger {bad} is not recovered: " in errors
-    # The cookie stays, as not everything is recovered.
+    assert f"labkit: ledger {bad} was not recovered: " in errors
+    # The cookie is kept, because one ledger was not recovered.
     assert "deleted" not in output
     assert not await cookie_is_gone(client.store, "bookie-1")
     await client.delete_ledger(bad)
@@ -210,10 +214,10 @@ async def test_recovery_tells_each_ledger_and_fails_if_one_fails(
 async def test_switch_of_autorecovery_is_shown_and_moved_once(client: BookKeeper) -> None:
     assert (await repair.autorecovery(client)).enabled
     assert not (await repair.autorecovery(client, enable=False)).enabled
-    with pytest.raises(UnavailableException, match="disabled already"):
+    with pytest.raises(UnavailableException, match="already disabled"):
         await repair.autorecovery(client, enable=False)
     assert (await repair.autorecovery(client, enable=True)).enabled
-    with pytest.raises(UnavailableException, match="enabled already"):
+    with pytest.raises(UnavailableException, match="already enabled"):
         await repair.autorecovery(client, enable=True)
 
 
@@ -234,7 +238,7 @@ async def test_decommissioned_bookie_is_in_no_metadata_and_does_not_come_back() 
             await cluster.restart("bookie-1")
         with pytest.raises(ShellError, match="has no bookie 'bookie-1'"):
             await anext(repair.decommissionbookie(client, "bookie-1"))
-        # A cluster that repairs nothing more cannot decommission.
+        # A bookie cannot be decommissioned while autorecovery is disabled.
         await repair.autorecovery(client, enable=False)
         with pytest.raises(UnavailableException, match="autorecovery is disabled"):
             await repair.triggeraudit(client)

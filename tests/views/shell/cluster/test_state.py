@@ -1,4 +1,4 @@
-"""The verbs about a cluster, through the command line, on five bookies or a ZooKeeper alone."""
+"""Tests the shell's verbs about a cluster, on five bookies or on a ZooKeeper without bookies."""
 
 import io
 import json
@@ -10,8 +10,9 @@ from labkit.cli.main import main
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
 from labkit.system.model.entry import DigestType
+from labkit.worlds.live.host.ports import free_port
 from labkit.worlds.live.processes.cluster import LocalCluster
-from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper, free_port
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 from tests.until import until_true
 from tests.views.shell.support import Ask
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def documents(ask: Ask, zookeeper: str, *arguments: str) -> list[dict[str, Any]]:
-    """What a verb gives line by line, with --json; it must succeed."""
+    """Run a verb with --json; return its output, one document per line."""
     code, output, errors = await ask(zookeeper, "--json", *arguments)
     assert (code, errors) == (0, "")
     return [json.loads(line) for line in output.splitlines()]
@@ -53,7 +54,7 @@ async def test_simpletest_leaves_a_ledger_that_is_listed_printed_and_deleted(
     assert new not in await documents(ask, zookeeper, "listledgers")
     code, _, errors = await ask(zookeeper, "ledgermetadata", "-l", ledger_id)
     assert code == 1
-    assert errors.startswith(f"labkit: there is no ledger {ledger_id} in the metadata store")
+    assert errors.startswith(f"labkit: ledger {ledger_id} does not exist in the metadata store")
 
 
 async def test_simpletest_without_enough_bookies_fails_in_one_line(
@@ -73,7 +74,7 @@ async def test_readledger_reads_what_is_confirmed_from_the_bookies(
     for payload in (b"one", b"two", b"three"):
         await writer.add(payload)
     read = cluster.zookeeper, "readledger", str(writer.ledger_id)
-    # The third is confirmed, and no bookie knows it yet.
+    # The writer has confirmed the third entry but has not told any bookie yet.
     code, output, errors = await ask(*read)
     assert (code, errors) == (0, "")
     assert output.count("---------") == 2 * 2
@@ -88,7 +89,7 @@ async def test_readledger_reads_what_is_confirmed_from_the_bookies(
     )
     code, output, errors = await ask(cluster.zookeeper, "readledger", "999")
     assert (code, output) == (1, "")
-    assert errors.startswith("labkit: there is no ledger 999")
+    assert errors.startswith("labkit: ledger 999 does not exist")
 
 
 async def test_simpletest_of_no_entries_is_refused_before_it_makes_a_ledger(
@@ -97,7 +98,7 @@ async def test_simpletest_of_no_entries_is_refused_before_it_makes_a_ledger(
     before = await documents(ask, cluster.zookeeper, "listledgers")
     code, output, errors = await ask(cluster.zookeeper, "simpletest", "-n", "-4")
     assert (code, output) == (1, "")
-    assert errors == "labkit: -4 entries; the test needs at least 1\n"
+    assert errors == "labkit: the number of entries must be at least 1, got -4\n"
     assert await documents(ask, cluster.zookeeper, "listledgers") == before
 
 
@@ -149,7 +150,7 @@ async def test_ledger_is_not_deleted_without_a_yes(
         monkeypatch.setattr("sys.stdin", answer)
         code, output, errors = await ask(cluster.zookeeper, *command)
         assert (code, output) == (1, "")
-        assert "nothing was done; answer y, or add --force" in errors
+        assert "cancelled; to proceed, answer y or add --force" in errors
         assert writer.ledger_id in await client.list_ledgers()
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert (await ask(cluster.zookeeper, *command))[0] == 0
@@ -172,7 +173,7 @@ async def test_cluster_is_made_once_and_made_again_on_demand(ask: Ask) -> None:
         )
         code, _, errors = await ask(server.address, "initnewcluster")
         assert code == 1
-        assert "there is a cluster already" in errors
+        assert "a cluster already exists at" in errors
         assert (await ask(server.address, "metaformat", "-f"))[0] == 0
         code, output, _ = await ask(server.address, "--json", "whatisinstanceid")
         assert json.loads(output)["instance_id"] != made["instance_id"]
@@ -181,7 +182,7 @@ async def test_cluster_is_made_once_and_made_again_on_demand(ask: Ask) -> None:
 async def test_cluster_that_bookies_serve_is_not_formatted(cluster: LocalCluster, ask: Ask) -> None:
     code, _, errors = await ask(cluster.zookeeper, "metaformat", "--force")
     assert code == 1
-    assert "stop them all first" in errors
+    assert "stop all bookies first" in errors
 
 
 async def test_cluster_that_is_not_named_or_not_there_is_one_line(
@@ -189,17 +190,19 @@ async def test_cluster_that_is_not_named_or_not_there_is_one_line(
 ) -> None:
     assert main(["shell", "listbookies"]) == 1
     assert capsys.readouterr().err == (
-        "labkit: name the cluster's metadata store: --zookeeper HOST:PORT, or"
+        "labkit: listbookies needs a cluster: add --zookeeper HOST:PORT, or --zookeeper"
         " zk+null://HOST:PORT/ledgers\n"
     )
     assert main(["shell", "--data", ".", "listledgers", "-meta"]) == 1
     assert capsys.readouterr().err.endswith("add --zookeeper\n")
     assert main(["shell", "--data", ".", "--zookeeper", "127.0.0.1:1", "listledgers"]) == 1
-    assert capsys.readouterr().err.endswith("name one of them\n")
+    assert capsys.readouterr().err.endswith("or --data (or --journal, --ledgers and --index)\n")
     monkeypatch.setattr(
         "labkit.worlds.live.zookeeper.store.ZooKeeperStore.start.__defaults__", (0.5,)
     )
     address = f"127.0.0.1:{free_port()}"
     code, _, errors = await ask(address, "listbookies")
     assert code == 1
-    assert errors == (f"labkit: no ZooKeeper answers at {address} within 0.5 s; is it running?\n")
+    assert errors == (
+        f"labkit: ZooKeeper at {address} did not respond within 0.5 s; is it running?\n"
+    )

@@ -1,4 +1,4 @@
-"""A program behind Spark Connect: reads a topic, then follows it, and prints what it saw as JSON.
+"""Reads a topic through Spark Connect, then follows it, and prints the results as JSON.
 
 python by_connect.py ZOOKEEPER TOPIC CHECKPOINT_FOLDER
 """

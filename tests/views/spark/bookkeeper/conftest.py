@@ -11,7 +11,7 @@ NAMES = (f"spark-{number}" for number in count())
 
 @pytest.fixture(scope="session")
 def stage() -> Iterator[Stage]:
-    """Four bookies; tests keep apart by topic names."""
+    """Start four bookies, which the tests share; each test uses its own topic name."""
     with Stage(bookies=4) as stage:
         yield stage
 
@@ -24,5 +24,5 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
 
 @pytest.fixture
 def name() -> str:
-    """A topic that no other test uses."""
+    """Return a topic name that no other test uses."""
     return next(NAMES)

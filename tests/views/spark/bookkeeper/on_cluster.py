@@ -1,4 +1,4 @@
-"""A program for a real cluster: reads a topic, then follows it, and prints what it saw as JSON.
+"""Reads a topic on a real Spark cluster, then follows it, and prints the results as JSON.
 
 python on_cluster.py ZOOKEEPER TOPIC CHECKPOINT_FOLDER
 """

@@ -1,4 +1,4 @@
-"""A cluster in a separate thread, for tests that wait for Spark meanwhile."""
+"""Runs a cluster in a separate thread, so that a test can block while it waits for Spark."""
 
 import asyncio
 import json
@@ -21,11 +21,11 @@ from tests.until import until, until_true
 T = TypeVar("T")
 
 QUICK_NEWS = ClientConfig(explicit_lac_interval_ms=20)
-"""Readers hear of the newest entry soon, though no other follows it."""
+"""Readers learn about the newest entry quickly, even if no other entry follows it."""
 
 
 class Stage:
-    """Bookies, and topics that are written to."""
+    """A cluster of bookies, and methods that write to topics."""
 
     def __init__(self, bookies: int, brokers: int = 0) -> None:
         self._loop = asyncio.new_event_loop()
@@ -54,7 +54,7 @@ class Stage:
     def send(
         self, topic: Topic, payloads: list[bytes], batch: int = 0, name: str = "p"
     ) -> list[str]:
-        """The MessageIDs as text, in the order of the payloads."""
+        """Publish the payloads; return their MessageIDs as text, in the same order."""
         return self.run(self._send(topic, payloads, batch, name))
 
     async def _send(self, topic: Topic, payloads: list[bytes], batch: int, name: str) -> list[str]:
@@ -69,7 +69,7 @@ class Stage:
         return [str(each) for each in ids]
 
     async def heard(self, ledger_id: int, entry_id: int) -> None:
-        """Return when readers can see the entry, though perhaps no other follows it."""
+        """Wait until readers can see the entry, even if no other entry follows it."""
         reader = await self.client.open_ledger_no_recovery(ledger_id)
 
         async def is_heard() -> bool:
@@ -78,7 +78,7 @@ class Stage:
         await until_true(is_heard)
 
     def wait(self, condition: Callable[[], object], problem: Callable[[], object]) -> None:
-        """Until the condition holds; fails when there is a problem."""
+        """Wait until the condition holds; fail as soon as `problem` returns anything but None."""
 
         def is_over() -> bool:
             assert problem() is None, problem()
@@ -87,14 +87,14 @@ class Stage:
         self.run(until(is_over, 100))
 
     async def add_partition(self, topic: str) -> None:
-        """One more than there are."""
+        """Add one partition to the topic."""
         path, store = partitions_path(full_name(topic)), self.client.store
         data, version = await store.get(path)
         count = json.loads(data)["partitions"]
         await store.set(path, json.dumps({"partitions": count + 1}).encode(), version)
 
     async def trim(self, topic: str, ledger_count: int) -> None:
-        """The oldest ledgers of a topic without partitions go, as retention lets them."""
+        """Delete the oldest ledgers of a non-partitioned topic, as retention would."""
         gone: list[int] = []
 
         async def leave_the_chain() -> bool:
@@ -105,7 +105,7 @@ class Stage:
             del info.ledgerInfo[:ledger_count]
             try:
                 await store.set(path, info.SerializeToString(), version)
-            except BadVersionError:  # The topic went on in its next ledger meanwhile.
+            except BadVersionError:  # The topic has switched to its next ledger.
                 return False
             return True
 

@@ -1,4 +1,4 @@
-"""Spark's own servers on this machine, each a process: a master with workers, and Spark Connect."""
+"""Starts Spark's own servers on this machine: a master with two workers, and Spark Connect."""
 
 import os
 import re
@@ -15,12 +15,12 @@ from labkit.worlds.live.host.java import find_java
 
 BIN = Path(pyspark.__file__).parent / "bin"
 QUICK_JAVA = "-XX:TieredStopAtLevel=1"
-"""For processes that end after seconds the thorough compiler does not pay."""
+"""The optimizing compiler is not worthwhile for processes that run for only a few seconds."""
 _DEADLINE_S = 60
 
 
 class _Servers:
-    """Processes that end with the block."""
+    """Server processes that are terminated at the end of the `with` block."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -43,7 +43,7 @@ class _Servers:
 
 
 class Standalone(_Servers):
-    """A master and two workers of one core; `url` is the master's."""
+    """A master and two workers with one core each; `url` is the address of the master."""
 
     def __enter__(self) -> Self:
         master = self._start_class("master", "org.apache.spark.deploy.master.Master", "--port", "0")
@@ -62,8 +62,9 @@ class Standalone(_Servers):
 
 
 class ConnectServer(_Servers):
-    """A Spark Connect server with a local master; `url` is what SPARK_REMOTE takes.  Its Python has
-    no labkit.
+    """A Spark Connect server with a local master; `url` is a value for SPARK_REMOTE.
+
+    labkit is not installed in the server's Python.
     """
 
     def __enter__(self) -> Self:
@@ -84,7 +85,7 @@ class ConnectServer(_Servers):
 
 
 def spark_environment(python: Path) -> dict[str, str]:
-    """What Spark's commands need here, and no more of labkit's own than that."""
+    """Return the environment variables that Spark's commands need here, without labkit's own."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return kept | {
         "JAVA_HOME": str(find_java().home),
@@ -106,7 +107,7 @@ def _wait_for(log: Path, pattern: str) -> str:
 
 
 def python_without_labkit(folder: Path) -> Path:
-    """This Python with all installed packages, but not with what is installed as a link."""
+    """Write a Python command with all installed packages except editable ones, such as labkit."""
     path = folder / "python"
     packages = sysconfig.get_path("purelib")
     path.write_text(

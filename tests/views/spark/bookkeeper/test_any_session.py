@@ -1,4 +1,4 @@
-"""Sessions that somebody else has made, with other settings; and DataFrames that are used again."""
+"""Tests the source in sessions that labkit did not create, and several queries on one DataFrame."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ OFFERED = "conditions are offered to sources"
 
 @pytest.fixture(params=repeated([OFFERED, "usual", "other settings"]))
 def foreign(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
-    """A session that labkit has set nothing in."""
+    """Yield a session without labkit's settings."""
     session = spark.newSession()
     for name in SETTINGS:
         session.conf.unset(name)
@@ -42,13 +42,13 @@ def foreign(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Spa
 
 
 def _make_active(session: SparkSession) -> None:
-    """Spark looks up sources in the session that made the last DataFrame."""
+    """Make this the active Spark session, in which Spark looks up sources."""
     session.createDataFrame([], "nothing int")
 
 
 @pytest.fixture(scope="module")
 def orders(stage: Stage) -> list[str]:
-    """The ids of a topic of three partitions with several ledgers each."""
+    """Publish to a topic of three partitions with several ledgers each; return the MessageIDs."""
     return stage.send(
         stage.topic("asked-again", 3, entries_per_ledger=5), numbered(0, 120), batch=4
     )

@@ -1,13 +1,13 @@
-"""Where a query begins and ends, and what it refuses to leave out silently."""
+"""Tests where a query starts and ends, and when it fails instead of silently omitting data."""
 
 import pytest
 
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.system.topic.chain.chain import LedgerInfo
-from labkit.views.spark.bookkeeper.bounds import check_ranges, check_readable, places
+from labkit.views.spark.bookkeeper.bounds import batch_bounds, check_ranges, check_readable
 from labkit.views.spark.bookkeeper.directory import Chains, LedgerGoneError
 from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
-from labkit.views.spark.bookkeeper.spans import EARLIEST, LATEST, KnownLedger, ReadPosition
+from labkit.views.spark.bookkeeper.spans import EARLIEST, LATEST, LedgerSnapshot, ReadPosition
 
 CHAINS: Chains = {0: [LedgerInfo(5), LedgerInfo(8)], 1: [LedgerInfo(6)]}
 LEDGERS: Chains = {5: [LedgerInfo(5)], 8: [LedgerInfo(8)]}
@@ -21,13 +21,13 @@ def of_ledgers(ledgers: str = "5-", **given: str) -> Options:
     return read_options({"zookeeper": "127.0.0.1:2181", "ledgers": ledgers, **given})
 
 
-def known(ledger_id: int, last_entry_id: int) -> KnownLedger:
+def snapshot(ledger_id: int, last_entry_id: int) -> LedgerSnapshot:
     metadata = LedgerMetadata(1, 1, 1, (Segment(0, ("b1",)),), state=LedgerState.OPEN)
-    return KnownLedger(ledger_id, metadata, last_entry_id, 100)
+    return LedgerSnapshot(ledger_id, metadata, last_entry_id, 100)
 
 
 def test_a_bound_counts_for_its_own_partition() -> None:
-    bounds = places(of_topic(start="8:2:0:-1", end="6:1:1:3"), CHAINS)
+    bounds = batch_bounds(of_topic(start="8:2:0:-1", end="6:1:1:3"), CHAINS)
     assert bounds == {0: (ReadPosition(8, 2, 0), LATEST), 1: (EARLIEST, ReadPosition(6, 1, 4))}
 
 
@@ -36,45 +36,48 @@ def test_a_bound_counts_for_its_own_partition() -> None:
 def test_a_bound_in_a_ledger_that_is_not_there_is_a_loss(bound: str, ledger_id: int) -> None:
     named = f"{ledger_id}:0:0:-1"
     with pytest.raises(LedgerGoneError) as refused:
-        places(of_topic(**{bound: named}), CHAINS)
-    assert f"option '{bound}': ledger {ledger_id} of {named} is not there" in str(refused.value)
-    assert "left are ledgers 5 to 8" in str(refused.value)
-    assert places(of_topic(failOnDataLoss="false", **{bound: named}), CHAINS)
+        batch_bounds(of_topic(**{bound: named}), CHAINS)
+    assert f"option '{bound}': ledger {ledger_id} of {named} does not exist" in str(refused.value)
+    assert "existing ledgers: 5 to 8" in str(refused.value)
+    assert batch_bounds(of_topic(failOnDataLoss="false", **{bound: named}), CHAINS)
 
 
 def test_a_bound_in_a_ledger_of_another_partition_is_a_loss() -> None:
-    with pytest.raises(LedgerGoneError, match="ledger 5 of 5:0:1:-1 is not there"):
-        places(of_topic(start="5:0:1:-1"), CHAINS)
+    with pytest.raises(LedgerGoneError, match="ledger 5 of 5:0:1:-1 does not exist"):
+        batch_bounds(of_topic(start="5:0:1:-1"), CHAINS)
 
 
 def test_of_ledgers_the_bound_names_one_of_those_that_are_read() -> None:
-    assert places(of_ledgers(start="8:2:-1:-1"), LEDGERS)[8] == (ReadPosition(8, 2, 0), LATEST)
-    with pytest.raises(LedgerGoneError, match="ledger 6 of 6:2:-1:-1 is not there"):
-        places(of_ledgers(start="6:2:-1:-1"), LEDGERS)
+    assert batch_bounds(of_ledgers(start="8:2:-1:-1"), LEDGERS)[8] == (
+        ReadPosition(8, 2, 0),
+        LATEST,
+    )
+    with pytest.raises(LedgerGoneError, match="ledger 6 of 6:2:-1:-1 does not exist"):
+        batch_bounds(of_ledgers(start="6:2:-1:-1"), LEDGERS)
 
 
 def test_each_ledger_of_a_range_that_has_an_end_is_needed() -> None:
     everything: Chains = {ledger_id: [LedgerInfo(ledger_id)] for ledger_id in (5, 6, 8)}
     check_ranges(of_ledgers(), everything)
     check_ranges(of_ledgers(ledgers="5-6,8"), everything)
-    with pytest.raises(LedgerGoneError, match="of 5-8 there are only 3 ledgers; 7 is the first"):
+    with pytest.raises(LedgerGoneError, match="only 3 of the ledgers 5-8 exist; 7 is the first"):
         check_ranges(of_ledgers(ledgers="5-8"), everything)
-    with pytest.raises(LedgerGoneError, match="of 8-9 there are only 1 ledgers; 9 is the first"):
+    with pytest.raises(LedgerGoneError, match="only 1 of the ledgers 8-9 exist; 9 is the first"):
         check_ranges(of_ledgers(ledgers="8-9"), everything)
 
 
 def test_an_end_beyond_what_can_be_read_is_refused() -> None:
-    bounds = places(of_topic(end="8:3:0:-1"), CHAINS)
-    check_readable(bounds, [(0, known(8, 3)), (0, known(5, 1))])
+    bounds = batch_bounds(of_topic(end="8:3:0:-1"), CHAINS)
+    check_readable(bounds, [(0, snapshot(8, 3)), (0, snapshot(5, 1))])
     with pytest.raises(
-        OptionError, match="entry 3 of ledger 8 cannot be read; readable are 0 to 2"
+        OptionError, match="entry 3 of ledger 8 cannot be read; readable entries: 0 to 2"
     ):
-        check_readable(bounds, [(0, known(8, 2))])
-    with pytest.raises(OptionError, match="readable are none"):
-        check_readable(bounds, [(0, known(8, -1))])
+        check_readable(bounds, [(0, snapshot(8, 2))])
+    with pytest.raises(OptionError, match="readable entries: none"):
+        check_readable(bounds, [(0, snapshot(8, -1))])
 
 
 def test_the_ids_that_clients_print_for_the_two_ends_are_the_two_ends() -> None:
     last = (1 << 63) - 1
     options = of_topic(start="-1:-1:-1:-1", end=f"{last}:{last}:-1:-1")
-    assert places(options, CHAINS) == {0: (EARLIEST, LATEST), 1: (EARLIEST, LATEST)}
+    assert batch_bounds(options, CHAINS) == {0: (EARLIEST, LATEST), 1: (EARLIEST, LATEST)}

@@ -1,4 +1,4 @@
-"""Which of the named ledgers a query reads."""
+"""Tests which of the requested ledgers a query reads."""
 
 import asyncio
 from typing import cast
@@ -17,7 +17,7 @@ class _Cluster:
 
 
 class _Counted(int):
-    """An id that counts how often it is compared."""
+    """An integer that counts how often it is compared."""
 
     comparisons = 0
 
@@ -73,13 +73,17 @@ def test_named_ledgers_that_are_gone_are_left_out_where_data_loss_is_allowed(led
 @pytest.mark.parametrize("fails", ["true", "false"])
 @pytest.mark.parametrize(
     ("ledgers", "what"),
-    [("7", "no ledger 7 "), ("5-6", "none of ledgers 5-6 "), ("10-", "no ledger from 10 on ")],
+    [
+        ("7", "ledger 7 does not exist "),
+        ("5-6", "none of the ledgers 5-6 exist "),
+        ("10-", "no ledger from 10 on exists "),
+    ],
 )
 def test_a_query_of_ledgers_that_are_all_gone_fails(ledgers: str, what: str, fails: str) -> None:
-    with pytest.raises(LedgerGoneError, match=f"there is {what}.*there are 3 to 9.*failOnDataLoss"):
+    with pytest.raises(LedgerGoneError, match=f"{what}.*ledgers: 3 to 9.*failOnDataLoss"):
         lanes(ledgers, fails)
 
 
 def test_a_query_with_one_ledger_gone_fails_by_default() -> None:
-    with pytest.raises(LedgerGoneError, match="there is no ledger 7 "):
+    with pytest.raises(LedgerGoneError, match="ledger 7 does not exist "):
         lanes("3,7,9", "true")

@@ -1,4 +1,4 @@
-"""Entries read ahead while Spark takes the rows."""
+"""Tests that entries are read ahead while Spark consumes the rows."""
 
 from time import sleep
 
@@ -6,7 +6,7 @@ import pytest
 
 from labkit.system.client.context import ClientConfig
 from labkit.views.spark.bookkeeper.entries import read_span
-from labkit.views.spark.bookkeeper.spans import EntrySpan, KnownLedger
+from labkit.views.spark.bookkeeper.spans import EntrySpan, LedgerSnapshot
 from tests.views.spark.bookkeeper.stage import Stage
 
 pytestmark = pytest.mark.slow
@@ -23,11 +23,11 @@ def test_entries_are_read_however_slowly_rows_are_taken(stage: Stage) -> None:
         metadata = await stage.client.ledger_metadata(ledger_id)
         config = ClientConfig(request_timeout_s=TIMEOUT_S)
         client = await stage.cluster.connect(config=config)
-        span = EntrySpan(KnownLedger(ledger_id, metadata, 5, metadata.length), -1, 0, 5)
+        span = EntrySpan(LedgerSnapshot(ledger_id, metadata, 5, metadata.length), -1, 0, 5)
         found: list[int] = []
         async for entries in read_span(client, span, 10):
             found += [entry.entry_id for entry in entries]
-            # As Spark does: no event loop runs until the next rows are asked for.
+            # Block the event loop, as Spark does until it asks for the next rows.
             sleep(TIMEOUT_S * 1.5)  # noqa: ASYNC251
         return found
 

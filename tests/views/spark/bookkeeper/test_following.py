@@ -1,4 +1,4 @@
-"""What a stream reads at each trigger, asked without Spark."""
+"""Tests which messages a stream reads at each trigger, without starting Spark."""
 
 from random import Random
 from typing import cast
@@ -14,7 +14,7 @@ from labkit.views.spark.bookkeeper.following import StreamFollower
 from labkit.views.spark.bookkeeper.offsets import Offset, encode_offset
 from labkit.views.spark.bookkeeper.options import Options, read_options
 from labkit.views.spark.bookkeeper.rows import SpanRows
-from labkit.views.spark.bookkeeper.spans import KnownLedger
+from labkit.views.spark.bookkeeper.spans import LedgerSnapshot
 from tests.repeat import repeated
 from tests.views.spark.bookkeeper.stage import Stage, numbered
 
@@ -24,7 +24,7 @@ def options(stage: Stage, **given: str) -> Options:
 
 
 def follower(stage: Stage, **given: str) -> StreamFollower:
-    """As a restarted query has it."""
+    """Return a new follower, such as a restarted query would create."""
     read = options(stage, **given)
     return StreamFollower(LedgerDirectory(stage.client, read), read)
 
@@ -65,22 +65,22 @@ def test_steps_of_any_size_read_every_message_once(stage: Stage, name: str, seed
 
 
 class _LongChain:
-    """Stands in for a directory with a lane of a thousand ledgers; counts look-ups."""
+    """A fake directory with a chain of a thousand ledgers; it counts look-ups."""
 
     look_ups = 0
 
     async def chains(self) -> Chains:
         return {-1: [LedgerInfo(ledger_id) for ledger_id in range(1000)]}
 
-    async def known(self, info: LedgerInfo) -> KnownLedger:
+    async def lookup(self, info: LedgerInfo) -> LedgerSnapshot:
         self.look_ups += 1
         metadata = LedgerMetadata(1, 1, 1, (Segment(0, ("b1",)),), state=LedgerState.CLOSED)
-        return KnownLedger(info.ledger_id, metadata, 9, 100)
+        return LedgerSnapshot(info.ledger_id, metadata, 9, 100)
 
 
 async def test_a_small_batch_does_not_look_up_every_ledger_of_a_long_chain() -> None:
     directory = _LongChain()
-    # Of ledgers, where each entry is a row and none has to be read.
+    # Use ledgers rather than a topic: each entry is one row, so no entry has to be read.
     given = read_options({"zookeeper": "h:1", "ledgers": "0-"})
     query = StreamFollower(cast(LedgerDirectory, directory), given)
     start = {-1: MessageId(0, 4)}
@@ -111,7 +111,7 @@ def test_a_query_that_saw_what_follows_a_ledger_does_not_miss_it(stage: Stage, n
     topic = stage.topic(name, 0, entries_per_ledger=3)
     stage.send(topic, numbered(0, 3))
     stage.run(topic.close())
-    stage.topic(name, 0)  # The new owner has an empty ledger.
+    stage.topic(name, 0)  # The new owner creates an empty ledger.
     query = follower(stage, topic=name)
     offset = stage.run(query.next_offset(stage.run(query.initial()), None, None))
     stage.run(stage.trim(name, 1))
@@ -129,7 +129,7 @@ def test_a_query_started_again_cannot_know_whether_a_ledger_had_more(
     stage.run(topic.close())
     stage.topic(name, 0)
     stage.run(stage.trim(name, 1))
-    with pytest.raises(LedgerGoneError, match="may be lost"):
+    with pytest.raises(LedgerGoneError, match="may have missed entries"):
         stage.run(follower(stage, topic=name).next_offset(offset, None, None))
     bears_it = follower(stage, topic=name, failOnDataLoss="false")
     assert stage.run(bears_it.next_offset(offset, None, None)) == offset

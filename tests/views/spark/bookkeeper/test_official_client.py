@@ -1,4 +1,4 @@
-"""What Pulsar's own client wrote through a broker, read back without one."""
+"""Tests that messages published by Pulsar's own client can be read without a broker."""
 
 import subprocess
 from collections.abc import Iterator
@@ -35,7 +35,10 @@ def client(stage: Stage) -> Iterator[pulsar.Client]:
 
 
 def rows(spark: SparkSession, stage: Stage, topic: str, count: int) -> list[tuple[str, bytes]]:
-    """Ids and payloads, once there are `count`: readers hear of the newest entry a little later."""
+    """Wait until there are `count` rows; return their ids and payloads.
+
+    The newest entry becomes readable a little later than the others.
+    """
     reader = spark.read.format("bookkeeper")
     reader = reader.options(zookeeper=stage.cluster.zookeeper, topic=topic)
     found: list[tuple[str, bytes]] = []
@@ -118,5 +121,7 @@ def test_ids_of_an_encrypted_topic_are_read_without_its_key(
     visible = reader.schema("ledger long, entry long, batch_index int")
     stage.wait(lambda: visible.load().count() >= 10, lambda: None)
     assert [tuple(row) for row in visible.load().collect()] == ids
-    with pytest.raises(PythonException, match="is encrypted, and only its consumers have the key"):
+    with pytest.raises(
+        PythonException, match="is encrypted, and only the topic's consumers have the key"
+    ):
         reader.schema("payload binary").load().collect()

@@ -1,6 +1,6 @@
 import pytest
 
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.model.message_id import MessageId
 from labkit.views.spark.bookkeeper.options import MIB, OptionError, Options, read_options
 
@@ -21,7 +21,7 @@ def test_ledgers_are_ids_and_ranges() -> None:
 
 def test_names_of_options_have_no_case_as_spark_gives_them_in_lower_case() -> None:
     assert options(topic="t", SPLITSIZE="64k", maxrowspertrigger="5") == Options(
-        MetadataPlace(ZOOKEEPER),
+        MetadataLocation(ZOOKEEPER),
         "persistent://public/default/t",
         split_bytes=64 * 1024,
         max_rows_per_trigger=5,
@@ -30,7 +30,7 @@ def test_names_of_options_have_no_case_as_spark_gives_them_in_lower_case() -> No
 
 def test_a_cluster_below_another_path_is_named_by_its_uri() -> None:
     read = read_options({"zookeeper": "zk+null://h:1/a/ledgers", "topic": "t"})
-    assert read.metadata == MetadataPlace("h:1", "/a")
+    assert read.metadata == MetadataLocation("h:1", "/a")
 
 
 def test_a_password_keeps_its_spaces() -> None:
@@ -47,7 +47,7 @@ def test_bounds_are_ids_one_for_each_partition() -> None:
 def test_ids_of_a_partition_that_is_named_as_a_topic_are_those_that_clients_print(
     printed: str,
 ) -> None:
-    """Java's producer prints -1, its consumer and the clients in other languages print 1."""
+    """Java's producer prints -1; its consumer and the clients in other languages print 1."""
     read = options(topic="t-partition-1", start=printed, end=printed)
     assert (read.start, read.end) == ((MessageId(3, 4, 1),), (MessageId(3, 4, 1),))
 
@@ -66,23 +66,41 @@ def test_an_option_that_is_not_given_has_its_default() -> None:
         ({"topic": "t", "zookeeper": ""}, "option 'zookeeper' is missing"),
         ({}, "either option 'topic'"),
         ({"topic": "t", "ledgers": "3"}, "either option 'topic'"),
-        ({"topic": "t", "partitions": "3"}, "option 'partitions' is unknown; there are zookeeper"),
+        (
+            {"topic": "t", "partitions": "3"},
+            "unknown option 'partitions'; valid options: zookeeper",
+        ),
         ({"topic": "a/b"}, "option 'topic': 'a/b' is not a topic name"),
-        ({"ledgers": "7,3-1"}, "option 'ledgers': '3-1' ends before it begins"),
-        ({"topic": "t", "zookeeper": "etcd://h:1"}, "option 'zookeeper': 'etcd://h:1': labkit"),
-        ({"ledgers": "all"}, "option 'ledgers' is 'all'; write ids and ranges"),
+        ({"ledgers": "7,3-1"}, "option 'ledgers': range '3-1' ends before it starts"),
+        (
+            {"topic": "t", "zookeeper": "etcd://h:1"},
+            "option 'zookeeper': unsupported metadata store in 'etcd://h:1'",
+        ),
+        ({"ledgers": "all"}, "option 'ledgers' is 'all'; expected ids or ranges"),
         ({"topic": "t", "start": "3:4"}, "option 'start': '3:4' is not a MessageID"),
-        ({"topic": "t", "end": "earliest"}, "option 'end' is 'earliest'"),
-        ({"topic": "t", "start": "1:1:0:-1,2:2:0:-1"}, "option 'start' has two ids"),
+        ({"topic": "t", "end": "earliest"}, "option 'end' cannot be 'earliest'"),
+        ({"topic": "t", "start": "1:1:0:-1,2:2:0:-1"}, "option 'start' contains several ids"),
         (
             {"topic": "t", "start": "9:1:0:-1", "end": "9:0:0:-1"},
             "9:1:0:-1 comes after option 'end'",
         ),
         ({"ledgers": "3", "start": "3:4:1:-1"}, "such as '3:4:-1:-1'"),
-        ({"topic": "t", "closedOnly": "yes"}, "option 'closedOnly' is 'yes'; write 'true'"),
-        ({"topic": "t", "retrySeconds": "2m"}, "option 'retrySeconds' is '2m'; write a whole"),
-        ({"topic": "t", "rowsPerBatch": "0"}, "option 'rowsPerBatch' is '0'; write a whole number"),
-        ({"topic": "t", "splitSize": "big"}, "option 'splitSize' is 'big'; write a size"),
+        (
+            {"topic": "t", "closedOnly": "yes"},
+            "option 'closedOnly' must be 'true' or 'false', got 'yes'",
+        ),
+        (
+            {"topic": "t", "retrySeconds": "2m"},
+            "option 'retrySeconds' must be a whole number of at least 1, got '2m'",
+        ),
+        (
+            {"topic": "t", "rowsPerBatch": "0"},
+            "option 'rowsPerBatch' must be a whole number of at least 1, got '0'",
+        ),
+        (
+            {"topic": "t", "splitSize": "big"},
+            "option 'splitSize' must be a size such as '32m' or '64k', got 'big'",
+        ),
     ],
 )
 def test_a_refusal_names_the_option_and_what_to_write(given: dict[str, str], words: str) -> None:

@@ -1,4 +1,4 @@
-"""Queries while ZooKeeper is away: a restart of it ends neither a stream nor a batch query."""
+"""Tests that streams and batch queries survive restarts of ZooKeeper and of a bookie."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -34,14 +34,18 @@ LONGER_THAN_A_FIRST_CONNECTION_S = 11.0
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    """A cluster whose ZooKeeper no other test needs."""
+    """Start a cluster for this module alone, because its tests stop ZooKeeper."""
     with Stage(bookies=BOOKIES) as stage:
         yield stage
 
 
 @asynccontextmanager
 async def zookeeper_away(stage: Stage, *, hangs: bool) -> AsyncIterator[None]:
-    """While it hangs, all sessions expire, and with them the registrations of all bookies."""
+    """Stop or suspend ZooKeeper while the block runs, then wait until all bookies are registered.
+
+    While ZooKeeper is suspended, all sessions expire, and with them the registrations of all
+    bookies.
+    """
 
     async def all_registered() -> bool:
         try:
@@ -65,7 +69,10 @@ async def zookeeper_away(stage: Stage, *, hangs: bool) -> AsyncIterator[None]:
 
 
 async def publish(topic: Topic, payloads: list[bytes]) -> list[str]:
-    """As `Stage.send`, which needs ZooKeeper.  Its client makes the newest message readable."""
+    """Publish like `Stage.send`, but without using ZooKeeper.
+
+    The client makes the newest message readable.
+    """
     producer = topic.producer("p")
     sent = [producer.send(payload) for payload in payloads]
     await producer.flush()
@@ -108,7 +115,7 @@ def test_a_stream_ends_with_one_sentence_when_zookeeper_stays_away(
         follow.wait_for(5, query)
         with pytest.raises(StreamingQueryException) as told:
             stage.run(end_meanwhile())
-    said = f"ZooKeeper at {stage.cluster.zookeeper} could not be reached for 1 s; is it running?"
+    said = f"ZooKeeper at {stage.cluster.zookeeper} was unreachable for 1 s; is it running?"
     assert said in str(told.value)
 
 

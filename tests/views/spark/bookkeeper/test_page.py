@@ -1,6 +1,4 @@
-"""The program of docs/spark.md, run as the page says: in sessions and on servers that know nothing
-of labkit.
-"""
+"""Tests the example program of docs/spark.md, run as described there, on servers without labkit."""
 
 import re
 import subprocess
@@ -36,7 +34,7 @@ def program(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def arguments(stage: Stage) -> tuple[str, str]:
-    """ZooKeeper and a topic with messages of two keys."""
+    """Publish messages with two keys; return the program's arguments: ZooKeeper and the topic."""
 
     async def send() -> None:
         producer = topic.producer("p")
@@ -53,7 +51,7 @@ def arguments(stage: Stage) -> tuple[str, str]:
 def counted(
     command: list[object], folder: Path, python: Path | None = None, **more: str
 ) -> list[str]:
-    """What the program prints; labkit is importable for the driver alone."""
+    """Run the command and return what the program prints; only the driver can import labkit."""
     environment = spark_environment(python or Path(sys.executable)) | more
     run = subprocess.run(
         [str(each) for each in command],

@@ -1,4 +1,4 @@
-"""Entries as the official client stores them: compressed, chunked, encrypted, damaged."""
+"""Tests entries as the official client stores them: compressed, chunked, encrypted, damaged."""
 
 import struct
 import zlib
@@ -19,7 +19,7 @@ from labkit.system.model.proto.pulsar_pb2 import (
 )
 from labkit.views.spark.bookkeeper.columns import MESSAGE_COLUMNS, make_column
 from labkit.views.spark.bookkeeper.rows import PayloadError, SpanRows
-from labkit.views.spark.bookkeeper.spans import WHOLE, EntrySpan, KnownLedger
+from labkit.views.spark.bookkeeper.spans import WHOLE, EntrySpan, LedgerSnapshot
 
 METADATA = LedgerMetadata(3, 2, 2, (Segment(0, ("a", "b", "c")),))
 WORDS = [b"the same words again and again, " * 9 + b"%d" % number for number in range(5)]
@@ -61,7 +61,7 @@ def rows_of(
     topic: str = "t",
     columns: Collection[str] = tuple(MESSAGE_COLUMNS),
 ) -> SpanRows:
-    ledger = KnownLedger(3, METADATA, entries[-1].entry_id, 1000)
+    ledger = LedgerSnapshot(3, METADATA, entries[-1].entry_id, 1000)
     span = EntrySpan(ledger, 1, entries[0].entry_id, entries[-1].entry_id, skip, stop)
     rows = SpanRows(span, topic, columns)
     for entry in entries:
@@ -90,7 +90,7 @@ def test_what_the_client_compressed_is_unpacked(codec: str) -> None:
 def test_a_damaged_compressed_payload_is_reported_by_entry_and_codec(codec: str) -> None:
     of = metadata(compression=CompressionType.Value(codec), uncompressed_size=100)
     with pytest.raises(
-        PayloadError, match=rf"entry 4 of ledger 3 .*{codec}|entry 4 of ledger 3 has"
+        PayloadError, match=rf"entry 4 of ledger 3 \({codec}\)|entry 4 of ledger 3 has"
     ):
         rows_of(stored(4, of, b"\x00no such thing"))
 
@@ -99,7 +99,7 @@ ENCRYPTED = [
     stored(4, metadata(encryption_param=b"iv", partition_key="k"), b"secret"),
     stored(5, metadata(encryption_algo="AES", num_messages_in_batch=3), b"secret"),
 ]
-"""A single message and a batch."""
+"""One entry with a single message, and one with a batch."""
 
 
 @pytest.mark.parametrize("entry", ENCRYPTED)

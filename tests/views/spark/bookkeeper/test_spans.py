@@ -11,24 +11,24 @@ from labkit.views.spark.bookkeeper.spans import (
     OPEN_COST,
     WHOLE,
     EntrySpan,
-    KnownLedger,
+    LedgerSnapshot,
     ReadPosition,
-    beginning_at,
-    beginning_behind,
     by_segment,
     ending_with,
     span_between,
+    starting_after,
+    starting_at,
     tasks,
 )
 
 ENSEMBLE = ("a", "b", "c")
 
 
-def ledger(ledger_id: int, entries: int, *changes: int, entry_size: int = 100) -> KnownLedger:
-    """Its ensemble changes at these entries."""
+def ledger(ledger_id: int, entries: int, *changes: int, entry_size: int = 100) -> LedgerSnapshot:
+    """Return a closed ledger whose ensemble changes at the given entries."""
     segments = tuple(Segment(first, ENSEMBLE) for first in (0, *changes))
     metadata = LedgerMetadata(3, 3, 2, segments, state=LedgerState.CLOSED)
-    return KnownLedger(ledger_id, metadata, entries - 1, entries * entry_size)
+    return LedgerSnapshot(ledger_id, metadata, entries - 1, entries * entry_size)
 
 
 def ends(spans: tuple[EntrySpan, ...] | list[EntrySpan]) -> list[tuple[int, int, int]]:
@@ -44,20 +44,20 @@ def test_an_empty_ledger_has_no_span() -> None:
 
 
 def test_both_ends_are_included_to_the_message() -> None:
-    start = beginning_at(MessageId(7, 2, 0, 3))
+    start = starting_at(MessageId(7, 2, 0, 3))
     end = ending_with(MessageId(7, 5, 0, 1))
     assert span_between(ledger(7, 10), 0, start, end) == EntrySpan(ledger(7, 10), 0, 2, 5, 3, 2)
 
 
 def test_a_whole_entry_is_named_by_batch_index_minus_one() -> None:
-    assert beginning_at(MessageId(7, 2, 0)) == ReadPosition(7, 2, 0)
+    assert starting_at(MessageId(7, 2, 0)) == ReadPosition(7, 2, 0)
     assert ending_with(MessageId(7, 2, 0)) == ReadPosition(7, 2, WHOLE)
-    assert beginning_behind(MessageId(7, 2, 0)) == ReadPosition(7, 3, 0)
-    assert beginning_behind(MessageId(7, 2, 0, 4)) == ReadPosition(7, 2, 5)
+    assert starting_after(MessageId(7, 2, 0)) == ReadPosition(7, 3, 0)
+    assert starting_after(MessageId(7, 2, 0, 4)) == ReadPosition(7, 2, 5)
 
 
 def test_ledgers_outside_of_the_bounds_have_no_span() -> None:
-    start, end = beginning_at(MessageId(5, 3, 0)), ending_with(MessageId(6, 0, 0))
+    start, end = starting_at(MessageId(5, 3, 0)), ending_with(MessageId(6, 0, 0))
     assert [span_between(ledger(each, 4), 0, start, end) is None for each in (4, 5, 6, 7)] == [
         True,
         False,
@@ -67,7 +67,7 @@ def test_ledgers_outside_of_the_bounds_have_no_span() -> None:
 
 
 def test_nothing_lies_behind_the_last_entry() -> None:
-    behind = beginning_behind(MessageId(7, 9, 0))
+    behind = starting_after(MessageId(7, 9, 0))
     assert span_between(ledger(7, 10), 0, behind, LATEST) is None
 
 

@@ -1,5 +1,6 @@
-"""Streaming queries over a cluster of real bookie processes; what they gave is compared with what
-was sent, message by message.
+"""Tests streaming queries on a cluster of real bookie processes.
+
+The rows are compared with the messages sent, one by one.
 """
 
 import json
@@ -21,9 +22,9 @@ ID_PARTS = ("ledger", "entry", "partition", "batch_index")
 
 
 class Sink:
-    """Keeps one file of ids for each batch: the same batch again replaces it.
+    """Writes the ids of each batch to a file; if a batch is repeated, its file is replaced.
 
-    `after_batch` is called when a batch, by its id, is written.
+    `after_batch` is called with the batch id after a batch has been written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,7 +47,7 @@ class Sink:
 
 
 class Following:
-    """A query that can be started again over its checkpoint."""
+    """A streaming query that can be restarted from its checkpoint."""
 
     def __init__(self, spark: SparkSession, stage: Stage, folder: Path, **options: str) -> None:
         self._spark, self._stage, self._folder = spark, stage, folder
@@ -55,7 +56,7 @@ class Following:
         self.sink = Sink(folder / "rows")
 
     def read_now(self) -> None:
-        """Everything that is there."""
+        """Read all available messages, and stop."""
         query = self._start(availableNow=True)
         assert query.awaitTermination(WAIT_S)
 
@@ -68,11 +69,11 @@ class Following:
             query.stop()
 
     def wait_for(self, count: int, query: StreamingQuery) -> None:
-        """Until `count` rows were given."""
+        """Wait until the query has produced `count` rows."""
         self._stage.wait(lambda: len(self.sink.ids()) >= count, query.exception)
 
     def offsets(self) -> list[dict[str, str]]:
-        """What the checkpoint says of each batch."""
+        """Return the offsets that the checkpoint stores for each batch."""
         files = sorted(
             (self._folder / "checkpoint/offsets").glob("[0-9]*"), key=lambda f: int(f.name)
         )
@@ -271,7 +272,7 @@ def test_ledgers_that_went_unread_are_reported_and_can_be_borne(
     stage.run(stage.trim(name, 4))
     with pytest.raises(StreamingQueryException) as told:
         follow.read_now()
-    assert f"of which {sent[-1]} was read last" in str(told.value)
+    assert f"last message read: {sent[-1]}" in str(told.value)
     assert "failOnDataLoss" in str(told.value)
     follow.options["failOnDataLoss"] = "false"
     follow.read_now()
@@ -281,10 +282,13 @@ def test_ledgers_that_went_unread_are_reported_and_can_be_borne(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"end": "1:1:-1:-1"}, "option 'end' is for spark.read"),
-        ({"topic": "nowhere"}, "option 'topic': there is no topic"),
-        ({"schema": "entry long", "speed": "9"}, "option 'speed' is unknown"),
-        ({"schema": "offset long"}, "schema: there is no column 'offset'"),
+        ({"end": "1:1:-1:-1"}, "option 'end' is only for spark.read"),
+        (
+            {"topic": "nowhere"},
+            "option 'topic': topic persistent://public/default/nowhere does not exist",
+        ),
+        ({"schema": "entry long", "speed": "9"}, "unknown option 'speed'"),
+        ({"schema": "offset long"}, "schema: unknown column 'offset'"),
     ],
 )
 def test_a_wrong_option_is_named(

@@ -1,4 +1,4 @@
-"""Tenants, namespaces and their policies over HTTP, with Pulsar's paths, JSON and statuses."""
+"""The HTTP API for tenants, namespaces and policies uses Pulsar's paths, JSON and status codes."""
 
 import json
 from collections.abc import AsyncIterator
@@ -129,7 +129,7 @@ async def test_a_namespace_with_topics_is_not_deleted(site: Site) -> None:
     for path in (managed_ledger_path(topic), partitions_path(topic)):
         await store.create(path, b"")
         assert (await ask(site, "DELETE", f"{NAMESPACES}/t/n"))[0] == 409
-        # It is in use as before.
+        # The namespace is still in use.
         assert (await ask(site, "GET", f"{NAMESPACES}/t/n"))[0] == 200
         await store.delete(path)
     assert await ask(site, "DELETE", f"{NAMESPACES}/t/n") == (204, None)
@@ -202,9 +202,6 @@ async def test_nothing_is_created_in_an_unknown_namespace(
         assert not await store.exists(f"{root}/{namespace}")
 
 
-# Policies
-
-
 @pytest.mark.parametrize(
     ("time", "size"), [(60, 0), (0, 100), (-1, 0), (0, -1), (-2, 5), (5, -2), ("1", 1), (None, 1)]
 )
@@ -239,7 +236,7 @@ async def test_a_policy_without_effect_here_is_read_and_removed_but_not_set(site
     status, answer = await ask(site, "POST", path, 5)
     assert (status, "not supported here" in answer["reason"]) == (501, True)
     assert await ask(site, "GET", path) == (204, None)
-    # As one of Pulsar's brokers stored it.
+    # Store the policy as one of Pulsar's brokers would.
     await site.broker.store.set(
         policies_path("t/n"), b'{"max_producers_per_topic": 5}', ANY_VERSION
     )
@@ -260,9 +257,6 @@ async def test_permissions_on_subscriptions_are_stored(site: Site) -> None:
     assert await ask(site, "POST", f"{path}/sub", ["alice"]) == (204, None)
     assert await ask(site, "GET", path) == (200, {"sub": ["alice"]})
     assert (await ask(site, "POST", f"{path}/sub", "alice"))[0] == 400
-
-
-# Clusters and brokers
 
 
 async def test_the_cluster_its_brokers_and_bookies_are_listed(site: Site) -> None:
@@ -287,7 +281,7 @@ async def test_only_a_superuser_manages_tenants_and_clusters(site: Site) -> None
         ("GET", f"{TENANTS}/standalone"),
         ("DELETE", f"{TENANTS}/standalone"),
         ("GET", TENANTS),
-        # The name of the cluster is that of the tenant.
+        # Here, the tenant has the same name as the cluster.
         ("GET", "/admin/v2/clusters/standalone"),
         ("GET", "/admin/v2/brokers/standalone"),
     ):
@@ -329,5 +323,5 @@ async def test_a_broker_whose_cluster_is_none_of_several_does_not_start(wanted: 
     broker = held_broker(BrokerConfig(cluster_name=wanted))
     for name in ("far", "near"):
         await broker.store.create(f"{CLUSTERS}/{name}", b"{}")
-    with pytest.raises(BKIncorrectParameterException, match=r"set it to one of .*: far, near"):
+    with pytest.raises(BKIncorrectParameterException, match=r"must be one of .*: far, near"):
         await broker.start()

@@ -1,4 +1,4 @@
-"""A broker's HTTP port towards strangers, over TCP; its broker keeps all in memory."""
+"""A broker's HTTP port handles untrusted clients over TCP; the broker keeps its data in memory."""
 
 import asyncio
 import json
@@ -12,15 +12,15 @@ from tornado.netutil import bind_sockets
 
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.schemas.registry import Schemas
-from labkit.system.broker.schemas.storage import Located, SchemaStorage, StoredSchema
+from labkit.system.broker.schemas.storage import LocatedVersions, SchemaStorage, StoredSchema
 from labkit.system.metadata.registration import register_bookie
 from labkit.system.metadata.store import ANY_VERSION
 from labkit.system.model.proto.pulsar_pb2 import Schema, ServerError
-from labkit.system.topic.names import LONGEST_NAME
+from labkit.system.topic.names import MAX_NAME_BYTES
 from labkit.worlds.live.admin import server as server_module
-from labkit.worlds.live.admin.http import LARGEST_BODY, LONGEST_URI
-from labkit.worlds.live.admin.server import MOST_CONNECTIONS, admin_server
-from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.admin.http import MAX_BODY_BYTES, MAX_URI_BYTES
+from labkit.worlds.live.admin.server import MAX_CONNECTIONS, admin_server
+from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.peer_log import PeerLog
 from tests.system.topic.clients import NOW_MS, PlayedClient
 from tests.until import until
@@ -41,6 +41,7 @@ async def test_a_request_within_the_bounds_is_granted(site: Site) -> None:
     assert site.lines == []
 
 
+@pytest.mark.promise("HTTP requests, schemas and acknowledgements have size limits")
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [
@@ -48,16 +49,16 @@ async def test_a_request_within_the_bounds_is_granted(site: Site) -> None:
         ("PUT", PARTITIONS, b"1000000000", 406),
         ("PUT", PARTITIONS, b"9" * 5000, 400),
         ("PUT", PARTITIONS, b"[" * 100_000, 400),
-        ("PUT", PARTITIONS, b"[" * LARGEST_BODY, 400),
-        ("PUT", PARTITIONS, b" " * LARGEST_BODY + b"4", 413),
-        ("PUT", PARTITIONS, bytes(20 * LARGEST_BODY), 413),
-        ("POST", "/nowhere", bytes(20 * LARGEST_BODY), 413),
+        ("PUT", PARTITIONS, b"[" * MAX_BODY_BYTES, 400),
+        ("PUT", PARTITIONS, b" " * MAX_BODY_BYTES + b"4", 413),
+        ("PUT", PARTITIONS, bytes(20 * MAX_BODY_BYTES), 413),
+        ("POST", "/nowhere", bytes(20 * MAX_BODY_BYTES), 413),
         ("PUT", "/admin/v2/persistent/%2E%2E/n/x/partitions", b"4", 412),
         ("PUT", "/admin/v2/persistent/../n/x/partitions", b"4", 412),
         ("PUT", "/admin/v2/persistent/t/%2e/x/partitions", b"4", 412),
         ("PUT", "/admin/v2/persistent/t/n/../partitions", b"4", 412),
-        ("PUT", f"/admin/v2/persistent/t/n/{'x' * LONGEST_NAME}/partitions", b"4", 412),
-        ("PUT", f"/admin/v2/persistent/t/n/{'x' * LONGEST_URI}/partitions", b"4", 414),
+        ("PUT", f"/admin/v2/persistent/t/n/{'x' * MAX_NAME_BYTES}/partitions", b"4", 412),
+        ("PUT", f"/admin/v2/persistent/t/n/{'x' * MAX_URI_BYTES}/partitions", b"4", 414),
         ("GET", "/admin/v2/persistent/t/..", b"", 412),
         ("GET", "/admin/v2/namespaces/../n/retention", b"", 412),
         ("POST", "/admin/v2/namespaces/t/n%00/deduplication", b"true", 412),
@@ -139,7 +140,7 @@ async def test_a_client_that_is_slow_with_a_request_is_disconnected(
 
 
 async def begun(site: Site, count: int, beginning: bytes) -> list[asyncio.StreamReader]:
-    """Connections that have sent this, in the order in which the server accepted them."""
+    """Open connections that send this beginning of a request, one after another."""
     readers = []
     for _ in range(count):
         reader, writer = await site.connect()
@@ -149,7 +150,7 @@ async def begun(site: Site, count: int, beginning: bytes) -> list[asyncio.Stream
 
 
 async def test_unfinished_requests_lock_nobody_out(site: Site) -> None:
-    readers = await begun(site, MOST_CONNECTIONS, b"GET /admin/v2/brokers HTTP/1.1\r\nHost: loc")
+    readers = await begun(site, MAX_CONNECTIONS, b"GET /admin/v2/brokers HTTP/1.1\r\nHost: loc")
     assert await site.say("GET", "/admin/v2/brokers") == 200
     async with asyncio.timeout(TIMEOUT_S):
         assert await readers[0].read() == b""
@@ -158,7 +159,7 @@ async def test_unfinished_requests_lock_nobody_out(site: Site) -> None:
 
 async def test_an_idle_connection_makes_room_when_none_is_silent(site: Site) -> None:
     request = f"GET /admin/v2/brokers HTTP/1.1\r\nHost: {LOOPBACK}\r\n\r\n".encode()
-    readers = await begun(site, MOST_CONNECTIONS, request)
+    readers = await begun(site, MAX_CONNECTIONS, request)
     async with asyncio.timeout(TIMEOUT_S):
         for reader in readers:
             await reader.readuntil(b'8080"]')
@@ -179,8 +180,8 @@ async def test_a_request_that_is_being_served_is_not_displaced(
 
     monkeypatch.setattr(site.broker.schemas, "find", find)
     request = f"GET {SCHEMA} HTTP/1.1\r\nHost: {LOOPBACK}\r\n\r\n".encode()
-    readers = await begun(site, MOST_CONNECTIONS, request)
-    await until(lambda: len(under_way) == MOST_CONNECTIONS)
+    readers = await begun(site, MAX_CONNECTIONS, request)
+    await until(lambda: len(under_way) == MAX_CONNECTIONS)
     [dropped] = await begun(site, 1, request)
     async with asyncio.timeout(TIMEOUT_S):
         with suppress(ConnectionError):
@@ -237,10 +238,10 @@ async def test_a_broker_is_well_while_a_ledger_finds_its_bookies(site: Site) -> 
     path = "/admin/v2/brokers/health"
     status, kind, answer = await site.ask("GET", path)
     assert (status, kind) == (503, "application/json")
-    assert "0 bookies take writes, and a ledger needs 2" in answer
+    assert "only 0 bookies accept writes, but a ledger needs 2" in answer
     for name in ("bookie-1", "bookie-2"):
         await register_bookie(site.broker.store, name, [])
-    # Pulsar's tools compare the answer with this word.
+    # Pulsar's tools expect exactly this word.
     assert await site.ask("GET", path) == (200, "text/plain; charset=utf-8", "ok")
 
 
@@ -281,7 +282,7 @@ SCHEMA = "/admin/v2/schemas/t/n/x/schema"
 
 @pytest.fixture
 def ledgers(site: Site) -> PlayedClient:
-    """Where the broker stores schemas."""
+    """Set up the ledger client through which the broker stores schemas."""
     client = PlayedClient()
     site.broker.schemas = Schemas(client.real, site.broker.config.managed_ledger)
     return client
@@ -332,7 +333,7 @@ async def test_any_bytes_that_are_stored_as_a_schema_can_be_shown(
 ) -> None:
     schema = Schema(name="x", type=Schema.KeyValue, schema_data=data)
     storage = SchemaStorage(ledgers.real, site.broker.config.managed_ledger)
-    await storage.append("t/n/x", Located(), StoredSchema(schema, 0))
+    await storage.append("t/n/x", LocatedVersions(), StoredSchema(schema, 0))
     assert await site.say("GET", SCHEMA) == 200
 
 
@@ -371,7 +372,7 @@ async def test_the_paths_for_schemas_answer_with_pulsars_json(
     assert await answer("POST", "compatibility", plain) == (200, fits)
     for path in ("compatibility", "schema"):
         status, refused = await answer("POST", path, other)
-        assert (status, "it is INT32, not STRING" in str(refused)) == (409, True)
+        assert (status, "expected type STRING, got INT32" in str(refused)) == (409, True)
     assert await answer("DELETE", "schema") == (200, {"version": 1})
     assert (await answer("GET", "schema"))[0] == 404
     assert (await answer("GET", "schema/0"))[0] == 404

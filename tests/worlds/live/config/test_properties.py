@@ -1,4 +1,4 @@
-"""Lines of a configuration file."""
+"""Parsing of lines in a configuration file."""
 
 import pytest
 

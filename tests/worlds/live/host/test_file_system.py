@@ -11,7 +11,7 @@ from labkit.worlds.live.host.file_system import FileSystem
 
 
 class Libc:
-    """Answers `syncfs` as the test says; keeps the descriptors that it was asked for."""
+    """Stand-in for libc whose `syncfs` returns a given error number and records its arguments."""
 
     def __init__(self, error_number: int = 0) -> None:
         self.error_number = error_number
@@ -75,5 +75,5 @@ def test_descriptor_is_closed_with_its_last_user(
 def test_a_file_system_in_memory_cannot_be_synced() -> None:
     shared_memory = Path("/dev/shm")
     if not shared_memory.is_dir():
-        pytest.skip("there is no /dev/shm")
+        pytest.skip("/dev/shm does not exist")
     assert not FileSystem(shared_memory).sync()

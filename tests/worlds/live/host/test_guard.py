@@ -86,7 +86,7 @@ def python(script: str, *arguments: str) -> list[str]:
 
 @contextmanager
 def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command with pipes; whatever the test does, nothing of it is left."""
+    """Run a command with pipes, and kill it when the block ends."""
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -97,7 +97,7 @@ def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def read_to_the_end(process: subprocess.Popen[bytes]) -> bytes:
-    """Return when every process that writes to the pipe has ended, and fail at the deadline."""
+    """Read until every process that writes to the pipe has exited, or fail at the deadline."""
     assert process.stdout is not None
     output = b""
     while select.select([process.stdout], [], [], DEADLINE_S)[0]:
@@ -105,7 +105,7 @@ def read_to_the_end(process: subprocess.Popen[bytes]) -> bytes:
         if not received:
             return output
         output += received
-    pytest.fail("a process still runs")
+    pytest.fail("a process is still running")
 
 
 def first_line(process: subprocess.Popen[bytes]) -> bytes:
@@ -181,7 +181,8 @@ def test_watcher_ends_with_the_command() -> None:
         assert process.stdin is not None
         poll = select.poll()
         poll.register(process.stdin, 0)
-        # The watcher is the only reader of this pipe: an error on it says that none is left.
+        # The watcher is the only reader of this pipe, so an error on the pipe shows that it has
+        # exited.
         assert poll.poll(DEADLINE_S * 1000)
 
 
@@ -214,7 +215,7 @@ def test_watcher_of_a_command_that_ended_at_once_signals_no_group_but_its_own(
         assert process.stdin is not None
         poll = select.poll()
         poll.register(process.stdin, 0)
-        assert poll.poll(DEADLINE_S * 1000), "the watcher still runs"
+        assert poll.poll(DEADLINE_S * 1000), "the watcher is still running"
         assert signalled.read_text().split() == [str(process.pid)]
 
 

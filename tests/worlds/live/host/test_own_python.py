@@ -1,4 +1,4 @@
-"""labkit's other processes run this labkit, whatever lies in the folder where they are started."""
+"""labkit's child processes never import modules from the working directory by accident."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ DEADLINE_S = 60
 
 @pytest.fixture
 def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The working folder has modules of another user, none of which may run."""
+    """Change to a directory with another user's modules, and fail if any of them is imported."""
     sprung = tmp_path / "sprung"
     for name in ("kazoo", "queue", "labkit", "jupyterlab", "site", "asyncio"):
         (tmp_path / f"{name}.py").write_text(f"open({str(sprung)!r}, 'w'); raise SystemExit(7)")
@@ -28,7 +28,7 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def version(variables: dict[str, str]) -> str:
-    """What labkit says of its version in another process with these variables."""
+    """Return the version that labkit reports when run with these environment variables."""
     done = subprocess.run(
         own_command("labkit", "--version"),
         env={**os.environ, **variables},

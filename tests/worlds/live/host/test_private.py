@@ -1,4 +1,4 @@
-"""Files and folders for their owner alone."""
+"""Files and directories that only their owner can access."""
 
 import os
 import resource
@@ -69,12 +69,12 @@ def test_what_is_there_is_closed_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_user_that_is_open_is_refused() -> None:
-    with TemporaryDirectory() as name:  # Pytest's own folders stand in closed ones.
+    with TemporaryDirectory() as name:  # pytest's own directories are inside closed ones.
         folder = Path(name)
         folder.chmod(0o755)
         said = as_another_user(CLOSE, folder)
     assert f"{folder} belongs to another user (uid 0)" in said
-    assert "(mode 755); name a folder of your own" in said
+    assert "(mode 755); choose a folder of your own" in said
 
 
 @pytest.mark.parametrize(("bits", "fits"), [(0o777, False), (0o1777, True), (0o775, True)])

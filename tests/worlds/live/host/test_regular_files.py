@@ -1,4 +1,4 @@
-"""What has the name of a file is a file, or an error that names it; nobody waits for a FIFO."""
+"""Opening something that is not a regular file raises an error and never blocks on a FIFO."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ import pytest
 
 from labkit.system.model.errors import StorageDamagedException
 from labkit.views.shell.folders import ReadOnlyDisk
-from labkit.worlds.live.disk import RealDisk, hold_directory
+from labkit.worlds.live.disk import RealDisk, lock_directory
 
 Make = Callable[[Path], object]
 
@@ -38,6 +38,7 @@ OPERATIONS: dict[str, Callable[[RealDisk | ReadOnlyDisk], object]] = {
 }
 
 
+@pytest.mark.promise("A FIFO, directory or link in place of a file is rejected with its path")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("disk_class", [RealDisk, ReadOnlyDisk])
@@ -46,7 +47,7 @@ def test_a_name_that_is_not_a_regular_file_is_refused_with_its_path(
 ) -> None:
     path = tmp_path / "0.log"
     KINDS[kind](path)
-    with pytest.raises(StorageDamagedException, match=f"{path} is {kind}, and a file must be"):
+    with pytest.raises(StorageDamagedException, match=f"{path} is {kind}, expected a file: "):
         OPERATIONS[operation](disk_class(tmp_path))
 
 
@@ -80,7 +81,7 @@ def test_a_name_that_is_not_a_folder_is_refused_with_its_path(
         "exists": lambda: disk.exists("current/0/5/5.idx"),
         "create": lambda: disk.create("current/0/5/5.idx"),
     }
-    with pytest.raises(StorageDamagedException, match=f"{folder} is {kind}, and a folder must be"):
+    with pytest.raises(StorageDamagedException, match=f"{folder} is {kind}, expected a folder: "):
         operations[operation]()
 
 
@@ -88,7 +89,7 @@ def test_a_name_that_is_not_a_folder_is_refused_with_its_path(
 def test_a_directory_is_held_by_a_file_only(tmp_path: Path, kind: str) -> None:
     KINDS[kind](tmp_path / "lock")
     with pytest.raises(StorageDamagedException, match=f"lock is {kind}"):
-        hold_directory(tmp_path)
+        lock_directory(tmp_path)
 
 
 def test_a_directory_may_itself_be_a_link(tmp_path: Path) -> None:

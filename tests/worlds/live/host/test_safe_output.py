@@ -1,4 +1,4 @@
-"""A server's line that a full disk refuses."""
+"""A server keeps running when a full disk makes printing impossible."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ TWICE = "from labkit.worlds.live.host.safe_output import {0}\n{0}('one')\n{0}('t
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize(("write", "stream"), [("print_line", "stdout"), ("print_error", "stderr")])
 def test_lines_that_cannot_be_written_do_not_change_the_exit_code(write: str, stream: str) -> None:
-    # Python keeps what it could not write, and tries again at the exit; not with this variable.
+    # Without this variable, Python buffers unwritten output and tries to write it again at exit.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-c", TWICE.format(write)]
     with FULL.open("w") as full:

@@ -1,4 +1,4 @@
-"""The signals that stop a process, in a process that they can stop."""
+"""Signals that stop a process, tested in a child process."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ SIGTERM = "os.kill(os.getpid(), signal.SIGTERM)"
 
 
 def run(before: str = "pass", kill: str = SIGTERM, after: str = "pass") -> tuple[int, str]:
-    """The exit code and the output of a process that gets a signal."""
+    """Run a process that receives a signal, and return its exit status and output."""
     code = STOPS.format(before=before, kill=kill, after=after)
     ended = subprocess.run(
         [sys.executable, "-c", code],

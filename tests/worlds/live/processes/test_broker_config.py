@@ -1,4 +1,4 @@
-"""A broker's settings, from the command line and Pulsar's own configuration file."""
+"""A broker's settings come from the command line and from Pulsar's configuration file."""
 
 import base64
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from labkit.system.client.context import ClientConfig
 from labkit.system.metadata.ledger_layout import LAYOUTS
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.topic.config import PULSAR_DEFAULTS
 from labkit.worlds.live.processes.broker_config import PULSAR_KEYS, BrokerSettings, broker_settings
@@ -96,7 +96,7 @@ def test_keys_of_the_file_count_with_their_units(conf: Path) -> None:
     ],
 )
 def test_a_retention_that_keeps_nothing_is_refused(conf: Path, lines: tuple[str, ...]) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="keeps nothing"):
+    with pytest.raises(BKIncorrectParameterException, match="nothing would be retained"):
         settings(conf, "zookeeperServers=zk:2181", *lines)
 
 
@@ -109,24 +109,30 @@ def test_options_go_before_the_file(conf: Path) -> None:
 def test_metadata_store_url_names_zookeeper_too(conf: Path) -> None:
     conf.write_text("metadataStoreUrl=zk:one:2181,two:2181/pulsar")
     found, _ = broker_settings(Options(conf=conf))
-    assert found.metadata == MetadataPlace("one:2181,two:2181", "/pulsar")
+    assert found.metadata == MetadataLocation("one:2181,two:2181", "/pulsar")
 
 
 def test_ledgers_may_have_another_name_beside_the_topics(conf: Path) -> None:
     uri = "bookkeeperMetadataServiceUri=zk+null://one:2181/pulsar/l2"
     found = settings(conf, "metadataStoreUrl=zk:one:2181/pulsar", uri)
-    assert found.metadata == MetadataPlace("one:2181", "/pulsar", "/l2")
+    assert found.metadata == MetadataLocation("one:2181", "/pulsar", "/l2")
 
 
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        (("metadataStoreUrl=etcd:http://one:2379",), "in ZooKeeper alone"),
-        (("metadataStoreUrl=oxia://one:6648/ns",), "in ZooKeeper alone"),
-        (("metadataStoreUrl=rocksdb:///data/md",), "in ZooKeeper alone"),
-        (("bookkeeperMetadataServiceUri=zk://other:2181/ledgers",), "keeps ledgers beside topics"),
-        (("bookkeeperMetadataServiceUri=zk://zk:2181/a/ledgers",), "zk:2181/ledgers, or"),
-        (("bookkeeperMetadataServiceUri=metadata-store:zk:zk:2181/ledgers",), "in ZooKeeper alone"),
+        (("metadataStoreUrl=etcd:http://one:2379",), "labkit supports only ZooKeeper"),
+        (("metadataStoreUrl=oxia://one:6648/ns",), "labkit supports only ZooKeeper"),
+        (("metadataStoreUrl=rocksdb:///data/md",), "labkit supports only ZooKeeper"),
+        (
+            ("bookkeeperMetadataServiceUri=zk://other:2181/ledgers",),
+            "in the same store as topics",
+        ),
+        (("bookkeeperMetadataServiceUri=zk://zk:2181/a/ledgers",), r"zk:2181/ledgers \(the last"),
+        (
+            ("bookkeeperMetadataServiceUri=metadata-store:zk:zk:2181/ledgers",),
+            "labkit supports only ZooKeeper",
+        ),
     ],
 )
 def test_other_places_of_metadata_are_refused(
@@ -151,46 +157,46 @@ def test_tokens_are_asked_for_if_the_file_says_so(conf: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "lines", "place"),
+    ("option", "lines", "location"),
     [
-        ("new:1", ("metadataStoreUrl=zk:old:1",), MetadataPlace("new:1")),
-        ("new:1/p", ("metadataStoreUrl=zk:old:1/p",), MetadataPlace("new:1", "/p")),
+        ("new:1", ("metadataStoreUrl=zk:old:1",), MetadataLocation("new:1")),
+        ("new:1/p", ("metadataStoreUrl=zk:old:1/p",), MetadataLocation("new:1", "/p")),
         (
             "zk+null://new:1/p/l2",
             ("metadataStoreUrl=zk:old:1/p", "bookkeeperMetadataServiceUri=zk+flat://old:1/p/l2"),
-            MetadataPlace("new:1", "/p", "/l2", LAYOUTS["flat"]),
+            MetadataLocation("new:1", "/p", "/l2", LAYOUTS["flat"]),
         ),
-        ("new:1/p", ("zookeeperServers=old:1",), MetadataPlace("new:1", "/p")),
+        ("new:1/p", ("zookeeperServers=old:1",), MetadataLocation("new:1", "/p")),
         ("new:1", ("metadataStoreUrl=zk:old:1/p",), None),
         ("new:1", ("bookkeeperMetadataServiceUri=zk://old:1/other",), None),
         ("zk+flat://new:1/l", ("bookkeeperMetadataServiceUri=zk+hierarchical://o:1/l",), None),
     ],
 )
 def test_the_zookeeper_of_the_command_line_replaces_servers_and_contradicts_no_path(
-    conf: Path, option: str, lines: tuple[str, ...], place: MetadataPlace | None
+    conf: Path, option: str, lines: tuple[str, ...], location: MetadataLocation | None
 ) -> None:
     conf.write_text("\n".join(lines))
-    if place is None:
+    if location is None:
         with pytest.raises(BKIncorrectParameterException, match="another path or ledger manager"):
             broker_settings(Options(zookeeper=option, conf=conf))
     else:
-        assert broker_settings(Options(zookeeper=option, conf=conf))[0].metadata == place
+        assert broker_settings(Options(zookeeper=option, conf=conf))[0].metadata == location
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("authenticationEnabled=true", "needs tokenSecretKey or tokenPublicKey"),
-        ("brokerServicePort=many", "brokerServicePort is 'many'; it must be a number"),
+        ("authenticationEnabled=true", "requires tokenSecretKey or tokenPublicKey"),
+        ("brokerServicePort=many", "brokerServicePort is 'many'; expected a number"),
         (
             "brokerServicePort=70000",
             "brokerServicePort is 70000; it must be at least 0 and at most 65535",
         ),
-        ("tlsCertificateFilePath=/a", "TLS needs both"),
-        ("brokerServicePortTls=6651", "brokerServicePortTls is 6651; TLS needs tlsCert"),
-        ("brokerServicePortTls=0", "brokerServicePortTls is 0; TLS needs tlsCert"),
-        ("allowAutoTopicCreationType=bogus", "bogus; it must be non-partitioned or partitioned"),
-        ("defaultNumPartitions=abc", "defaultNumPartitions is 'abc'; it must be a number"),
+        ("tlsCertificateFilePath=/a", "TLS requires both"),
+        ("brokerServicePortTls=6651", "brokerServicePortTls is 6651, but TLS requires tlsCert"),
+        ("brokerServicePortTls=0", "brokerServicePortTls is 0, but TLS requires tlsCert"),
+        ("allowAutoTopicCreationType=bogus", "bogus; expected non-partitioned or partitioned"),
+        ("defaultNumPartitions=abc", "defaultNumPartitions is 'abc'; expected a number"),
         ("maxMessageSize=100000000", "maxMessageSize is 100000000"),
         ("keepAliveIntervalSeconds=0", "keepAliveIntervalSeconds is 0"),
         (
@@ -206,7 +212,7 @@ def test_what_cannot_be_is_refused_by_its_name(conf: Path, line: str, reason: st
 
 @pytest.mark.parametrize("key", sorted(PULSAR_KEYS.obeyed))
 def test_a_refused_number_is_refused_under_the_key_that_was_written(conf: Path, key: str) -> None:
-    """Fields of Python are nothing that an operator can look up."""
+    """The message names the key in the file, because operators do not know Python's field names."""
     for number in ("-7", "9" * 30):
         conf.write_text(f"zookeeperServers=zk:2181\n{key}={number}")
         message = refusal(conf)
@@ -215,7 +221,7 @@ def test_a_refused_number_is_refused_under_the_key_that_was_written(conf: Path, 
 
 
 def refusal(file: Path) -> str:
-    """Why a broker does not take that file; empty if it does."""
+    """Return the error with which a broker rejects the file, or an empty string."""
     try:
         broker_settings(Options(conf=file))
     except BKIncorrectParameterException as error:
@@ -224,7 +230,7 @@ def refusal(file: Path) -> str:
 
 
 def test_a_broker_without_a_name_or_zookeeper_is_refused() -> None:
-    with pytest.raises(BKIncorrectParameterException, match="give --zookeeper"):
+    with pytest.raises(BKIncorrectParameterException, match="specify --zookeeper"):
         broker_settings(Options())
     with pytest.raises(BKIncorrectParameterException, match="give --id"):
         broker_settings(Options(id=None, zookeeper="zk:2181"))
@@ -236,7 +242,7 @@ def test_authorization_names_its_superusers_and_needs_authentication(conf: Path)
     found = settings(conf, *on, "authorizationEnabled=true", "superUserRoles=a, b,")
     assert found.super_user_roles == ("a", "b")
     assert settings(conf, *on, "authorizationEnabled=true").super_user_roles == ()
-    with pytest.raises(BKIncorrectParameterException, match="needs authenticationEnabled"):
+    with pytest.raises(BKIncorrectParameterException, match="requires authenticationEnabled"):
         settings(conf, "authorizationEnabled=true")
 
 
@@ -247,7 +253,7 @@ def test_pauses_after_failed_reads_are_pulsars(conf: Path) -> None:
     first = "dispatcherReadFailureBackoffInitialTimeInMs"
     found = settings(conf, f"{first}=100").broker
     assert found.dispatcher_read_failure_backoff_initial_ms == 100
-    with pytest.raises(BKIncorrectParameterException, match="must not be above the second"):
+    with pytest.raises(BKIncorrectParameterException, match="must not exceed the second"):
         settings(conf, f"{first}=200", "dispatcherReadFailureBackoffMaxTimeInMs=100")
 
 
@@ -262,7 +268,9 @@ def test_a_file_of_pulsars_own_defaults_starts_a_broker(conf: Path) -> None:
 
 def test_namespaces_lie_beside_topics(conf: Path) -> None:
     both = "metadataStoreUrl=zk:one:2181", "configurationMetadataStoreUrl=zk:one:2181"
-    assert settings(conf, *both).metadata == MetadataPlace("one:2181")
+    assert settings(conf, *both).metadata == MetadataLocation("one:2181")
     for key in ("configurationMetadataStoreUrl", "configurationStoreServers"):
-        with pytest.raises(BKIncorrectParameterException, match=f"{key} is other:2181; .*beside"):
+        with pytest.raises(
+            BKIncorrectParameterException, match=f"{key} is other:2181; .*same store"
+        ):
             settings(conf, "metadataStoreUrl=zk:one:2181", f"{key}=other:2181")

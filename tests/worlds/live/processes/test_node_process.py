@@ -1,4 +1,4 @@
-"""A server's process: how one that does not start is reported."""
+"""A server process that fails to start is reported clearly."""
 
 import sys
 from pathlib import Path
@@ -22,7 +22,7 @@ def node(folder: Path) -> NodeProcess:
 
 
 async def started(folder: Path, script: str) -> str:
-    """Why a server that runs this script did not start."""
+    """Return the reason why a server that runs this script did not start."""
     with pytest.raises(NodeNotStartedError) as raised:
         await node(folder).start([sys.executable, "-c", script])
     return str(raised.value)
@@ -46,8 +46,8 @@ async def test_a_log_that_is_removed_with_its_folder_is_not_named(tmp_path: Path
     with pytest.raises(NodeNotStartedError) as raised:
         await temporary.start([sys.executable, "-c", "raise SystemExit('a mistake of ours')"])
     assert str(raised.value) == (
-        "bookie-1 did not start: a mistake of ours (its log is removed with its folder; name a"
-        " folder to keep it)"
+        "bookie-1 did not start: a mistake of ours (its log is deleted with its temporary"
+        " folder; choose a folder to keep it)"
     )
 
 
@@ -57,7 +57,7 @@ async def test_a_server_that_says_nothing_in_time_is_killed(
     monkeypatch.setattr("labkit.worlds.live.processes.node_process._START_TIMEOUT_S", 0.5)
     (tmp_path / "bookie.log").write_text("labkit: bookie-1: what an earlier start said\n")
     said = await started(tmp_path, "import time; time.sleep(600)")
-    assert said == "bookie-1 did not start: it says nothing"
+    assert said == "bookie-1 did not start: it printed nothing"
 
 
 async def test_the_exit_code_stands_for_the_words_of_a_server_whose_log_cannot_be_written(
@@ -65,8 +65,8 @@ async def test_the_exit_code_stands_for_the_words_of_a_server_whose_log_cannot_b
 ) -> None:
     said = await started(tmp_path, f"raise SystemExit({EXIT_DISK_FAILED})")
     assert said == (
-        "bookie-1 did not start: it has ended with exit code 5 (its disk or network failed) and"
-        " says nothing"
+        "bookie-1 did not start: it exited with code 5 (its disk or network failed) and"
+        " printed nothing"
     )
 
 
@@ -76,4 +76,4 @@ async def test_a_server_that_prints_anything_but_its_ports_is_killed(
 ) -> None:
     announced = f"{line}\n".encode()
     said = await started(tmp_path, f"import time; print('{line}', flush=True); time.sleep(600)")
-    assert said == f"bookie-1 did not start: it printed {announced!r}, not its ports"
+    assert said == f"bookie-1 did not start: it printed {announced!r} instead of its ports"

@@ -9,7 +9,7 @@ from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.bookie.disk_monitor import DiskConfig
 from labkit.system.bookie.garbage_collection import GarbageConfig
 from labkit.system.metadata.ledger_layout import FLAT
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.storage.config import StorageConfig
 from labkit.worlds.live.config.properties import fields_in
@@ -105,7 +105,7 @@ def test_bookkeepers_keys_of_autorecovery_are_understood(tmp_path: Path) -> None
 
 
 def test_directories_stay_as_they_are_written(tmp_path: Path) -> None:
-    """The cookie keeps them so, and BookKeeper compares it as text."""
+    """The cookie contains the directories as written, and BookKeeper compares it as text."""
     keys = {
         "zkServers": "127.0.0.1",
         "bookieId": "b",
@@ -142,7 +142,7 @@ def test_the_port_in_an_id_is_the_one_that_the_bookie_serves(tmp_path: Path) -> 
     lines += ["journalDirectories=j", "ledgerDirectories=l"]
     settings = bookie_settings(Options(port=4000), read_server_config(conf(tmp_path, *lines)))
     assert (settings.bookie_id, settings.port) == ("192.0.2.7:4000", 4000)
-    with pytest.raises(BKIncorrectParameterException, match="bookiePort is 0"):
+    with pytest.raises(BKIncorrectParameterException, match="bookiePort must not be 0"):
         bookie_settings(Options(), read_server_config(conf(tmp_path, *lines, "bookiePort=0")))
 
 
@@ -205,8 +205,8 @@ def test_keys_without_effect_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("journalMaxSizeMB", "line 1 is not key=value"),
-        ("journalMaxSizeMB=big", "journalMaxSizeMB is 'big'; it must be a number"),
+        ("journalMaxSizeMB", "line 1 is not of the form key=value"),
+        ("journalMaxSizeMB=big", "journalMaxSizeMB is 'big'; expected a number"),
         ("journalFlushWhenQueueEmpty=1", "journalFlushWhenQueueEmpty is '1'"),
         ("journalMaxSizeMB=0", "journalMaxSizeMB is 0; it must be at least 1"),
         (
@@ -234,7 +234,7 @@ def test_what_cannot_be_taken_is_said(tmp_path: Path, line: str, message: str) -
 def test_a_refused_number_is_refused_under_the_key_that_was_written(
     tmp_path: Path, key: str
 ) -> None:
-    """Fields of Python are nothing that an operator can look up."""
+    """The message names the key in the file, because operators do not know Python's field names."""
     for number in ("-7", "9" * 30):
         message = refusal(conf(tmp_path, f"{key}={number}"))
         assert not message or key in message
@@ -242,7 +242,7 @@ def test_a_refused_number_is_refused_under_the_key_that_was_written(
 
 
 def refusal(file: Path) -> str:
-    """Why a bookie does not take that file; empty if it does."""
+    """Return the error with which a bookie rejects the file, or an empty string."""
     try:
         bookie_settings(OPTIONS, read_server_config(file))
     except BKIncorrectParameterException as error:
@@ -264,7 +264,7 @@ def test_a_refused_option_of_the_command_line_is_named_as_such(
 
 
 def test_a_line_that_is_not_utf_8_is_named() -> None:
-    with pytest.raises(BKIncorrectParameterException, match=r"the.conf, line 2 is not UTF-8"):
+    with pytest.raises(BKIncorrectParameterException, match=r"the.conf, line 2 is not valid UTF-8"):
         parse_server_config(b"bookieId=b\nzkServers=\xff\n", "the.conf")
 
 
@@ -272,38 +272,38 @@ MANAGERS = "org.apache.bookkeeper.meta."
 
 
 @pytest.mark.parametrize(
-    ("lines", "place"),
+    ("lines", "location"),
     [
-        (["zkServers=h1:2181, h2:2181"], MetadataPlace("h1:2181,h2:2181")),
-        (["zkServers=h:2181", "zkLedgersRootPath=/a/l"], MetadataPlace("h:2181", "/a", "/l")),
-        (["zkServers=h:1", "metadataServiceUri="], MetadataPlace("h:1")),
-        (["metadataServiceUri=zk+flat://h:1/a/l"], MetadataPlace("h:1", "/a", "/l", FLAT)),
+        (["zkServers=h1:2181, h2:2181"], MetadataLocation("h1:2181,h2:2181")),
+        (["zkServers=h:2181", "zkLedgersRootPath=/a/l"], MetadataLocation("h:2181", "/a", "/l")),
+        (["zkServers=h:1", "metadataServiceUri="], MetadataLocation("h:1")),
+        (["metadataServiceUri=zk+flat://h:1/a/l"], MetadataLocation("h:1", "/a", "/l", FLAT)),
         (
             ["zkServers=h:1", f"ledgerManagerFactoryClass={MANAGERS}FlatLedgerManagerFactory"],
-            MetadataPlace("h:1", layout=FLAT),
+            MetadataLocation("h:1", layout=FLAT),
         ),
         (
             ["metadataServiceUri=zk://h:1/a/l", "zkServers=h:1", "zkLedgersRootPath=/ledgers"],
-            MetadataPlace("h:1", "/a", "/l"),
+            MetadataLocation("h:1", "/a", "/l"),
         ),
         ([], None),
     ],
 )
 def test_the_place_of_metadata_is_bookkeepers(
-    tmp_path: Path, lines: list[str], place: MetadataPlace | None
+    tmp_path: Path, lines: list[str], location: MetadataLocation | None
 ) -> None:
-    assert read_server_config(conf(tmp_path, *lines)).metadata == place
+    assert read_server_config(conf(tmp_path, *lines)).metadata == location
 
 
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        (["metadataServiceUri=etcd+hierarchical:http://h:1/a"], "in ZooKeeper alone"),
+        (["metadataServiceUri=etcd+hierarchical:http://h:1/a"], "labkit supports only ZooKeeper"),
         (["metadataServiceUri=zk://h:1/l", "zkServers=other:1"], "remove these two"),
         (["metadataServiceUri=zk://h:1/l", "zkLedgersRootPath=/other"], "remove these two"),
         (
             ["zkServers=h:1", f"ledgerManagerFactoryClass={MANAGERS}MSLedger"],
-            "MSLedger; labkit has",
+            "MSLedger; labkit supports",
         ),
     ],
 )
@@ -315,16 +315,16 @@ def test_two_places_and_other_stores_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("option", "lines", "place"),
+    ("option", "lines", "location"),
     [
-        ("new:1", ["zkServers=old:1"], MetadataPlace("new:1")),
+        ("new:1", ["zkServers=old:1"], MetadataLocation("new:1")),
         (
             "new:1",
             ["metadataServiceUri=zk+flat://old:1/ledgers"],
-            MetadataPlace("new:1", layout=FLAT),
+            MetadataLocation("new:1", layout=FLAT),
         ),
-        ("zk://new:1/a/l", ["zkLedgersRootPath=/ledgers"], MetadataPlace("new:1", "/a", "/l")),
-        ("zk://new:1/a/l", ["zkLedgersRootPath=/a/l"], MetadataPlace("new:1", "/a", "/l")),
+        ("zk://new:1/a/l", ["zkLedgersRootPath=/ledgers"], MetadataLocation("new:1", "/a", "/l")),
+        ("zk://new:1/a/l", ["zkLedgersRootPath=/a/l"], MetadataLocation("new:1", "/a", "/l")),
         ("new:1", ["zkLedgersRootPath=/other"], None),
         ("new:1", ["metadataServiceUri=zk://old:1/other"], None),
         (
@@ -335,14 +335,14 @@ def test_two_places_and_other_stores_are_refused(
     ],
 )
 def test_the_zookeeper_of_the_command_line_replaces_servers_and_contradicts_no_path(
-    tmp_path: Path, option: str, lines: list[str], place: MetadataPlace | None
+    tmp_path: Path, option: str, lines: list[str], location: MetadataLocation | None
 ) -> None:
     config = read_server_config(conf(tmp_path, *lines))
-    if place is None:
+    if location is None:
         with pytest.raises(BKIncorrectParameterException, match="another path or ledger manager"):
             config.metadata_of_option(option)
     else:
-        assert config.metadata_of_option(option) == place
+        assert config.metadata_of_option(option) == location
 
 
 def test_one_journal_directory_may_have_the_older_key(tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_separate_index_directories_are_refused(tmp_path: Path) -> None:
     assert same.unused_keys == {}
     assert bookie_settings(replace(OPTIONS, data=None), same).ledger_dirs == ("/l1", "/l2")
     other = read_server_config(conf(tmp_path, *lines, "indexDirectories=/i"))
-    with pytest.raises(BKIncorrectParameterException, match="labkit keeps indexes in the latter"):
+    with pytest.raises(BKIncorrectParameterException, match="labkit stores indexes in the latter"):
         bookie_settings(replace(OPTIONS, data=None), other)
 
 
@@ -385,5 +385,5 @@ def test_storage_expansion_is_off_unless_it_is_allowed(tmp_path: Path, allowed: 
 def test_a_key_with_two_values_is_refused(tmp_path: Path) -> None:
     config = read_server_config(conf(tmp_path, "bookiePort=1", "bookiePort = 1"))
     assert fields_in(config.properties, BookieSettings) == {"port": 1}
-    with pytest.raises(BKIncorrectParameterException, match="line 2: bookiePort has another value"):
+    with pytest.raises(BKIncorrectParameterException, match="line 2: bookiePort is already set"):
         read_server_config(conf(tmp_path, "bookiePort=1", "bookiePort=2"))

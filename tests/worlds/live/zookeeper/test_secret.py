@@ -1,4 +1,4 @@
-"""Where a process of the same user finds the secret of a ZooKeeper server."""
+"""Processes of the same user can find the secret of a ZooKeeper server."""
 
 import os
 import subprocess
@@ -77,7 +77,7 @@ def test_the_files_of_secrets_are_for_their_owner(temporary: Path) -> None:
 
 def test_a_folder_that_another_user_has_put_there_is_not_believed(temporary: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can be another user")
+        pytest.skip("only root can run programs as another user")
     publish(ADDRESS, "sesame", os.getpid())
     os.chown(temporary, 65534, 65534)
     assert password() is None

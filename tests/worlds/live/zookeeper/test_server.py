@@ -17,14 +17,12 @@ from kazoo.client import KazooClient
 
 from labkit.system.model.missing_part import MissingPart
 from labkit.worlds.live.host.java import Java, find_java
+from labkit.worlds.live.host.ports import LOOPBACK, PortTaken, free_port
 from labkit.worlds.live.zookeeper import server as zookeeper
 from labkit.worlds.live.zookeeper.secret import sasl_options
 from labkit.worlds.live.zookeeper.server import (
-    LOOPBACK,
     EmbeddedZooKeeper,
-    PortTaken,
     ZooKeeperNotStarted,
-    free_port,
     zookeeper_jars,
 )
 from tests.until import until
@@ -88,7 +86,7 @@ def taken_port() -> Iterator[int]:
 
 
 async def until_ended(folder: Path) -> None:
-    """Return when no server holds the folder: the lock on its output goes with the process."""
+    """Wait until no server uses the directory; a server locks its output file until it exits."""
     with (folder / zookeeper.OUTPUT_NAME).open("ab") as log:
         await asyncio.wait_for(asyncio.to_thread(fcntl.flock, log, fcntl.LOCK_EX), DEADLINE_S)
 
@@ -128,7 +126,7 @@ async def test_its_log_is_bounded_and_begins_again(
     logs = [tmp_path / f"zookeeper.log{suffix}" for suffix in ("", ".1", ".2")]
 
     def fill() -> None:
-        """Connect without the secret until the log has rolled often enough."""
+        """Connect without the secret until the log has been rolled over often enough."""
         deadline, last = time.monotonic() + DEADLINE_S, logs[-1]
         while not last.exists():
             assert time.monotonic() < deadline
@@ -157,7 +155,7 @@ async def test_old_snapshots_are_deleted_at_the_start(tmp_path: Path) -> None:
         return len(list((tmp_path / "data" / "version-2").glob("snapshot.*")))
 
     async with server:
-        # Each start takes another one, perhaps after the others were counted.
+        # Each start creates another snapshot, possibly after the old ones have been counted.
         await until(lambda: snapshots() <= 4)
         with connected(server) as client:
             assert all(client.exists(f"/{number}") for number in range(6))
@@ -235,7 +233,7 @@ async def test_server_listens_on_the_loopback_address_alone(tmp_path: Path) -> N
 
 async def test_two_servers_never_share_a_folder(tmp_path: Path) -> None:
     async with EmbeddedZooKeeper(tmp_path) as first:
-        with pytest.raises(ZooKeeperNotStarted, match="another ZooKeeper runs in"):
+        with pytest.raises(ZooKeeperNotStarted, match="another ZooKeeper is running in"):
             await EmbeddedZooKeeper(tmp_path).start()
         with connected(first) as client:
             assert client.exists("/zookeeper")
@@ -243,7 +241,7 @@ async def test_two_servers_never_share_a_folder(tmp_path: Path) -> None:
 
 async def test_running_server_is_not_started_twice(tmp_path: Path) -> None:
     async with EmbeddedZooKeeper(tmp_path) as server:
-        with pytest.raises(RuntimeError, match="is running already"):
+        with pytest.raises(RuntimeError, match="is already running"):
             await server.start()
 
 
@@ -289,8 +287,8 @@ async def test_given_port_that_is_taken_is_named_with_the_remedy(
     with pytest.raises(MissingPart) as caught:
         await EmbeddedZooKeeper(tmp_path, taken_port).start()
     assert str(caught.value) == (
-        f"Port: {taken_port} of 127.0.0.1 is taken by another program; "
-        "end that program, or use port 0, which takes any free one"
+        f"Port: {taken_port} of 127.0.0.1 is in use by another program; "
+        "stop that program, or use port 0 for any free port"
     )
 
 
@@ -309,9 +307,7 @@ async def test_failed_start_shows_why_and_can_be_repeated(tmp_path: Path) -> Non
     obstacle.parent.mkdir()
     obstacle.write_text("a file where the server wants a folder")
     server = EmbeddedZooKeeper(tmp_path)
-    with pytest.raises(
-        ZooKeeperNotStarted, match=r"(?s)ended with exit code \d+.*version-2"
-    ) as why:
+    with pytest.raises(ZooKeeperNotStarted, match=r"(?s)exited with code \d+.*version-2") as why:
         await server.start()
     assert len(str(why.value).splitlines()) < 10
     obstacle.unlink()
@@ -352,7 +348,8 @@ async def test_cancelled_start_leaves_its_folder_alone_from_then_on(
     asyncio.get_running_loop().call_later(0.1, may_go_on.set)
     with pytest.raises(asyncio.CancelledError):
         await starting
-    # What its thread was doing is done, and the lock is free: the folder may be removed, or used.
+    # The thread has finished its work and released the lock, so the directory can be removed or
+    # reused.
     assert may_go_on.is_set()
     with (tmp_path / zookeeper.OUTPUT_NAME).open("ab") as log:
         fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""What the session with a real ZooKeeper promises beyond the contract of its port."""
+"""Guarantees of a session with a real ZooKeeper beyond the contract of its port."""
 
 import asyncio
 import sys
@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.live.host.ports import free_port
 from labkit.worlds.live.host.posix import continue_process, stop_process
 from labkit.worlds.live.zookeeper import store as zookeeper_store
 from labkit.worlds.live.zookeeper.secret import SECRET_VARIABLE
-from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper, free_port
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 from tests.until import DEADLINE_S, until
 
@@ -27,10 +28,10 @@ LONG_SESSION_S = 30.0
 OWNER = """
 import asyncio, sys
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
-from labkit.system.metadata.place import MetadataPlace
+from labkit.system.metadata.location import MetadataLocation
 
 async def own():
-    store = ZooKeeperStore(MetadataPlace(sys.argv[1]), 1.0)
+    store = ZooKeeperStore(MetadataLocation(sys.argv[1]), 1.0)
     await store.start()
     await store.create("/dead/me", b"", ephemeral=True)
     print("created", flush=True)
@@ -41,7 +42,7 @@ asyncio.run(own())
 
 
 def threads_of_kazoo() -> list[threading.Thread]:
-    """All but the main one and those of the event loop's own pool."""
+    """Return all threads except the main thread and those in the event loop's pool."""
     return [
         thread
         for thread in threading.enumerate()
@@ -51,31 +52,31 @@ def threads_of_kazoo() -> list[threading.Thread]:
 
 async def test_start_without_a_server_says_where_it_looked() -> None:
     address = f"127.0.0.1:{free_port()}"
-    with pytest.raises(MetadataUnavailableError, match=f"no ZooKeeper answers at {address}"):
-        await ZooKeeperStore(MetadataPlace(address)).start(timeout_s=0.5)
+    with pytest.raises(MetadataUnavailableError, match=f"ZooKeeper at {address} did not respond"):
+        await ZooKeeperStore(MetadataLocation(address)).start(timeout_s=0.5)
 
 
 async def test_start_on_the_port_of_another_kind_of_server_says_so() -> None:
     async def answer_as_a_bookie(reader: StreamReader, writer: StreamWriter) -> None:
         await reader.read(1)
-        # To ZooKeeper's client: version, time-out, session, and -1 for "no password".
+        # ZooKeeper's client reads these as version, timeout, session and -1 for "no password".
         writer.write((20).to_bytes(4, "big") + b"\1" * 16 + b"\xff" * 4)
 
     async with await asyncio.start_server(answer_as_a_bookie, "127.0.0.1", 0) as server:
         host, port = server.sockets[0].getsockname()
-        with pytest.raises(MetadataUnavailableError, match="another kind of server does"):
-            await ZooKeeperStore(MetadataPlace(f"{host}:{port}")).start(timeout_s=0.5)
+        with pytest.raises(MetadataUnavailableError, match="another kind of server is listening"):
+            await ZooKeeperStore(MetadataLocation(f"{host}:{port}")).start(timeout_s=0.5)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:no-port", "127.0.0.1:99999"])
 async def test_an_invalid_address_is_refused(address: str) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="write host:port"):
-        ZooKeeperStore(MetadataPlace(address))
+    with pytest.raises(BKIncorrectParameterException, match="expected host:port"):
+        ZooKeeperStore(MetadataLocation(address))
 
 
 async def test_nothing_is_left_running_after_a_session(zookeeper: EmbeddedZooKeeper) -> None:
     before = threads_of_kazoo()
-    store = ZooKeeperStore(zookeeper.place)
+    store = ZooKeeperStore(zookeeper.location)
     await store.start()
     await store.exists("/", lambda: None)
     assert len(threads_of_kazoo()) > len(before)
@@ -85,7 +86,7 @@ async def test_nothing_is_left_running_after_a_session(zookeeper: EmbeddedZooKee
 
 async def test_nothing_is_left_running_after_a_start_that_failed_or_was_cancelled() -> None:
     before = threads_of_kazoo()
-    nobody = MetadataPlace(f"127.0.0.1:{free_port()}")
+    nobody = MetadataLocation(f"127.0.0.1:{free_port()}")
     with pytest.raises(MetadataUnavailableError):
         await ZooKeeperStore(nobody).start(timeout_s=0.2)
     starting = asyncio.create_task(ZooKeeperStore(nobody).start())
@@ -99,11 +100,11 @@ async def test_nothing_is_left_running_after_a_start_that_failed_or_was_cancelle
 async def test_server_that_falls_silent_does_not_hang_its_client(
     zookeeper: EmbeddedZooKeeper, store: ZooKeeperStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zookeeper_store, "_ANSWER_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(zookeeper_store, "_RESPONSE_TIMEOUT_S", 0.3)
     await stop_process(zookeeper.pid)
     try:
         async with asyncio.timeout(DEADLINE_S):
-            with pytest.raises(MetadataUnavailableError, match=r"did not answer within 0\.3 s"):
+            with pytest.raises(MetadataUnavailableError, match=r"did not respond within 0\.3 s"):
                 await store.get("/")
     finally:
         continue_process(zookeeper.pid)
@@ -115,7 +116,7 @@ async def test_connection_that_breaks_while_the_secret_is_proved_is_made_again(
     count = 0
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """The first connection ends when the client begins to prove what it knows."""
+        """Relay a connection, but break the first one when the client starts to authenticate."""
         nonlocal count
         count += 1
         frames_left = 1 if count == 1 else 1_000_000
@@ -139,7 +140,7 @@ async def test_connection_that_breaks_while_the_secret_is_proved_is_made_again(
     monkeypatch.setenv(SECRET_VARIABLE, zookeeper.secret)
     async with await asyncio.start_server(relay, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        store = ZooKeeperStore(MetadataPlace(f"127.0.0.1:{port}"))
+        store = ZooKeeperStore(MetadataLocation(f"127.0.0.1:{port}"))
         await store.start()
         assert await store.children("/")
         assert count > 1
@@ -168,7 +169,7 @@ async def test_after_a_restart_of_the_server_watches_and_session_are_as_before(
 ) -> None:
     server = EmbeddedZooKeeper(tmp_path)
     await server.start()
-    store = ZooKeeperStore(server.place, LONG_SESSION_S)
+    store = ZooKeeperStore(server.location, LONG_SESSION_S)
     await store.start()
     try:
         renewed, changed = asyncio.Event(), asyncio.Event()
@@ -189,7 +190,7 @@ async def test_after_a_restart_of_the_server_watches_and_session_are_as_before(
 async def test_server_that_lost_the_session_is_found_again(tmp_path: Path) -> None:
     first = EmbeddedZooKeeper(tmp_path / "first")
     await first.start()
-    store = ZooKeeperStore(first.place)
+    store = ZooKeeperStore(first.location)
     await store.start()
     renewed = asyncio.Event()
     store.on_new_session(renewed.set)
@@ -197,8 +198,9 @@ async def test_server_that_lost_the_session_is_found_again(tmp_path: Path) -> No
     second = EmbeddedZooKeeper(tmp_path / "second", first.port)
     second.secret = first.secret
     await second.start()
-    # A server that has done less than the client has seen would send it away.
-    other = ZooKeeperStore(second.place)
+    # A server that has processed fewer transactions than the client has seen would reject the
+    # client.
+    other = ZooKeeperStore(second.location)
     await other.start()
     for number in range(5):
         await other.create(f"/done/{number}", b"")

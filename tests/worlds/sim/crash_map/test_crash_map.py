@@ -1,4 +1,4 @@
-"""The crash map: complete, true, and the same every time."""
+"""The crash map is complete, correct and deterministic."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,12 +34,13 @@ from tests.worlds.sim.scripts import COMPACTION, EVERYTHING, ONE_CHECKPOINT
 
 
 def verdicts(found: CrashMap, variant: str) -> str:
-    """A column as text: `.` safe, else the verdict's first letter."""
+    """Return a column as text: `.` for safe, or the first letter of the verdict."""
     column = [v.name for v in found.variants].index(variant)
     letters = (row[column].verdict[0].replace("s", ".") for row in found.cells)
     return "".join(letters)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("script", [ONE_CHECKPOINT, EVERYTHING, COMPACTION])
 def test_the_store_keeps_every_promise_at_every_crash(script: Sequence[ScriptStep]) -> None:
     found = crash_map(script, VARIANTS + random_variants(4))
@@ -94,7 +95,7 @@ def test_an_entry_is_promised_once_its_commit_has_returned() -> None:
 
 
 class ForgetsAll(LedgerStore):
-    """Starts with an empty memtable, whatever the journal says."""
+    """A store that ignores the journal and starts with an empty memtable."""
 
     def replay_records(self, *_: object) -> None:
         pass
@@ -106,19 +107,19 @@ def test_every_kind_of_promise_is_looked_up() -> None:
     cell = found.cells[-1][0]
     assert cell.verdict == LOST
     assert str(cell) == (
-        "acknowledged and gone: entry 0 of ledger 5, the fence of ledger 5, LAC 0 of ledger 6"
+        "acknowledged but lost: entry 0 of ledger 5, the fence of ledger 5, LAC 0 of ledger 6"
     )
 
 
 class Stumbles(LedgerStore):
-    """Has a mistake in its replay."""
+    """A store whose replay raises an exception."""
 
     def replay_records(self, *_: object) -> None:
         raise RuntimeError("a mistake in the code")
 
 
 class Invents(LedgerStore):
-    """Has one entry more than was added."""
+    """A store that returns an entry that was never added."""
 
     def replay(self, *arguments: Any, **options: Any) -> Any:
         self.ledgers.create(77, b"key")
@@ -127,7 +128,7 @@ class Invents(LedgerStore):
 
 def test_what_was_never_added_is_found() -> None:
     found = crash_map([Add(5, 0), Commit()], store_factory=Invents)
-    assert "found, but never added" in str(found.smallest())
+    assert "found but never added" in str(found.smallest())
 
 
 def test_an_error_other_than_damage_is_raised() -> None:
@@ -136,7 +137,7 @@ def test_an_error_other_than_damage_is_raised() -> None:
 
 
 class LosesJournals(LedgerStore):
-    """Removes its journals after every commit."""
+    """A store that removes its journals after every commit."""
 
     def __init__(self, journal_disks: Sequence[Disk], *rest: Any) -> None:
         self.all_journal_disks = journal_disks
@@ -165,10 +166,10 @@ def test_a_cell_tells_what_survived_what_lay_on_disk_and_what_was_replayed() -> 
     cell = found.cells[row][0]
     assert cell.replayed == (2, 0)
     journal = next(file for file in cell.files if file.path == "1.txn")
-    assert journal.words == "5/key at 512, 5/0 at 556"
+    assert journal.description == "5/key at 512, 5/0 at 556"
     assert journal.excerpt.startswith(b"\0\0\0\x28" + bytes(7) + b"\5")
     last = found.cells[-1][0]
-    words = {file.path: file.words for file in last.files}
+    words = {file.path: file.description for file in last.files}
     assert words["0.log"] == "5/0 at 1028"
     assert words["0/5/5.idx"] == "5/0 in 0.log at 1028"
     assert words["lastMark"] == "replay starts in 1.txn at 1024"
@@ -188,7 +189,7 @@ def test_entries_of_a_deleted_ledger_are_no_longer_promised() -> None:
 
 
 class CountsStarts:
-    """Counts how often the store is started."""
+    """A store factory that counts how often the store is started."""
 
     def __init__(self) -> None:
         self.starts = 0

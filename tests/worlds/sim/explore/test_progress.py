@@ -1,4 +1,4 @@
-"""The line says how far a search is, and no more often than a reader needs it."""
+"""The progress line shows how far a search is, and is not updated more often than necessary."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each mistake is found by one of the first 5,000 drawn scenarios."""
+"""One of the first 5,000 drawn scenarios finds each bug."""
 
 import pytest
 
@@ -48,7 +48,7 @@ OF_THE_PROTOCOL = {
 }
 SEEDS = [
     *OF_STORAGE.items(),
-    *(pytest.param(*each, marks=pytest.mark.long) for each in OF_THE_PROTOCOL.items()),
+    *(pytest.param(*each, marks=pytest.mark.slow) for each in OF_THE_PROTOCOL.items()),
 ]
 
 
@@ -59,12 +59,19 @@ def test_every_mistake_has_a_seed_below_5000() -> None:
     assert max(seeds.values()) < 5000
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("variant", "seed"), SEEDS)
 def test_a_mistake_breaks_its_promise_at_its_seed(variant: str, seed: int) -> None:
     promise = [check for check in CHECKS if check.__name__ == VARIANTS[variant].breaks]
     assert search([seed], variant=variant, checks=promise, jobs=1).first is not None
 
 
-@pytest.mark.parametrize("seed", OF_STORAGE.values())
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *OF_STORAGE.values(),
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in OF_THE_PROTOCOL.values()),
+    ],
+)
 def test_nothing_breaks_at_these_seeds_without_a_mistake(seed: int) -> None:
     assert search([seed], jobs=1).found == ()

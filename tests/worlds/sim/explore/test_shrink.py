@@ -1,6 +1,7 @@
-"""A scenario that breaks a promise becomes a small one that breaks the same."""
+"""A scenario that breaks a promise is shrunk to a small one that breaks the same promise."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -10,7 +11,13 @@ from labkit.worlds.sim.explore.replay_until_broken import replay_until_broken
 from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.explore.search import NEVER_ENDS
-from labkit.worlds.sim.explore.shrink import Shrunk, ddmin, shorter, shrink, simpler_values
+from labkit.worlds.sim.explore.shrink import (
+    Shrunk,
+    ddmin,
+    shrink,
+    simpler_values,
+    with_fewer_entries,
+)
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Delay, Pause
 from labkit.worlds.sim.scenario.scenario import Scenario, from_json
@@ -85,12 +92,9 @@ def test_a_scenario_that_keeps_its_promises_cannot_be_shrunk() -> None:
 
 
 def test_a_run_that_never_ends_cannot_be_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("labkit.worlds.sim.run.STEP_BUDGET", 100)
+    monkeypatch.setattr("labkit.worlds.sim.explore.shrink.run", partial(run, step_budget=100))
     with pytest.raises(LookupError, match="does not end"):
         shrink(Scenario(), NEVER_ENDS)
-
-
-# A trial
 
 
 def test_a_trial_ends_where_the_promise_breaks_and_keeps_the_decisions_up_to_there() -> None:
@@ -119,9 +123,6 @@ def test_a_trial_finds_what_a_check_of_the_whole_trace_finds(name: str) -> None:
         assert (found is not None) == (verdict.outcome is Outcome.INVALID), scenario
 
 
-# Its parts
-
-
 @pytest.mark.parametrize("needed", [[], [0], [7], [3, 4], [0, 19], [2, 9, 11]])
 def test_ddmin_leaves_what_is_needed_and_nothing_else(needed: list[int]) -> None:
     tried: list[tuple[int, ...]] = []
@@ -138,6 +139,7 @@ def test_ddmin_leaves_what_is_needed_and_nothing_else(needed: list[int]) -> None
     assert {len(some) for some in tried} <= set(range(len(needed) - 1, 20))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(30))
 def test_every_simpler_value_is_a_scenario_and_simplifying_ends(seed: int) -> None:
     scenario = drawn(seed)
@@ -156,7 +158,7 @@ def test_fewer_entries_take_their_moments_and_decisions_along() -> None:
         faults=(Crash("b1", when=On("add.sent", 17)), Pause("b2", when=At(3)), Delay()),
         decisions={"delay w>b0 8": 5.0, "delay w>b1 1": 2.0},
     )
-    shortest = next(shorter(scenario))
+    shortest = next(with_fewer_entries(scenario))
     write, recover = shortest.workload
     assert (write, recover.when) == (Write(entries=1, write_quorum=2), On("lac.advanced"))
     assert shortest.faults == (Crash("b1", when=On("add.sent")), Pause("b2", when=At(3)), Delay())

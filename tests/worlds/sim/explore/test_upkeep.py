@@ -1,4 +1,4 @@
-"""Drawn bookies give up what they need not keep, and some have two journals."""
+"""Drawn bookies drop copies that they no longer need, and some have two journals."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,9 +19,9 @@ from tools.search.covered_situations import SITUATIONS
 from tools.search.situations_reached import Meetings
 
 DROPPED = 55
-"""A seed at which a bookie gives up copies that others have."""
+"""A seed for which a bookie drops copies that other bookies have."""
 WRONGLY_DROPPED = 23
-"""A seed at which it loses an entry if it gives up all that it has."""
+"""A seed for which an entry is lost if a bookie drops everything it has."""
 
 
 async def all_of_them(
@@ -40,7 +40,7 @@ def test_a_bookie_that_gives_up_all_that_it_has_loses_entries(
 
 def test_a_bookie_that_comes_back_gives_up_only_what_it_need_not_keep() -> None:
     assert search([WRONGLY_DROPPED, DROPPED], checks=CHECKS, jobs=1).found == ()
-    name = "a bookie gives up copies that others have now"
+    name = "a bookie deletes copies that other bookies have taken over"
     assert name in Meetings(SITUATIONS).reached(run(drawn(DROPPED)))
 
 

@@ -1,4 +1,4 @@
-"""What a disk in memory keeps at a crash."""
+"""A simulated disk keeps synced data after a crash, and may lose everything else."""
 
 import errno
 
@@ -19,7 +19,7 @@ PATH = "current/a"
 
 
 def written_once(size: int = 2048) -> SimDisk:
-    """A disk with a durable empty file, and a write that was not synced."""
+    """Return a disk with a durable empty file and a write that has not been synced."""
     disk = SimDisk()
     file = disk.create(PATH)
     file.sync()
@@ -42,7 +42,7 @@ def test_a_write_is_read_at_once_and_survives_a_crash_only_after_its_sync() -> N
 
 
 def passed_over() -> SimDisk:
-    """A disk with a write of a page and a quarter, whose sync has failed."""
+    """Return a disk with a write of one and a quarter pages whose sync has failed."""
 
     def fail(operation: Operation) -> None:
         if operation.kind == "sync":
@@ -77,7 +77,7 @@ def test_a_file_has_a_limit_that_ignores_zeros_at_its_end() -> None:
     file = SimDisk().create(PATH)
     file.write(2**40, bytes(8))
     assert file.size() == 2**40 + 8
-    with pytest.raises(OSError, match="too large"):
+    with pytest.raises(OSError, match="exceed the maximum file size"):
         file.write(2**40, b"x")
 
 

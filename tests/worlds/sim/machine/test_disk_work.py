@@ -1,4 +1,4 @@
-"""A run tells what the disk workers of its bookies did, and when."""
+"""A run records what the bookies' disk workers did and when."""
 
 import asyncio
 from functools import partial
@@ -27,12 +27,12 @@ def time_of(trace: Trace, kind: str) -> int:
 
 def test_each_call_has_a_name_and_its_time() -> None:
     trace = run(CALM)
-    assert {"open", "flush", "write"} <= {each.what for each in trace.disk_calls}
+    assert {"open", "flush", "write_and_sync"} <= {each.what for each in trace.disk_calls}
     assert {each.node for each in trace.disk_calls} == {"b0", "b1", "b2"}
     assert all(0 <= each.begin_us <= each.end_us for each in trace.disk_calls)
 
 
-@pytest.mark.parametrize("what", ["flush", "write"])
+@pytest.mark.parametrize("what", ["flush", "write_and_sync"])
 def test_a_call_that_a_crash_cut_short_ends_with_the_crash(what: str) -> None:
     calm = run(CALM)
     began_us = time_of(calm, "step.started")
@@ -48,7 +48,7 @@ def test_a_call_that_a_crash_cut_short_ends_with_the_crash(what: str) -> None:
 
 
 def test_after_the_operation_at_which_a_machine_stops_no_waiting_call_begins() -> None:
-    """The next call would begin at that very moment."""
+    """This matters because the next call would start at exactly the same moment."""
     fuse, loop = Fuse(), SimLoop()
     disk, carried_out = SimDisk(fuse, "ledgers"), list[str]()
 
@@ -58,7 +58,7 @@ def test_after_the_operation_at_which_a_machine_stops_no_waiting_call_begins() -
 
     trouble = DiskTrouble(stop)
     fuse.watch = trouble.watch
-    worker = DiskWorker(loop, "b0", fuse, trouble, Decisions(None, {"reach b0 2": 8}))
+    worker = DiskWorker(loop, "b0", fuse, trouble, Decisions(None, {"reach b0 2": 8}, lambda: 0))
     trouble.stop_at = 1
 
     async def use_the_disk() -> None:

@@ -1,4 +1,4 @@
-"""An interrupt of a notebook's cell ends the run that the cell waits for."""
+"""Interrupting a notebook cell ends the run that the cell is waiting for."""
 
 import asyncio
 import signal
@@ -18,16 +18,16 @@ from labkit.worlds.sim.settings.triggers import START, Moment
 
 MOST_TURNS = 1_000_000
 INTERRUPTED_AT = 1000
-"""By then the thread of the cell waits for the run."""
+"""By then, the cell's thread is waiting for the run."""
 TURNS: list[int] = []
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Interrupted(Value):
-    """A step of very many turns, early in which the user interrupts the cell.
+    """A very long step, early in which the user interrupts the cell.
 
-    `reaches_main`: the system gives the signal to the main thread, not to the one that runs the
-    world.
+    `reaches_main` is whether the system delivers the signal to the main thread or to the thread
+    that runs the world.
     """
 
     client: str = "w"
@@ -48,7 +48,7 @@ ENDLESS = Scenario(workload=(Interrupted(),), limit_s=3000.0)
 
 
 def in_a_cell(call: Callable[[], object]) -> None:
-    """Make the call as a notebook's cell does: inside a running loop that handles no signals."""
+    """Make the call as a notebook cell does, inside an event loop that handles no signals."""
 
     async def cell() -> None:
         call()
@@ -59,7 +59,8 @@ def in_a_cell(call: Callable[[], object]) -> None:
         loop.run_until_complete(cell())
     finally:
         loop.close()
-        # An interrupt while the thread starts leaves it behind, and it ends by itself.
+        # If the interrupt arrives while the thread is starting, the thread is left behind but soon
+        # ends.
         for thread in threading.enumerate():
             if thread not in before:
                 thread.join()

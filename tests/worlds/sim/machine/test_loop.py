@@ -1,4 +1,4 @@
-"""The event loop with a virtual clock: what it promises to all that runs in the simulated world."""
+"""The guarantees of the event loop with a virtual clock to code in the simulated world."""
 
 import asyncio
 import gc
@@ -115,6 +115,7 @@ def test_sockets_names_threads_and_processes_are_refused() -> None:
     SimLoop().run(main())
 
 
+@pytest.mark.slow
 def test_a_dead_process_is_never_resumed_and_no_finally_of_it_runs() -> None:
     async def main() -> list[str]:
         done: list[str] = []
@@ -217,7 +218,7 @@ def test_a_fast_clock_makes_time_outs_come_early() -> None:
 
 @given(st.data())
 def test_a_wrong_clock_never_rings_before_its_time(data: st.DataObject) -> None:
-    """Or else a task that waits for that time waits again, for nothing, for ever."""
+    """Otherwise, a task that waits for that time would wake up and wait again endlessly."""
     clock, now = NodeClock(), 0.0
     for rate in data.draw(st.lists(st.sampled_from((0.5, 0.9, 1.0, 1.1, 2.0)), min_size=1)):
         now += data.draw(st.floats(0, 100))
@@ -239,18 +240,18 @@ def test_the_garbage_collector_is_off_while_a_world_runs_and_on_again_after_it()
 
 
 class PollAtEachInterval(Poll):
-    """Nothing else, but of a class that the loop does not know: it skips none of these."""
+    """The same behaviour in a class unknown to the loop, which therefore never skips a check."""
 
 
 Story = tuple[list[object], int, float]
-"""What happened, in order; how many steps were run; and when it ended."""
+"""The log of events in order, the number of steps, and the end time."""
 
 
 HAPPENS = ("true", "true soon", "pause", "resume", "skew", "kill")
 
 
 class Nodes:
-    """Two nodes with polls on them: what happens to these, and what they do."""
+    """Two nodes with polls, and a log of their events."""
 
     def __init__(self, loop: SimLoop, kind: type[Poll], count: int) -> None:
         self.told: list[object] = []
@@ -275,7 +276,7 @@ class Nodes:
         process = self.processes[number % 2]
         happens: dict[str, Callable[[], object]] = {
             "true": lambda: self._holds.__setitem__(number, True),
-            # By a step that comes after those that are due together.
+            # Set the condition in a callback that runs after those due at the same time.
             "true soon": lambda: self._loop.call_soon(self._holds.__setitem__, number, True),
             "pause": lambda: self._loop.pause(process),
             "resume": lambda: self._loop.resume(process),
@@ -286,7 +287,7 @@ class Nodes:
 
 
 def story(kind: type[Poll], starts: list[int], happens: list[tuple[int, str, int]]) -> Story:
-    """Polls that begin at `starts`, and what happens to them; in quarters of their interval."""
+    """Run polls and other events; times are in quarters of the polling interval."""
     loop = SimLoop()
 
     async def main() -> list[object]:

@@ -1,4 +1,4 @@
-"""The simulated network: what a connection promises, and what links do by a fault."""
+"""The simulated network: the guarantees of a connection, and the effects of faults on links."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -16,11 +16,11 @@ PORT = 7
 
 
 class Pair:
-    """A client `w` and a server `b`, and what each of them got."""
+    """A client `w` and a server `b`, with a record of the frames that each has received."""
 
     def __init__(self, loop: SimLoop, seed: int | None, chosen: Mapping[str, float]) -> None:
         self.loop = loop
-        self.network = SimNetwork(loop, Decisions(seed, chosen), lambda *_: None)
+        self.network = SimNetwork(loop, Decisions(seed, chosen, lambda: 0), lambda *_, **__: None)
         self.received: list[list[bytes]] = []
         self.answers: list[list[bytes]] = []
         self.closed: list[str] = []
@@ -52,13 +52,19 @@ class Pair:
         )
 
 
-def run_pair(
-    body: Callable[[Pair], Coroutine[Any, Any, None]],
-    seed: int | None = None,
-    chosen: Mapping[str, float] | None = None,
-) -> None:
-    loop = SimLoop(time_limit_s=1000)
-    loop.run(body(Pair(loop, seed, chosen or {})))
+def with_pair(
+    seed: int | None = None, chosen: Mapping[str, float] | None = None
+) -> Callable[[Callable[[Pair], Coroutine[Any, Any, None]]], Callable[[], None]]:
+    """Run the test with a client and a server in virtual time."""
+
+    def in_virtual_time(test: Callable[[Pair], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+        def run() -> None:
+            loop = SimLoop(time_limit_s=1000)
+            loop.run(test(Pair(loop, seed, chosen or {})))
+
+        return run
+
+    return in_virtual_time
 
 
 def flat(received: list[list[bytes]]) -> list[bytes]:
@@ -68,264 +74,173 @@ def flat(received: list[list[bytes]]) -> list[bytes]:
 NUMBERS = [b"%d" % number for number in range(200)]
 
 
-def test_frames_arrive_in_order_whatever_the_delays() -> None:
-    async def body(pair: Pair) -> None:
-        pair.network.set_late_share(0.5)
-        end = await pair.connect()
-        for frame in NUMBERS:
-            end.send([frame])
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(1)
-        assert flat(pair.received) == NUMBERS
-        assert len(pair.received) < len(NUMBERS)
-
-    run_pair(body, seed=3)
+@with_pair(seed=3)
+async def test_frames_arrive_in_order_whatever_the_delays(pair: Pair) -> None:
+    pair.network.set_late_share(0.5)
+    end = await pair.connect()
+    for frame in NUMBERS:
+        end.send([frame])
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(1)
+    assert flat(pair.received) == NUMBERS
+    assert len(pair.received) < len(NUMBERS)
 
 
-def test_what_is_sent_at_once_is_received_at_once() -> None:
-    async def body(pair: Pair) -> None:
-        end = await pair.connect()
-        end.send([b"1", b"2"])
-        end.send([b"3"])
-        await asyncio.sleep(1)
-        assert pair.received == [[b"1", b"2", b"3"]]
-
-    run_pair(body)
-
-
-def test_a_decision_delays_one_message_and_all_behind_it() -> None:
-    async def body(pair: Pair) -> None:
-        end = await pair.connect()
-        end.send([b"late"])
-        await asyncio.sleep(0.01)
-        end.send([b"behind"])
-        await asyncio.sleep(0.03)
-        assert pair.received == []
-        await asyncio.sleep(0.02)
-        assert pair.received == [[b"late", b"behind"]]
-
-    run_pair(body, chosen={"delay w>b 1": 50})
+@with_pair(chosen={"delay w>b 1": 50})
+async def test_a_decision_delays_one_message_and_all_behind_it(pair: Pair) -> None:
+    end = await pair.connect()
+    end.send([b"late"])
+    await asyncio.sleep(0.01)
+    end.send([b"behind"])
+    await asyncio.sleep(0.03)
+    assert pair.received == []
+    await asyncio.sleep(0.02)
+    assert pair.received == [[b"late", b"behind"]]
 
 
-def test_answers_go_the_other_way() -> None:
-    async def body(pair: Pair) -> None:
+@with_pair()
+async def test_a_node_that_is_down_does_not_answer(pair: Pair) -> None:
+    pair.b.kill()
+    pair.network.died(pair.b, silently=True)
+    with pytest.raises(TimeoutError):
         await pair.connect()
-        pair.server_ends[0].send([b"hello"])
-        await asyncio.sleep(1)
-        assert pair.answers == [[b"hello"]]
-
-    run_pair(body)
 
 
-def test_a_node_that_is_up_and_does_not_listen_refuses() -> None:
-    async def body(pair: Pair) -> None:
-        with pytest.raises(ConnectionRefusedError):
-            await NodeNetwork(pair.network, pair.w).connect("b", 99, lambda _: None, lambda: None)
-
-    run_pair(body)
-
-
-def test_a_node_that_is_down_does_not_answer() -> None:
-    async def body(pair: Pair) -> None:
-        pair.b.kill()
-        pair.network.died(pair.b, silently=True)
-        with pytest.raises(TimeoutError):
-            await pair.connect()
-
-    run_pair(body)
-
-
-def test_a_machine_whose_process_was_killed_refuses_until_it_runs_again() -> None:
-    async def body(pair: Pair) -> None:
-        pair.b.kill()
-        pair.network.died(pair.b, silently=False)
-        with pytest.raises(ConnectionRefusedError):
-            await pair.connect()
-        pair.b = pair.start("b")
+@with_pair()
+async def test_a_machine_whose_process_was_killed_refuses_until_it_runs_again(pair: Pair) -> None:
+    pair.b.kill()
+    pair.network.died(pair.b, silently=False)
+    with pytest.raises(ConnectionRefusedError):
         await pair.connect()
-        pair.b.kill()
-        pair.network.died(pair.b, silently=True)
-        with pytest.raises(TimeoutError):
-            await pair.connect()
-
-    run_pair(body)
-
-
-def test_while_a_link_is_cut_messages_wait_and_then_come_in_order() -> None:
-    async def body(pair: Pair) -> None:
-        end = await pair.connect()
-        pair.network.link("w", "b").cut()
-        end.send([b"1"])
-        await asyncio.sleep(1)
-        end.send([b"2"])
-        await asyncio.sleep(5)
-        assert pair.received == []
-        pair.network.link("w", "b").heal()
-        end.send([b"3"])
-        await asyncio.sleep(1)
-        assert flat(pair.received) == [b"1", b"2", b"3"]
-
-    run_pair(body)
-
-
-def test_a_link_can_be_cut_in_one_direction_only() -> None:
-    async def body(pair: Pair) -> None:
-        end = await pair.connect()
-        pair.network.link("b", "w").cut()
-        end.send([b"question"])
-        await asyncio.sleep(1)
-        pair.server_ends[0].send([b"answer"])
-        await asyncio.sleep(1)
-        assert pair.received == [[b"question"]]
-        assert pair.answers == []
-
-    run_pair(body)
-
-
-def test_a_connection_cannot_be_made_over_a_cut_link() -> None:
-    async def body(pair: Pair) -> None:
-        pair.network.link("b", "w").cut()
-        with pytest.raises(TimeoutError):
-            await pair.connect()
-        pair.network.link("b", "w").heal()
-        await asyncio.sleep(1)
-        assert pair.closed == ["b"]
-
-    run_pair(body)
-
-
-def test_a_connection_that_ends_in_the_turn_in_which_it_was_made_is_reset() -> None:
-    async def body(pair: Pair) -> None:
-        back = pair.network.link("b", "w")
-        back.cut()
-        connecting = asyncio.create_task(pair.connect())
-        await asyncio.sleep(1)
-        pair.b.kill()
-        pair.network.died(pair.b, silently=False)
-        back.heal()
-        with pytest.raises(ConnectionResetError):
-            await connecting
-        assert pair.closed == ["w"]
-
-    run_pair(body)
-
-
-def test_closing_tells_both_ends_after_all_that_was_sent() -> None:
-    async def body(pair: Pair) -> None:
-        end = await pair.connect()
-        end.send([b"last"])
-        await pair.w.spawn(close(end))
-        await asyncio.sleep(1)
-        assert pair.received == [[b"last"]]
-        assert sorted(pair.closed) == ["b", "w"]
-        end.send([b"nobody gets this"])
-        await asyncio.sleep(1)
-        assert len(pair.received) == 1
-
-    async def close(end: End) -> None:
-        end.close()
-
-    run_pair(body)
-
-
-def test_a_killed_process_closes_its_connections() -> None:
-    async def body(pair: Pair) -> None:
+    pair.b = pair.start("b")
+    await pair.connect()
+    pair.b.kill()
+    pair.network.died(pair.b, silently=True)
+    with pytest.raises(TimeoutError):
         await pair.connect()
-        pair.b.kill()
-        pair.network.died(pair.b, silently=False)
-        await asyncio.sleep(1)
-        assert pair.closed == ["w"]
-
-    run_pair(body)
 
 
-def test_a_machine_without_power_says_nothing_until_it_is_up_and_asked() -> None:
-    async def body(pair: Pair) -> None:
-        end = await pair.connect()
-        pair.b.kill()
-        pair.network.died(pair.b, silently=True)
-        end.send([b"?"])
-        await asyncio.sleep(100)
-        assert pair.closed == []
-        pair.start("b")
-        await asyncio.sleep(1)
-        assert pair.closed == ["w"]
-        assert pair.received == []
-
-    run_pair(body)
-
-
-def test_a_reset_tells_both_ends_and_loses_what_was_under_way() -> None:
-    async def body(pair: Pair) -> None:
-        end = await pair.connect()
-        end.send([b"lost"])
-        pair.network.reset("b", "w")
-        await asyncio.sleep(1)
-        assert sorted(pair.closed) == ["b", "w"]
-        assert pair.received == []
-
-    run_pair(body)
+@with_pair()
+async def test_while_a_link_is_cut_messages_wait_and_then_come_in_order(pair: Pair) -> None:
+    end = await pair.connect()
+    pair.network.link("w", "b").cut()
+    end.send([b"1"])
+    await asyncio.sleep(1)
+    end.send([b"2"])
+    await asyncio.sleep(5)
+    assert pair.received == []
+    pair.network.link("w", "b").heal()
+    end.send([b"3"])
+    await asyncio.sleep(1)
+    assert flat(pair.received) == [b"1", b"2", b"3"]
 
 
-def test_a_paused_process_gets_everything_when_it_goes_on() -> None:
-    async def body(pair: Pair) -> None:
-        end = await pair.connect()
-        pair.loop.pause(pair.b)
-        end.send([b"1"])
-        await asyncio.sleep(1)
-        end.send([b"2"])
-        await asyncio.sleep(1)
-        assert pair.received == []
-        pair.loop.resume(pair.b)
-        await asyncio.sleep(1)
-        assert flat(pair.received) == [b"1", b"2"]
-
-    run_pair(body)
+@with_pair()
+async def test_a_link_can_be_cut_in_one_direction_only(pair: Pair) -> None:
+    end = await pair.connect()
+    pair.network.link("b", "w").cut()
+    end.send([b"question"])
+    await asyncio.sleep(1)
+    pair.server_ends[0].send([b"answer"])
+    await asyncio.sleep(1)
+    assert pair.received == [[b"question"]]
+    assert pair.answers == []
 
 
-def test_an_end_that_is_paused_lets_frames_wait() -> None:
-    async def body(pair: Pair) -> None:
-        end = await pair.connect()
-        pair.server_ends[0].pause()
-        end.send([b"1"])
-        await asyncio.sleep(1)
-        end.send([b"2"])
-        await asyncio.sleep(1)
-        assert pair.received == []
-        pair.server_ends[0].resume()
-        await asyncio.sleep(1)
-        assert flat(pair.received) == [b"1", b"2"]
-
-    run_pair(body)
+@with_pair()
+async def test_a_connection_cannot_be_made_over_a_cut_link(pair: Pair) -> None:
+    pair.network.link("b", "w").cut()
+    with pytest.raises(TimeoutError):
+        await pair.connect()
+    pair.network.link("b", "w").heal()
+    await asyncio.sleep(1)
+    assert pair.closed == ["b"]
 
 
-def test_messages_get_lost_copied_and_overtaken_by_decision() -> None:
-    async def body(pair: Pair) -> None:
-        end = await pair.connect()
-        for frame in NUMBERS[:4]:
-            end.send([frame])
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(1)
-        assert flat(pair.received) == [b"1", b"3", b"2", b"1"]
+@with_pair()
+async def test_a_connection_that_ends_in_the_turn_in_which_it_was_made_is_reset(pair: Pair) -> None:
+    back = pair.network.link("b", "w")
+    back.cut()
+    connecting = asyncio.create_task(pair.connect())
+    await asyncio.sleep(1)
+    pair.b.kill()
+    pair.network.died(pair.b, silently=False)
+    back.heal()
+    with pytest.raises(ConnectionResetError):
+        await connecting
+    assert pair.closed == ["w"]
 
-    run_pair(body, chosen={"lose w>b 1": 1, "copy w>b 2": 20, "swap w>b 3": 5})
+
+@with_pair()
+async def test_a_killed_process_closes_its_connections(pair: Pair) -> None:
+    await pair.connect()
+    pair.b.kill()
+    pair.network.died(pair.b, silently=False)
+    await asyncio.sleep(1)
+    assert pair.closed == ["w"]
 
 
-def test_the_next_message_can_be_chosen_from_outside() -> None:
-    async def body(pair: Pair) -> None:
-        one, other = await pair.connect(), await pair.connect()
-        possible: list[list[str]] = []
+@with_pair()
+async def test_a_machine_without_power_says_nothing_until_it_is_up_and_asked(pair: Pair) -> None:
+    end = await pair.connect()
+    pair.b.kill()
+    pair.network.died(pair.b, silently=True)
+    end.send([b"?"])
+    await asyncio.sleep(100)
+    assert pair.closed == []
+    pair.start("b")
+    await asyncio.sleep(1)
+    assert pair.closed == ["w"]
+    assert pair.received == []
 
-        def choose(parcels: Sequence[object]) -> int:
-            possible.append([str(parcel) for parcel in parcels])
-            return len(parcels) - 1
 
-        pair.network.transit.choose = choose
-        for frame in (b"1", b"2"):
-            one.send([frame])
-            other.send([b"other " + frame])
-        await asyncio.sleep(10 * LATENCY_S)
-        assert flat(pair.received) == [b"other 1", b"other 2", b"1", b"2"]
-        assert possible == [["w>b 2", "w>b 3"], ["w>b 2", "w>b 5"], ["w>b 2"], ["w>b 4"]]
+@with_pair()
+async def test_a_reset_tells_both_ends_and_loses_what_was_under_way(pair: Pair) -> None:
+    end = await pair.connect()
+    end.send([b"lost"])
+    pair.network.reset("b", "w")
+    await asyncio.sleep(1)
+    assert sorted(pair.closed) == ["b", "w"]
+    assert pair.received == []
 
-    run_pair(body)
+
+@with_pair()
+async def test_a_paused_process_gets_everything_when_it_goes_on(pair: Pair) -> None:
+    end = await pair.connect()
+    pair.loop.pause(pair.b)
+    end.send([b"1"])
+    await asyncio.sleep(1)
+    end.send([b"2"])
+    await asyncio.sleep(1)
+    assert pair.received == []
+    pair.loop.resume(pair.b)
+    await asyncio.sleep(1)
+    assert flat(pair.received) == [b"1", b"2"]
+
+
+@with_pair(chosen={"lose w>b 1": 1, "copy w>b 2": 20, "swap w>b 3": 5})
+async def test_messages_get_lost_copied_and_overtaken_by_decision(pair: Pair) -> None:
+    end = await pair.connect()
+    for frame in NUMBERS[:4]:
+        end.send([frame])
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(1)
+    assert flat(pair.received) == [b"1", b"3", b"2", b"1"]
+
+
+@with_pair()
+async def test_the_next_message_can_be_chosen_from_outside(pair: Pair) -> None:
+    one, other = await pair.connect(), await pair.connect()
+    possible: list[list[str]] = []
+
+    def choose(parcels: Sequence[object]) -> int:
+        possible.append([str(parcel) for parcel in parcels])
+        return len(parcels) - 1
+
+    pair.network.transit.choose = choose
+    for frame in (b"1", b"2"):
+        one.send([frame])
+        other.send([b"other " + frame])
+    await asyncio.sleep(10 * LATENCY_S)
+    assert flat(pair.received) == [b"other 1", b"other 2", b"1", b"2"]
+    assert possible == [["w>b 2", "w>b 3"], ["w>b 2", "w>b 5"], ["w>b 2"], ["w>b 4"]]

@@ -1,4 +1,4 @@
-"""Each fault of a machine does what its docstring says, and a bookie meets it without a loss."""
+"""Each machine fault has the effect that it documents, and bookies survive it without loss."""
 
 import pytest
 
@@ -30,8 +30,8 @@ def replaced(which: str) -> list[Fault]:
 @pytest.mark.parametrize("which", ["all", "journal", "ledgers"])
 def test_a_bookie_whose_disks_were_replaced_does_not_start(which: str) -> None:
     trace = run_with(*replaced(which))
-    ends = [event.note for event in of(trace, "node.killed", node="b0")]
-    assert any("InvalidCookieException" in note for note in ends)
+    ends = [event.error for event in of(trace, "node.killed", node="b0")]
+    assert "InvalidCookieException" in ends
     assert broken(check_all(trace)) == []
 
 
@@ -45,20 +45,20 @@ def test_a_bookie_that_cannot_read_says_so_until_it_can() -> None:
     trace = run_with(FailingRead("b0", 60, At(90)), cluster=flushing)
     failed = [each for each in of(trace, "read.failed", peer="b0") if each.entry >= 0]
     assert failed
-    assert {each.note for each in failed} == {"BKReadException"}
+    assert {each.error for each in failed} == {"BKReadException"}
     assert of(trace, "read.done", node="epilogue", peer="b0")
     assert broken(check_all(trace)) == []
 
 
 def test_a_bookie_cannot_start_while_its_reads_fail() -> None:
     trace = run_with(FailingRead("b0", 0, At(90)), Crash("b0", "kept", 10, At(100)))
-    assert "read of" in of(trace, "node.killed", node="b0")[1].note
+    assert "read of" in of(trace, "node.killed", node="b0")[1].explanation
     assert broken(check_all(trace)) == []
 
 
 def test_a_bookie_that_is_full_at_the_sync_of_its_journal_stops_and_loses_nothing() -> None:
     trace = run_with(FullAtSync("b0", 20, On("add.acked", 5)), Crash("b0", "lost", 5, At(60)))
-    assert "no space" in of(trace, "node.killed", node="b0")[0].note
+    assert "no space" in of(trace, "node.killed", node="b0")[0].explanation
     assert broken(check_all(trace)) == []
 
 

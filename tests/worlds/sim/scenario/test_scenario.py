@@ -1,4 +1,4 @@
-"""A scenario is a value: written as JSON and as Python, and changed piece by piece."""
+"""A scenario is a value that can be written as JSON or Python and changed piece by piece."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every planted mistake is found, for its own reason, and the same scripts are safe without it."""
+"""Each planted bug is found for the expected reason, and the same scripts are safe without it."""
 
 import pytest
 
@@ -17,22 +17,24 @@ from tests.worlds.sim.scripts import (
 )
 
 FOUND = [
-    ("mark persisted before the flush", ONE_CHECKPOINT, "gone: entry 0 of ledger 5"),
-    ("mark taken after the flush", ADD_INSIDE_FLUSH, "gone: entry 1 of ledger 5"),
+    ("mark persisted before the flush", ONE_CHECKPOINT, "lost: entry 0 of ledger 5"),
+    ("mark taken after the flush", ADD_INSIDE_FLUSH, "lost: entry 1 of ledger 5"),
     ("journals removed before the mark", NEXT_JOURNAL, "1.txn is missing"),
-    ("ack before sync", ONE_CHECKPOINT, "gone: entry 0 of ledger 5"),
-    ("wrong file synced at a roll", FULL_JOURNAL, "gone: entry 0 of ledger 5"),
-    ("index before log, trusted", ONE_CHECKPOINT, "gone: entry 0 of ledger 5"),
-    ("fence not flushed", FENCE_ALONE, "gone: the fence of ledger 5"),
-    ("log removed before its copies are synced", COMPACTION, "gone: entry 0 of ledger 5"),
+    ("ack before sync", ONE_CHECKPOINT, "lost: entry 0 of ledger 5"),
+    ("wrong file synced at a roll", FULL_JOURNAL, "lost: entry 0 of ledger 5"),
+    ("index before log, trusted", ONE_CHECKPOINT, "lost: entry 0 of ledger 5"),
+    ("fence not flushed", FENCE_ALONE, "lost: the fence of ledger 5"),
+    ("log removed before its copies are synced", COMPACTION, "lost: entry 0 of ledger 5"),
 ]
 ELSEWHERE = {"mark of one directory", "replay keeps the mark"}
 
 
+@pytest.mark.promise("Every planted storage bug is found")
 def test_every_defect_is_tried_here() -> None:
     assert {name for name, _, _ in FOUND} | ELSEWHERE == set(DEFECTS)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "script", "reason"), FOUND)
 def test_a_defect_is_found_by_its_script(
     name: str, script: tuple[ScriptStep, ...], reason: str
@@ -54,7 +56,7 @@ def test_a_mark_of_one_directory_loses_what_another_has_not_flushed() -> None:
     assert crash_map(TWO_LEDGERS, ledger_dir_count=2).is_safe
     smallest = crash_map(TWO_LEDGERS, store_factory=one_sided, ledger_dir_count=2).smallest()
     assert smallest is not None
-    assert str(smallest.cell) == "acknowledged and gone: entry 0 of ledger 5"
+    assert str(smallest.cell) == "acknowledged but lost: entry 0 of ledger 5"
     assert crash_map(TWO_LEDGERS, store_factory=one_sided, ledger_dir_count=1).is_safe
 
 

@@ -1,4 +1,4 @@
-"""Consumers in the simulated world: each message is delivered until it is acknowledged."""
+"""In the simulated world, each message is delivered to consumers until it is acknowledged."""
 
 from dataclasses import replace
 
@@ -39,20 +39,21 @@ EACH = (
 
 
 def consumed(consume: Consume, *faults: Fault, publish: Publish = PUBLISH) -> Trace:
-    """What happens; the step has ended, and no promise broke."""
+    """Run the step to its end and check that no promise is broken."""
     trace = run(Scenario(CLUSTER, (publish, consume), faults))
     assert broken(check_all(trace)) == []
-    ends = [event.note for event in trace.events if event.kind == "step.ended"]
-    assert f"{consume}: done" in ends
+    ends = [(e.step, e.detail) for e in trace.events if e.kind == "step.ended"]
+    assert (str(consume), "done") in ends
     return trace
 
 
 def delivered(trace: Trace) -> list[int]:
-    """The sequence ids of all deliveries, in turn."""
+    """Return the sequence ids of all deliveries, in order."""
     answers = trace.answers
     return [each.message.sequence_id for each in answers if isinstance(each, MessageDelivered)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("consume", EACH, ids=repr)
 def test_consumers_of_each_type_get_each_message_while_its_broker_comes_and_goes(
     consume: Consume,
@@ -145,21 +146,21 @@ def test_a_consumer_ends_when_the_topic_has_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"consumers": 2}, "has one consumer"),
-        ({"subscription_type": "Shared", "is_cumulative": True}, "each message by itself"),
+        ({"consumers": 2}, "allows only one consumer"),
+        ({"subscription_type": "Shared", "is_cumulative": True}, "does not support cumulative"),
         ({"subscription_type": "exclusive"}, "one of Exclusive, Failover"),
-        ({"entries_per_connection": 1}, "name 2 or more"),
+        ({"entries_per_connection": 1}, "use 2 or more"),
         ({"permits": 0}, "from 1 to"),
-        ({"redeliver_every": 2, "ack_every": 2}, "again and again; name a higher"),
+        ({"redeliver_every": 2, "ack_every": 2}, "must be greater than ack_every"),
         ({"start_over_by": "reset"}, "one of seek, unsubscribe"),
         (
             {
                 **{"subscription_type": "Shared", "consumers": 2},
                 **{"start_over_after": 1, "start_over_by": "unsubscribe"},
             },
-            "its only consumer",
+            "sole consumer",
         ),
-        ({"subscription": ""}, "not empty"),
+        ({"subscription": ""}, "non-empty"),
         ({"subscription_type": "Failover", "reader": True}, "Exclusive subscription"),
     ],
 )

@@ -1,16 +1,18 @@
 """Step 5: the checkpoint, and LastLogMark."""
 
 import struct
+from typing import NoReturn
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.workshop.bookie.inside import crashes, orders, storms
 from labkit.course.workshop.bookie.store import store_of
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Figure, RedTest, Step
+from labkit.course.workshop.step import Figure, FirstTest, Line, Step
 from labkit.system.storage.log_mark import read_last_mark
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.crash_map.crash_map import VARIANTS
 from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk_operation import Operation
 from labkit.worlds.sim.settings.bookie_script import CONFIG, MASTER_KEY, entry_bytes, new_machine
 
 PATH = "current/lastMark"
@@ -21,11 +23,13 @@ def _red(learner: Learner) -> None:
     disk = SimDisk()
     learner.call("write_last_mark", object, disk, 10, 512)
     if (found := learner.call("read_last_mark", tuple, disk)) != (10, 512):
-        raise Refused(f"The mark that was written is read; yours read {found}.")
+        raise Refused(
+            f"`read_last_mark` must return the mark that was written; yours returned {found}."
+        )
 
 
 def the_mark_is_whole_or_the_old_one(learner: Learner) -> str:
-    """A crash at any operation leaves the old mark or the new one."""
+    """Check that a crash at any disk operation leaves either the old mark or the new one."""
     old, new, tried = (10, 512), (2**40, 2**31 + 512), 0
     left: list[tuple[str, SimDisk]] = []
 
@@ -38,25 +42,26 @@ def the_mark_is_whole_or_the_old_one(learner: Learner) -> str:
     fuse.watch = watch
     learner.call("write_last_mark", object, disk, *new)
     fuse.watch = None
-    for where, after in left:
-        tried += 1
-        if (found := tuple(read_last_mark(after))) not in (old, new):
-            raise Refused(
-                "At every moment there is the old mark or the new one, whole.",
-                f"a crash ({where}) leaves the mark {found}; before it was {old}, then {new}",
-            )
     for variant in VARIANTS:
         after = disk.after_crash(variant.keep)
         if tuple(read_last_mark(after)) != new:
             raise Refused(
-                "When `write_last_mark` returns the new mark is durable.",
-                f"a crash right after it ({variant.name}) leaves {tuple(read_last_mark(after))}",
+                _DURABLE,
+                f"after a crash right after it ({variant.name}), the mark is"
+                f" {tuple(read_last_mark(after))}",
             )
-    return f"The mark was whole in {tried} crashes while it was written."
+    for where, after in left:
+        tried += 1
+        if (found := tuple(read_last_mark(after))) not in (old, new):
+            raise Refused(
+                _WHOLE,
+                f"after a crash ({where}), the mark is {found}; expected {old} or {new}",
+            )
+    return f"The mark was complete after {tried} crashes while it was written."
 
 
 def odd_marks_are_none(learner: Learner) -> str:
-    """A mark that a crash or a person spoilt is before every journal."""
+    """Check that a mark corrupted by a crash or by a person counts as no mark."""
     whole = struct.pack(">qq", 10, 512)
     cases = {
         "no file": None,
@@ -66,20 +71,155 @@ def odd_marks_are_none(learner: Learner) -> str:
         "a negative file id": struct.pack(">qq", -1, 512),
         "a negative offset": struct.pack(">qq", 10, -1),
     }
-    for words, data in cases.items():
+    for case, data in cases.items():
         disk = SimDisk()
         if data is not None:
             disk.create(PATH).write(0, data)
         if (found := learner.call("read_last_mark", tuple, disk)) != (0, 0):
             raise Refused(
-                "A mark that is not whole counts as none: replaying too much does no harm.",
-                f"{words}: read_last_mark must return (0, 0); yours returned {found}",
+                _INVALID,
+                f"{case}: read_last_mark must return (0, 0); yours returned {found}",
             )
-    return f"{len(cases)} spoilt marks count as none."
+    return f"{len(cases)} invalid marks count as none."
+
+
+class _OrderJudge:
+    """A bookie that checks each call made by a checkpoint.
+
+    The bookie has two entries in its memtable. Before each call that `flush` makes, it acknowledges
+    another add, which advances the journal.
+    """
+
+    START = (10, 1024)
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.is_flushing = False
+        self._journal = self.START
+        self._at_swap: tuple[int, int] | None = None
+        self._appended: dict[int, tuple[int, int]] = {}
+        self._in_log: set[int] = set()
+        self._set: dict[tuple[int, int], int] = {}
+        self._indexed: set[tuple[int, int]] = set()
+        self.mark = (0, 0)
+        self.removed = 0
+
+    ENTRIES = ((5, 0, b"entry 0"), (6, 0, b"entry 0"))
+
+    def _call(self, call: str, *, changes: bool = True) -> None:
+        self.calls.append(f"bookie.{call}")
+        if changes and not self.is_flushing:
+            self.refuse(_FAST, "the calls above are made in __init__, while no add is processed")
+        if self.is_flushing:
+            # Pretend that later adds have filled this journal file and started the next one.
+            self._journal = self._journal[0] + 1, 1024
+
+    def refuse(self, line: str, problem: str) -> NoReturn:
+        raise Refused(line, "\n".join((*self.calls, problem)))
+
+    def synced(self) -> tuple[int, int]:
+        self._call("synced()", changes=False)
+        return self._journal
+
+    def set_memtable_aside(self) -> list[tuple[int, int, bytes]]:
+        self._call("set_memtable_aside()", changes=False)
+        self._at_swap = self._journal
+        return list(self.ENTRIES)
+
+    def append(self, ledger_id: int, entry: bytes) -> int:
+        self._call(f"append({ledger_id}, ...)")
+        location = 1028 + 100 * len(self._appended)
+        self._appended[location] = ledger_id, 0
+        return location
+
+    def sync_entry_log(self) -> None:
+        self._call("sync_entry_log()")
+        self._in_log = set(self._appended)
+
+    def set_location(self, ledger_id: int, entry_id: int, location: int) -> None:
+        self._call(f"set_location({ledger_id}, {entry_id}, {location})")
+        self._set[ledger_id, entry_id] = location
+
+    def flush_indexes(self) -> None:
+        self._call("flush_indexes()")
+        for (ledger_id, entry_id), location in self._set.items():
+            if location not in self._in_log:
+                self.refuse(
+                    _POINTS,
+                    f"the location of entry {entry_id} of ledger {ledger_id} is flushed, but the"
+                    " entry log has not been synced since the entry was appended",
+                )
+        self._indexed = set(self._set)
+
+    def move_mark(self, file_id: int, offset: int) -> None:
+        self._call(f"move_mark({file_id}, {offset})")
+        mark = file_id, offset
+        if self._at_swap is None or mark > self._at_swap:
+            self.refuse(
+                _MEANWHILE,
+                "the memtable was set aside when the journal was durable up to"
+                f" {self._at_swap}; the"
+                " records between there and the mark are in no other file",
+            )
+        for ledger_id, entry_id, _ in self.ENTRIES:
+            if (ledger_id, entry_id) not in self._indexed:
+                self.refuse(
+                    _PASSES,
+                    f"entry {entry_id} of ledger {ledger_id} is in the journal before the mark, but"
+                    " not in a flushed index",
+                )
+        self.mark = mark
+
+    def remove_journals(self, file_id: int) -> None:
+        self._call(f"remove_journals({file_id})")
+        if file_id > self.mark[0]:
+            self.refuse(_LATER, f"LastLogMark on disk is {self.mark}")
+        self.removed = file_id
+
+
+def each_call_is_in_order(learner: Learner) -> str:
+    """Check that a checkpoint makes no call before the calls that it relies on."""
+    bookie = _OrderJudge()
+    yours = learner.make("Checkpoint", bookie)
+    bookie.is_flushing = True
+    yours.call("flush", object, bookie)
+    if bookie.mark != bookie.START:
+        bookie.refuse(_ENDS, f"LastLogMark is {bookie.mark}, expected {bookie.START}")
+    if bookie.removed != bookie.START[0]:
+        bookie.refuse(_ENDS, f"the journal files before {bookie.START[0]} were not removed")
+    return f"{len(bookie.calls)} calls of a checkpoint were made in a safe order."
+
+
+_WHOLE = "The file always contains either the complete old mark or the complete new one."
+_DURABLE = "When `write_last_mark` returns, the new mark is durable."
+_INVALID = "An invalid mark counts as no mark, because replaying too much does no harm."
+_FAST = "Starting a checkpoint writes nothing: only `synced` and `set_memtable_aside` are called."
+_POINTS = (
+    "Indexes are flushed only after the entry log is synced, so no index on disk points to bytes"
+    " that a crash can take away."
+)
+_PASSES = (
+    "LastLogMark never passes a record whose entry is not in the entry log and the index, both"
+    " synced."
+)
+_MEANWHILE = (
+    "LastLogMark never passes a record that arrives after the memtable is set aside, so an add that"
+    " is acknowledged while a checkpoint runs is as safe as any other."
+)
+_LATER = "A journal file is removed only after LastLogMark, on disk, points to a later one."
+_ENDS = "A checkpoint ends with the mark where the journal was durable when the checkpoint started."
 
 
 def _operations(learner: Learner | None) -> float:
-    """Disk operations of one checkpoint of some ledgers, for each entry."""
+    return len(_written_by(learner)) / (_LEDGERS * _ENTRIES)
+
+
+def _bytes(learner: Learner | None) -> float:
+    return sum(operation.size for operation in _written_by(learner)) / (_LEDGERS * _ENTRIES)
+
+
+def _written_by(learner: Learner | None) -> list[Operation]:
+    """Return the disk operations of one checkpoint of a few ledgers."""
     machine = new_machine(Fuse())
     store = machine.open(LedgerStore if learner is None else store_of(learner), CONFIG)
     for entry_id in range(_ENTRIES):
@@ -90,29 +230,45 @@ def _operations(learner: Learner | None) -> float:
     fuse = machine.ledgers[0].fuse
     before = len(fuse.operations)
     store.checkpoint()
-    return (len(fuse.operations) - before) / (_LEDGERS * _ENTRIES)
+    return fuse.operations[before:]
 
 
 STEP = Step(
     number=5,
     name="the checkpoint and LastLogMark",
     parts=("Checkpoint", "write_last_mark", "read_last_mark"),
-    invariants=(
-        "LastLogMark never passes a record whose entry is not in entry log and index, synced.",
-        "An index on disk never points to bytes that a crash can take away.",
-        "A journal goes only when LastLogMark, on disk, is in a later one.",
-        "An add that is acknowledged while a checkpoint runs is as safe as any other.",
+    contract=(
+        Line(_WHOLE),
+        Line(_DURABLE),
+        Line(_INVALID),
+        Line(_FAST),
+        Line(_POINTS),
+        Line(_PASSES, broken_by=("lost", "invented", "refused")),
+        Line(_MEANWHILE),
+        Line(_LATER),
+        Line(_ENDS),
     ),
-    write="write_last_mark, read_last_mark and the class Checkpoint, about 35 lines together.",
-    red=RedTest(
+    write="write_last_mark, read_last_mark and the class Checkpoint in about 35 lines.",
+    hints=(
+        "A new file that is synced and then renamed over the old one is never half written. The new"
+        " name is durable only after `sync_folder`.",
+        "`__init__` asks how far the journal is durable, and sets the memtable aside. If `flush`"
+        " asked, the mark would pass adds that went to the new memtable in the meantime.",
+        "`flush` does five things in this order: append all entries, sync the entry log, set the"
+        " locations and flush the indexes, move the mark, remove old journals.",
+    ),
+    red=FirstTest(
         "    write_last_mark(disk, 10, 512)\n    assert read_last_mark(disk) == (10, 512)\n", _red
     ),
-    trials=(the_mark_is_whole_or_the_old_one, odd_marks_are_none),
+    trials=(the_mark_is_whole_or_the_old_one, odd_marks_are_none, each_call_is_in_order),
     worlds=(crashes, orders, storms),
-    figures=(Figure("disk operations of a checkpoint for each entry", 1.5, _operations),),
+    figures=(
+        Figure("disk operations of a checkpoint per entry", 1.5, _operations),
+        Figure("bytes written by a checkpoint per entry", 1.5, _bytes),
+    ),
     challenges=(
-        "A checkpoint that finds no space is begun again later. What do you do twice then, and is"
-        " that safe?",
-        "Write the entries in slices of 4 MiB, each with its sync, and give their memory back.",
+        "A checkpoint that runs out of disk space is started again later. What does your code do"
+        " twice then, and is that safe?",
+        "Write the entries in slices of 4 MiB, each with its own sync, and release their memory.",
     ),
 )

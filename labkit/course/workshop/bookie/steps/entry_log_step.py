@@ -4,16 +4,16 @@ import struct
 from dataclasses import dataclass
 from functools import partial
 
-from labkit.course.checking.draw import Draw
 from labkit.course.checking.exercise import Refused
+from labkit.course.checking.generated_cases import Draw
 from labkit.course.workshop.bookie.inside import crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersEntryLogger, bound
-from labkit.course.workshop.generated_cases import Problem, try_drawn
-from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Figure, RedTest, Step
+from labkit.course.workshop.generated_cases import Problem, try_generated
+from labkit.course.workshop.learner import Learner, LearnersObject
+from labkit.course.workshop.step import Figure, FirstTest, Line, Step
 from labkit.system.storage.entry_log import LOG_HEADER, EntryLogger
 from labkit.worlds.sim.machine.disk import SimDisk, SimFile
-from labkit.worlds.sim.machine.disk_operation import lost
+from labkit.worlds.sim.machine.disk_operation import Operation, lost
 from labkit.worlds.sim.settings.bookie_script import CONFIG, entry_bytes
 
 PATH = "current/a.log"
@@ -26,7 +26,7 @@ Syncs = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class LogCase:
-    """Entries by the sizes of their payloads, synced group by group, and what went wrong."""
+    """Entries, given by their payload sizes and synced in groups, and the problem found."""
 
     syncs: Syncs
     problem: str
@@ -44,8 +44,9 @@ def _red(learner: Learner) -> None:
     offset = yours.call("append", int, bytes(16))
     if offset != LOG_HEADER.size + 4:
         raise Refused(
-            "The first entry lies behind the header and its length, at offset"
-            f" {LOG_HEADER.size + 4}; yours said {offset}."
+            f"{_PLACES} For the first entry, this is {LOG_HEADER.size + 4}, after the header"
+            " and the"
+            f" length; yours returned {offset}."
         )
 
 
@@ -57,49 +58,85 @@ def _syncs(draw: Draw) -> Syncs:
 
 
 def entries_lie_where_they_should(learner: Learner) -> str:
-    """Every byte of the log is BookKeeper's, durable after `sync`, and found again."""
-    try_drawn(_syncs, _CASES, partial(_problem, learner), LogCase)
-    return f"Right for {_CASES} drawn logs, byte by byte, and none took more than one write a sync."
+    """Check that every byte of the log matches BookKeeper's format, is durable after `sync`, and
+    can be read back.
+    """
+    try_generated(_syncs, _CASES, partial(_problem, learner), LogCase)
+    return f"Right for {_CASES} generated logs, byte by byte, with one write per sync."
 
 
-_PLACES = "`append` returns where the entry's bytes begin: behind its length."
-_BYTES = "After `sync` the header and all entries, each behind its length, are durable."
-_ONE_WRITE = "`sync` writes what is new, in one write, and syncs once."
+_PLACES = "`append` returns the offset of the entry's bytes, which follow its length."
+_BYTES = "After `sync`, the header and all entries, each preceded by its length, are durable."
+_ONE_WRITE = "`sync` writes everything new in a single write, and syncs once."
+_ONCE = "Bytes that were synced are never written again."
 _FOUND = "`read_entry` finds every entry at its offset."
+_NOT_THERE = (
+    "For an incomplete entry or another entry, `read_entry` returns None, because an index may"
+    " point to bytes that were lost in a crash."
+)
+_BOUNDED = "A corrupt length does not make `read_entry` ask for more bytes than the file has."
+
+
+def _synced(yours: LearnersObject, disk: SimDisk, synced: int) -> Problem | None:
+    before = len(disk.fuse.operations)
+    yours.call("sync", object)
+    new = disk.fuse.operations[before:]
+    changed = next((o for o in new if o.kind == "write" and o.offset < synced), None)
+    if changed is not None:
+        return _ONCE, f"{synced} bytes were already synced; yours did: {changed}"
+    done = [operation.kind for operation in new]
+    if done not in (["write", "sync"], ["sync"], []):
+        return _ONE_WRITE, f"yours did: {', '.join(done)}"
+    return None
 
 
 def _problem(learner: Learner, syncs: Syncs) -> Problem | None:
     disk = SimDisk()
     file = disk.create(PATH)
     disk.sync_folder("current")
-    yours, data, places = learner.make("EntryLog", file), HEADER, list[tuple[int, bytes]]()
+    yours, data, stored = learner.make("EntryLog", file), HEADER, list[tuple[int, bytes]]()
+    synced = 0
     for group in syncs:
         for size in group:
-            entry = entry_bytes(5, len(places), size)
+            entry = entry_bytes(5, len(stored), size)
             offset = yours.call("append", int, entry)
             if offset != len(data) + 4:
                 return _PLACES, f"append must return {len(data) + 4}; yours returned {offset}"
-            places.append((offset, entry))
+            stored.append((offset, entry))
             data += struct.pack(">i", len(entry)) + entry
             if yours.call("size", int) != len(data):
                 return _PLACES, f"size must return {len(data)}; yours {yours.call('size', int)}"
-        before = len(disk.fuse.operations)
-        yours.call("sync", object)
-        done = [operation.kind for operation in disk.fuse.operations[before:]]
-        if done not in (["write", "sync"], ["sync"], []):
-            return _ONE_WRITE, f"yours did: {', '.join(done)}"
-        if places:
+        wrong = _synced(yours, disk, synced)
+        if wrong:
+            return wrong
+        synced = len(data) if stored else 0
+        if stored:
             left = disk.after_crash(lost).open(PATH)
             if left.read(0, left.size()) != data:
-                return _BYTES, f"after a power cut it has {left.size()} bytes of {len(data)}"
-    for entry_id, (offset, entry) in enumerate(places):
+                return _BYTES, f"after a power cut, the file has {left.size()} of {len(data)} bytes"
+    for entry_id, (offset, entry) in enumerate(stored):
         if learner.call("read_entry", bytes | None, file, offset, 5, entry_id) != entry:
-            return _FOUND, f"read_entry(file, {offset}, 5, {entry_id}) found something else"
+            return _FOUND, f"read_entry(file, {offset}, 5, {entry_id}) returned something else"
     return None
 
 
+class _CountedFile(SimFile):
+    """A file that remembers the largest number of bytes requested by one read."""
+
+    most = 0
+
+    def __init__(self, file: SimFile) -> None:
+        super().__init__(file.disk, file.inode)
+
+    def read(self, offset: int, size: int) -> bytes:
+        self.most = max(self.most, size)
+        return super().read(offset, size)
+
+
 def what_is_not_there_is_none(learner: Learner) -> str:
-    """A location that leads to other bytes, or to half an entry, gives None."""
+    """Check that `read_entry` returns None if the location holds other bytes or only part of the
+    entry.
+    """
     entry = entry_bytes(5, 7, 100)
     whole = HEADER + struct.pack(">i", len(entry)) + entry
     at = len(HEADER)
@@ -115,50 +152,81 @@ def what_is_not_there_is_none(learner: Learner) -> str:
         ),
         ("zeros", HEADER + bytes(200), at + 4, 0, 0),
     )
-    for words, data, offset, ledger_id, entry_id in cases:
-        file: SimFile = SimDisk().create(PATH)
+    for case, data, offset, ledger_id, entry_id in cases:
+        file = _CountedFile(SimDisk().create(PATH))
         file.write(0, data)
         found = learner.call("read_entry", bytes | None, file, offset, ledger_id, entry_id)
         if found is not None:
             raise Refused(
-                "What is not there whole, or is another entry, is None: an index may point to bytes"
-                " that a crash took.",
-                f"{words}: read_entry(file, {offset}, {ledger_id}, {entry_id}) must return None;"
+                _NOT_THERE,
+                f"{case}: read_entry(file, {offset}, {ledger_id}, {entry_id}) must return None;"
                 f" yours returned {len(found)} bytes",
             )
-    return f"Right for {len(cases)} places at which no such entry lies."
+        if file.most > max(len(data), LOG_HEADER.size):
+            raise Refused(
+                _BOUNDED,
+                f"{case}: the file has {len(data)} bytes; read_entry(file, {offset}, {ledger_id},"
+                f" {entry_id}) asked for {file.most}",
+            )
+    return f"Right for {len(cases)} locations that do not lead to the entry."
 
 
 def _operations(learner: Learner | None) -> float:
+    return len(_written_by(learner)) / _ADDS
+
+
+def _bytes(learner: Learner | None) -> float:
+    return sum(operation.size for operation in _written_by(learner)) / _ADDS
+
+
+def _written_by(learner: Learner | None) -> list[Operation]:
+    """Return the disk operations on the log for entries that are flushed in two halves."""
     disk = SimDisk()
     kind = EntryLogger if learner is None else bound(LearnersEntryLogger, learner)
     logger = kind([disk], CONFIG)
     for entry_id in range(_ADDS):
         logger.append(5, [entry_bytes(5, entry_id, 10)])
-    logger.sync()
+        if entry_id % (_ADDS // 2) == _ADDS // 2 - 1:
+            logger.sync()
     written = [o for o in disk.fuse.operations if o.kind in ("write", "sync")]
-    return len([o for o in written if o.path.endswith(".log")]) / _ADDS
+    return [o for o in written if o.path.endswith(".log")]
 
 
 STEP = Step(
     number=3,
     name="the entry log",
     parts=("EntryLog", "read_entry"),
-    invariants=(
-        "What `sync` has returned for is durable: only then does an index point to it.",
-        "Bytes that were synced never change again.",
-        "A location leads to the entry that was asked for, whole, or to nothing.",
+    contract=(
+        Line(_PLACES),
+        Line(_ONCE),
+        Line(_ONE_WRITE),
+        Line(_BYTES, broken_by=("lost", "invented", "refused")),
+        Line(_FOUND),
+        Line(_NOT_THERE),
+        Line(_BOUNDED),
     ),
-    write="the class EntryLog and the function read_entry, about 35 lines.",
-    red=RedTest(
+    write="the class EntryLog and the function read_entry in about 35 lines.",
+    hints=(
+        "Keep two things: how many bytes are in the file, and a bytearray of what comes next. The"
+        " header is the first thing in the bytearray.",
+        "After `sync` has written the bytearray at the end of the file, empty it, so that the next"
+        " `sync` writes only what is new.",
+        "`read_entry` reads 20 bytes from `offset - 4`: length, ledger id, entry id. Compare the"
+        " ids, then compare offset + length with `file.size()`, and only then read the entry.",
+    ),
+    red=FirstTest(
         "    log = EntryLog(file)\n    assert log.append(entry) == 1028   # header, length\n", _red
     ),
     trials=(entries_lie_where_they_should, what_is_not_there_is_none),
     worlds=(crashes, orders, storms),
-    figures=(Figure("disk operations of the log for each entry of a flush", 1.5, _operations),),
+    figures=(
+        Figure("disk operations of the log per flushed entry", 1.5, _operations),
+        Figure("bytes written to the log per flushed entry", 1.0, _bytes),
+    ),
     challenges=(
-        "A full log gets a ledgers map and its place in the header, so garbage collection need not"
-        " read all of it. Add it: `labkit shell` and BookKeeper's shell show it.",
-        "A reader that catches up asks for entries in order: read ahead, and count the reads.",
+        "When a log is full, append a ledgers map and store its offset in the header, so that"
+        " garbage collection need not read the whole log. `labkit shell` and BookKeeper's shell"
+        " show the map.",
+        "A reader that catches up asks for entries in order. Read ahead, and count the reads.",
     ),
 )

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from functools import partial
 
-from labkit.course.checking.draw import Draw
 from labkit.course.checking.exercise import Refused
+from labkit.course.checking.generated_cases import Draw
 from labkit.course.workshop.bookie.inside import crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersIndex, bound
-from labkit.course.workshop.generated_cases import Problem, try_drawn
+from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Figure, RedTest, Step
+from labkit.course.workshop.step import Figure, FirstTest, Line, Step
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.index.ledger_index import (
     DATA_OFFSET,
@@ -17,15 +17,16 @@ from labkit.system.storage.index.ledger_index import (
     LedgerIndex,
     index_path,
 )
-from labkit.worlds.sim.machine.disk import SimDisk
-from labkit.worlds.sim.machine.disk_operation import lost
+from labkit.worlds.sim.crash_map.crash_map import VARIANTS
+from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk_operation import Operation, lost
 from labkit.worlds.sim.settings.bookie_script import MASTER_KEY
 
 LEDGER = 0x1234
 PATH = index_path(LEDGER)
 PAGE = 512
 _PAGE = 8192
-"""That of a bookie whose configuration does not say otherwise."""
+"""The default index page size of a bookie."""
 _CASES = 200
 _FLUSHES, _ENTRIES = 20, 50
 FLUSH, FENCE, LAC, AGAIN = "flush", "fence", "explicit LAC", "load"
@@ -36,19 +37,17 @@ Changes = tuple[Change, ...]
 
 @dataclass(frozen=True, slots=True)
 class IndexCase:
-    """What was done to an index, and what went wrong."""
-
     changes: Changes
     problem: str
 
     def __str__(self) -> str:
-        words = {
+        calls = {
             FLUSH: "index.flush()",
             FENCE: "index.fenced = True",
             LAC: "index.explicit_lac = bytes(36)",
             AGAIN: "index.flush(); index = Index.load(disk, path)",
         }
-        lines = [words.get(w, f"index.set_location({e}, {at})") for w, e, at in self.changes]
+        lines = [calls.get(w, f"index.set_location({e}, {at})") for w, e, at in self.changes]
         return "\n".join(("index = Index(disk, path, key)", *lines, "index.flush()", self.problem))
 
 
@@ -56,7 +55,7 @@ def _red(learner: Learner) -> None:
     yours = learner.make("Index", SimDisk(), PATH, MASTER_KEY)
     yours.call("set_location", object, 3, 1028)
     if (found := yours.call("location", int, 3)) != 1028:
-        raise Refused(f"A location that was set is there; yours returned {found}.")
+        raise Refused(f"`location` must return 1028, which was set; yours returned {found}.")
 
 
 def _changes(draw: Draw) -> Changes:
@@ -68,18 +67,28 @@ def _changes(draw: Draw) -> Changes:
 
 
 def labkit_reads_it(learner: Learner) -> str:
-    """After every flush labkit's own index finds the same in the file, and so does `load`."""
-    try_drawn(_changes, _CASES, partial(_problem, learner), IndexCase)
-    return f"labkit and `load` read the same in {_CASES} drawn indexes, after a power cut too."
+    """Check that after every flush, labkit's own index and `load` both read what was set."""
+    try_generated(_changes, _CASES, partial(_problem, learner), IndexCase)
+    return (
+        f"labkit and `load` read the same from {_CASES} generated indexes, also after a power cut."
+    )
 
 
 _SAME = (
-    "After `flush` the file holds key, fence, explicit LAC and every location, and nothing else."
+    "After `flush`, the file contains the key, the fence, the explicit LAC and every location, and"
+    " nothing else."
 )
-_LOADED = "`load` finds what `flush` wrote."
-_PAGES = "Behind the header the file has whole pages of 8192 bytes."
-_DURABLE = "When `flush` returns all of it is durable, the names of the folders above it too."
+_LOADED = "`load` reads everything that `flush` wrote."
+_PAGES = "After the header, the file consists of complete pages of 8192 bytes."
+_DURABLE = "When `flush` returns, the file is durable, including the names of its parent folders."
 _NOTHING = "If nothing has changed since the last flush, a flush does nothing."
+_WHOLE = "After every crash, the file of a ledger has a complete header or does not exist."
+_SYNCS_AFTER_LOAD = (
+    "The first flush after `load` syncs the file and its folders, because the previous process may"
+    " have been killed between a write and its sync."
+)
+_CUT = "A slot truncated by the end of the file was never synced, so it counts as 0."
+_INVALID = "`load` raises ValueError for an invalid header."
 
 
 def _problem(learner: Learner, changes: Changes) -> Problem | None:
@@ -111,14 +120,14 @@ def _problem(learner: Learner, changes: Changes) -> Problem | None:
         header = yours.header
         found = dict(yours.locations()), header.fenced, header.explicit_lac
         if (*found, header.master_key) != (right, fenced, lac, MASTER_KEY):
-            return _LOADED, f"it has {found}; it should have {right, fenced, lac}"
+            return _LOADED, f"expected {right, fenced, lac}, got {found}"
     return None
 
 
 def _durable(disk: SimDisk, right: dict[int, int], fenced: bool, lac: bytes) -> Problem | None:
     after = disk.after_crash(lost)
     if not after.exists(PATH):
-        return _DURABLE, f"after a power cut there is no {PATH}"
+        return _DURABLE, f"after a power cut, {PATH} does not exist"
     size = after.open(PATH).size()
     if (size - DATA_OFFSET) % _PAGE:
         return _PAGES, f"the file has {size} bytes"
@@ -128,14 +137,16 @@ def _durable(disk: SimDisk, right: dict[int, int], fenced: bool, lac: bytes) -> 
         return _SAME, f"labkit cannot read it: {error}"
     found = dict(ours.locations()), ours.header.fenced, ours.header.explicit_lac
     if ours.header.master_key != MASTER_KEY:
-        return _SAME, "labkit finds another master key in the file"
+        return _SAME, "the file contains a different master key"
     if found != (right, fenced, lac):
-        return _SAME, f"labkit finds {found}; there should be {right, fenced, lac}"
+        return _SAME, f"labkit reads {found} from the file, expected {right, fenced, lac}"
     return None
 
 
 def cut_slots_and_odd_headers(learner: Learner) -> str:
-    """A slot that the file's end cuts counts as 0, and a header that makes no sense is refused."""
+    """Check that a slot truncated by the end of the file counts as 0, and an invalid header is
+    rejected.
+    """
     disk, kind = SimDisk(), bound(LearnersIndex, learner)
     index = LedgerIndex(LEDGER, IndexHeader(MASTER_KEY), disk, PAGE)
     index.set_locations((0, 1), (1028, 2056))
@@ -145,10 +156,7 @@ def cut_slots_and_odd_headers(learner: Learner) -> str:
         cut.create(PATH).write(0, disk.open(PATH).read(0, size))
         found = kind.load(LEDGER, cut, PAGE).locations()
         if list(found) != [(0, 1028), (1, 2056)][: (size - 1024) // 8]:
-            raise Refused(
-                "A slot that the end of the file cuts was never synced: it counts as 0.",
-                f"a file of {size} bytes",
-            )
+            raise Refused(_CUT, f"the file has {size} bytes")
     for head in (b"", b"BKLX" + bytes(1020), b"BKLE" + b"\xff" * 1020):
         odd = SimDisk()
         odd.create(PATH).write(0, head)
@@ -156,8 +164,65 @@ def cut_slots_and_odd_headers(learner: Learner) -> str:
             kind.load(LEDGER, odd, PAGE)
         except StorageDamagedException:
             continue
-        raise Refused("`load` raises ValueError for a header that makes no sense.", repr(head[:8]))
-    return "A cut slot counts as 0, and a damaged header is refused."
+        raise Refused(_INVALID, f"the file starts with {head[:8]!r}")
+    return "A truncated slot counts as 0, and an invalid header is rejected."
+
+
+def the_first_file_is_whole(learner: Learner) -> str:
+    """Check that a crash while the first file is written leaves no file or one with a complete
+    header.
+    """
+    left: list[tuple[str, SimDisk]] = []
+
+    def watch(operation: Operation) -> None:
+        left.extend((f"{v.name} before {operation}", disk.after_crash(v.keep)) for v in VARIANTS)
+
+    fuse = Fuse()
+    disk = SimDisk(fuse)
+    index = bound(LearnersIndex, learner)(LEDGER, IndexHeader(MASTER_KEY), disk, PAGE)
+    index.set_locations((0, 1), (1028, 2056))
+    fuse.watch = watch
+    index.flush()
+    fuse.watch = None
+    for where, after in left:
+        if not after.exists(PATH):
+            continue
+        try:
+            key = LedgerIndex.load(LEDGER, after, PAGE).header.master_key
+        except StorageDamagedException as error:
+            raise Refused(_WHOLE, f"after a crash ({where}): {error}") from None
+        if key != MASTER_KEY:
+            raise Refused(_WHOLE, f"after a crash ({where}), the master key is {key!r}")
+    return f"The header was complete after {len(left)} crashes while the first file was written."
+
+
+def what_was_not_synced_is_synced(learner: Learner) -> str:
+    """Check that after a kill between a write and its sync, the first flush makes the write
+    durable.
+    """
+    disk = SimDisk()
+    written = LedgerIndex(LEDGER, IndexHeader(MASTER_KEY), SimDisk(), PAGE)
+    written.set_locations((0,), (1028,))
+    written.flush()
+    whole = written.disk.open(PATH)
+    # The killed process wrote the file, but synced neither the file nor its folders.
+    disk.create(PATH).write(0, whole.read(0, whole.size()))
+    index = bound(LearnersIndex, learner).load(LEDGER, disk, PAGE)
+    index.flush()
+    after = disk.after_crash(lost)
+    case = (
+        "another process wrote the file and was killed before its sync\n"
+        "index = Index.load(disk, path)\nindex.flush()\n"
+    )
+    if not after.exists(PATH):
+        raise Refused(_SYNCS_AFTER_LOAD, f"{case}after a power cut, the file does not exist")
+    try:
+        found = dict(LedgerIndex.load(LEDGER, after, PAGE).locations())
+    except StorageDamagedException:
+        found = {}
+    if found != {0: 1028}:
+        raise Refused(_SYNCS_AFTER_LOAD, f"{case}after a power cut, the location is lost")
+    return "The first flush after `load` syncs what a killed process left behind."
 
 
 def _bytes_written(learner: Learner | None) -> float:
@@ -175,25 +240,45 @@ STEP = Step(
     number=4,
     name="the index",
     parts=("Index",),
-    invariants=(
-        "A ledger has a whole header or no file: the master key never changes.",
-        "A location is durable only when the entry that it leads to is.",
-        "A fence is never taken back.",
-        "What a flush returned for is found by every later `load`.",
+    contract=(
+        Line(_WHOLE, broken_by=("refused",)),
+        Line(_DURABLE),
+        Line(_SAME, broken_by=("lost", "invented")),
+        Line(_LOADED),
+        Line(_PAGES),
+        Line(_NOTHING),
+        Line(_SYNCS_AFTER_LOAD),
+        Line(_CUT),
+        Line(_INVALID),
     ),
-    write="the class Index, about 60 lines: a header, slots of 8 bytes, a file put in place whole.",
-    red=RedTest(
+    write=(
+        "the class Index in about 60 lines: the header, slots of 8 bytes, and a first file that is"
+        " complete before it gets its name."
+    ),
+    hints=(
+        "Keep two dictionaries: all known locations, and those that have changed since the last"
+        " flush. Keep the header as it was last written, too, to know whether it has changed.",
+        'Write the first file as path + ".new", sync it, rename it, and then sync its folder and'
+        ' every folder above it: for "current/0/5/5.idx" these are "current/0/5", "current/0" and'
+        ' "current".',
+        "`load` sets a flag that makes the next flush sync the file and all of its folders even if"
+        " nothing has changed. That flush clears the flag.",
+    ),
+    red=FirstTest(
         "    index = Index(disk, path, key)\n"
         "    index.set_location(3, 1028)\n"
         "    assert index.location(3) == 1028\n",
         _red,
     ),
-    trials=(labkit_reads_it, cut_slots_and_odd_headers),
+    trials=(
+        *(labkit_reads_it, cut_slots_and_odd_headers),
+        *(the_first_file_is_whole, what_was_not_synced_is_synced),
+    ),
     worlds=(crashes, orders, storms),
-    figures=(Figure("bytes written to the index for each entry", 1.5, _bytes_written),),
+    figures=(Figure("bytes written to the index per entry", 1.5, _bytes_written),),
     challenges=(
-        "A client may add entry 2**40 - 1 alone: its index has a hole of 8 TiB. Read only what was"
-        " written (`file.next_data`), and keep only changed pages in memory.",
-        "With thousands of ledgers a flush syncs thousands of files. What does labkit do instead?",
+        "A client may add only entry 2**40 - 1, whose index then has a hole of 8 TiB. Read only"
+        " what was written (`file.next_data`), and keep only changed pages in memory.",
+        "With thousands of ledgers, a flush syncs thousands of files. What does labkit do instead?",
     ),
 )

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from labkit.course.checking.draw import Draw
 from labkit.course.checking.exercise import Refused
+from labkit.course.checking.generated_cases import Draw
 from labkit.course.workshop.bookie.inside import crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersJournal, bound
-from labkit.course.workshop.generated_cases import Problem, try_drawn
-from labkit.course.workshop.learner import Learner, Yours
-from labkit.course.workshop.step import Figure, RedTest, Step
+from labkit.course.workshop.generated_cases import Problem, try_generated
+from labkit.course.workshop.learner import Learner, LearnersObject
+from labkit.course.workshop.step import Figure, FirstTest, Line, Step
 from labkit.system.storage.journal import Journal, padding
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.worlds.sim.machine.disk import SimDisk
-from labkit.worlds.sim.machine.disk_operation import lost
+from labkit.worlds.sim.machine.disk_operation import Operation, lost
 from labkit.worlds.sim.settings.bookie_script import CONFIG, entry_bytes
 
 FILE_ID = 10
@@ -23,7 +23,7 @@ PATH = f"current/{FILE_ID:x}.txn"
 BLOCK = 512
 HEADER = (b"BKLG" + struct.pack(">i", 6)).ljust(BLOCK, b"\0")
 _SIZES = (0, 20, 100, 395, 396, 423, 424, 425, 431, 432, 900)
-"""Payloads after which a group ends everywhere that matters in a block."""
+"""Payload sizes that make groups end at every interesting offset in a block."""
 _CASES = 300
 _ADDS, _GROUP = 64, 8
 
@@ -32,7 +32,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class GroupsCase:
-    """Groups of records, by the sizes of their payloads, and what went wrong."""
+    """Groups of records, given by their payload sizes, and the problem found."""
 
     groups: Groups
     problem: str
@@ -54,7 +54,9 @@ def _red(learner: Learner) -> None:
     offset = yours.call("append", int, b"hello")
     if offset != BLOCK:
         raise Refused(
-            f"The first record lies behind the header, at offset {BLOCK}; yours said {offset}."
+            f"{_OFFSETS} The first one is stored after the header, at offset {BLOCK}; yours"
+            " returned"
+            f" {offset}."
         )
     yours.call("seal", tuple | None)
 
@@ -67,38 +69,49 @@ def _groups(draw: Draw) -> Groups:
 
 
 def groups_lie_where_they_should(learner: Learner) -> str:
-    """Every byte of the file is BookKeeper's, and durable when `write` returns."""
-    try_drawn(_groups, _CASES, partial(_problem, learner), GroupsCase)
+    """Check that every byte of the file matches BookKeeper's format and is durable when `write`
+    returns.
+    """
+    try_generated(_groups, _CASES, partial(_problem, learner), GroupsCase)
     return f"Right for {_CASES} drawn sequences of groups, byte by byte."
 
 
 _DURABLE_NAME = "The file's header and its name are durable before the first record is."
-_OFFSETS = "`append` says where the record lies: right behind the one before."
-_BYTES = "A group is its records, each behind its length, and then the padding."
+_OFFSETS = "`append` returns the offset of the record, right after the previous one."
+_BYTES = "A group consists of its records, each preceded by its length, and then the padding."
 _ONE_SYNC = "`write` puts the group at its offset in one write, and makes it durable with one sync."
-_DURABLE = "When `write` returns, the group is durable, and so are all groups before it."
+_DURABLE = (
+    "When `write` returns, a power cut takes nothing of the group or of any group before it, so the"
+    " adds can be acknowledged."
+)
+_MEMORY = "`append` and `seal` do not access the disk."
 
 
 def _problem(learner: Learner, groups: Groups) -> Problem | None:
-    """What is wrong with the journal of these groups, if anything is."""
     disk = SimDisk()
     yours = learner.make("Journal", disk, FILE_ID)
     after = disk.after_crash(lost)
     if not after.exists(PATH) or after.open(PATH).read(0, BLOCK) != HEADER:
-        return _DURABLE_NAME, f"a power cut right after Journal(disk, 10) leaves no whole {PATH}"
+        return (
+            _DURABLE_NAME,
+            f"after a power cut right after Journal(disk, 10), {PATH} is missing or incomplete",
+        )
     written, waiting, at, entry_id = list[bytes](), list[tuple[int, bytes]](), BLOCK, 0
     for group in groups:
         bodies = [entry_bytes(5, entry_id + n, size) for n, size in enumerate(group)]
         entry_id += len(group)
         expected = b"".join(struct.pack(">i", len(body)) + body for body in bodies)
         expected += padding(at + len(expected), BLOCK)
+        before = len(disk.fuse.operations)
         wrong = _appended(yours, bodies, at) or _sealed(yours, at, expected)
         if wrong:
             return wrong
+        if len(disk.fuse.operations) > before:
+            return _MEMORY, f"yours did: {disk.fuse.operations[before]}"
         waiting.append((at, expected))
         written += bodies
         at += len(expected)
-        # The next group's records come before this one is written.
+        # The next group's records are appended before this group is written.
         if len(waiting) == 2:
             wrong = _written(yours, disk, *waiting.pop(0), written[: -len(bodies)])
             if wrong:
@@ -106,7 +119,7 @@ def _problem(learner: Learner, groups: Groups) -> Problem | None:
     return _written(yours, disk, *waiting.pop(), written)
 
 
-def _appended(yours: Yours, bodies: Sequence[bytes], at: int) -> Problem | None:
+def _appended(yours: LearnersObject, bodies: Sequence[bytes], at: int) -> Problem | None:
     for body in bodies:
         offset = yours.call("append", int, body)
         if offset != at:
@@ -115,23 +128,23 @@ def _appended(yours: Yours, bodies: Sequence[bytes], at: int) -> Problem | None:
     return None
 
 
-def _sealed(yours: Yours, at: int, expected: bytes) -> Problem | None:
+def _sealed(yours: LearnersObject, at: int, expected: bytes) -> Problem | None:
     sealed = yours.call("seal", tuple | None)
     if sealed != (at, expected):
-        said = "None" if sealed is None else f"({sealed[0]}, {len(sealed[1])} bytes)"
+        returned = "None" if sealed is None else f"({sealed[0]}, {len(sealed[1])} bytes)"
         if sealed is not None and sealed[0] == at and len(sealed[1]) == len(expected):
             pairs = enumerate(zip(sealed[1], expected, strict=True))
             first = next(i for i, (a, b) in pairs if a != b)
-            said = f"other bytes, from byte {first} of the group on"
-        return _BYTES, f"seal must return ({at}, {len(expected)} bytes); yours returned {said}"
+            returned = f"other bytes, from byte {first} of the group on"
+        return _BYTES, f"seal must return ({at}, {len(expected)} bytes); yours returned {returned}"
     again = yours.call("seal", tuple | None)
     if again is not None:
-        return _BYTES, "a second seal right behind it must return None: no record came since"
+        return _BYTES, "a second seal must return None, because no record was appended in between"
     return None
 
 
 def _written(
-    yours: Yours, disk: SimDisk, at: int, data: bytes, so_far: Sequence[bytes]
+    yours: LearnersObject, disk: SimDisk, at: int, data: bytes, so_far: Sequence[bytes]
 ) -> Problem | None:
     before = len(disk.fuse.operations)
     yours.call("write", object, at, data)
@@ -140,11 +153,19 @@ def _written(
         return _ONE_SYNC, "yours did: " + ("; ".join(map(str, done)) or "nothing")
     found = [record.body for record in JournalScan(disk.after_crash(lost), FILE_ID).records()]
     if found != list(so_far):
-        return _DURABLE, f"after a power cut {len(found)} of {len(so_far)} records are there"
+        return _DURABLE, f"after a power cut, {len(found)} of {len(so_far)} records are left"
     return None
 
 
 def _operations(learner: Learner | None) -> float:
+    return len(_written_by(learner)) / _ADDS
+
+
+def _bytes(learner: Learner | None) -> float:
+    return sum(operation.size for operation in _written_by(learner)) / _ADDS
+
+
+def _written_by(learner: Learner | None) -> list[Operation]:
     kind = Journal if learner is None else bound(LearnersJournal, learner)
     disk = SimDisk()
     journal = kind(disk, CONFIG, FILE_ID)
@@ -152,31 +173,49 @@ def _operations(learner: Learner | None) -> float:
         journal.append(entry_bytes(5, entry_id, 100))
         if entry_id % _GROUP == _GROUP - 1:
             journal.commit()
-    return len(disk.fuse.operations) / _ADDS
+    return disk.fuse.operations
 
 
 STEP = Step(
     number=1,
     name="the journal",
     parts=("Journal",),
-    invariants=(
-        "An add is answered only after the sync that covers its record has returned.",
-        "Records become durable in the order in which they were appended.",
-        "A group that is being written never changes what an earlier group made durable.",
-        "The file's name is durable before its first record is.",
+    contract=(
+        Line(_DURABLE_NAME),
+        Line(_OFFSETS),
+        Line(_MEMORY),
+        Line(_BYTES),
+        Line(_ONE_SYNC),
+        Line(_DURABLE, broken_by=("lost", "invented", "refused", "AckFollowsSync")),
     ),
-    write="the class Journal, about 30 lines: a header, records, padding, one sync for each group.",
-    red=RedTest(
+    write=(
+        "the class Journal in about 30 lines: the header, the records and their padding, and one"
+        " sync for each group."
+    ),
+    hints=(
+        "Keep the open group in a bytearray, and remember at which offset of the file it starts."
+        " `append` then needs no disk: the record's offset is the start plus the bytes so far.",
+        "Padding takes 8 bytes and some zeros. If fewer than 8 bytes are left in the block, the"
+        " zeros continue to the end of the next block, so the group grows by 512 bytes more.",
+        "`seal` returns the offset and a copy of the group, then adds the group's size, including"
+        " the padding, to the offset, and starts an empty group. `write` is `file.write`, then"
+        " `file.sync`.",
+    ),
+    red=FirstTest(
         "    journal = Journal(disk, 10)\n"
-        '    assert journal.append(b"hello") == 512   # right behind the header\n',
+        '    assert journal.append(b"hello") == 512   # right after the header\n',
         _red,
     ),
     trials=(groups_lie_where_they_should,),
     worlds=(crashes, orders, storms),
-    figures=(Figure(f"disk operations for each add, with groups of {_GROUP}", 1.0, _operations),),
+    figures=(
+        Figure(f"disk operations per add, with groups of {_GROUP}", 1.0, _operations),
+        Figure(f"bytes written per add, with groups of {_GROUP}", 1.1, _bytes),
+    ),
     challenges=(
-        "Preallocate: labkit writes zeros ahead, so that a sync need not write the file's length.",
-        "Begin a new file when this one is full (journalMaxSizeMB), as LastLogMark allows for.",
-        "A record has no checksum. What can a reader take for a record that is none?",
+        "Preallocate: labkit writes zeros ahead, so that a sync need not update the file's length.",
+        "Start a new file when this one is full (journalMaxSizeMB), so that old files can be"
+        " deleted.",
+        "A record has no checksum. Which bytes could a reader mistake for a record?",
     ),
 )

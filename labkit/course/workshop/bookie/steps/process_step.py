@@ -1,5 +1,6 @@
 """Step 7: all parts in one process of a live cluster."""
 
+from labkit.course.workshop.bookie.contract import READABLE, SURVIVES
 from labkit.course.workshop.bookie.steps import (
     checkpoint_step,
     entry_log_step,
@@ -10,7 +11,7 @@ from labkit.course.workshop.bookie.steps import (
 )
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.processes import in_processes
-from labkit.course.workshop.step import RedTest, Step
+from labkit.course.workshop.step import FirstTest, Line, Step
 
 BEFORE = (
     *(journal_step.STEP, memtable_step.STEP, entry_log_step.STEP),
@@ -27,12 +28,16 @@ STEP = Step(
     number=7,
     name="a real process",
     parts=(),
-    invariants=(
-        "What a client got an answer for is there after SIGKILL.",
-        "Your files are BookKeeper's: its shell and its client read them.",
-    ),
+    contract=(Line(SURVIVES), Line(READABLE)),
     write="nothing new: all six parts become one process of a live cluster.",
-    red=RedTest(
+    hints=(
+        "Run `labkit workshop bookie` first: steps 1 to 6 find most mistakes faster than a process"
+        " can.",
+        "The card shows the end of the bookie's log. A traceback in it names a line of your file.",
+        "If entries are missing after SIGKILL, look at what is synced before `write` and"
+        " `move_mark` return.",
+    ),
+    red=FirstTest(
         "    labkit bookie --store mybookie.py --id bookie-1 --data ... --zookeeper ...", _red
     ),
     trials=(),
@@ -43,9 +48,10 @@ STEP = Step(
     ),
     figures=(),
     challenges=(
-        "Run it beside labkit's own: `labkit local`, then `labkit bookie --store mybookie.py` with"
-        " the address of its ZooKeeper.",
-        "Let BookKeeper's own shell read it: `bookkeeper shell readjournal`, `readlog`, `ledger`.",
+        "Run your bookie next to labkit's: start `labkit local`, then `labkit bookie --store"
+        " mybookie.py` with the address of its ZooKeeper.",
+        "Read your files with BookKeeper's shell: `bookkeeper shell readjournal`, `readlog`,"
+        " `ledger`.",
         "Serve the same directories with Apache BookKeeper's bookie, then with yours again.",
     ),
     is_live=True,

@@ -1,55 +1,228 @@
 """Step 6: replay."""
 
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from labkit.course.checking.exercise import Refused
+from labkit.course.checking.generated_cases import Draw
 from labkit.course.exercises.journal import RECORD_CASES
 from labkit.course.workshop.bookie.inside import crashes, orders, storms
-from labkit.course.workshop.bookie.store import Replaying, store_of
+from labkit.course.workshop.bookie.store import ReplayView, store_of
+from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Figure, RedTest, Step
+from labkit.course.workshop.step import Figure, FirstTest, Line, Step
 from labkit.system.model.errors import StorageDamagedException
+from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.store import LedgerStore
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import Event
 from labkit.worlds.sim.machine.disk import Fuse, SimDisk
 from labkit.worlds.sim.settings.bookie_script import CONFIG, MASTER_KEY, entry_bytes, new_machine
 
 _FLUSHED, _LATER = 40, 8
+_CASES = 200
+_HEADER = 512
+_KEY = b"a key"
 
 
 def _red(learner: Learner) -> None:
     data = bytes(512) + b"\0\0\0\5hello" + bytes(8)
     found = learner.call("records", list[tuple[int, bytes]], data, 512)
     if found != [(512, b"hello")]:
-        raise Refused(f"One record lies at 512, then zeros; yours found {found}.")
+        raise Refused(
+            f"The data contains one record at offset 512, then zeros; yours returned {found}."
+        )
 
 
 def every_whole_record_is_found(learner: Learner) -> str:
-    """Replay gets every whole record; zeros and a torn tail end the file."""
+    """Check that replay reads every complete record, and treats zeros or a torn record as the end
+    of the file.
+    """
     records = partial(learner.call, "records", list[tuple[int, bytes]])
     wrong = RECORD_CASES.wrong(records, "records")
     if wrong is not None:
-        raise Refused(*wrong)
-    return f"Right for {RECORD_CASES.count} drawn journals, many of them torn."
+        rule, case = wrong
+        raise Refused(f"{_COMPLETE} {rule}", case)
+    return f"Right for {RECORD_CASES.count} generated journals, many of them torn."
 
 
 def a_missing_journal_stops_the_start(learner: Learner) -> str:
-    """Without the journal that the mark names, acknowledged entries are gone."""
+    """Check that the start fails without the journal file of LastLogMark, because acknowledged
+    entries are lost.
+    """
     machine = new_machine(Fuse())
-    bookie = Replaying(machine.open(LedgerStore, CONFIG))
+    bookie = ReplayView(machine.open(LedgerStore, CONFIG))
     try:
         learner.call("replay", tuple, bookie, SimDisk(), 7, 512)
     except StorageDamagedException:
         return "A missing journal stops the start."
     raise Refused(
-        "If the journal of the mark is missing the bookie does not start: it would deny what it"
-        " has acknowledged.",
+        _MISSING,
         "replay(bookie, disk, 7, 512) must raise StorageDamagedException: 7.txn does not exist",
     )
 
 
+_KEYED, _UNKNOWN, _INDEXED = 6, 7, 5
+"""Ledgers: with a key record but no index, with neither, and with an index."""
+_KINDS = ("entry", "fence", "LAC")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayCase:
+    """Records as (kind, ledger id), the number of records that precede LastLogMark, and a
+    description of the problem.
+
+    A record ("file", 0) starts the next journal file.
+    """
+
+    records: tuple[tuple[str, int], ...]
+    before_mark: int
+    problem: str
+
+    def __str__(self) -> str:
+        lines = [f"ledger {_INDEXED} has an index; the journal contains:"]
+        for number, (kind, ledger_id) in enumerate(self.records):
+            mark = "<- LastLogMark: replay starts here" if number == self.before_mark else ""
+            what = "the next file starts" if kind == "file" else f"{kind} of ledger {ledger_id}"
+            lines.append(f"  {number} {what} {mark}".rstrip())
+        return "\n".join((*lines, self.problem))
+
+
+class _Applied:
+    """A bookie that records what a replay applies to it."""
+
+    def __init__(self) -> None:
+        self.effects: list[tuple[str, int, bytes]] = []
+        self.keys: dict[int, bytes] = {_INDEXED: MASTER_KEY}
+        self.without_ledger = ""
+
+    def journal_ids(self, disk: SimDisk) -> list[int]:
+        return journal_ids(disk)
+
+    def has_ledger(self, ledger_id: int) -> bool:
+        return ledger_id in self.keys
+
+    def create_ledger(self, ledger_id: int, master_key: bytes) -> None:
+        self.keys.setdefault(ledger_id, master_key)
+
+    def put(self, ledger_id: int, entry_id: int, entry: bytes) -> None:
+        self._apply("entry", ledger_id, entry)
+
+    def fence(self, ledger_id: int) -> None:
+        self._apply("fence", ledger_id, b"")
+
+    def set_explicit_lac(self, ledger_id: int, body: bytes) -> None:
+        self._apply("LAC", ledger_id, body)
+
+    def _apply(self, kind: str, ledger_id: int, data: bytes) -> None:
+        if ledger_id not in self.keys and not self.without_ledger:
+            self.without_ledger = f"{kind} of ledger {ledger_id}"
+        self.effects.append((kind, ledger_id, data))
+
+
+def _replay_case(draw: Draw) -> ReplayCase:
+    ledgers = _INDEXED, _KEYED, _UNKNOWN
+    records = []
+    for _ in range(draw.number(1, 6)):
+        kind = draw.one_of((*_KINDS, "key", "file"))
+        ledger_id = _KEYED if kind == "key" else 0 if kind == "file" else draw.one_of(ledgers)
+        records.append((kind, ledger_id))
+    before_mark = draw.number(0, 2)
+    indexed = [("entry", _INDEXED)] * before_mark
+    return ReplayCase((*indexed, *records), before_mark, "")
+
+
+def what_is_after_the_mark_is_applied(learner: Learner) -> str:
+    """Check that replay applies every record from the mark on that belongs to a known ledger."""
+    try_generated(
+        _replay_case,
+        _CASES,
+        partial(_problem, learner),
+        lambda case, how: replace(case, problem=how),
+    )
+    return f"Right for {_CASES} generated journals with several files, ledgers and kinds of record."
+
+
+def _problem(learner: Learner, case: ReplayCase) -> Problem | None:
+    disk, file_id = SimDisk(), 10
+    mark = end = file_id, _HEADER
+    data = bytearray(_HEADER)
+    must: list[tuple[str, int, bytes]] = []
+    is_keyed = False
+    for number, (kind, ledger_id) in enumerate(case.records):
+        if number == case.before_mark:
+            mark = file_id, len(data)
+        if kind == "file":
+            disk.create(f"current/{file_id:x}.txn").write(0, bytes(data) + bytes(8))
+            file_id, data = file_id + 1, bytearray(_HEADER)
+        else:
+            payload = b"data %d" % number
+            body = {
+                "entry": entry_bytes(ledger_id, number, 10),
+                "fence": struct.pack(">qq", ledger_id, -0x2000),
+                "LAC": struct.pack(">qqi", ledger_id, -0x8000, len(payload)) + payload,
+                "key": struct.pack(">qqi", ledger_id, -0x1000, len(_KEY)) + _KEY,
+            }[kind]
+            data += struct.pack(">i", len(body)) + body
+            shown = {"entry": body, "LAC": payload}.get(kind, b"")
+            if number >= case.before_mark and kind == "key":
+                is_keyed = True
+            elif number >= case.before_mark and (
+                ledger_id == _INDEXED or (ledger_id == _KEYED and is_keyed)
+            ):
+                must.append((kind, ledger_id, shown))
+        end = file_id, len(data)
+    disk.create(f"current/{file_id:x}.txn").write(0, bytes(data) + bytes(8))
+    bookie = _Applied()
+    found = tuple(learner.call("replay", tuple, bookie, disk, *mark))
+    wrong = _misapplied(bookie, must, is_keyed)
+    if wrong is None and found != end:
+        return _END, f"replay must return {end}; yours returned {found}"
+    return wrong
+
+
+def _misapplied(
+    bookie: _Applied, must: Sequence[tuple[str, int, bytes]], is_keyed: bool
+) -> Problem | None:
+    if bookie.without_ledger or set(bookie.keys) - {_INDEXED, _KEYED}:
+        which = bookie.without_ledger or f"create_ledger for ledger {_UNKNOWN}"
+        return _SKIPPED, f"replay must skip its records; yours applied: {which}"
+    created = any(ledger_id == _KEYED for _, ledger_id, _ in must)
+    if (_KEYED in bookie.keys) and not created:
+        return _KEY_ALONE if is_keyed else _SKIPPED, f"yours called create_ledger({_KEYED}, ...)"
+    if bookie.keys.get(_KEYED, _KEY) != _KEY:
+        key = bookie.keys[_KEYED]
+        return _KEY_ALONE, f"create_ledger({_KEYED}, ...) must get {_KEY!r}; yours gave {key!r}"
+    for effect in must:
+        if effect not in bookie.effects:
+            kind, ledger_id, _ = effect
+            return _ALL, f"the {kind} of ledger {ledger_id} was not applied, or with other bytes"
+    return None
+
+
+_COMPLETE = (
+    "`records` returns every complete record; a torn tail, or a length of 0, ends the file without"
+    " an error."
+)
+_MISSING = (
+    "If the journal file of LastLogMark is missing, the bookie does not start, because it would"
+    " deny having entries that it has acknowledged."
+)
+_ALL = (
+    "After a start, everything that was acknowledged is available: entries, fences and explicit"
+    " LACs from every journal file, from LastLogMark on."
+)
+_KEY_ALONE = (
+    "A key record alone creates nothing: the ledger is recreated, with that key, by its first"
+    " record of another kind."
+)
+_SKIPPED = "Records of a ledger that has neither an index nor a key record are skipped."
+_END = "`replay` returns the id of the last journal file and the offset where its records end."
+
+
 def _replayed(learner: Learner | None) -> float:
-    """Records that a start does again, for each entry that is in the journal alone."""
+    """Return the number of records replayed for each entry that is only in the journal."""
     machine = new_machine(Fuse())
     kind = LedgerStore if learner is None else store_of(learner)
     store = machine.open(LedgerStore, CONFIG)
@@ -58,7 +231,7 @@ def _replayed(learner: Learner | None) -> float:
         store.commit()
         if entry_id == _FLUSHED - 1:
             store.checkpoint()
-    rows: list[Row] = []
+    rows: list[Event] = []
     machine.open(kind, CONFIG, rows.extend)
     return sum(row.size for row in rows if row.kind == "journal.replayed") / _LATER
 
@@ -67,26 +240,39 @@ STEP = Step(
     number=6,
     name="replay",
     parts=("records", "replay"),
-    invariants=(
-        "After a start everything that was ever acknowledged is there: entries, fences, LACs.",
-        "Applying a record twice changes nothing: a start that a crash interrupts begins again.",
-        "A torn tail ends a file without an error; no acknowledged record lies behind it.",
-        "What was never added is not there after a start either.",
+    contract=(
+        Line(_COMPLETE),
+        Line(_MISSING),
+        Line(_ALL, broken_by=("lost", "refused", "EveryCopyIsDurable", "AcknowledgedIsDurable")),
+        Line(_KEY_ALONE),
+        Line(_SKIPPED, broken_by=("invented",)),
+        Line(_END),
     ),
-    write="the functions records and replay, about 50 lines together.",
-    red=RedTest(
+    write="the functions records and replay in about 50 lines.",
+    hints=(
+        "`records` is one loop over an offset. Each turn reads a length, and then ends, skips"
+        " padding, or takes a record and moves past it.",
+        "The mark's offset counts only in the mark's own file. Every later file starts at 512.",
+        "Keep the keys of key records in a dictionary. For a record of another kind, first ask"
+        " `has_ledger`; if there is none, create it with the key from the dictionary, or skip the"
+        " record if the dictionary has no key.",
+    ),
+    red=FirstTest(
         '    data = bytes(512) + b"\\0\\0\\0\\5hello" + bytes(8)\n'
         '    assert records(data, 512) == [(512, b"hello")]\n',
         _red,
     ),
-    trials=(every_whole_record_is_found, a_missing_journal_stops_the_start),
+    trials=(
+        *(every_whole_record_is_found, a_missing_journal_stops_the_start),
+        what_is_after_the_mark_is_applied,
+    ),
     worlds=(crashes, orders, storms),
-    figures=(Figure("records done again for each that is not flushed", 1.0, _replayed),),
+    figures=(Figure("records replayed per unflushed entry", 1.0, _replayed),),
     challenges=(
-        "A journal may have 2 GiB. Read it piece by piece.",
-        "Flush while you replay, as soon as the memtable is full: a start needs no more memory than"
-        " a day's work.",
-        "A record that no writer leaves (a length of 3, say) is damage. Stop the start there, with"
-        " file and offset, and tell it from a torn tail.",
+        "A journal file may have 2 GiB. Read it in pieces.",
+        "Flush during the replay, as soon as the memtable is full, so that a start needs no more"
+        " memory than normal operation.",
+        "A record that no writer produces (for example, with a length of 3) is corrupt. Fail the"
+        " start, report file and offset, and do not confuse such a record with a torn tail.",
     ),
 )

@@ -1,10 +1,10 @@
-"""The seven steps of the track: what each asks for, and how it is tried.
+"""The seven steps of the track: the description and the tests of each.
 
-append_step   1: write sets, quorums, the order of confirmations
-lac_step      2: LastAddConfirmed in the entries, and from enough bookies
-read_step     3: another copy, and a proof of absence
-change_step   4: ensemble change
-close_step    5: the end of a ledger, and of a writer that is fenced
-recover_step  6: recovery of another client's ledger
-program_step  7: a program of a live cluster
+append_step   step 1: write sets, quorums, the order of confirmations
+lac_step      step 2: LastAddConfirmed in entries, and reading it from enough bookies
+read_step     step 3: reading from another copy, and proof of absence
+change_step   step 4: ensemble change
+close_step    step 5: closing a ledger, and a writer that is fenced
+recover_step  step 6: recovery of another client's ledger
+program_step  step 7: a program on a live cluster
 """

@@ -1,6 +1,7 @@
 """Step 1: append to a quorum."""
 
 from labkit.course.workshop.client import runs
+from labkit.course.workshop.client.contract import RETURNS_ID
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
@@ -9,27 +10,52 @@ from labkit.course.workshop.client.trials import (
     red,
     time_between,
 )
-from labkit.course.workshop.step import Figure, Step
+from labkit.course.workshop.step import Figure, Line, Step
 
 _NODES = ("w",)
+_NOT_HELD_UP = (
+    "An entry is confirmed as soon as Qa bookies have it and all earlier entries are confirmed: a"
+    " bookie that is slow or down delays nothing."
+)
 
 APPEND = Step(
     number=1,
     name="append to a quorum",
     parts=("write_set", "Writer"),
-    invariants=(
-        "An entry is sent to the Qw bookies of its write set and to no other: the places"
-        " (entry id + i) mod E, i = 0 .. Qw-1, of the ensemble.",
-        "An entry is confirmed only when Qa of them have acknowledged it.",
-        "Entries are confirmed in the order of their ids, without a gap.",
-        "A bookie that is slow or down holds up no entry that Qa others have.",
+    contract=(
+        Line(
+            "An entry is sent to the Qw bookies of its write set and to no others: those at the"
+            " indexes (entry id + i) mod E, for i = 0 to Qw - 1, of the ensemble.",
+            broken_by=("WriteSetIsRight",),
+        ),
+        Line(
+            "An entry is confirmed only after Qa bookies of its write set have acknowledged it.",
+            broken_by=("AckQuorumIsReached",),
+        ),
+        Line(
+            "Entries are confirmed in the order of their ids, without a gap.",
+            broken_by=("LacAdvancesInOrder",),
+        ),
+        Line(
+            RETURNS_ID,
+            broken_by=("AcknowledgedIsDurable", "AddsAreAnsweredWhenConfirmed", "ReadersAgree"),
+        ),
+        Line(_NOT_HELD_UP),
     ),
     write=(
-        "In 25 to 40 lines: `write_set`, and `Writer.add`, which sends an entry to its write set"
-        " and returns its id once it is confirmed. Callers do not wait for one add before the next:"
-        " give the entry its id before your first `await`. Send with `cluster.spawn`, so that no"
-        " bookie waits for another. A bookie's error is not an acknowledgement, and not the end."
-        " LastAddConfirmed in the entry may be -1 for now."
+        "`write_set`, and `Writer.add`, which sends an entry to its write set and returns its id"
+        " once it is confirmed (25 to 40 lines). Callers do not wait for one add before they start"
+        " the next, so give the entry its id before your first `await`. Send with `cluster.spawn`,"
+        " so that no bookie waits for another. A bookie's error is not an acknowledgement, but the"
+        " writer continues. LastAddConfirmed in the entry may be -1 for now."
+    ),
+    hints=(
+        "`add` appends a `PendingAdd` with a new future to `self.pending`, spawns one task per"
+        " bookie of the write set, and awaits the future.",
+        "Each task awaits `cluster.add_entry`, catches `BKException`, and notes the acknowledgement"
+        " in the `PendingAdd`.",
+        "After each acknowledgement, look at the first pending add only: while it has Qa"
+        " acknowledgements, remove it, advance LastAddConfirmed and set its future's result.",
     ),
     red=red(
         "One ledger on b0, b1 and b2 (E=3, Qw=3, Qa=2): `await writer.add(b'0/0 ...')` returns 0.",
@@ -40,9 +66,8 @@ APPEND = Step(
         ends_well(
             (runs.STRIPED, runs.ONE_IS_LATE, runs.ONE_OF_TWO_IS_LATE, runs.ONE_IS_DOWN),
             _NODES,
-            "An entry is confirmed as soon as Qa bookies have it and all entries before it are"
-            " confirmed. Here a caller waits for more than that, or an `add` failed because one"
-            " bookie did.",
+            f"{_NOT_HELD_UP} Here, a caller waits for more than that, or an `add` failed because a"
+            " single bookie failed.",
         ),
     ),
     worlds=(
@@ -62,9 +87,9 @@ APPEND = Step(
         ),
     ),
     challenges=(
-        "Limit what is under way: `add` waits while 5,000 entries are unconfirmed, and the order of"
-        " the ids still is the order of the calls.",
-        "An entry without Qa acknowledgements after 10 s ends the writer"
-        " (`addEntryQuorumTimeoutSec`). Which entries may its caller count on?",
+        "Limit the number of unconfirmed entries: `add` waits while there are 5,000, and ids are"
+        " still assigned in the order of the calls.",
+        "End the writer if an entry does not have Qa acknowledgements after 10 s"
+        " (`addEntryQuorumTimeoutSec`). Which entries can its caller count on?",
     ),
 )

@@ -1,58 +1,104 @@
-"""Step 4: a bookie fails, and another takes its place."""
+"""Step 4: replace a failed bookie (ensemble change)."""
 
 from labkit.course.workshop.client import runs
+from labkit.course.workshop.client.contract import BEGINS, KEEPS, OUTSIDE, REPLACES, WAITS
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
     every_order_of,
     holds,
     in_storms,
+    must_fail,
     red,
     time_between,
 )
-from labkit.course.workshop.step import Figure, Step
+from labkit.course.workshop.client.writing import failed_bookies_are_replaced
+from labkit.course.workshop.step import Figure, Line, Rung, Step
 from labkit.worlds.sim.workload.steps import Read
 
 _WRITER = ("w",)
 _BOTH = ("w", "q")
+_RESENT = "The new bookie gets every unconfirmed entry of its write sets, exactly as it was packed."
+_CONTINUES = (
+    "If no other bookie is writable, the writer continues as long as Qa bookies can acknowledge"
+    " each entry."
+)
+_FAILS = (
+    "If fewer than Qa bookies of an entry's write set are left, the writer fails its adds with"
+    " `BKNotEnoughBookiesException`."
+)
 _FOLLOW = Read(client="q", polls=5, poll_ms=8.0)
 
 CHANGE = Step(
     number=4,
-    name="another bookie takes the place",
+    name="replace a failed bookie",
     parts=("Writer",),
-    invariants=(
-        "A new segment begins at LastAddConfirmed + 1: every entry that is not confirmed belongs"
-        " to the new ensemble, also one that some bookies have already.",
-        "The metadata name the new ensemble before anything is confirmed that needs it: nothing is"
-        " confirmed while a change runs.",
-        "A bookie that works keeps its place. The new bookie gets every unconfirmed entry of its"
-        " write sets, as it was packed; what its predecessor acknowledged counts no more.",
-        "Where no other bookie takes writes, the writer goes on as long as Qa acknowledgements can"
-        " come, and then ends.",
+    contract=(
+        Line(BEGINS, broken_by=("OnlyValidFragments",)),
+        Line(REPLACES),
+        Line(WAITS, broken_by=("AcknowledgedIsDurable",)),
+        Line(KEEPS),
+        Line(OUTSIDE, broken_by=("TypeOK",)),
+        Line(_RESENT, broken_by=("WriteSetIsRight",)),
+        Line(
+            "An acknowledgement counts only if its bookie is still in the ensemble: what the"
+            " predecessor acknowledged no longer counts.",
+            broken_by=("AckQuorumIsReached", "AllCommittedEntriesReachAckQuorum"),
+        ),
+        Line(_CONTINUES),
+        Line(_FAILS),
     ),
     write=(
-        "In 40 to 60 lines: what `Writer` does when an add fails. Find a bookie outside the"
-        " ensemble that has not failed you before (`cluster.writable_bookies`), store the metadata"
-        " with a new `Segment` (`cluster.write_metadata`; its error means that another client has"
-        " changed them: end), then send what is pending to the new bookies. A segment that begins"
-        " where the last one does replaces it. More bookies may fail while a change runs."
+        "what `Writer` does when an add fails (40 to 60 lines). Find a bookie outside the ensemble"
+        " that has not failed you before (`cluster.writable_bookies`), store the metadata with a"
+        " new `Segment` (`cluster.write_metadata`; if it raises, another client has changed the"
+        " metadata, so end the writer), and then send the pending entries to the new bookies. More"
+        " bookies may fail while a change runs."
+    ),
+    hints=(
+        "Keep a list of bookies that have failed since the last change. One task at a time works"
+        " through this list; while it runs, `confirm` returns at once.",
+        "The task asks for writable bookies, puts one in each failed bookie's index, and stores the"
+        " metadata. Only after that, for each pending add and each changed index, it drops the old"
+        " acknowledgement and sends the entry again.",
+        "After the change, confirm what can be confirmed. If a pending add has more than Qw - Qa"
+        " failed bookies that were not replaced, fail all pending adds with"
+        " `BKNotEnoughBookiesException`.",
     ),
     red=red(
-        "E=2, Qw=2, Qa=2 on b0 and b1 of four bookies; both die with three adds under way; all"
+        "E=2, Qw=2, Qa=2 on b0 and b1 of four bookies; both die with three adds in flight; all"
         " three are confirmed.",
         runs.two_fail_together(),
         _WRITER,
+        line=_RESENT,
     ),
-    trials=(
-        ends_well(
-            (runs.one_fails_in_the_middle(), runs.one_fails_late(), runs.ONE_IS_DOWN),
-            _WRITER,
-            "Bookies that take writes are left, or Qa others have what they need: then every add is"
-            " confirmed.",
+    rungs=(
+        Rung(
+            "an add fails and no spare bookie exists: the writer continues",
+            ends_well((runs.ONE_IS_DOWN,), _WRITER, _CONTINUES),
         ),
-        holds((runs.confirmed_late(),), _WRITER),
+        Rung(
+            "a bookie dies: another one gets its unconfirmed entries",
+            ends_well((runs.one_fails_in_the_middle(),), _WRITER, _RESENT),
+        ),
+        Rung(
+            "two bookies die together",
+            ends_well((runs.two_fail_together(),), _WRITER, _RESENT),
+        ),
+        Rung(
+            "the bookie that acknowledged first dies",
+            ends_well((runs.one_fails_late(),), _WRITER, _RESENT),
+        ),
+        Rung(
+            "acknowledgements arrive while the metadata is being stored",
+            holds((runs.confirmed_late(),), _WRITER),
+        ),
+        Rung(
+            "no bookie is left: pending adds fail",
+            must_fail(runs.NONE_IS_LEFT, _WRITER, "BKNotEnoughBookies", _FAILS),
+        ),
     ),
+    trials=(failed_bookies_are_replaced,),
     worlds=(
         every_order_of(runs.ONE_MAY_CRASH, _WRITER, crashes=1),
         in_storms(lambda seeds: runs.storms(seeds, _FOLLOW, bookies=6, faults=4), _BOTH),
@@ -70,8 +116,8 @@ CHANGE = Step(
         ),
     ),
     challenges=(
-        "A change for each short hiccup is many segments. Wait with it until an entry really needs"
-        " it (`delayEnsembleChange`), and say what you risk.",
-        "Pass over bookies that fail often, for half an hour (quarantine).",
+        "If every short failure leads to a change, the ledger gets many segments. Delay the change"
+        " until an entry needs it (`delayEnsembleChange`), and say what you risk.",
+        "For half an hour, do not choose bookies that failed often (quarantine).",
     ),
 )

@@ -1,6 +1,13 @@
-"""Step 5: close the ledger, and be fenced."""
+"""Step 5: close the ledger, and handle being fenced."""
 
 from labkit.course.workshop.client import runs
+from labkit.course.workshop.client.contract import (
+    CONFLICT,
+    ENDS_AT,
+    FENCED,
+    OTHER_END,
+    PENDING_FAIL,
+)
 from labkit.course.workshop.client.trials import (
     ends_well,
     every_order_of,
@@ -10,7 +17,8 @@ from labkit.course.workshop.client.trials import (
     must_fail,
     red,
 )
-from labkit.course.workshop.step import Figure, Step
+from labkit.course.workshop.client.writing import another_client_closed, fenced_ends
+from labkit.course.workshop.step import Figure, Line, Step
 
 _WRITER = ("w",)
 
@@ -18,21 +26,34 @@ CLOSE = Step(
     number=5,
     name="close, and be fenced",
     parts=("Writer",),
-    invariants=(
-        "A closed ledger ends at its writer's LastAddConfirmed: no add is confirmed behind it, and"
-        " each one that is not confirmed fails.",
-        "Metadata are changed on the version that was read. After a conflict they are read again"
-        " and the decision is made again, on what is stored now.",
-        "A ledger that another client has closed stays as it is. If its end is another one, `close`"
-        " raises `BKMetadataVersionException`.",
-        "`BKLedgerFencedException` is not a failure of the bookie: another client takes over. The"
-        " writer ends, and changes no ensemble.",
+    contract=(
+        Line(ENDS_AT, broken_by=("AcknowledgedIsDurable",)),
+        Line(
+            "The length of a closed ledger is the total size of the payloads up to its last entry.",
+            broken_by=("ClosedLengthIsRight",),
+        ),
+        Line(PENDING_FAIL),
+        Line(CONFLICT),
+        Line(
+            OTHER_END,
+            broken_by=("NoDivergenceBetweenClientAndMetaData", "ClosedLedgerNeverChanges"),
+        ),
+        Line(FENCED, broken_by=("OneWriter",)),
     ),
     write=(
-        "In 20 to 40 lines: `Writer.close`, and what ends a writer: from then on nothing is"
-        " confirmed, what is pending fails, and `add` raises what ended it."
-        " `metadata.closed(last, length)` gives the closed metadata, `length` counting payload"
-        " bytes up to the last entry."
+        "`Writer.close`, and the end of a writer (20 to 40 lines): from then on nothing is"
+        " confirmed, pending adds fail, and `add` raises the error that ended the writer."
+        " `metadata.closed(last, length)` returns the closed metadata; `length` is the total size"
+        " of the payloads up to the last entry."
+    ),
+    hints=(
+        "Write a method that ends the writer with an error: it keeps the error, and fails every"
+        " pending add with it. `add` and `confirm` look at the kept error first.",
+        "`close` ends the writer with `BKLedgerClosedException`, and then stores"
+        " `metadata.closed(last, length)`. After `BKMetadataVersionException`, read the metadata"
+        " and try again, unless the ledger is CLOSED by now.",
+        "If another client closed the ledger, compare its last entry with your LastAddConfirmed:"
+        " return if they are the same, otherwise raise `BKMetadataVersionException`.",
     ),
     red=red(
         "6 entries are confirmed, then `await writer.close()`: the metadata are CLOSED at 5.",
@@ -40,18 +61,18 @@ CLOSE = Step(
         _WRITER,
     ),
     trials=(
+        *(another_client_closed, fenced_ends),
         ends_well(
             (runs.CLOSED_AT_ONCE, runs.CLOSED_UNHEARD),
             _WRITER,
-            "`close` does not wait for pending adds.",
+            f"{PENDING_FAIL} `close` does not wait for them.",
         ),
         holds((runs.TAKEN, runs.CLOSES_LATE, runs.both_restart()), _WRITER),
         must_fail(
             runs.TAKEN,
             _WRITER,
             "BKLedger",
-            "Another client has fenced and closed the ledger: each of the writer's pending adds"
-            " must fail, or its caller waits for ever.",
+            f"{PENDING_FAIL} This also holds after another client has fenced the ledger.",
         ),
     ),
     worlds=(
@@ -60,11 +81,9 @@ CLOSE = Step(
             lambda seeds: runs.storms(seeds, *runs.taken_by("r"), bookies=6, close=True), _WRITER
         ),
     ),
-    figures=(
-        Figure("requests for metadata of a writer", 1.0, metadata_requests(runs.CLOSED, "w")),
-    ),
+    figures=(Figure("metadata requests of a writer", 1.0, metadata_requests(runs.CLOSED, "w")),),
     challenges=(
-        "A writer that learns of a lost ledger only by its next add may serve stale answers until"
-        " then. How would you let it know earlier, and can you ever be sure?",
+        "A writer learns that it has lost its ledger only from its next add, and may serve stale"
+        " responses until then. How could it learn earlier, and can it ever be sure?",
     ),
 )

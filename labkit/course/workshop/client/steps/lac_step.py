@@ -1,6 +1,8 @@
-"""Step 2: LastAddConfirmed goes along with each entry, and readers learn it."""
+"""Step 2: each entry carries LastAddConfirmed, from which readers learn how far they may read."""
 
 from labkit.course.workshop.client import runs
+from labkit.course.workshop.client.contract import ANNOUNCES, CURRENT, LAST_ENSEMBLE
+from labkit.course.workshop.client.reading import last_add_confirmed_is_current
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
@@ -10,41 +12,68 @@ from labkit.course.workshop.client.trials import (
     red,
     time_between,
 )
-from labkit.course.workshop.step import Figure, Step
+from labkit.course.workshop.client.writing import entries_announce
+from labkit.course.workshop.step import Figure, Line, Step
 from labkit.worlds.sim.workload.steps import Read
 
 _BOTH = ("w", "q")
 _READER = ("q",)
+_LEARNS = "A reader learns LastAddConfirmed as long as enough bookies respond."
+_TOO_FEW = (
+    "If the bookies that did not respond could acknowledge an entry alone, the reader raises"
+    " `BKReadException`."
+)
 _FOLLOW = Read(client="q", polls=5, poll_ms=8.0)
 
 LAST_ADD_CONFIRMED = Step(
     number=2,
     name="how far a ledger can be read",
     parts=("Writer", "Reader"),
-    invariants=(
-        "An entry carries the LastAddConfirmed of the moment at which it gets its id: never more.",
-        "What a reader takes for LastAddConfirmed was confirmed: every later reader gets it, too.",
-        "A reader that asks learns at least what any entry announced that was confirmed before it"
-        " asked, whichever bookies are slow, behind or down.",
-        "Where too few bookies answer to know that, it raises `BKReadException`.",
+    contract=(
+        Line(ANNOUNCES),
+        Line(
+            "A reader's LastAddConfirmed has been confirmed, so every later reader can read it,"
+            " too.",
+            broken_by=("NoDirtyReads", "NothingBeyondLacIsRead"),
+        ),
+        Line(
+            "A reader learns at least the LastAddConfirmed carried by any entry that was confirmed"
+            " before it asked, no matter which bookies are slow, behind or down.",
+            broken_by=("ReadersLearnWhatIsConfirmed",),
+        ),
+        Line(LAST_ENSEMBLE),
+        Line(CURRENT),
+        Line(_LEARNS),
+        Line(_TOO_FEW),
     ),
     write=(
-        "In 25 to 40 lines: fill in `last_add_confirmed` in `Writer.add`, and write"
-        " `Reader.read_last_add_confirmed`. It asks all bookies of the last ensemble for their last"
-        " entry and takes the highest LastAddConfirmed that an answer carries. It returns as soon"
-        " as the bookies that it has not heard of are too few to acknowledge an entry alone: in"
-        " each write set fewer than Qa places are unknown. `PROVES_ABSENCE` is an answer, too: that"
-        " bookie has nothing. Any other error is none. A closed ledger's last entry is in its"
-        " metadata, which change: read them when you are asked."
+        "`last_add_confirmed` in `Writer.add`, and `Reader.read_last_add_confirmed` (25 to 40"
+        " lines). It asks all bookies of the last ensemble for their last entry, and takes the"
+        " highest LastAddConfirmed in the responses. It returns as soon as the bookies that have"
+        " not responded are too few to acknowledge an entry alone, that is, fewer than Qa in each"
+        " write set. `PROVES_ABSENCE` is also a response: that bookie has nothing. Any other error"
+        " is no response. The last entry of a closed ledger is in its metadata, so read the"
+        " metadata each time."
+    ),
+    hints=(
+        "Spawn one task per bookie of the last ensemble. Each puts its index and its"
+        " LastAddConfirmed, -1 or None into an `asyncio.Queue`.",
+        "Take responses from the queue until they cover the ensemble. `write_set(first, E, Qw)` for"
+        " first = 0 to E - 1 gives all write sets.",
+        "If all tasks have responded and some write set still has Qa bookies that you know nothing"
+        " about, raise `BKReadException`.",
     ),
     red=red(
-        "8 entries are confirmed, one after the other; then `read_last_add_confirmed()` returns 7"
-        " or, as no later entry announced the last one, less.",
+        "8 entries are confirmed, one after the other; then `read_last_add_confirmed()` returns at"
+        " most 7; it may return less, because no later entry carries the last LastAddConfirmed.",
         runs.READ_LATE,
         _BOTH,
         reads=False,
+        checks=(),
     ),
     trials=(
+        entries_announce,
+        last_add_confirmed_is_current,
         ends_well(
             (
                 runs.READ_BEFORE_ALL,
@@ -54,15 +83,15 @@ LAST_ADD_CONFIRMED = Step(
                 runs.one_knows_the_last(),
             ),
             _BOTH,
-            "A reader must learn LastAddConfirmed while enough bookies answer.",
+            _LEARNS,
             reads=False,
         ),
         must_fail(
             runs.some_are_silent(),
             _BOTH,
             "BKReadException",
-            "Two of three bookies are down, and these two alone are enough to acknowledge an entry"
-            " (Qa = 2). What the third one knows is not how far the ledger is confirmed.",
+            f"{_TOO_FEW} Here, two of three bookies are down, and Qa is 2, so the third bookie's"
+            " response does not show how far the ledger is confirmed.",
             reads=False,
         ),
     ),
@@ -83,9 +112,10 @@ LAST_ADD_CONFIRMED = Step(
         ),
     ),
     challenges=(
-        "The newest entry is announced by the next one only. Announce it without one, when the"
-        " writer is idle (`explicitLacInterval`), and say what it costs.",
-        "`tryReadLastAddConfirmed` takes the first answer that knows more. What can its caller rely"
-        " on, and what not?",
+        "Readers learn that the newest entry is confirmed only from the next entry. If the writer"
+        " is idle, send its LastAddConfirmed without an entry (`explicitLacInterval`), and say what"
+        " that costs.",
+        "`tryReadLastAddConfirmed` returns the first response that is higher than what it knows."
+        " What can its caller rely on?",
     ),
 )

@@ -1,21 +1,24 @@
-"""Step 7: all parts in one program, which is a process of a live cluster's client."""
+"""Step 7: all parts in one program, a client of a live cluster."""
 
 from importlib import import_module
 
 from labkit.course.workshop.client import program_runs as runs
+from labkit.course.workshop.client.contract import CREATES, READABLE, SURVIVES, TAKEN_OVER
 from labkit.course.workshop.client.trials import ends_well, holds, must_fail, red
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.processes import in_processes
-from labkit.course.workshop.step import Figure, Step
+from labkit.course.workshop.step import Figure, Line, Step
 
 _WRITER = ("w",)
 _BOTH = ("w", "r")
+_SUCCEEDS = "If enough bookies are writable, the program ends without an error."
 
 
 class _SideBySide:
-    """Both clients in turn on the same bookies: figures of two clusters say little.
+    """Measures both clients alternately on the same bookies, because results from two clusters are
+    not comparable.
 
-    `labkit.course.workshop.check` asks for the learner's figure first.
+    `labkit.course.workshop.check` asks for the learner's cost first.
     """
 
     def __init__(self) -> None:
@@ -24,7 +27,7 @@ class _SideBySide:
     def __call__(self, learner: Learner | None) -> float:
         if learner is None:
             return self._ours
-        # A browser tab has no `labkit.worlds.live`, and the other steps run there.
+        # Import here, because the other steps also run in a browser, without `labkit.worlds.live`.
         served = import_module("labkit.course.workshop.client.served")
         yours, self._ours = served.processor_times(learner)
         return float(yours)
@@ -32,22 +35,27 @@ class _SideBySide:
 
 PROGRAM = Step(
     number=7,
-    name="a program of a live cluster",
+    name="a program in a live cluster",
     parts=("create_ledger", "append_all", "take_over"),
-    invariants=(
-        "What your program reported as confirmed is in the ledger, whichever client closes it and"
-        " whichever bookie is killed.",
-        "A program whose ledger was taken over confirms nothing that is not in the ledger, and ends"
-        " with an error.",
-        "The metadata in ZooKeeper name the bookies that have the entries, and where the ledger"
-        " ends: labkit's client and shell, and BookKeeper's own, read it.",
+    contract=(
+        Line(SURVIVES, broken_by=("AcknowledgedIsDurable",)),
+        Line(TAKEN_OVER),
+        Line(READABLE),
+        Line(CREATES),
+        Line(_SUCCEEDS),
     ),
     write=(
-        "In 30 to 50 lines: `create_ledger` chooses an ensemble and stores the metadata;"
-        " `append_all` keeps a window of adds under way and reports each entry once it is"
-        " confirmed; `take_over` recovers a ledger and reads all of it. Steps 1 to 6 stay as they"
-        " are: only the world is another one. `asyncio.TaskGroup` ends with the first add that"
-        " fails."
+        "three functions (30 to 50 lines). `create_ledger` chooses an ensemble and stores the"
+        " metadata; `append_all` keeps a window of adds in flight and reports each entry once it is"
+        " confirmed; `take_over` recovers a ledger and reads all of it. Steps 1 to 6 do not change:"
+        " only the world around them does. `asyncio.TaskGroup` ends with the first add that fails."
+    ),
+    hints=(
+        "Store the metadata first, and only then create the `Writer` on `ledgers.cluster(...)`.",
+        "A semaphore with `window` permits limits the adds in flight: acquire it before you start"
+        " an add, and release it when the add is confirmed.",
+        "`take_over` reads the metadata, calls `recover`, and reads entries 0 to"
+        " `metadata.last_entry_id` with a `Reader` of the closed metadata.",
     ),
     red=red(
         "A program appends 12 entries, 4 at a time, to 3 of 4 bookies, and closes the ledger.",
@@ -58,13 +66,13 @@ PROGRAM = Step(
         ends_well(
             (runs.TAKES_OVER, runs.LOSES_A_BOOKIE),
             _BOTH,
-            "Enough bookies take writes: then the program ends well.",
+            _SUCCEEDS,
         ),
         must_fail(
             runs.TOO_FEW_BOOKIES,
             _WRITER,
             "BKNotEnoughBookiesException",
-            "Three bookies are needed, and two take writes: no ledger is made of them.",
+            CREATES,
         ),
         holds((runs.IS_TAKEN,), _BOTH),
     ),
@@ -79,12 +87,13 @@ PROGRAM = Step(
         ),
     ),
     challenges=(
-        "Read ahead in `take_over`, with a window of requests, and give entries as they come.",
-        "Run it beside labkit's own: `labkit local`, then `seq 100000 | labkit client --file"
-        " myclient.py --zookeeper HOST:PORT write`.",
-        "Let BookKeeper's own shell read it: `bookkeeper shell ledgermetadata`, `readledger`.",
-        "Write while `labkit autorecovery` repairs: which of its changes may your writer accept,"
-        " and which one ends it?",
+        "Read ahead in `take_over`, with a window of requests, and return entries as they arrive.",
+        "Run your program next to labkit's: start `labkit local`, then `seq 100000 | labkit client"
+        " --file myclient.py --zookeeper HOST:PORT write`.",
+        "Read your ledgers with BookKeeper's shell: `bookkeeper shell ledgermetadata`,"
+        " `readledger`.",
+        "Write while `labkit autorecovery` repairs the ledger. Which of its changes can your writer"
+        " accept, and which one must end it?",
     ),
     is_live=True,
 )

@@ -1,9 +1,16 @@
-"""Step 3: read an entry, from another copy where one fails, and know what an answer proves."""
+"""Step 3: read an entry, from another copy if one fails, and know what a response proves."""
 
 from labkit.course.workshop.client import runs
-from labkit.course.workshop.client.reading import answers_decide
+from labkit.course.workshop.client.reading import (
+    ALL_DENY,
+    ANY_COPY,
+    IN_WRITE_SET,
+    ONE_BY_ONE,
+    PROOF,
+    answers_decide,
+)
 from labkit.course.workshop.client.trials import count_of, ends_well, every_order_of, in_storms, red
-from labkit.course.workshop.step import Figure, Step
+from labkit.course.workshop.step import Figure, Line, Step
 from labkit.worlds.sim.workload.steps import Read
 
 _BOTH = ("w", "q")
@@ -12,21 +19,23 @@ _FOLLOW = Read(client="q", polls=5, poll_ms=8.0)
 
 READ = Step(
     number=3,
-    name="read, and know what an answer proves",
+    name="read, and know what a response proves",
     parts=("Reader",),
-    invariants=(
-        "An entry is looked for on the bookies of its write set, in the ensemble of its segment,"
-        " one after the other until one gives it: one request, unless a bookie fails.",
-        "A copy that cannot be read does not matter while another can.",
-        "`PROVES_ABSENCE` is raised only if all bookies of the write set say so. If one of them is"
-        " silent, down or cannot read its copy, nothing is proven, and that error is raised.",
-    ),
+    contract=(Line(IN_WRITE_SET), Line(ONE_BY_ONE), Line(ANY_COPY), Line(PROOF), Line(ALL_DENY)),
     write=(
-        "In 10 to 20 lines: `Reader.read_entry`. The segment of an entry is the last one that"
-        " begins at or before it (`metadata.ensemble_at`)."
+        "`Reader.read_entry` (10 to 20 lines). The segment of an entry is the last one that starts"
+        " at or before it (`metadata.ensemble_at`)."
+    ),
+    hints=(
+        "`write_set` gives indexes. `self.metadata.ensemble_at(entry_id)` gives the ensemble to"
+        " which they refer.",
+        "Return from the loop over the write set at the first entry. Collect the errors on the"
+        " way.",
+        "If no bookie returned the entry, raise the first error that is not in `PROVES_ABSENCE`;"
+        " only if there is none, raise one that is.",
     ),
     red=red(
-        "8 entries are written; q reads all that it may, and gets each from a bookie.",
+        "8 entries are written; q reads all entries up to LastAddConfirmed.",
         runs.READ_LATE,
         _BOTH,
     ),
@@ -34,8 +43,7 @@ READ = Step(
         ends_well(
             (runs.FOLLOWED_STRIPED, runs.one_knows_nothing(), runs.a_copy_is_damaged()),
             _BOTH,
-            "Another bookie of the write set has the entry: where one does not give it, for"
-            " whatever reason, the next one is asked.",
+            ANY_COPY,
         ),
         answers_decide,
     ),
@@ -52,8 +60,8 @@ READ = Step(
         ),
     ),
     challenges=(
-        "A bookie that hangs costs its reader 5 s. Ask the next one after 2 s, too, and take the"
-        " first entry that comes (speculative read).",
+        "A bookie that hangs costs its reader 5 s. After 2 s, also ask the next one, and take the"
+        " first entry that arrives (speculative read).",
         "Read 1,000 entries so that each bookie sends as many bytes as the others.",
     ),
 )

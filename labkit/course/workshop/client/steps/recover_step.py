@@ -1,6 +1,14 @@
 """Step 6: recover a ledger whose writer is gone."""
 
 from labkit.course.workshop.client import runs
+from labkit.course.workshop.client.contract import (
+    CARRIES,
+    FENCES,
+    FENCING_READS,
+    MARKED,
+    PROVEN,
+    WRITTEN_BACK,
+)
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
@@ -11,67 +19,110 @@ from labkit.course.workshop.client.trials import (
     red,
     time_between,
 )
-from labkit.course.workshop.step import Figure, Step
+from labkit.course.workshop.step import Figure, Line, Rung, Step
 
 _RECOVERER = ("r",)
 _RECOVERERS = ("r", "s")
 _ALL = ("w", "q", "r", "s")
+_DECIDES = "If enough bookies respond to determine the last entry, the recovery closes the ledger."
+_LOWER_BOUND = (
+    "LastAddConfirmed is at least the start of the last segment minus 1, no matter what the bookies"
+    " of that segment know."
+)
 
 RECOVER = Step(
     number=6,
     name="recover a ledger",
     parts=("recover",),
-    invariants=(
-        "The metadata are IN_RECOVERY before any bookie is asked: the writer changes its ensemble"
-        " no more.",
-        "Bookies are fenced until the others are too few to acknowledge an add. Each read that"
-        " looks for the end fences, too: a bookie that has denied an entry never takes it.",
-        "An entry that may have been confirmed is found, or the recovery fails and the ledger stays"
-        " IN_RECOVERY. It is behind the end only if Qw - Qa + 1 bookies prove that they have none.",
-        "An entry found once is written back, with the recovery flag, to Qa bookies of its write"
-        " set before the ledger is closed behind it.",
-        "The first client that closes the ledger decides where it ends.",
+    contract=(
+        Line(MARKED),
+        Line(FENCES),
+        Line(FENCING_READS, broken_by=("FenceIsDurableBeforeItsAnswer",)),
+        Line(PROVEN, broken_by=("AcknowledgedIsDurable",)),
+        Line(_DECIDES),
+        Line(_LOWER_BOUND),
+        Line(WRITTEN_BACK, broken_by=("AllCommittedEntriesReachAckQuorum",)),
+        Line(CARRIES, broken_by=("NothingBeyondLacIsRead", "NoDirtyReads")),
+        Line(
+            "The length of a closed ledger is the total size of the payloads up to its last entry.",
+            broken_by=("ClosedLengthIsRight",),
+        ),
+        Line(
+            "The first client that closes the ledger decides where it ends.",
+            broken_by=("NoDivergenceBetweenClientAndMetaData", "ClosedLedgerNeverChanges"),
+        ),
     ),
     write=(
-        "In 60 to 80 lines: `recover(cluster)`, which returns the closed metadata. Mark, fence the"
-        " last ensemble and learn LastAddConfirmed, read on from there and write back, close by"
-        " compare-and-set. The last segment begins behind confirmed entries, whatever its bookies"
-        " know. Raise `BKLedgerRecoveryException` where the answers decide nothing. Recovered"
-        " entries carry the LastAddConfirmed with which you began: readers must not see entries"
-        " that another recovery may cut off."
+        "`recover(cluster)`, which returns the closed metadata (60 to 80 lines). Mark the metadata,"
+        " fence the last ensemble and learn LastAddConfirmed, keep reading and writing back from"
+        " there, and close by compare-and-set. Raise `BKLedgerRecoveryException` if the responses"
+        " decide nothing."
+    ),
+    hints=(
+        "You have most of it: `read_last_add_confirmed` of step 2 with `fence=True`, and the close"
+        " of step 5. Start with a ledger that is already closed, then with one that has no"
+        " entries.",
+        "Write a function that looks for one entry: it asks the whole write set with `fence=True`,"
+        " returns the first entry, returns None after Qw - Qa + 1 denials, and raises if all have"
+        " responded and neither happened.",
+        "LastAddConfirmed is the maximum of what the bookies know and the start of the last segment"
+        " minus 1. Replace it in each entry that you write back (`dataclasses.replace`).",
     ),
     red=red(
         "The writer dies after entry 3 is confirmed; `await recover(cluster)` closes the ledger.",
         runs.DIES,
         _RECOVERER,
+        line=_DECIDES,
     ),
-    trials=(
-        ends_well(
-            (
-                runs.fresh_ensemble(),
-                runs.LONG_DEAD,
-                runs.NOTHING_WRITTEN,
-                runs.CLOSED_BEFORE,
-                runs.one_is_down_for_good(),
-                runs.found_once(),
+    rungs=(
+        Rung(
+            "a ledger that is already closed",
+            ends_well((runs.CLOSED_BEFORE,), _RECOVERER, _DECIDES),
+        ),
+        Rung(
+            "a ledger without entries",
+            ends_well((runs.NOTHING_WRITTEN,), _RECOVERER, _DECIDES),
+        ),
+        Rung(
+            "a writer that died with many adds in flight",
+            ends_well((runs.LONG_DEAD,), _RECOVERER, _DECIDES),
+        ),
+        Rung(
+            "one of three bookies is down",
+            ends_well((runs.one_is_down_for_good(),), _RECOVERER, _DECIDES),
+        ),
+        Rung(
+            "a single bookie has the last entry",
+            ends_well((runs.found_once(),), _RECOVERER, WRITTEN_BACK),
+        ),
+        Rung(
+            "the last ensemble has received nothing",
+            ends_well((runs.fresh_ensemble(), runs.old_bookie_is_gone()), _RECOVERER, _LOWER_BOUND),
+        ),
+        Rung(
+            "two bookies are silent, so the recovery must fail",
+            must_fail(
+                runs.silent_bookie(),
+                _RECOVERER,
+                "BK",
+                f"{PROVEN} Here, two bookies do not respond, and they could have acknowledged the"
+                " entry without the third.",
             ),
-            _RECOVERER,
-            "Enough bookies answer to know where the ledger ends: then recovery closes it.",
         ),
-        must_fail(
-            runs.silent_bookie(),
-            _RECOVERER,
-            "BK",
-            "Two bookies are silent, and these two alone can have acknowledged an entry: that"
-            " nothing is there is not proven.",
-        ),
-        holds(
-            (runs.TAKEN, runs.lost_fence(), runs.both_restart(), runs.cut_off_by_another()),
-            _RECOVERER,
+        Rung(
+            "fences that arrive late, a writer that resumes, a second recovery",
+            holds(
+                (
+                    *(runs.TAKEN, runs.CLOSES_LATE, runs.lost_fence(), runs.one_fence_is_slow()),
+                    *(runs.both_restart(), runs.cut_off_by_another()),
+                ),
+                _RECOVERER,
+            ),
         ),
     ),
+    trials=(),
     worlds=(
-        every_order_of(runs.ONE_TAKES_IT, _RECOVERER),
+        every_order_of(runs.ONE_IS_TAKEN, _RECOVERER),
         in_storms(
             lambda seeds: runs.storms(seeds, *runs.taken_by("r", "s"), bookies=5), _RECOVERERS
         ),
@@ -85,14 +136,14 @@ RECOVER = Step(
         ),
         Figure(
             "simulated ms of a recovery",
-            2.5,
+            3.0,
             time_between(runs.LONG_DEAD, _RECOVERER, "recovery.started", "recovery.ended"),
         ),
     ),
     challenges=(
-        "Write back while you read on, and read ahead: how close do you come to half of labkit's"
-        " simulated time, and what must still be in order?",
-        "Where a bookie fails while you write back, replace it. The metadata may name the new"
-        " ensemble only when the ledger is closed: find the run that shows why.",
+        "Continue to read while you write back, and read ahead. How close do you come to half of"
+        " labkit's simulated time, and what must still happen in order?",
+        "If a bookie fails while you write back, replace it. The metadata may name the new ensemble"
+        " only when the ledger is closed: find the run that shows why.",
     ),
 )

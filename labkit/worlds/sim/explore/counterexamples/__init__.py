@@ -1,7 +1,7 @@
-"""For each variant, the smallest known scenario that breaks its promise, kept as a file.
+"""For each variant, the smallest known scenario that breaks its promise, stored as a file.
 
-Each was found by search and shrunk; `python -m tools.search --counterexamples FOLDER` looks for all
-of them again.  Without the variant nothing breaks in its scenario.
+Each was found by a search and shrunk; `python -m tools.search --counterexamples FOLDER` searches
+for all of them again. In the correct system, no promise breaks in any of these scenarios.
 """
 
 from importlib.resources import files
@@ -11,23 +11,16 @@ from labkit.worlds.sim.variants.variants import VARIANTS
 
 
 def counterexample(variant: str) -> Scenario:
-    """A scenario in which the variant breaks its promise (`VARIANTS[variant].breaks`).
-
-    Raises `LookupError` for a variant without one.
-    """
+    """Return a scenario that breaks `VARIANTS[variant].breaks`. Raises `LookupError`."""
     path = files(__name__) / file_name(variant)
     if not path.is_file():
-        raise LookupError(
-            f"of {variant!r} no counterexample is kept; there are those of {', '.join(kept())}"
-        )
+        raise LookupError(f"no counterexample for {variant!r}; available: {', '.join(kept())}")
     return from_json(path.read_text(encoding="utf-8"))
 
 
 def kept() -> list[str]:
-    """The variants that have a counterexample."""
     return [name for name in VARIANTS if name and (files(__name__) / file_name(name)).is_file()]
 
 
 def file_name(variant: str) -> str:
-    """The name of the variant's file."""
     return variant.replace(" ", "-").replace(",", "") + ".json"

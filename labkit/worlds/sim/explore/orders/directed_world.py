@@ -1,13 +1,13 @@
-"""A world that follows a given order, and records what each node does with each message.
+"""A world that follows a given order and records how each node reacts to each message.
 
-A node's state is
+The state of a node consists of
 
-    of a client                        what it has in memory (`fingerprint`), and its decisions
-                                       (an entry confirmed, a ledger closed, ...)
-    of a bookie, the metadata server   all messages that it got, in order
+    for a client                         the contents of its memory (`fingerprint`) and its
+                                         decisions (an entry confirmed, a ledger closed, ...)
+    for a bookie or the metadata server  all messages received, in order
 
-A reaction that is seen again is compared with the table, so a node that depends on more than its
-messages and its memory is detected.
+If a node receives the same message in the same state again, its reaction is compared with the
+table. A difference reveals a node that depends on more than its messages and its memory.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
-from labkit.system.trace.recorder import Row
+from labkit.system.trace.events import Event
 from labkit.worlds.sim.chosen_order import ChosenOrderWorld
 from labkit.worlds.sim.explore.orders.fingerprint import fingerprint
-from labkit.worlds.sim.explore.orders.injected_failures import Mishaps, node_of
+from labkit.worlds.sim.explore.orders.injected_failures import Failures, node_of
 from labkit.worlds.sim.explore.orders.transition_table import (
     Arrival,
     Reaction,
@@ -31,21 +31,23 @@ from labkit.worlds.sim.machine.network import End
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.scenario.scenario import Scenario
 
-_LEADS_TO_A_DECISION = {
+_NOT_DECISIONS = {
     *("add.sent", "add.acked", "add.failed", "read.sent", "read.done", "read.failed"),
     *("fence.sent", "fence.answered", "fence.failed"),
 }
+_FIRST_DETAIL = Event._fields.index("checksum")
 
 
 class EnoughLearned(Exception):
-    """Ends a run that has nothing more to teach."""
+    """Ends a run from which nothing more can be learned."""
 
 
 class DirectedWorld(ChosenOrderWorld):
-    """Delivers messages of the channels in `path`, then those whose effect is not known yet.
+    """Delivers one message from each channel in `path`, in that order, and then messages whose
+    effect is not known yet.
 
-    When no message is in flight there is nothing more to learn: time goes on, or with `stops` the
-    run ends.
+    Once no message is in flight, nothing more can be learned. Then the clock advances or, with
+    `stops`, the run ends.
     """
 
     def __init__(
@@ -54,36 +56,36 @@ class DirectedWorld(ChosenOrderWorld):
         loop: SimLoop,
         learned: TransitionTable,
         path: Sequence[int],
-        mishaps: Mishaps,
+        failures: Failures,
         *,
         stops: bool,
     ) -> None:
-        decisions = {**scenario.decisions, **dict.fromkeys(mishaps, 1.0)}
+        decisions = {**scenario.decisions, **dict.fromkeys(failures, 1.0)}
         super().__init__(replace(scenario, decisions=decisions), loop)
         self.first: WorldState | None = None
-        """The moment of the first choice."""
-        self.possible_mishaps: list[str] = []
-        """Further mishaps that are possible in this run, each as the decision that causes it."""
+        """The state at the first choice."""
+        self.possible_failures: list[str] = []
+        """Further failures possible in this run, each as the decision that causes it."""
         self._table = learned
-        self._mishaps = mishaps
+        self._failures = failures
         self._path = path
         self._stops = stops
         self._learns = True
         self._states: list[int] = []
-        self._decided = dict.fromkeys(self.clients, b"")
+        self._decisions_hash = dict.fromkeys(self.clients, b"")
         self._row_count = 0
-        self._arriving: tuple[int, Arrival] | None = None
-        self._seen = 0
+        self._delivered: tuple[int, Arrival] | None = None
+        self._in_flight_before = 0
         self._actions: dict[str, list[Any]] = {}
         self._steps: dict[int, tuple[Arrival, Parcel]] = {}
 
     def deliver_next(self) -> bool:
         transit = self.network.transit
         if transit.choose is not None and self._learns:
-            self.possible_mishaps += [f"crash {at} {self.received[at]}" for at in self.may_crash]
+            self.possible_failures += [f"crash {at} {self.received[at]}" for at in self.may_crash]
             if self.crash_some():
                 return True
-            self._look()
+            self._record_outcome()
             self._learns = bool(transit.under_way)
             if self._stops and not self._learns:
                 raise EnoughLearned
@@ -97,84 +99,89 @@ class DirectedWorld(ChosenOrderWorld):
         if number < len(self._path):
             chosen = [channel for channel, _ in steps].index(self._path[number])
         else:
-            chosen = next((at for at, step in enumerate(steps) if not self._is_known(step)), 0)
+            chosen = next(
+                (index for index, step in enumerate(steps) if not self._is_known(step)), 0
+            )
         if chosen:
-            self.decisions.drawn[f"next {number}"] = float(chosen)
+            self.decisions.record(f"next {number}", float(chosen))
         self.choices.append(len(possible))
         self.arrives(possible[chosen])
-        self._arriving = (self._table.node_of[steps[chosen][0]], steps[chosen])
-        self._seen = len(self.network.transit.under_way) - 1
+        self._delivered = (self._table.node_of[steps[chosen][0]], steps[chosen])
+        self._in_flight_before = len(self.network.transit.under_way) - 1
         return chosen
 
     def _is_known(self, step: Arrival) -> bool:
         state = self._states[self._table.node_of[step[0]]]
-        return step in self._table.known.get(state, {})
+        return step in self._table.reactions.get(state, {})
 
-    def _look(self) -> None:
-        """Record the outcome of the message that arrived last."""
-        sent = [self._step(each) for each in self.network.transit.under_way[self._seen :]]
+    def _record_outcome(self) -> None:
+        sent = [
+            self._step(each) for each in self.network.transit.under_way[self._in_flight_before :]
+        ]
         rows, self._row_count = self.rows[self._row_count :], len(self.rows)
-        if self._arriving is None:
+        if self._delivered is None:
             if self.first is None:
                 self._states = [
-                    self._table.number("first", at, self._mishap(at)) for at in self._table.nodes
+                    self._table.number("first", at, self._failure_state(at))
+                    for at in self._table.nodes
                 ]
                 self.first = self._table.first(tuple(self._states), sent)
             return
-        place, step = self._arriving
-        self._arriving = None
-        self._check(place)
-        node = self._table.nodes[place]
-        if node in self._decided:
-            self._decided[node] = _and_decided(self._decided[node], rows)
-        state = self._states[place]
-        known = self._table.known.get(state, {}).get(step)
-        after = self._state(place, step) if known is None else known.state
+        node_index, step = self._delivered
+        self._delivered = None
+        self._check_senders(node_index)
+        node = self._table.nodes[node_index]
+        if node in self._decisions_hash:
+            self._decisions_hash[node] = _add_decisions(self._decisions_hash[node], rows)
+        state = self._states[node_index]
+        known = self._table.reactions.get(state, {}).get(step)
+        after = self._next_state(node_index, step) if known is None else known.state
         self._table.learn(state, step, Reaction(after, tuple(sent)))
-        self._states[place] = after
+        self._states[node_index] = after
 
-    def _check(self, place: int) -> None:
-        """Only the node that got a message may have sent some."""
-        node = self._table.nodes[place]
-        for each in self.network.transit.under_way[self._seen :]:
+    def _check_senders(self, node_index: int) -> None:
+        node = self._table.nodes[node_index]
+        for each in self.network.transit.under_way[self._in_flight_before :]:
             if each.link.source not in (node, each.link.target):
                 raise SimulationError(
-                    f"{each.link.source} sent something when {node} got a message: every order can"
-                    " be tried only if nodes hear of each other by messages alone"
+                    f"{each.link.source} sent a message when {node} received one; trying every"
+                    " order requires that nodes influence each other only through messages"
                 )
 
-    def _state(self, place: int, step: Arrival) -> int:
-        name = self._table.nodes[place]
+    def _next_state(self, node_index: int, step: Arrival) -> int:
+        name = self._table.nodes[node_index]
         if name not in self.clients:
-            return self._table.number(self._states[place], step)
+            return self._table.number(self._states[node_index], step)
         node = self.clients[name]
         assert node.process is not None
         memory = fingerprint((node.client, node.process.tasks.take()))
-        return self._table.number(name, memory, self._decided[name], self._mishap(name))
+        return self._table.number(
+            name, memory, self._decisions_hash[name], self._failure_state(name)
+        )
 
-    def _mishap(self, name: str) -> tuple[tuple[str, bool], ...]:
-        """The mishap of the node, and whether it has happened yet: part of the node's state."""
-        mine = [each for each in self._mishaps if node_of(each) == name]
-        return tuple((each, each in self.decisions.drawn) for each in mine)
+    def _failure_state(self, name: str) -> tuple[tuple[str, bool], ...]:
+        """Return the node's failures and whether each has happened, as part of its state."""
+        own = [each for each in self._failures if node_of(each) == name]
+        return tuple((each, each in self.decisions.drawn) for each in own)
 
     def _step(self, parcel: Parcel) -> Arrival:
-        noted = self._steps.get(id(parcel))
-        if noted is None:
-            self._note_losable(parcel)
-            what = parcel.bodies if parcel.action is None else parcel.action.__qualname__
-            step = self._channel(parcel), self._table.number("message", repr(what))
-            # The parcel is kept, so that no other object gets its address.
-            noted = self._steps[id(parcel)] = (step, parcel)
-        return noted[0]
+        known = self._steps.get(id(parcel))
+        if known is None:
+            self._record_losable(parcel)
+            content = parcel.bodies if parcel.action is None else parcel.action.__qualname__
+            step = self._channel(parcel), self._table.number("message", repr(content))
+            # Keep a reference to the parcel, so that no other object gets its address.
+            known = self._steps[id(parcel)] = (step, parcel)
+        return known[0]
 
-    def _note_losable(self, parcel: Parcel) -> None:
-        """Messages between clients and bookies can be lost; those that open a connection cannot."""
+    def _record_losable(self, parcel: Parcel) -> None:
+        """Record that a message can be lost, if it is for a bookie or client and opens nothing."""
         ends = parcel.link.source, parcel.link.target
         if parcel.action is None and METADATA_SERVER not in ends:
-            self.possible_mishaps.append(f"lose {parcel}")
+            self.possible_failures.append(f"lose {parcel}")
 
     def _channel(self, parcel: Parcel) -> int:
-        """The channel of a parcel: one for each connection, and for each action of a link."""
+        """Return the channel of a parcel: one per connection, and one per action of a link."""
         if isinstance(parcel.receiver, End):
             name = f"{parcel.link.name} {parcel.receiver.number}"
         else:
@@ -185,10 +192,9 @@ class DirectedWorld(ChosenOrderWorld):
         return self._table.channel(name, parcel.link.target)
 
 
-def _and_decided(before: bytes, rows: Sequence[Row]) -> bytes:
-    """A hash of all decisions so far."""
+def _add_decisions(before: bytes, rows: Sequence[Event]) -> bytes:
     for row in rows:
-        if row.kind not in _LEADS_TO_A_DECISION:
-            what = repr((row.kind, row.ledger, row.entry, row.note))
-            before = blake2b(before + what.encode(), digest_size=16).digest()
+        if row.kind not in _NOT_DECISIONS:
+            text = repr((row.kind, row.ledger, row.entry, *row[_FIRST_DETAIL:]))
+            before = blake2b(before + text.encode(), digest_size=16).digest()
     return before

@@ -2,28 +2,28 @@
 
     every_order(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))
 
-The real code runs, but not once for each order: there are millions.  What a node does depends only
-on its state and the message that it gets, so the real code runs once for each such pair
-(`directed_world`), and the search walks through the states of the world by the table of the results
+The real code runs, but not once per order, because there are millions of orders. A node's reaction
+depends only on its state and the message it receives, so the real code runs once for each such pair
+(`directed_world`), and the search explores the states of the world using a table of the results
 (`transition_table`):
 
-    1  depth first from the first choice, each state of the world once; a message whose effect is
-       not known yet is tried in a run of the real code; the table takes everything that this run
-       shows, and all checks judge it
-    2  for each state in which no message is in flight, one order that leads there is run to its
-       end, epilogue included, and judged
-    3  again from the start, until the table does not change
+    1  Explore depth first from the first choice, visiting each state of the world once. If the
+       effect of a message is not known yet, run the real code, add everything that this run shows
+       to the table, and apply all checks to it.
+    2  For each state without messages in flight, run one order that leads there to its end,
+       including the epilogue, and apply all checks.
+    3  Start over until the table no longer changes.
 
-Two orders that differ only in which of two nodes got its message first are the same to every node,
-so only one of them is tried (`TransitionTable.choices`).
+Two orders that differ only in which of two nodes receives its message first look the same to every
+node, so only one of them is tried (`TransitionTable.choices`).
 
-So everything that a node may do with a message, and every state that the world may reach, has been
-judged.  With `crashes` and `losses` all this is repeated for each combination of up to that number
-(`injected_failures`).
+As a result, every possible reaction of a node to a message and every reachable state of the world
+has been checked. With `crashes` and `losses`, all this is repeated for each combination of
+failures, up to the given numbers (`injected_failures`).
 
-What this leaves out: disk operations take no time; a crashed bookie is back at once; no timeout
-fires; and a promise that compares moments on two nodes is judged in only one of the orders that are
-the same to both.
+Limitations: disk operations take no time; a crashed bookie restarts immediately; no timeout fires;
+and a promise that compares times on two nodes is checked in only one of the orders that look the
+same to both.
 """
 
 import gc
@@ -35,7 +35,7 @@ from dataclasses import dataclass, field, replace
 from labkit.system.check import CHECKS, Check, broken, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.explore.orders.directed_world import DirectedWorld, EnoughLearned
-from labkit.worlds.sim.explore.orders.injected_failures import Mishaps, PossibleMishaps
+from labkit.worlds.sim.explore.orders.injected_failures import Failures, PossibleFailures
 from labkit.worlds.sim.explore.orders.transition_table import Arrival, TransitionTable, WorldState
 from labkit.worlds.sim.explore.progress import ProgressLine
 from labkit.worlds.sim.explore.search import Finding
@@ -48,17 +48,21 @@ from labkit.worlds.sim.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """The result of all orders, or of those that were tried in time (not `complete`).
+    """The result for all orders or, if not `complete`, for the orders tried before the search
+    stopped.
 
-    mishaps: the number of combinations of crashes and losses, including none. states: of the world;
-    ends: those without a message in flight. orders: the number of paths through the states, if
-    known (else 0); each stands for all orders that are the same to every node. outcomes: pairs of a
-    node's state and a message, with what the node does; runs: of the real code. findings: one for
-    each promise that breaks, with as few decisions as possible; broken_ends: the number of ends
-    that break one.
+    failure_combinations  number of combinations of crashes and losses, including none
+    states                number of states of the world
+    ends                  number of states without messages in flight
+    orders                number of paths through the states, or 0 if unknown; each path stands
+                          for all orders that look the same to every node
+    outcomes              number of pairs of node state and message with a known reaction
+    runs                  number of runs of the real code
+    findings              one for each broken promise, with as few decisions as possible
+    broken_ends           number of ends that break a promise
     """
 
-    mishaps: int
+    failure_combinations: int
     states: int
     ends: int
     orders: int
@@ -70,12 +74,13 @@ class Enumeration:
     seconds: float = field(compare=False)
 
     def __repr__(self) -> str:
-        how = "all" if self.complete else "not all"
-        how = f"with {self.mishaps:,} combinations of mishaps, {how}" if self.mishaps > 1 else how
+        scope = "all" if self.complete else "not all"
+        if self.failure_combinations > 1:
+            scope = f"with {self.failure_combinations:,} combinations of failures, {scope}"
         head = (
-            f"{how} orders: {self.orders:,} through {self.states:,} states to {self.ends:,} ends,"
+            f"{scope} orders: {self.orders:,} through {self.states:,} states to {self.ends:,} ends,"
             f" {self.broken_ends:,} of which break a promise"
-            f" ({self.outcomes:,} outcomes learnt; {self.runs:,} runs, {self.seconds:.1f} s)"
+            f" ({self.outcomes:,} outcomes learned; {self.runs:,} runs, {self.seconds:.1f} s)"
         )
         return "\n".join((head, *map(repr, self.findings)))
 
@@ -93,25 +98,25 @@ def every_order(
     stop_at: int = 0,
     on_progress: OnProgress | None = None,
 ) -> Enumeration:
-    """Try all orders of the scenario's messages, for at most `patience_s`, or until `stop_at`
-    promises broke (0: all).
+    """Try all orders of the scenario's messages, for at most `patience_s` or until `stop_at`
+    promises have been broken (0: no limit).
 
-    At most `crashes` times, a bookie loses power between two messages that it gets, with all
-    unsynced data, and restarts.  At most `losses` messages between clients and bookies are lost,
-    and the connection does not notice.
+    Up to `crashes` times, a bookie loses power between two messages, along with all unsynced data,
+    and restarts. Up to `losses` messages between clients and bookies are lost without the
+    connection noticing.
 
-    Steps may depend on each other only through messages: all but the first wait for an event (`On`)
-    of one node.  `on_progress` is called repeatedly with the number of states visited and of
-    promises found broken. Raises `BKIncorrectParameterException` for a scenario with faults or a
-    seed, and `SimulationError` for one whose nodes depend on something besides messages.
+    Steps may depend on each other only through messages: all but the first must wait for an event
+    (`On`) of a single node. `on_progress` is called repeatedly with the number of states visited
+    and of broken promises found. Raises `BKIncorrectParameterException` if the scenario has faults
+    or a seed, and `SimulationError` if its nodes depend on anything other than messages.
     """
     is_ordered = any(name.startswith("next ") for name in scenario.decisions)
     if scenario.faults or scenario.seed is not None or is_ordered:
         raise BKIncorrectParameterException(
-            "every order is tried without faults, without a seed and without decisions about the"
-            " order (next 0, ...): take them out of the scenario"
+            "every_order requires a scenario without faults, seed and decisions about the order"
+            " (next 0, ...); remove them from the scenario"
         )
-    possible = PossibleMishaps(crashes, losses)
+    possible = PossibleFailures(crashes, losses)
     in_turn = replace(scenario, in_turn=True)
     search = _Search(in_turn, possible, checks, patience_s, stop_at, on_progress)
     return outside_event_loops(search.run)
@@ -121,7 +126,7 @@ class _Search:
     def __init__(
         self,
         scenario: Scenario,
-        possible: PossibleMishaps,
+        possible: PossibleFailures,
         checks: Sequence[type[Check]],
         patience_s: float,
         stop_at: int,
@@ -130,16 +135,16 @@ class _Search:
         self._scenario = scenario
         self._possible = possible
         self._checks = checks
-        self._began = time.monotonic()
-        self._until = self._began + patience_s
+        self._started_at = time.monotonic()
+        self._deadline = self._started_at + patience_s
         self._stop_at = stop_at
-        self._tell = on_progress or ProgressLine(what="states")
+        self._report = on_progress or ProgressLine(what="states")
         self._table = TransitionTable(scenario)
-        self._mishaps: Mishaps = ()
-        """The mishaps that are tried now."""
-        self._mishap_count = self._state_count = self._end_count = self._order_count = 0
+        self._failures: Failures = ()
+        """The failures that are currently injected."""
+        self._combination_count = self._state_count = self._end_count = self._order_count = 0
         self._broken_end_count = 0
-        """The sum over the mishaps that were tried before."""
+        """Totals over the combinations of failures tried before."""
         self._run_count = 0
         self._orders: dict[WorldState, int] = {}
         self._ends: list[WorldState] = []
@@ -148,10 +153,10 @@ class _Search:
 
     def run(self) -> Enumeration:
         with without_garbage_collection():
-            is_complete = all(map(self._go_through, self._possible))
+            is_complete = all(map(self._try_with_failures, self._possible))
             found = tuple(self._smaller(self._found[name]) for name in sorted(self._found))
         return Enumeration(
-            self._mishap_count,
+            self._combination_count,
             self._state_count,
             self._end_count,
             self._order_count if is_complete else 0,
@@ -160,27 +165,27 @@ class _Search:
             is_complete,
             found,
             self._broken_end_count,
-            time.monotonic() - self._began,
+            time.monotonic() - self._started_at,
         )
 
     @property
     def _must_stop(self) -> bool:
         has_enough = self._stop_at and len(self._found) >= self._stop_at
-        return bool(has_enough) or time.monotonic() > self._until
+        return bool(has_enough) or time.monotonic() > self._deadline
 
-    def _go_through(self, mishaps: Mishaps) -> bool:
-        """Try all orders with the mishaps; False when the search must stop."""
-        self._mishaps = mishaps
-        is_complete = self._search_until_nothing_is_new(self._learn(()))
-        self._mishap_count += 1
+    def _try_with_failures(self, failures: Failures) -> bool:
+        """Try all orders with these failures; return False if the search must stop."""
+        self._failures = failures
+        is_complete = self._search_until_complete(self._learn(()))
+        self._combination_count += 1
         self._state_count += len(self._orders)
         self._end_count += len(self._ends)
-        # The first state is left last, with the orders of all others added up.
+        # The first state is added last, with the total number of orders.
         self._order_count += next(reversed(self._orders.values()), 0)
-        self._broken_end_count += sum(self._is_broken[moment] for moment in self._ends)
+        self._broken_end_count += sum(self._is_broken[world_state] for world_state in self._ends)
         return is_complete
 
-    def _search_until_nothing_is_new(self, first: WorldState) -> bool:
+    def _search_until_complete(self, first: WorldState) -> bool:
         count = -1
         while count != self._table.outcome_count:
             count = self._table.outcome_count
@@ -191,13 +196,13 @@ class _Search:
         return True
 
     def _search(self, first: WorldState) -> bool:
-        """Walk through all states, depth first; False when the search must stop."""
+        """Visit all states depth first; return False if the search must stop."""
         stack = [_Visit(first, self._table.choices(first))]
         while stack:
             visit = stack[-1]
             if visit.next == len(visit.steps):
                 stack.pop()
-                self._orders[visit.moment] = visit.orders
+                self._orders[visit.world_state] = visit.orders
                 if stack:
                     stack[-1].orders += visit.orders
                 continue
@@ -205,54 +210,56 @@ class _Search:
                 return False
             step = visit.steps[visit.next]
             visit.next += 1
-            moment = self._after(visit.moment, step, stack)
-            orders = self._orders.get(moment)
+            world_state = self._after(visit.world_state, step, stack)
+            orders = self._orders.get(world_state)
             if orders is not None:
                 visit.orders += orders
                 continue
-            self._tell(self._state_count + len(self._orders), len(self._found))
-            if not moment.channels:
-                self._end(moment, _path(stack))
+            self._report(self._state_count + len(self._orders), len(self._found))
+            if not world_state.channels:
+                self._end(world_state, _path(stack))
                 visit.orders += 1
             else:
-                stack.append(_Visit(moment, self._table.choices(moment)))
+                stack.append(_Visit(world_state, self._table.choices(world_state)))
         return True
 
-    def _end(self, moment: WorldState, path: tuple[int, ...]) -> None:
-        self._orders[moment] = 1
-        self._ends.append(moment)
-        if moment not in self._is_broken:
+    def _end(self, world_state: WorldState, path: tuple[int, ...]) -> None:
+        self._orders[world_state] = 1
+        self._ends.append(world_state)
+        if world_state not in self._is_broken:
             world = self._world(path, stops=False)
-            self._is_broken[moment] = self._judge(live(world))
-            self._possible.add(self._mishaps, world.possible_mishaps)
+            self._is_broken[world_state] = self._judge(live(world))
+            self._possible.add(self._failures, world.possible_failures)
 
-    def _after(self, moment: WorldState, step: Arrival, stack: "Sequence[_Visit]") -> WorldState:
+    def _after(
+        self, world_state: WorldState, step: Arrival, stack: "Sequence[_Visit]"
+    ) -> WorldState:
         try:
-            return self._table.after(moment, step)
+            return self._table.after(world_state, step)
         except KeyError:
             self._learn(_path(stack))
-            return self._table.after(moment, step)
+            return self._table.after(world_state, step)
 
     def _learn(self, path: tuple[int, ...]) -> WorldState:
-        """Run the real code along the path, and on until no message is in flight."""
         world = self._world(path, stops=True)
         with suppress(EnoughLearned):
             world.loop.run(world.live())
         self._judge(trace_of(world))
-        self._possible.add(self._mishaps, world.possible_mishaps)
+        self._possible.add(self._failures, world.possible_failures)
         assert world.first is not None
         return world.first
 
     def _world(self, path: tuple[int, ...], *, stops: bool) -> DirectedWorld:
-        # Collection is off while worlds run; what the last one left is young, so this is quick.
+        # Garbage collection is disabled while worlds run. The last world left only young objects,
+        # so collecting them is fast.
         gc.collect(0)
         self._run_count += 1
         return DirectedWorld(
-            self._scenario, SimLoop(), self._table, path, self._mishaps, stops=stops
+            self._scenario, SimLoop(), self._table, path, self._failures, stops=stops
         )
 
     def _judge(self, trace: Trace) -> bool:
-        """Keep the smallest finding for each promise; returns whether one broke."""
+        """Keep the smallest finding for each promise; return whether any promise was broken."""
         verdicts = broken(check_all(trace, self._checks))
         for verdict in verdicts:
             known = self._found.get(verdict.name)
@@ -261,13 +268,15 @@ class _Search:
         return bool(verdicts)
 
     def _smaller(self, finding: Finding) -> Finding:
-        """The same promise broken with fewer decisions: each decision is dropped if possible."""
+        """Return a finding for the same promise, without the decisions that are not needed."""
         checks = [check for check in self._checks if check.__name__ == finding.promise]
         for name in reversed(list(finding.scenario.decisions)):
             if name in self._scenario.decisions:
                 continue
-            left = {key: to for key, to in finding.scenario.decisions.items() if key != name}
-            scenario = replace(finding.scenario, decisions=left)
+            remaining = {
+                key: value for key, value in finding.scenario.decisions.items() if key != name
+            }
+            scenario = replace(finding.scenario, decisions=remaining)
             self._run_count += 1
             for verdict in broken(check_all(run(scenario), checks)):
                 finding = Finding(scenario, verdict.name, verdict.reason)
@@ -276,9 +285,9 @@ class _Search:
 
 @dataclass(slots=True)
 class _Visit:
-    """A state on the path, and which of its choices were taken."""
+    """A state on the path, and the choices already taken there."""
 
-    moment: WorldState
+    world_state: WorldState
     steps: list[Arrival]
     next: int = 0
     orders: int = 0

@@ -1,10 +1,12 @@
-"""A fingerprint of a program's memory: programs with equal fingerprints go on in the same way.
+"""A fingerprint of a program's memory: programs with equal fingerprints behave the same from then
+on.
 
-It covers objects as they are: fields, closures, and the local variables of suspended coroutines
-with the places where these wait.  It ignores what only names an object or tells its age: addresses,
-times (all floats), and numbers of tasks and futures.
+A fingerprint covers the contents of objects: fields, closures, and the local variables of suspended
+coroutines together with the instructions at which they wait. It ignores everything that only
+identifies an object or reveals its age: addresses, times (all floats), and the numbers of tasks and
+futures.
 
-The walk stops at the world: the simulation's own objects are the same for all.
+The traversal stops at the simulation's own objects, which are the same for all programs.
 """
 
 import asyncio
@@ -33,8 +35,8 @@ from labkit.worlds.sim.machine.process import Process
 from labkit.worlds.sim.nodes.nodes import SimNode
 from labkit.worlds.sim.world import World
 
-_PLAIN = (int, str, bytes, type(None), Enum, type, ModuleType)
-_OF_THE_WORLD = (
+_ATOMIC = (int, str, bytes, type(None), Enum, type, ModuleType)
+_WORLD_OBJECTS = (
     asyncio.AbstractEventLoop,
     asyncio.Handle,
     Context,
@@ -48,11 +50,11 @@ _OF_THE_WORLD = (
     World,
 )
 _NOT_STATE = ("_number", "_name", "__dict__", "__weakref__")
-"""The numbers of tasks and futures show only when they were created."""
+"""The numbers of tasks and futures only reveal when they were created."""
 
 
 def fingerprint(roots: Iterable[Any]) -> bytes:
-    """The fingerprint of everything that can be reached from these objects, in this order."""
+    """Return the fingerprint of everything reachable from these objects, in this order."""
     walk = _Walk()
     for root in roots:
         walk.visit(root)
@@ -64,115 +66,114 @@ class _Walk:
         self.found: list[str] = []
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []
-        """Temporary objects, kept so that no other object gets their addresses."""
+        """Temporary objects, kept alive so that no other object gets their addresses."""
 
-    def visit(self, what: Any) -> None:
-        """Record the object and everything it refers to, each object once."""
-        if isinstance(what, float):
+    def visit(self, obj: Any) -> None:
+        if isinstance(obj, float):
             self.found.append("float")
-        elif isinstance(what, _PLAIN):
-            self.found.append(repr(what))
-        elif isinstance(what, _OF_THE_WORLD):
-            self.found.append(type(what).__name__)
-        elif (number := self._numbers.get(id(what))) is not None:
+        elif isinstance(obj, _ATOMIC):
+            self.found.append(repr(obj))
+        elif isinstance(obj, _WORLD_OBJECTS):
+            self.found.append(type(obj).__name__)
+        elif (number := self._numbers.get(id(obj))) is not None:
             self.found.append(f"#{number}")
         else:
-            self._numbers[id(what)] = len(self._numbers)
-            self._kept.append(what)
-            self.found.append(f"{type(what).__name__}(")
-            self._look_into(what)
+            self._numbers[id(obj)] = len(self._numbers)
+            self._kept.append(obj)
+            self.found.append(f"{type(obj).__name__}(")
+            self._visit_children(obj)
             self.found.append(")")
 
-    def _look_into(self, what: Any) -> None:
-        for kind, look in _LOOKS:
-            if isinstance(what, kind):
-                for part in look(what):
+    def _visit_children(self, obj: Any) -> None:
+        for kind, children in _CHILDREN:
+            if isinstance(obj, kind):
+                for part in children(obj):
                     self.visit(part)
                 return
-        for name, value in _fields_of(what):
+        for name, value in _fields_of(obj):
             self.found.append(name)
             self.visit(value)
 
 
-def _fields_of(what: Any) -> list[tuple[str, Any]]:
-    fields = [*getattr(what, "__dict__", {}).items()]
-    for kind in type(what).__mro__:
+def _fields_of(obj: Any) -> list[tuple[str, Any]]:
+    fields = [*getattr(obj, "__dict__", {}).items()]
+    for kind in type(obj).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         names = (slots,) if isinstance(slots, str) else slots
-        fields += [(name, getattr(what, name)) for name in names if hasattr(what, name)]
+        fields += [(name, getattr(obj, name)) for name in names if hasattr(obj, name)]
     return [field for field in fields if field[0] not in _NOT_STATE]
 
 
-def _coroutine(what: Any) -> Iterable[Any]:
-    yield what.__qualname__
-    frame = what.cr_frame if isinstance(what, CoroutineType) else what.gi_frame
+def _coroutine(obj: Any) -> Iterable[Any]:
+    yield obj.__qualname__
+    frame = obj.cr_frame if isinstance(obj, CoroutineType) else obj.gi_frame
     if frame is not None:
         yield frame.f_lasti
         yield dict(frame.f_locals)
-        yield what.cr_await if isinstance(what, CoroutineType) else what.gi_yieldfrom
+        yield obj.cr_await if isinstance(obj, CoroutineType) else obj.gi_yieldfrom
 
 
-def _future(what: Any) -> Iterable[Any]:
-    yield what._state
-    yield what._result if what._exception is None else what._exception
-    yield [callback for callback, _ in what._callbacks or ()]
-    if isinstance(what, asyncio.Task):
-        yield what.get_coro()
-        yield getattr(what, "_fut_waiter")  # noqa: B009 - mypy does not know it
-    yield dict(_fields_of(what))
+def _future(obj: Any) -> Iterable[Any]:
+    yield obj._state
+    yield obj._result if obj._exception is None else obj._exception
+    yield [callback for callback, _ in obj._callbacks or ()]
+    if isinstance(obj, asyncio.Task):
+        yield obj.get_coro()
+        yield getattr(obj, "_fut_waiter")  # noqa: B009 - unknown to mypy
+    yield dict(_fields_of(obj))
 
 
-def _mapping(what: dict[Any, Any]) -> Iterable[Any]:
-    """Visit a dictionary, sorted by its keys if they have an order independent of insertion."""
-    items = list(what.items())
-    if all(isinstance(key, int | str | bytes | tuple) for key in what):
+def _mapping(obj: dict[Any, Any]) -> Iterable[Any]:
+    """Yield keys and values, sorted by key if the keys have an order of their own."""
+    items = list(obj.items())
+    if all(isinstance(key, int | str | bytes | tuple) for key in obj):
         items.sort(key=lambda item: repr(item[0]))
     for item in items:
         yield from item
 
 
-def _set(what: Iterable[Any]) -> Iterable[Any]:
-    """Visit a set; tasks and futures in the order in which they were created."""
-    return sorted(what, key=lambda each: getattr(each, "_number", None) or repr(each))
+def _set(obj: Iterable[Any]) -> Iterable[Any]:
+    """Return the elements in a reproducible order: tasks and futures by creation."""
+    return sorted(obj, key=lambda each: getattr(each, "_number", None) or repr(each))
 
 
-def _end(what: End) -> Iterable[Any]:
-    return what.way_out.name, what.is_open, what.waiting
+def _end(obj: End) -> Iterable[Any]:
+    return obj.outgoing.name, obj.is_open, obj.waiting
 
 
-def _exception(what: BaseException) -> Iterable[Any]:
-    return what.args
+def _exception(obj: BaseException) -> Iterable[Any]:
+    return obj.args
 
 
-def _function(what: FunctionType) -> Iterable[Any]:
-    yield what.__qualname__
-    yield what.__code__.co_firstlineno
-    yield from what.__closure__ or ()
-    yield from what.__defaults__ or ()
+def _function(obj: FunctionType) -> Iterable[Any]:
+    yield obj.__qualname__
+    yield obj.__code__.co_firstlineno
+    yield from obj.__closure__ or ()
+    yield from obj.__defaults__ or ()
 
 
-def _built_in(what: BuiltinFunctionType) -> Iterable[Any]:
-    return what.__qualname__, what.__self__
+def _built_in(obj: BuiltinFunctionType) -> Iterable[Any]:
+    return obj.__qualname__, obj.__self__
 
 
-def _cell(what: CellType) -> Iterable[Any]:
+def _cell(obj: CellType) -> Iterable[Any]:
     try:
-        return (what.cell_contents,)
+        return (obj.cell_contents,)
     except ValueError:
         return ()
 
 
-_LOOKS: tuple[tuple[Any, Callable[[Any], Iterable[Any]]], ...] = (
+_CHILDREN: tuple[tuple[Any, Callable[[Any], Iterable[Any]]], ...] = (
     (End, _end),
     ((tuple, list, deque), iter),
     (dict, _mapping),
     ((set, frozenset), _set),
     (asyncio.Future, _future),
     ((CoroutineType, GeneratorType), _coroutine),
-    (MethodType, lambda what: (what.__func__, what.__self__)),
+    (MethodType, lambda obj: (obj.__func__, obj.__self__)),
     (FunctionType, _function),
     (BuiltinFunctionType, _built_in),
     (CellType, _cell),
-    (partial, lambda what: (what.func, what.args, what.keywords)),
+    (partial, lambda obj: (obj.func, obj.args, obj.keywords)),
     (BaseException, _exception),
 )

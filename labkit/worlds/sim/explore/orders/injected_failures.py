@@ -1,8 +1,9 @@
-"""Mishaps: the crashes of bookies and the lost messages that every order is tried with.
+"""The failures with which every order is tried: crashes of bookies and lost messages.
 
-Each is a decision, `crash b1 5` or `lose w>b0 2`, and depends on one node alone: on how many
-messages the bookie has received, or the sender has sent.  So a mishap adds no step to order:
-other nodes cannot tell whether they act before or after it.
+Each failure is a decision, such as `crash b1 5` or `lose w>b0 2`. It depends on a single node: on
+the number of messages that the crashing bookie has received, or that the sender of the lost message
+has sent. Failures therefore do not increase the number of orders, because other nodes cannot tell
+whether they act before or after a failure.
 """
 
 from collections import deque
@@ -10,42 +11,41 @@ from collections.abc import Iterator, Sequence
 
 from labkit.system.model.errors import BKIncorrectParameterException
 
-Mishaps = tuple[str, ...]
+Failures = tuple[str, ...]
 _KINDS = ("crash", "lose")
 
 
-def node_of(mishap: str) -> str:
-    """The node whose state the mishap belongs to: the crashing bookie, or the message's sender."""
-    return mishap.split()[1].partition(">")[0]
+def node_of(failure: str) -> str:
+    """Return the node whose state includes the failure: the crashing bookie, or the sender."""
+    return failure.split()[1].partition(">")[0]
 
 
-class PossibleMishaps:
-    """Lists all combinations of up to `crashes` crashes and `losses` losses, beginning with none.
+class PossibleFailures:
+    """Iterates over all combinations of up to `crashes` crashes and `losses` losses, starting with
+    none.
 
-    The possible mishaps are discovered while runs go on: a bookie can crash before and after each
-    message that it got in any run, and any message that was sent in any run can be lost.
+    Possible failures are discovered in the course of the runs: a bookie can crash before and after
+    each message that it received in any run, and any message sent in any run can be lost.
     """
 
     def __init__(self, crashes: int, losses: int) -> None:
-        """Raises `BKIncorrectParameterException`."""
         if min(crashes, losses) < 0:
             raise BKIncorrectParameterException(
-                f"crashes is {crashes} and losses {losses}; neither can be less than 0"
+                f"crashes and losses must not be negative, got {crashes} and {losses}"
             )
-        self._most = dict(zip(_KINDS, (crashes, losses), strict=True))
-        self._left: deque[Mishaps] = deque([()])
-        self._known: dict[Mishaps, None] = {(): None}
+        self._limits = dict(zip(_KINDS, (crashes, losses), strict=True))
+        self._queue: deque[Failures] = deque([()])
+        self._known: dict[Failures, None] = {(): None}
 
-    def __iter__(self) -> Iterator[Mishaps]:
-        while self._left:
-            yield self._left.popleft()
+    def __iter__(self) -> Iterator[Failures]:
+        while self._queue:
+            yield self._queue.popleft()
 
-    def add(self, so_far: Mishaps, seen: Sequence[str]) -> None:
-        """Note mishaps that a run with `so_far` has shown to be possible."""
-        for each in seen:
+    def add(self, so_far: Failures, possible: Sequence[str]) -> None:
+        for each in possible:
             kind = each.split()[0]
             count = sum(1 for other in so_far if other.startswith(kind))
             more = tuple(sorted({*so_far, each}))
-            if count < self._most[kind] and more not in self._known:
+            if count < self._limits[kind] and more not in self._known:
                 self._known[more] = None
-                self._left.append(more)
+                self._queue.append(more)

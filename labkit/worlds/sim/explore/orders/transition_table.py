@@ -1,7 +1,8 @@
-"""A table of what each node does with each message; real runs fill it (`directed_world`).
+"""A table of how each node reacts to each message; real runs fill it in (`directed_world`).
 
-Nodes share nothing but messages, so what a node does depends only on its state and the message.  A
-world whose states and messages are known can go on by this table, without being run.
+Nodes interact only through messages, so a node's reaction depends only on its state and the
+message. If a world's states and messages are already in this table, its next state can be looked up
+here instead of being computed by a run.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.scenario.scenario import Scenario
 
 Arrival = tuple[int, int]
-"""A channel and a message on it, by their numbers."""
+"""A channel and a message on it, by number."""
 
 
 class Reaction(NamedTuple):
@@ -30,14 +31,12 @@ class WorldState(NamedTuple):
 
 
 class TransitionTable:
-    """Nodes, channels, messages and states by their numbers, and the outcomes known so far."""
-
     def __init__(self, scenario: Scenario) -> None:
         self.nodes = (*scenario.cluster.names, *scenario.clients, METADATA_SERVER)
         self.node_of: list[int] = []
-        """For each channel the index of the node that receives from it."""
-        self.known: dict[int, dict[Arrival, Reaction]] = {}
-        """For each state its node's outcome for each message."""
+        """For each channel, the index of the node that receives from it."""
+        self.reactions: dict[int, dict[Arrival, Reaction]] = {}
+        """For each node state, the node's reaction to each message."""
         self.outcome_count = 0
         self._numbers: dict[object, int] = {}
         self._channels: dict[str, int] = {}
@@ -49,90 +48,100 @@ class TransitionTable:
             self.node_of.append(self.nodes.index(target))
         return number
 
-    def number(self, *what: object) -> int:
-        return self._numbers.setdefault(what, len(self._numbers))
+    def number(self, *key: object) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
 
     def learn(self, state: int, step: Arrival, outcome: Reaction) -> None:
-        """Record what a node did.  Raises `SimulationError` if it did something else before."""
-        known = self.known.setdefault(state, {})
-        before = known.setdefault(step, outcome)
+        """Record a node's reaction. Raises `SimulationError` if it reacted differently before."""
+        reactions = self.reactions.setdefault(state, {})
+        before = reactions.setdefault(step, outcome)
         if before is outcome:
             self.outcome_count += 1
         elif before != outcome:
             name = self.nodes[self.node_of[step[0]]]
             raise SimulationError(
-                f"{name} does not always do the same in what looks like the same state: something"
-                " that matters to it comes by no message and is not in its memory"
+                f"{name} reacted to the same message in the same state in two different ways: it"
+                " depends on something other than its messages and its memory"
             )
 
-    def after(self, moment: WorldState, step: Arrival) -> WorldState:
-        """The moment after the message, the first of its channel, has arrived.
+    def after(self, world_state: WorldState, step: Arrival) -> WorldState:
+        """Return the state of the world after this message, the first on its channel, has arrived.
 
-        Raises `KeyError` when its effect is not known yet.
+        Raises `KeyError` if its effect is not known yet.
         """
         channel = step[0]
-        place = self.node_of[channel]
-        outcome = self.known[moment.nodes[place]][step]
-        nodes = (*moment.nodes[:place], outcome.state, *moment.nodes[place + 1 :])
-        channels = dict(moment.channels)
-        left = channels.pop(channel)[1:]
-        if left:
-            channels[channel] = left
-        return WorldState(nodes, _sent(channels, outcome.sent))
+        node_index = self.node_of[channel]
+        outcome = self.reactions[world_state.nodes[node_index]][step]
+        nodes = (
+            *world_state.nodes[:node_index],
+            outcome.state,
+            *world_state.nodes[node_index + 1 :],
+        )
+        channels = dict(world_state.channels)
+        if remaining := channels.pop(channel)[1:]:
+            channels[channel] = remaining
+        return WorldState(nodes, _add_messages(channels, outcome.sent))
 
     def first(self, states: tuple[int, ...], sent: list[Arrival]) -> WorldState:
-        return WorldState(states, _sent({}, tuple(sent)))
+        return WorldState(states, _add_messages({}, tuple(sent)))
 
-    def choices(self, moment: WorldState) -> list[Arrival]:
-        """The messages that may arrive next: all of them, or only those to one node if that is
-        enough.
+    def choices(self, world_state: WorldState) -> list[Arrival]:
+        """Return the messages that may arrive next: all of them, or only those to one node if that
+        is enough.
 
-        Messages to different nodes commute: whichever comes first, both nodes do the same.  So look
-        for a node to which no other can send anything on a channel that is empty now, before one of
-        the messages in flight to it arrives.  Apart from such exchanges, every order then begins
-        with one of these messages.  (In the literature: a persistent set.)  The table says which
-        node can send what, so the search starts again as long as the table grows.
+        Messages to different nodes commute: both nodes react the same, whichever message arrives
+        first. So look for a node that cannot receive a message on a channel that is empty now
+        before it has received one of the messages already in flight to it. Every order is then
+        equivalent to one that starts with one of these messages. (In the literature, such messages
+        are called a persistent set.) The table determines which messages a node can send, so the
+        search starts over as long as the table grows.
         """
-        heads = [(channel, messages[0]) for channel, messages in moment.channels]
+        heads = [(channel, messages[0]) for channel, messages in world_state.channels]
         by_node: dict[int, list[Arrival]] = {}
         for step in heads:
             by_node.setdefault(self.node_of[step[0]], []).append(step)
-        for place, steps in sorted(by_node.items(), key=lambda item: (len(item[1]), item[0])):
-            if len(by_node) == 1 or not self._others_can_send(moment, place):
+        for node_index, steps in sorted(by_node.items(), key=lambda item: (len(item[1]), item[0])):
+            if len(by_node) == 1 or not self._others_can_send(world_state, node_index):
                 return steps
         return heads
 
-    def _others_can_send(self, moment: WorldState, place: int) -> bool:
-        """Whether the node may get something on an empty channel before it gets anything else.
+    def _others_can_send(self, world_state: WorldState, node_index: int) -> bool:
+        """Return whether the node may receive a message on an empty channel before any message
+        already in flight to it.
 
-        It assumes that each node may reach all states to which the messages that may ever be in
-        flight can lead it, in any order: rather too many than too few.
+        The result may be True needlessly: the method assumes that all messages that could ever be
+        in flight can arrive in any order, and that each node can reach every state to which they
+        lead.
         """
-        full = {channel for channel, _ in moment.channels}
-        under_way = {step for step in self._steps(moment) if self.node_of[step[0]] != place}
-        states = dict.fromkeys(state for at, state in enumerate(moment.nodes) if at != place)
+        non_empty = {channel for channel, _ in world_state.channels}
+        in_flight = {
+            step for step in self._steps(world_state) if self.node_of[step[0]] != node_index
+        }
+        states = dict.fromkeys(
+            state for index, state in enumerate(world_state.nodes) if index != node_index
+        )
         count = -1
-        while count != len(states) + len(under_way):
-            count = len(states) + len(under_way)
+        while count != len(states) + len(in_flight):
+            count = len(states) + len(in_flight)
             for state in list(states):
-                for step, outcome in self.known.get(state, {}).items():
-                    if step not in under_way:
+                for step, outcome in self.reactions.get(state, {}).items():
+                    if step not in in_flight:
                         continue
                     states[outcome.state] = None
                     for sent in outcome.sent:
-                        if self.node_of[sent[0]] != place:
-                            under_way.add(sent)
-                        elif sent[0] not in full:
+                        if self.node_of[sent[0]] != node_index:
+                            in_flight.add(sent)
+                        elif sent[0] not in non_empty:
                             return True
         return False
 
-    def _steps(self, moment: WorldState) -> Iterator[Arrival]:
-        for channel, messages in moment.channels:
+    def _steps(self, world_state: WorldState) -> Iterator[Arrival]:
+        for channel, messages in world_state.channels:
             for message in messages:
                 yield channel, message
 
 
-def _sent(
+def _add_messages(
     channels: dict[int, tuple[int, ...]], sent: tuple[Arrival, ...]
 ) -> tuple[tuple[int, tuple[int, ...]], ...]:
     for channel, message in sent:

@@ -1,5 +1,5 @@
-"""Machines that fail in rarer ways than in a storm: replaced disks, reads that fail, disks that are
-full at the sync, and clocks that show another time.
+"""Machines that fail in rarer ways than storms cover: replaced disks, failing reads, disks that
+fill up during a sync, and wrong clocks.
 """
 
 from collections.abc import Callable
@@ -12,19 +12,20 @@ from labkit.worlds.sim.settings.triggers import At
 
 
 def with_bad_machines(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """One or two kinds of such faults.
+    """Add faults of one or two of these kinds.
 
-    Where there are brokers no disks are replaced: such a bookie never serves again, and a topic may
-    need each of them.
+    If there are brokers, no disks are replaced: a bookie with replaced disks never serves again,
+    and a topic may need all of its bookies.
     """
-    possible = _BELOW_BROKERS if scenario.cluster.brokers else _KINDS
-    kinds = draw.some_of(possible, draw.one_of(1, 1, 2))
+    candidates = _KINDS_WITH_BROKERS if scenario.cluster.brokers else _KINDS
+    kinds = draw.some_of(candidates, draw.one_of(1, 1, 2))
     return scenario.with_fault(*(fault for kind in kinds for fault in kind(draw)))
 
 
 def _replaced_disks(draw: ScenarioRandom) -> list[Fault]:
-    """The disks of one bookie, or of some of the first ones at about the same time; the writer is
-    often gone by then, so that what they deny decides where the ledger ends.
+    """Replace the disks of one of the first bookies, or of two of them at about the same time.
+    Often the writer dies at that moment as well, so that where the ledger ends depends on entries
+    that these bookies deny.
     """
     when, which = draw.moment(), draw.one_of("all", "all", "journal", "ledgers")
     faults: list[Fault] = [
@@ -37,7 +38,7 @@ def _replaced_disks(draw: ScenarioRandom) -> list[Fault]:
 
 
 def _failing_reads(draw: ScenarioRandom) -> list[Fault]:
-    """While reads fail, the bookie often starts."""
+    """Make reads fail, often while the bookie is starting."""
     bookie, when, for_ms = draw.bookie(), draw.moment(), draw.ms()
     faults: list[Fault] = [FailingRead(bookie, for_ms, when)]
     if draw.chance(0.4):
@@ -47,7 +48,7 @@ def _failing_reads(draw: ScenarioRandom) -> list[Fault]:
 
 
 def _full_at_syncs(draw: ScenarioRandom) -> list[Fault]:
-    """Often the power fails when the disk has space again."""
+    """Make syncs fail because the disk is full; often the power fails once there is space again."""
     bookie, at, for_ms = draw.bookie(), draw.between(0, draw.horizon_ms), draw.ms()
     faults: list[Fault] = [FullAtSync(bookie, for_ms, At(at))]
     if draw.chance(0.6):
@@ -61,7 +62,7 @@ def _full_at_syncs(draw: ScenarioRandom) -> list[Fault]:
 
 
 def _wrong_clocks(draw: ScenarioRandom) -> list[Fault]:
-    """Clocks that are off by seconds, hours or years, and run at the right rate or not."""
+    """Set clocks wrong by seconds, hours or years, and make some of them run at a wrong rate."""
     return [
         ClockSkew(
             draw.node(),
@@ -74,9 +75,9 @@ def _wrong_clocks(draw: ScenarioRandom) -> list[Fault]:
     ]
 
 
-_BELOW_BROKERS: tuple[Callable[[ScenarioRandom], list[Fault]], ...] = (
+_KINDS_WITH_BROKERS: tuple[Callable[[ScenarioRandom], list[Fault]], ...] = (
     _failing_reads,
     _full_at_syncs,
     _wrong_clocks,
 )
-_KINDS = (_replaced_disks, *_BELOW_BROKERS)
+_KINDS = (_replaced_disks, *_KINDS_WITH_BROKERS)

@@ -1,9 +1,10 @@
-"""Bookies that fail while their disks work: in a flush, between two journals, after a compaction.
+"""Bookies that fail while their disks are busy: in a flush, at the end of a journal, after a
+compaction.
 
-A mistake of the storage shows only if a crash falls between two particular disk operations out of
-thousands. So a scenario of this kind does little else than such work: two ledgers, a reader that
-keeps the run going until the work is done, and crashes at its operations.  Sometimes each bookie
-has several ledger directories.
+A storage bug shows up only if a crash falls between two particular disk operations out of
+thousands. A scenario of this kind therefore does little besides such work: it has two ledgers, a
+reader that keeps the run going until the work is done, and crashes among its operations. Sometimes
+each bookie has several ledger directories.
 """
 
 from collections.abc import Callable
@@ -17,39 +18,38 @@ from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.workload.steps import Delete, Read, Step, Write
 
 _OPERATIONS = 40
-"""About the number of operations of a flush."""
+"""Approximate number of operations in a flush."""
 
 _Busy = tuple[Cluster, tuple[Step, ...], list[Fault]]
 
 
 def with_busy_disks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Another workload in the same cluster, which keeps the disks busy."""
     work = draw.one_of(*_WORK)
     cluster, steps, faults = work(draw, scenario.cluster)
     return replace(scenario, cluster=cluster, workload=steps, faults=tuple(faults))
 
 
-def _in_mid_flush(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
-    """A crash in a flush; often after a restart, so that the mark is in an earlier journal."""
+def _during_a_flush(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
+    """Crash during a flush, often after a restart, so that the mark is in an earlier journal."""
     flush_ms = draw.one_of(10, 30, 100)
     cluster = replace(
         cluster, flush_interval_ms=flush_ms, ledger_directories=draw.one_of(1, 2, 2, 3)
     )
-    bookie, begun = draw.bookie(), At(draw.between(0, flush_ms))
+    bookie, started = draw.bookie(), At(draw.between(0, flush_ms))
     steps = (
         _write(draw, cluster, 0, "w"),
-        replace(_write(draw, cluster, 1, "v"), when=begun),
+        replace(_write(draw, cluster, 1, "v"), when=started),
         Read(polls=5, poll_ms=flush_ms / 2),
     )
     faults: list[Fault] = [_at_an_operation(draw, bookie, flush_ms)]
     if draw.chance(0.5):
-        restart = At(draw.between(0, begun.ms))
+        restart = At(draw.between(0, started.ms))
         faults.append(Crash(bookie, draw.unsynced(), draw.ms(flush_ms), restart))
     return cluster, steps, faults
 
 
 def _at_the_end_of_a_journal(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
-    """A crash while large entries fill one journal after the other."""
+    """Crash while large entries fill one journal after the other."""
     flush_ms = draw.one_of(10, 30, 1000)
     cluster = replace(cluster, flush_interval_ms=flush_ms)
     large = replace(
@@ -68,7 +68,7 @@ def _at_the_end_of_a_journal(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
 
 
 def _after_a_compaction(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
-    """A crash after a compaction: of two ledgers in a log, one is deleted and the other copied."""
+    """Crash after a compaction: of two ledgers in a log, one is deleted and the other is copied."""
     gc_wait_ms = draw.one_of(20, 50)
     cluster = replace(
         cluster,
@@ -94,7 +94,7 @@ def _after_a_compaction(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
 
 
 def _write(draw: ScenarioRandom, cluster: Cluster, ledger: int, client: str) -> Write:
-    """A writer, mostly to all bookies, so that each of them has copies to lose."""
+    """Return a step that usually writes to all bookies, so that each of them has copies to lose."""
     size = cluster.bookies if draw.chance(0.7) else 1
     return Write(
         ledger,
@@ -108,9 +108,7 @@ def _write(draw: ScenarioRandom, cluster: Cluster, ledger: int, client: str) -> 
 
 
 def _at_an_operation(draw: ScenarioRandom, bookie: str, flush_ms: float) -> Fault:
-    """A crash before one of the next disk operations: of the flush, since nothing else goes on, or
-    of the work after the entries are on disk.
-    """
+    """Crash before one of the next disk operations, of a flush or of the work after it."""
     flushed = On("memtable.flushed", draw.one_of(1, 1, 2, 3), bookie)
     return CrashAtOperation(
         bookie,
@@ -121,4 +119,4 @@ def _at_an_operation(draw: ScenarioRandom, bookie: str, flush_ms: float) -> Faul
     )
 
 
-_WORK = (_in_mid_flush, _at_the_end_of_a_journal, _after_a_compaction)
+_WORK = (_during_a_flush, _at_the_end_of_a_journal, _after_a_compaction)

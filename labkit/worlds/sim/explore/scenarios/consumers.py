@@ -1,7 +1,9 @@
-"""Consumers for scenarios with brokers: subscriptions of all types, while what lies between a
-consumer and its broker is cut, reset and slow, the client stands still, and a new owner of the
-topic cannot read what the one before has stored.  They acknowledge batches in parts, ask for
-messages once more, and begin again at the first one.  Some are readers, some share keys.
+"""Consumers for scenarios with brokers: subscriptions of all types.
+
+While they run, their connections to the brokers are cut, reset and slowed down, clients pause, and
+a new owner of the topic cannot read what the previous one stored. The consumers acknowledge batches
+in parts, request redelivery, and reset their subscriptions to the first message. Some of them are
+readers, and some share the keys of a subscription.
 """
 
 from collections.abc import Callable
@@ -22,7 +24,6 @@ _SHARING_CLIENTS = "k", "l"
 
 
 def with_consumers(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """One or two more clients that consume the topic."""
     messages = sum(step.messages for step in scenario.workload if isinstance(step, Publish))
     clients = _CLIENTS[: draw.one_of(1, 1, 2)]
     consumers = [_consumer(draw, client, messages) for client in clients]
@@ -41,7 +42,7 @@ def with_consumers(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _consumer(draw: ScenarioRandom, client: str, messages: int) -> Consume:
-    """A subscription with the client's name."""
+    """Return a step whose subscription is named after its client."""
     subscription_type = draw.one_of(*_TYPES)
     step = Consume(
         messages=messages,
@@ -58,28 +59,26 @@ def _consumer(draw: ScenarioRandom, client: str, messages: int) -> Consume:
 
 
 def _with_rarer_requests(draw: ScenarioRandom, consume: Consume) -> Consume:
-    """Often a batch is acknowledged in two parts, and messages are delivered again because the
-    consumer wants that.
-    """
-    ways = "seek", "unsubscribe" if consume.consumers == 1 else "seek"
+    """Often acknowledge batches in two parts, request redelivery, or reset the subscription."""
+    methods = "seek", "unsubscribe" if consume.consumers == 1 else "seek"
     return replace(
         consume,
         acks_parts=draw.chance(0.5),
         redeliver_every=draw.one_of(0, 0, consume.ack_every + draw.one_of(1, 3)),
         start_over_after=draw.one_of(0, 0, draw.number(1, 2 * consume.messages)),
-        start_over_by=draw.one_of(*ways),
+        start_over_by=draw.one_of(*methods),
     )
 
 
 def _reader_or_consumer(draw: ScenarioRandom, consume: Consume) -> Consume:
-    """One in four consumers that have a subscription for themselves reads without a durable one."""
+    """Turn one in four exclusive consumers into a reader, whose subscription is not durable."""
     is_reader = draw.chance(_READERS)
     return replace(consume, reader=is_reader and consume.subscription_type == "Exclusive")
 
 
 def _with_unreadable_entries(draw: ScenarioRandom, scenario: Scenario) -> Scenario:
-    """A broker is killed, and all bookies as soon as there is another owner, who has none of the
-    entries in its memory.
+    """Kill every broker except the first; then kill all bookies as soon as the topic has a new
+    owner, whose cache contains none of the entries.
     """
     cluster = scenario.cluster
     killed = On("batch.stored", draw.number(2, 10))
@@ -105,11 +104,11 @@ def _fault(draw: ScenarioRandom, broker: str, client: str) -> Fault:
 
 
 def with_shared_keys(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Messages have few keys, which the consumers of one Key_Shared subscription share.
+    """Give messages a few keys, which the consumers of one Key_Shared subscription share.
 
-    These consumers hang up, and their connections break.  Reads take time only where the broker
-    caches no entries; then a consumer can leave between the moment at which an entry is chosen for
-    it and the moment at which the entry has been read.
+    These consumers disconnect, and their connections break. Reads take time only if the broker
+    caches no entries; in that case, a consumer can leave after an entry has been assigned to it but
+    before the entry has been read.
     """
     keys = draw.one_of(1, 2, 4)
     workload = [

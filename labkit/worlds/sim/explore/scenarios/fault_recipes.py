@@ -1,9 +1,10 @@
-"""Recipes of faults, with their details drawn at random.
+"""Fault recipes with randomly drawn details.
 
-Faults alone rarely do harm; they do when they coincide with a client's actions.  So a recipe is
-faults together with the steps that they affect: a ledger is taken over while its writer lives, or
-its bookies restart, or it is deleted; a client needs data that a disk has lost, or an absent
-bookie.  Its clients have distinct names: checks tell recoveries apart by the client's name.
+A fault rarely does harm on its own, but it may when it coincides with a client's actions. A recipe
+therefore combines faults with the steps that they affect. For example, a ledger is taken over while
+its writer is alive, its bookies restart, or the ledger is deleted; or a client needs data that a
+disk has lost, or a bookie that is absent. The clients of a recipe have distinct names, because the
+checks identify recoveries by the client's name.
 """
 
 from collections.abc import Callable
@@ -29,14 +30,13 @@ from labkit.worlds.sim.workload.steps import Delete, Read, Recover, Step, Write
 
 Parts = tuple[list[Step], list[Fault]]
 
-_DELETED = 2
-"""The ledger of `with_a_deletion`, beside those of the workload."""
-_OF_AN_ADD = ("add.sent", "add.acked", "lac.advanced")
-_OF_RECOVERY = ("recovery.started", "ledger.fenced", "recovery.covered", "recovery.ended")
+_DELETED_LEDGER = 2
+"""The ledger of `with_a_deletion`, distinct from those of the workload."""
+_ADD_EVENTS = ("add.sent", "add.acked", "lac.advanced")
+_RECOVERY_EVENTS = ("recovery.started", "ledger.fenced", "recovery.covered", "recovery.ended")
 
 
 def with_fault_recipes(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """None, one or two of the recipes."""
     for recipe in draw.some_of(_RECIPES, draw.one_of(0, 1, 1, 2)):
         steps, faults = recipe(draw, scenario.cluster)
         scenario = replace(
@@ -48,39 +48,41 @@ def with_fault_recipes(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_lagging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """The metadata server that answers a node is behind the others."""
+    """Make the metadata server that one bookie is connected to lag behind the others."""
     lag_ms = draw.between(0.05, 1) * draw.horizon_ms
     return scenario.with_fault(LaggingMetadata(draw.bookie(), lag_ms))
 
 
 def with_metadata_trouble(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """The metadata store hangs for about as long as sessions last, or a bookie loses its session
-    while it starts: more often with autorecovery, which reacts.
+    """Make the metadata store hang for about as long as the session timeout, or make a bookie lose
+    its session during its start. Scenarios with autorecovery, which reacts to both, contain these
+    faults more often.
     """
     if draw.chance(0.3):
-        return scenario.with_fault(*_session_lost_at_a_start(draw))
+        return scenario.with_fault(*_session_lost_during_start(draw))
     return _hanging_metadata(scenario, draw)
 
 
 def _hanging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Mostly without a lost-bookie delay, which hides lists that are read too early.  With an
-    auditor, half of the time without other faults: it restarts when a request fails.
+    """Make the metadata store hang. With autorecovery, there is usually no lost-bookie delay,
+    because the delay would hide that a list of bookies is read too early; and half of the scenarios
+    have no other faults, because an auditor restarts when one of its requests fails.
     """
     cluster = scenario.cluster
     if cluster.autorecovery is not None and draw.chance(0.7):
-        hasty = replace(cluster.autorecovery, lost_bookie_recovery_delay_s=0)
-        cluster = replace(cluster, autorecovery=hasty)
+        without_delay = replace(cluster.autorecovery, lost_bookie_recovery_delay_s=0)
+        cluster = replace(cluster, autorecovery=without_delay)
     for_ms = draw.between(0.7, 3) * cluster.session_timeout_ms
     shares = draw.one_of(0.3, 0.5, 0.7), draw.one_of(0.2, 0.5)
-    hangs = HangingMetadata(for_ms, *shares, At(draw.between(0, draw.horizon_ms / 3)))
+    hang = HangingMetadata(for_ms, *shares, At(draw.between(0, draw.horizon_ms / 3)))
     scenario = replace(scenario, cluster=cluster)
     if cluster.autorecovery is not None and draw.chance(0.5):
         write = Write(entries=40, every_ms=draw.horizon_ms / 40)
         scenario = replace(scenario, workload=(write,), faults=())
-    return scenario.with_fault(hangs)
+    return scenario.with_fault(hang)
 
 
-def _session_lost_at_a_start(draw: ScenarioRandom) -> list[Fault]:
+def _session_lost_during_start(draw: ScenarioRandom) -> list[Fault]:
     bookie, when = draw.bookie(), draw.moment()
     return [
         SlowStart(bookie, draw.between(5, 50)),
@@ -90,17 +92,17 @@ def _session_lost_at_a_start(draw: ScenarioRandom) -> list[Fault]:
 
 
 def _takeover(draw: ScenarioRandom, _: Cluster) -> Parts:
-    """The ledger is recovered while its writer lives; the recovering client fails, and another one
-    takes over.  One bookie is far from both.
+    """Recover the ledger while its writer is alive. The recovering client fails, and another client
+    takes over. One bookie is poorly connected to the writer and to the first recovering client.
     """
     far = draw.bookie()
 
     def event() -> Moment:
-        return draw.event(*_OF_RECOVERY, "ensemble.changing")
+        return draw.event(*_RECOVERY_EVENTS, "ensemble.changing")
 
-    second = draw.event(*_OF_RECOVERY, "ensemble.changing", "node.killed")
+    second = draw.event(*_RECOVERY_EVENTS, "ensemble.changing", "node.killed")
     steps: list[Step] = [
-        Recover(client="s", when=draw.event(*_OF_AN_ADD)),
+        Recover(client="s", when=draw.event(*_ADD_EVENTS)),
         Recover(client="t", when=second),
     ]
     troubles: tuple[tuple[float, tuple[Callable[[], Fault], ...]], ...] = (
@@ -128,27 +130,27 @@ def _takeover(draw: ScenarioRandom, _: Cluster) -> Parts:
 
 
 def _restart(draw: ScenarioRandom, cluster: Cluster) -> Parts:
-    """Most bookies restart, at once or one by one, often when the ledger changes hands."""
+    """Restart most bookies, at once or one after the other, often while the ledger is recovered."""
     fate, down_ms = draw.unsynced(), draw.ms(draw.horizon_ms / 5)
     names = [name for name in cluster.names if draw.chance(0.8)]
-    steps: list[Step] = [Recover(client="u", when=draw.event(*_OF_AN_ADD))]
+    steps: list[Step] = [Recover(client="u", when=draw.event(*_ADD_EVENTS))]
     if draw.chance(0.7):
         is_soon = draw.chance(0.7)
-        when = draw.event(*_OF_RECOVERY, "ledger.closed") if is_soon else draw.moment()
+        when = draw.event(*_RECOVERY_EVENTS, "ledger.closed") if is_soon else draw.moment()
         return steps, [Crash(name, fate, down_ms, when) for name in names]
     first, gap_ms = draw.time(), draw.ms(draw.horizon_ms / 4)
     return steps, [
-        Crash(name, fate, down_ms, At(first.ms + place * gap_ms))
-        for place, name in enumerate(names)
+        Crash(name, fate, down_ms, At(first.ms + index * gap_ms))
+        for index, name in enumerate(names)
     ]
 
 
 def _rotten_disk(draw: ScenarioRandom, cluster: Cluster) -> Parts:
-    """Data that a bookie has flushed is damaged, and then a client needs it."""
+    """Corrupt data that a bookie has flushed, before a client needs it."""
     rotten = At(draw.between(1, 4) * cluster.flush_interval_ms)
     needed = At(rotten.ms + draw.ms())
     faults: list[Fault] = [
-        BitRot(draw.bookie(), "entry log", draw.late_part(), rotten, draw.one_of(1, 512))
+        BitRot(draw.bookie(), "entry log", draw.position_in_file(), rotten, draw.one_of(1, 512))
         for _ in range(draw.one_of(1, 1, 2))
     ]
     if draw.chance(0.5):
@@ -157,27 +159,27 @@ def _rotten_disk(draw: ScenarioRandom, cluster: Cluster) -> Parts:
 
 
 def _absence(draw: ScenarioRandom, cluster: Cluster) -> Parts:
-    """A bookie is away, about as long as its session lasts, and a client needs it."""
-    away, when = draw.bookie(), draw.moment()
+    """Make a bookie unavailable for about a session timeout, while a client needs it."""
+    absent, when = draw.bookie(), draw.moment()
     for_ms = draw.between(0, 4) * cluster.session_timeout_ms
     faults: tuple[Fault, ...] = (
-        Crash(away, draw.unsynced(), for_ms, when),
-        Partition((away,), (), draw.one_of("both", "in", "out"), for_ms, when),
+        Crash(absent, draw.unsynced(), for_ms, when),
+        Partition((absent,), (), draw.one_of("both", "in", "out"), for_ms, when),
     )
     return [_reads_or_recovers(draw, "n", draw.one_of(when, draw.moment()))], [draw.one_of(*faults)]
 
 
 def with_a_deletion(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """A further ledger, deleted while its writer pauses, often after a recovery.
+    """Add a ledger that is deleted while its writer pauses, often after a recovery.
 
-    The writer resumes about when bookies have collected the ledger.  The other recipes and the
-    storm decide which bookies restart in the meantime.
+    The writer resumes at about the time when bookies have garbage-collected the ledger. Which
+    bookies restart in the meantime depends on the other recipes and on the storm.
     """
     deleted, gc_wait_ms = At(draw.between(20, 200)), scenario.cluster.gc_wait_time_ms
     size, quorum = draw.one_of((1, 1), (2, 2), (3, 2), (3, 3))
     size = min(size, scenario.cluster.bookies)
     writer = Write(
-        _DELETED,
+        _DELETED_LEDGER,
         draw.one_of(1, 2, 2, 5),
         size,
         size,
@@ -185,9 +187,9 @@ def with_a_deletion(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
         pause_ms=deleted.ms + draw.between(gc_wait_ms / 2, gc_wait_ms * 2.5),
         client="c",
     )
-    steps: list[Step] = [writer, Delete(_DELETED, "d", deleted)]
+    steps: list[Step] = [writer, Delete(_DELETED_LEDGER, "d", deleted)]
     if draw.chance(0.6):
-        steps.append(Recover(_DELETED, "e", At(draw.between(0, deleted.ms))))
+        steps.append(Recover(_DELETED_LEDGER, "e", At(draw.between(0, deleted.ms))))
     return replace(scenario, workload=(*scenario.workload, *steps))
 
 

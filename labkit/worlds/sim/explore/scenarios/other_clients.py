@@ -1,5 +1,5 @@
-"""Rarer clients: those that use deferred sync, explicit LAC, long polls, the first bookie's LAC or
-racks, owners of topics without brokers, and an operator who disables autorecovery.
+"""Rarer clients: clients that use deferred sync, explicit LAC, long polls, the first bookie's LAC
+or racks; owners of topics without brokers; and an operator who disables autorecovery.
 """
 
 from dataclasses import replace
@@ -15,7 +15,6 @@ _RACKS = 2
 
 
 def with_other_clients(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Some steps use a rarer part of the protocol."""
     if draw.chance(0.25):
         return _with_racks(scenario, draw)
     steps = tuple(_with_rarer_requests(step, draw) for step in scenario.workload)
@@ -23,7 +22,9 @@ def with_other_clients(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _with_rarer_requests(step: Step, draw: ScenarioRandom) -> Step:
-    """A ledger with deferred sync has no ensemble changes, so not all have it."""
+    """Use rarer features in reads and writes. Ledgers with deferred sync do not support ensemble
+    changes, so not all ledgers use it.
+    """
     if isinstance(step, Read):
         if draw.chance(0.7):
             return replace(step, long_poll_ms=step.poll_ms)
@@ -35,8 +36,8 @@ def _with_rarer_requests(step: Step, draw: ScenarioRandom) -> Step:
 
 
 def _with_racks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Bookies stand in two racks; writers look at that, and autorecovery moves copies for it.  In
-    half of the scenarios nothing else is allowed.
+    """Put the bookies in two racks. Writers take the racks into account, and autorecovery moves
+    copies accordingly. In half of the scenarios, the placement is enforced.
     """
     enforced = draw.chance(0.5)
     steps = (
@@ -45,21 +46,22 @@ def _with_racks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     )
     cluster, config = scenario.cluster, scenario.cluster.autorecovery
     if config is not None:
-        moving = replace(
+        config = replace(
             config,
             min_num_racks_per_write_quorum=_RACKS,
             enforce_min_num_racks_per_write_quorum=enforced,
             auditor_periodic_placement_policy_check_interval_s=1,
             repaired_placement_policy_not_adhering_bookie_enabled=True,
         )
-        cluster = replace(cluster, autorecovery=moving)
+        cluster = replace(cluster, autorecovery=config)
     return replace(scenario, cluster=cluster, workload=(NameRacks(_RACKS), *steps))
 
 
 def with_topic_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """One or two owners of a topic without brokers, if there are enough bookies for its ledgers.
+    """Add one or two owners of a topic without brokers, if there are enough bookies for its
+    ledgers.
 
-    The second owner takes the topic over.
+    The second owner takes over the topic from the first.
     """
     if scenario.cluster.bookies < ManagedLedgerConfig().ensemble_size:
         return scenario
@@ -85,6 +87,5 @@ def _owner(draw: ScenarioRandom, client: str, when: Moment) -> Produce:
 
 
 def with_autorecovery_disabled(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """An operator disables autorecovery for a time."""
     disabled = DisableAutorecovery(draw.ms(), when=draw.time())
     return replace(scenario, workload=(*scenario.workload, disabled))

@@ -1,4 +1,4 @@
-"""Bookies, clients, autorecovery and brokers with other settings than the usual ones."""
+"""Less common settings for bookies, clients, autorecovery and brokers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,52 +11,50 @@ from labkit.worlds.sim.workload.steps import Write
 
 
 def with_other_settings(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Other settings of the storage, the writers or autorecovery."""
-    parts: tuple[Callable[[Scenario, ScenarioRandom], Scenario], ...] = (_of_storage,)
+    parts: tuple[Callable[[Scenario, ScenarioRandom], Scenario], ...] = (_other_storage,)
     if any(isinstance(step, Write) for step in scenario.workload):
-        parts = *parts, _of_writers
+        parts = *parts, _other_writers
     if scenario.cluster.autorecovery is not None:
-        parts = *parts, _of_autorecovery
+        parts = *parts, _other_autorecovery
     return draw.one_of(*parts)(scenario, draw)
 
 
-def _of_storage(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    usual = scenario.cluster.storage
+def _other_storage(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
+    default = scenario.cluster.storage
     others: tuple[StorageConfig, ...] = (
         replace(
-            usual,
+            default,
             journal_flush_when_queue_empty=False,
             journal_max_group_wait_ms=draw.one_of(1, 2, 20),
             journal_buffered_entries_threshold=draw.one_of(0, 3),
         ),
         replace(
-            usual,
+            default,
             journal_format_version_to_write=draw.one_of(4, 5),
             file_info_format_version_to_write=0,
         ),
-        replace(usual, journal_max_backups=draw.one_of(1, 5)),
+        replace(default, journal_max_backups=draw.one_of(1, 5)),
         replace(
-            usual,
+            default,
             entry_log_per_ledger_enabled=True,
             maximum_number_of_active_entry_logs=draw.one_of(1, 500),
         ),
-        replace(usual, page_size=draw.one_of(8, 64), page_limit=draw.one_of(1, 3)),
-        replace(usual, open_file_limit=1),
-        replace(usual, skip_list_size_limit=draw.one_of(100, 1000)),
+        replace(default, page_size=draw.one_of(8, 64), page_limit=draw.one_of(1, 3)),
+        replace(default, open_file_limit=1),
+        replace(default, skip_list_size_limit=draw.one_of(100, 1000)),
     )
     storage = draw.one_of(*others)
     return replace(scenario, cluster=replace(scenario.cluster, storage=storage))
 
 
-def _of_writers(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
+def _other_writers(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     steps = (
-        _with_other_patience(step, draw) if isinstance(step, Write) else step
-        for step in scenario.workload
+        _other_writer(step, draw) if isinstance(step, Write) else step for step in scenario.workload
     )
     return replace(scenario, workload=tuple(steps))
 
 
-def _with_other_patience(write: Write, draw: ScenarioRandom) -> Write:
+def _other_writer(write: Write, draw: ScenarioRandom) -> Write:
     return draw.one_of(
         replace(write, delay_ensemble_change=True),
         replace(write, quorum_timeout_ms=draw.one_of(8, 40, 400)),
@@ -64,8 +62,8 @@ def _with_other_patience(write: Write, draw: ScenarioRandom) -> Write:
     )
 
 
-def _of_autorecovery(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """The auditor also asks for entries, of some or all ledgers; workers copy few at a time."""
+def _other_autorecovery(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
+    """Make auditors read some or all ledgers, and workers copy only a few entries at a time."""
     config = scenario.cluster.autorecovery
     assert isinstance(config, AutoRecoveryConfig)
     config = replace(
@@ -78,21 +76,18 @@ def _of_autorecovery(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_overreplication_checks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Bookies look for copies that they need not keep, as often as for deleted ledgers or less."""
+    """Make bookies look for unneeded copies as often as for deleted ledgers, or less often."""
     wait_ms = scenario.cluster.gc_wait_time_ms * draw.one_of(1, 4)
     cluster = replace(scenario.cluster, gc_overreplicated_ledger_wait_time_ms=wait_ms)
     return replace(scenario, cluster=cluster)
 
 
 def with_two_journals(scenario: Scenario, _: ScenarioRandom) -> Scenario:
-    """Each bookie has two journals."""
     return replace(scenario, cluster=replace(scenario.cluster, journal_directories=2))
 
 
 def with_topic_upkeep(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Brokers trim ledgers that all subscriptions have passed, and often store cursors in short
-    ledgers.
-    """
+    """Make brokers trim consumed ledgers, and often store cursors in short ledgers."""
     broker = scenario.cluster.broker
     managed_ledger = replace(
         broker.managed_ledger,
@@ -103,7 +98,8 @@ def with_topic_upkeep(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
         max_ranges_in_node=draw.one_of(1, 1000),
         entry_cache_size_bytes=draw.one_of(0, 100, 16 * 1024 * 1024),
     )
-    # Deduplication has a cursor, which passes a ledger only with its next snapshot.
+    # Usually disable deduplication, because it delays trimming: its own cursor advances past a
+    # ledger only when its next snapshot is stored.
     is_deduplicated = draw.chance(0.3)
     broker = replace(
         broker, managed_ledger=managed_ledger, broker_deduplication_enabled=is_deduplicated

@@ -1,8 +1,8 @@
-"""Scenarios drawn whole from a seed: cluster, workload, faults, and random decisions.
+"""Whole scenarios generated from a seed: cluster, workload, faults, and random decisions.
 
-No scenario is aimed at one mistake, but at conditions in which mistakes show: small ledgers, whose
-last entries matter; clusters without a spare bookie; ledgers that other clients take over; faults
-at the same time.  So a search that finds the known mistakes might find an unknown one.
+The scenarios do not target individual bugs but conditions under which bugs show up: small ledgers,
+whose last entries matter; clusters without a spare bookie; ledgers that other clients take over;
+simultaneous faults. A search that finds the known bugs may therefore also find an unknown one.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _QUORUMS = (
     *((1, 1, 1), (2, 1, 1), (2, 2, 1), (2, 2, 2), (2, 2, 2), (3, 3, 3), (3, 2, 1), (3, 2, 2)),
     *((4, 3, 2), (4, 2, 2), (5, 3, 2)),
 )
-"""E, Qw and Qa; the usual one comes more often."""
+"""E, Qw and Qa; the common combination is more frequent."""
 
 _NETWORKS: tuple[tuple[Fault, ...], ...] = (
     (),
@@ -31,16 +31,16 @@ _NETWORKS: tuple[tuple[Fault, ...], ...] = (
     (Reordering(share=0.2),),
     (Duplication(share=0.1),),
 )
-"""Faults of all links from the beginning to the epilogue."""
+"""Faults of all links, from the start until the epilogue."""
 
 _SLOW = 50.0
 """The factor by which everything takes longer in a slow scenario."""
 
 
 def drawn(seed: int) -> Scenario:
-    """The scenario of the seed.
+    """Return the scenario for the seed.
 
-    One in four is slow: it lasts seconds instead of milliseconds, and has autorecovery.
+    One in four scenarios is slow: it lasts seconds instead of milliseconds, and uses autorecovery.
     """
     draw = ScenarioRandom("drawn", seed, Cluster(), ("w",), 60.0)
     pace = _SLOW if draw.chance(0.25) else 1.0

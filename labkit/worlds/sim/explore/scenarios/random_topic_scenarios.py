@@ -1,8 +1,8 @@
-"""Scenarios with brokers, drawn whole from a seed: owners come and go while producers send.
+"""Whole scenarios with brokers, generated from a seed: topics change owners while producers send.
 
-A producer reaches a broker by TCP, which neither loses nor reorders messages; a broker that got
-only the second of two sends could not know of the first.  So these links are cut, reset and slow,
-and nothing worse.
+A producer reaches a broker over TCP, which neither loses nor reorders messages; a broker that
+received only the second of two sends could not know about the first. These links are therefore only
+cut, reset or slowed down.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ _PRODUCERS = "p", "q"
 
 
 def drawn_topic(seed: int) -> Scenario:
-    """Return the scenario of the seed: two or three brokers, and one or two producers."""
+    """Return the scenario for the seed: two or three brokers, and one or two producers."""
     draw = ScenarioRandom("topic", seed, Cluster(), _PRODUCERS, 60.0)
     cluster = _cluster(draw)
     pace = draw.one_of(1.0, 10.0)
@@ -60,14 +60,14 @@ def _cluster(draw: ScenarioRandom) -> Cluster:
     return Cluster(
         bookies=bookies,
         flush_interval_ms=draw.one_of(10, 100),
-        # A ledger that is deleted and collected is no longer fenced: its writer must be gone by
-        # then.
+        # A ledger that has been deleted and garbage-collected is no longer fenced, so its writer
+        # must be gone before that.
         gc_wait_time_ms=100_000,
         session_timeout_ms=draw.one_of(200, 1000),
         brokers=draw.one_of(2, 2, 3),
         broker=replace(
             BROKER,
-            # Pulsar's pauses, of 15 to 60 s, are longer than a run.
+            # Pulsar's backoff times of 15 to 60 s are longer than a run.
             dispatcher_read_failure_backoff_initial_ms=100,
             dispatcher_read_failure_backoff_max_ms=1000,
             managed_ledger=ManagedLedgerConfig(

@@ -1,4 +1,4 @@
-"""Random draws for a scenario: from one seed, over the nodes and events of its cluster."""
+"""Random draws for a scenario: values from a seed, and nodes and events of its cluster."""
 
 import random
 from typing import TypeVar
@@ -24,13 +24,12 @@ _EVENTS = {
     "ledger.closed": 2,
     "node.killed": 3,
 }
-"""Events at which an entry, a ledger or a node changes its state, and about how many of each a
-small scenario has.
-"""
+"""Events that change a state, with their approximate number in a small scenario."""
 
 
 class ScenarioRandom:
-    """Draws values for a scenario with the cluster and the clients, up to `horizon_ms`.
+    """Draws values for a scenario with this cluster and these clients, and times up to
+    `horizon_ms`.
 
     Each `stream` of a seed is independent of the others.
     """
@@ -44,53 +43,47 @@ class ScenarioRandom:
         self.horizon_ms = horizon_ms
 
     def other_stream(self, stream: str) -> "ScenarioRandom":
-        """Another stream of the same seed."""
         return ScenarioRandom(stream, self._seed, self._cluster, self._clients, self.horizon_ms)
 
     def chance(self, share: float) -> bool:
-        """True in this share of all draws."""
         return self._random.random() < share
 
     def one_of(self, *values: T) -> T:
-        """One of `values`, each equally likely."""
         return self._random.choice(values)
 
     def some_of(self, values: tuple[T, ...], count: int) -> list[T]:
-        """`count` different ones of `values`."""
         return self._random.sample(values, count)
 
     def number(self, lowest: int, highest: int) -> int:
-        """A whole number, both ends included."""
+        """Return an integer from this range, which includes both ends."""
         return self._random.randint(lowest, highest)
 
     def between(self, lowest: float, highest: float) -> float:
-        """A number with three digits, so that it is easy to read."""
+        """Return a number rounded to three digits, for readability."""
         return rounded(self._random.uniform(lowest, highest))
 
     def uniform(self, lowest: float, highest: float) -> float:
-        """A number with all digits."""
         return self._random.uniform(lowest, highest)
 
     def ms(self, most: float = 0) -> float:
-        """A time from 1 ms up, by default to the horizon; short ones are as likely as long ones."""
+        """Return a time from 1 ms to `most` (default: the horizon), distributed logarithmically."""
         return rounded((most or self.horizon_ms) ** self._random.random())
 
     def bookie(self) -> str:
         return self._random.choice(self._bookies)
 
     def first_bookie(self) -> str:
-        """One of the first three: clients choose in the order of names, so these have copies."""
+        """Return a bookie that usually holds copies: clients choose them in the order of names."""
         return self._random.choice(self._bookies[:3])
 
     def client(self) -> str:
         return self._random.choice(self._clients)
 
     def node(self) -> str:
-        """A bookie or a client."""
         return self._random.choice((*self._bookies, *self._clients))
 
     def autorecovery(self, *lost_bookie_delays_s: int) -> AutoRecoveryConfig:
-        """Autorecovery that reacts within seconds, as runs last seconds."""
+        """Return a configuration with which autorecovery reacts within seconds."""
         return AutoRecoveryConfig(
             auditor_periodic_check_interval_s=self.one_of(0, 2),
             lost_bookie_recovery_delay_s=self.one_of(*lost_bookie_delays_s),
@@ -100,35 +93,31 @@ class ScenarioRandom:
         )
 
     def link(self) -> tuple[str, str]:
-        """The sender and the receiver of a link: mostly a bookie and a client."""
+        """Return the sender and the receiver of a link, usually a bookie and a client."""
         ends = [self.bookie(), self.client()]
         if self.chance(0.2):
             ends = self.some_of((*self._bookies, *self._clients), 2)
-        one, other = self.some_of(tuple(ends), 2)
-        return one, other
+        source, target = self.some_of(tuple(ends), 2)
+        return source, target
 
     def unsynced(self) -> str:
-        """What a crash does to unsynced writes."""
         return self.one_of("kept", "lost", "torn", "lot")
 
-    def late_part(self) -> float:
-        """A share of a file (0 to 1), mostly near its end, where the newest entries are."""
+    def position_in_file(self) -> float:
+        """Return a relative position in a file (0 to 1), usually near its end, the newest part."""
         return rounded(1 - self._random.random() ** 3)
 
     def time(self) -> At:
-        """A time up to the horizon."""
         return At(self.between(0, self.horizon_ms))
 
     def event(self, *kinds: str) -> On:
-        """The moment of an event of one of these kinds (default: of any kind)."""
+        """Return the moment of an event of one of these kinds (default: any kind)."""
         kind = self.one_of(*(kinds or _EVENTS))
         return On(kind, int(_EVENTS[kind] ** self._random.random()))
 
     def moment(self) -> Moment:
-        """A time or an event."""
         return self.time() if self.chance(0.4) else self.event()
 
 
 def rounded(value: float) -> float:
-    """The value with three digits, so that it is easy to read."""
     return float(f"{value:.3g}")

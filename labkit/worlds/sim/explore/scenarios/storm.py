@@ -1,7 +1,8 @@
-"""Bad weather: faults drawn from a seed and written into a scenario, one by one.
+"""Storms: faults drawn from a seed and added to a scenario.
 
-Every storm has a few kinds of faults, and a moment around which many of them happen: if all kinds
-were spread evenly over the time, faults would rarely coincide, and most mistakes need two that do.
+Every storm has a few kinds of faults, and a moment around which many of them happen. If all kinds
+were spread evenly over time, faults would rarely coincide, but most bugs appear only if two faults
+coincide.
 """
 
 from collections.abc import Callable
@@ -30,17 +31,17 @@ from labkit.worlds.sim.scenario.metadata_faults import SessionLoss, SlowMetadata
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import Moment
 
-_AT_THE_CENTER = 0.4
+_CENTER_SHARE = 0.4
 
 
 def storm(scenario: Scenario, seed: int, fault_count: int, horizon_ms: float = 100.0) -> Scenario:
-    """The scenario with `fault_count` more faults, each within `horizon_ms`, and with the seed."""
+    """Return the scenario with this seed and `fault_count` more faults within `horizon_ms`."""
     draw = ScenarioRandom("storm", seed, scenario.cluster, scenario.clients, horizon_ms)
     kinds = draw.some_of(_KINDS, draw.one_of(2, 4, len(_KINDS)))
     center = draw.moment()
     faults = []
     for _ in range(fault_count):
-        when = center if draw.chance(_AT_THE_CENTER) else draw.moment()
+        when = center if draw.chance(_CENTER_SHARE) else draw.moment()
         faults.append(draw.one_of(*kinds)(draw, when))
     return replace(scenario.with_fault(*faults), seed=seed)
 
@@ -54,9 +55,9 @@ def _direction(draw: ScenarioRandom) -> str:
 
 
 def _partition(draw: ScenarioRandom, when: Moment) -> Fault:
-    one, other = draw.link()
-    others = draw.one_of((), (other,))
-    return Partition((one,), others, _direction(draw), draw.ms(), when)
+    source, target = draw.link()
+    others = draw.one_of((), (target,))
+    return Partition((source,), others, _direction(draw), draw.ms(), when)
 
 
 def _skew(draw: ScenarioRandom, when: Moment) -> Fault:
@@ -64,7 +65,7 @@ def _skew(draw: ScenarioRandom, when: Moment) -> Fault:
 
 
 def _rot(draw: ScenarioRandom, when: Moment) -> Fault:
-    return BitRot(draw.bookie(), "entry log", draw.late_part(), when, draw.one_of(1, 512))
+    return BitRot(draw.bookie(), "entry log", draw.position_in_file(), when, draw.one_of(1, 512))
 
 
 _KINDS: tuple[Callable[[ScenarioRandom, Moment], Fault], ...] = (

@@ -1,8 +1,9 @@
-"""The variations of random scenarios: what happens, and in what share of the scenarios.
+"""The variations of random scenarios, and the share of scenarios in which each occurs.
 
-Each variation has its own random stream, so a new row or another share leaves the other draws of a
-seed as they are: documented findings name seeds.  Rows of one stream continue it.  The rows apply
-in this order, since some replace the workload or the faults of the rows above them.
+Each variation has its own random stream, so that a new row or a changed share does not affect the
+other draws of a seed. This matters because documented findings refer to seeds. Rows with the same
+stream name share one stream. The rows are applied in this order, because some replace the workload
+or the faults that the rows above them have added.
 """
 
 from collections.abc import Callable
@@ -43,7 +44,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 
 
 class Variation(NamedTuple):
-    """share: of the scenarios, or with two values of those without and with autorecovery."""
+    """`share`: of all scenarios, or of those without and with autorecovery."""
 
     stream: str
     share: float | tuple[float, float]
@@ -66,13 +67,13 @@ LEDGER_VARIATIONS = (
     Variation("steps", (0, 1 / 8), with_autorecovery_disabled),
     Variation("reformatted", 1 / 50, with_formatted_bookies),
 )
-"""Scenarios without brokers.  The storm follows."""
+"""For scenarios without brokers, before the storm."""
 
 TOPIC_VARIATIONS = (
     Variation("takeover", 0.1, with_a_slow_takeover),
     Variation("hanging", 0.15, with_hanging_metadata),
 )
-"""Scenarios with brokers, before the storm."""
+"""For scenarios with brokers, before the storm."""
 
 TOPIC_VARIATIONS_AFTER_STORM = (
     Variation("consumers", 0.5, with_consumers),
@@ -83,13 +84,12 @@ TOPIC_VARIATIONS_AFTER_STORM = (
     Variation("unloads", 0.1, with_unloads),
     Variation("settings", 1 / 4, with_other_settings),
 )
-"""The storm draws over all clients, so variations that add clients or bookies come after it."""
+"""For scenarios with brokers, after the storm, which draws from all clients and bookies."""
 
 
 def varied(
     scenario: Scenario, variations: tuple[Variation, ...], seed: int, horizon_ms: float
 ) -> Scenario:
-    """Return the scenario with the variations that the seed selects."""
     draws: dict[str, ScenarioRandom] = {}
     for stream, shares, vary in variations:
         if stream not in draws:

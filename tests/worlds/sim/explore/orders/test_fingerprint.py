@@ -1,4 +1,4 @@
-"""What a fingerprint of memory tells apart, and what it does not."""
+"""A fingerprint of memory distinguishes different states and ignores irrelevant differences."""
 
 import asyncio
 from collections import deque
@@ -18,7 +18,7 @@ class Thing:
 
 
 def ring(length: int) -> list[Any]:
-    """Lists, each in the one before, and the first in the last."""
+    """Return nested lists, the innermost of which contains the outermost."""
     first: list[Any] = []
     last = first
     for _ in range(length - 1):

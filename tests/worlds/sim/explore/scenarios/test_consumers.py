@@ -1,6 +1,4 @@
-"""Drawn scenarios with brokers have consumers, in which mistakes of dispatchers, of cursors and of
-retention show.
-"""
+"""Consumers in drawn scenarios reveal bugs in dispatching, cursors and retention."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -11,8 +9,8 @@ from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import Dispatcher, after
 from labkit.system.broker.dispatch.entry import MessageEntry
 from labkit.system.broker.dispatch.hashes import HASH_COUNT
-from labkit.system.broker.dispatch.multiple import Multiple
-from labkit.system.broker.dispatch.single_active import SingleActive
+from labkit.system.broker.dispatch.multiple import MultipleConsumersDispatcher
+from labkit.system.broker.dispatch.single_active import SingleActiveDispatcher
 from labkit.system.broker.positions import EARLIEST, LATEST, first_from
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.check import CHECKS
@@ -42,24 +40,24 @@ def take_one_for_all_before_it(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_what_a_consumer_had_that_left(patch: pytest.MonkeyPatch) -> None:
-    remove = Multiple.remove
+    remove = MultipleConsumersDispatcher.remove
 
-    def forget(self: Multiple, consumer: Consumer) -> None:
+    def forget(self: MultipleConsumersDispatcher, consumer: Consumer) -> None:
         consumer.pending.clear()
         remove(self, consumer)
 
-    patch.setattr(Multiple, "remove", forget)
+    patch.setattr(MultipleConsumersDispatcher, "remove", forget)
 
 
 def go_on_with_the_next_consumer(patch: pytest.MonkeyPatch) -> None:
-    remove = SingleActive.remove
+    remove = SingleActiveDispatcher.remove
 
-    def remove_only(self: SingleActive, consumer: Consumer) -> None:
+    def remove_only(self: SingleActiveDispatcher, consumer: Consumer) -> None:
         position = self.next_position
         remove(self, consumer)
         self.next_position = position
 
-    patch.setattr(SingleActive, "remove", remove_only)
+    patch.setattr(SingleActiveDispatcher, "remove", remove_only)
 
 
 def deliver_what_is_acknowledged(patch: pytest.MonkeyPatch) -> None:
@@ -82,22 +80,27 @@ def skip_what_cannot_be_read(patch: pytest.MonkeyPatch) -> None:
 
 
 def deliver_what_is_acknowledged_of_a_batch(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ManagedCursor, "left_in_batch", lambda *_: None)
+    patch.setattr(ManagedCursor, "unacknowledged_in_batch", lambda *_: None)
 
 
 def lose_what_is_given_back(patch: pytest.MonkeyPatch) -> None:
-    def lose(_: Multiple, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
+    def lose(
+        _: MultipleConsumersDispatcher,
+        consumer: Consumer,
+        positions: Sequence[Position],
+        epoch: int,
+    ) -> None:
         for position in positions:
             consumer.pending.pop(position, None)
 
-    patch.setattr(Multiple, "redeliver", lose)
+    patch.setattr(MultipleConsumersDispatcher, "redeliver", lose)
 
 
 def go_on_when_all_is_given_back(patch: pytest.MonkeyPatch) -> None:
-    def only_note(_: SingleActive, consumer: Consumer, __: object, epoch: int) -> None:
+    def only_note(_: SingleActiveDispatcher, consumer: Consumer, __: object, epoch: int) -> None:
         consumer.epoch = epoch
 
-    patch.setattr(SingleActive, "redeliver", only_note)
+    patch.setattr(SingleActiveDispatcher, "redeliver", only_note)
 
 
 def keep_single_acknowledgements_at_a_seek(patch: pytest.MonkeyPatch) -> None:
@@ -156,16 +159,16 @@ def look_for_waiting_entries_before_the_read(patch: pytest.MonkeyPatch) -> None:
     async def note_and_read(
         self: Dispatcher, start: Position, max_entries: int
     ) -> list[MessageEntry]:
-        if isinstance(self, Multiple):
+        if isinstance(self, MultipleConsumersDispatcher):
             seen[self] = set(filter(self.waiting.first_of, range(HASH_COUNT)))
         return await read(self, start, max_entries)
 
-    def waits_behind(self: Multiple, position: Position, key_hash: int) -> bool:
+    def waits_behind(self: MultipleConsumersDispatcher, position: Position, key_hash: int) -> bool:
         first = self.waiting.first_of(key_hash) if key_hash in seen[self] else None
         return first is not None and first < position
 
     patch.setattr(Dispatcher, "read_entries", note_and_read)
-    patch.setattr(Multiple, "_waits_behind", waits_behind)
+    patch.setattr(MultipleConsumersDispatcher, "_waits_behind", waits_behind)
 
 
 def answer_a_second_unload_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -197,6 +200,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("promise", "plant", "seed"), MISTAKES)
 def test_a_mistake_of_a_broker_breaks_its_promise_at_its_seed(
     promise: str, plant: Plant, seed: int, monkeypatch: pytest.MonkeyPatch

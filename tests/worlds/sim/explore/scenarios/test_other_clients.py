@@ -1,4 +1,4 @@
-"""Steps go the protocol's rarer ways, and drawn scenarios contain them."""
+"""Drawn scenarios contain steps that use the protocol's less common features."""
 
 from dataclasses import replace
 
@@ -46,10 +46,10 @@ def test_a_long_poll_reads_one_entry_as_soon_as_it_is_confirmed() -> None:
 
 def test_a_writer_that_looks_at_racks_spreads_its_copies() -> None:
     two = replace(FOUR, ensemble=2, write_quorum=2, when=At(50))
-    # b0 and b2 stand in one rack, b1 and b3 in the other.
+    # b0 and b2 are in one rack, b1 and b3 in the other.
     trace = ran(NameRacks(), replace(two, racks=2), replace(two, ledger=1, client="v"), bookies=4)
-    ensembles = {event.node: event.note for event in of(trace, "ensemble.set")}
-    racks = {int(name[1:]) % 2 for name in ensembles["w"].split(",")}
+    ensembles = {event.node: event.ensemble for event in of(trace, "ensemble.set")}
+    racks = {int(name[1:]) % 2 for name in ensembles["w"]}
     assert racks == {0, 1}
 
 

@@ -1,11 +1,11 @@
-"""Drawn bookies, writers and auditors have other settings, in which other mistakes show."""
+"""Drawn bookies, writers and auditors also have unusual settings, which reveal other bugs."""
 
 from dataclasses import replace
 
 import pytest
 
 from labkit.system.check import broken, check_all
-from labkit.system.check.promises.copies import EveryCopyIsDurable
+from labkit.system.check.promises.durability import EveryCopyIsDurable
 from labkit.system.storage.disk import File
 from labkit.system.storage.entry_log import EntryLogger, OpenLog
 from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
@@ -21,7 +21,7 @@ from labkit.worlds.sim.workload.steps import Write
 from tests.worlds.sim.test_run import ends, of
 
 LOG_PER_LEDGER = 3661
-"""A seed at which each ledger has its log, and a bookie writes to several."""
+"""A seed for which every ledger has its own entry log and a bookie writes to several of them."""
 DRAWN = [drawn(seed) for seed in range(300)]
 LOST = Crash("b0", "kept", when=On("add.acked", 2))
 LOST_TOO = Crash("b1", "kept", when=On("add.acked", 8))
@@ -44,7 +44,7 @@ def test_three_in_four_scenarios_or_more_have_the_usual_storage() -> None:
 
 
 class SyncedIfNewest(OpenLog):
-    """Takes no sync any more once its bookie has begun another log."""
+    """A log that ignores syncs once its bookie has started another log."""
 
     is_newest = True
 
@@ -83,7 +83,8 @@ def test_a_patient_writer_goes_on_without_a_bookie_that_failed() -> None:
 
 def test_a_patient_writer_replaces_both_bookies_once_the_other_is_not_enough() -> None:
     trace = written(Write(delay_ensemble_change=True), LOST, LOST_TOO)
-    assert [event.note for event in of(trace, "ensemble.set", node="w")] == ["b0,b1,b2", "b3,b4,b2"]
+    ensembles = [event.ensemble for event in of(trace, "ensemble.set", node="w")]
+    assert ensembles == [("b0", "b1", "b2"), ("b3", "b4", "b2")]
     assert ends(trace) == ["done"]
 
 
@@ -91,4 +92,4 @@ def test_a_writer_ends_when_it_may_replace_no_further_bookie() -> None:
     one = Write(max_allowed_ensemble_changes=1)
     assert ends(written(one, LOST)) == ["done"]
     [end] = ends(written(one, LOST, LOST_TOO))
-    assert "maxNumEnsembleChanges allows no more" in end
+    assert "the limit set by maxNumEnsembleChanges" in end

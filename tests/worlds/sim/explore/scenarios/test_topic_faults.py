@@ -1,4 +1,4 @@
-"""Topics whose bookies are lost: autorecovery repairs their ledgers, also those being written."""
+"""When a topic's bookies are lost, autorecovery repairs its ledgers, even open ones."""
 
 from labkit.system.check import broken, check_all
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
@@ -9,7 +9,7 @@ from tools.search.covered_situations import SITUATIONS
 from tools.search.situations_reached import Meetings
 
 FENCED = 55
-"""A topic seed at which a worker recovers the ledger of a broker that lives."""
+"""A topic seed for which a worker recovers the ledger of a running broker."""
 DRAWN = [drawn_topic(seed) for seed in range(200)]
 
 
@@ -25,7 +25,7 @@ def test_a_broker_goes_on_in_a_new_ledger_when_a_worker_has_fenced_its_own() -> 
 
 def test_what_the_worker_confirmed_is_stored_once() -> None:
     trace = run(drawn_topic(FENCED))
-    found = [event.note for event in of(trace, "message.found")]
+    found = [(event.producer, event.sequence_id) for event in of(trace, "message.found")]
     assert len(found) == len(set(found)) == 8
 
 

@@ -1,6 +1,4 @@
-"""Owners of topics without brokers, and an operator who stops autorecovery, beside the other steps
-of drawn scenarios.
-"""
+"""Drawn scenarios also contain topic owners without brokers, and stops of autorecovery."""
 
 from collections.abc import Callable
 
@@ -39,7 +37,7 @@ def ran(scenario: Scenario) -> Trace:
 
 
 def received(trace: Trace, consumer: str) -> list[tuple[str, int]]:
-    """The producers and numbers of the messages that it got, in order."""
+    """Return the producer and sequence id of each message that the consumer received, in order."""
     got = (each for each in trace.answers if isinstance(each, MessageReceived))
     return [
         (each.message.producer, each.message.sequence_id)
@@ -80,7 +78,7 @@ def test_no_ledger_is_marked_or_repaired_while_autorecovery_is_disabled() -> Non
 def take_the_newest_entry_for_confirmed(patch: pytest.MonkeyPatch) -> None:
     async def newest(self: LedgerReader) -> int:
         ensemble = self.metadata.segments[-1].ensemble
-        _, reply = await self.reads.ask_all(ensemble, NO_ENTRY_ID).get()
+        _, reply = await self.bookie_reads.ask_all(ensemble, NO_ENTRY_ID).get()
         if isinstance(reply, Entry):
             self.last_add_confirmed = reply.entry_id
         return self.last_add_confirmed
@@ -89,12 +87,12 @@ def take_the_newest_entry_for_confirmed(patch: pytest.MonkeyPatch) -> None:
 
 
 def believe_that_one_more_is_confirmed(patch: pytest.MonkeyPatch) -> None:
-    explicit = LacReads.explicit
+    highest = LacReads.highest
 
     async def one_more(self: LacReads, metadata: LedgerMetadata) -> int:
-        return await explicit(self, metadata) + 1
+        return await highest(self, metadata) + 1
 
-    patch.setattr(LacReads, "explicit", one_more)
+    patch.setattr(LacReads, "highest", one_more)
 
 
 def lose_the_first_of_each_receive(patch: pytest.MonkeyPatch) -> None:

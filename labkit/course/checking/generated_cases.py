@@ -1,0 +1,137 @@
+"""Generates test cases from a seed, and shrinks a failing one.
+
+A case is built from a sequence of random numbers.  A `Draw` records the numbers, so the same case
+can be rebuilt from them, and a smaller case can be built from smaller or fewer numbers.  Whatever
+numbers a recipe receives, the case that it builds is a valid one.  (Hypothesis works the same way,
+but it is a compiled package that cannot be loaded in a browser, and a learner's card would change
+with its version.)
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import TypeVar
+
+T = TypeVar("T")
+
+EDGES = (0, 1, 2, 7, 8, 9, 10, 11, 63, 64, 99, 100, 127, 128, 255, 256, 1000, 2**16)
+BEYOND = (2**31 - 1, 2**31, 2**31 + 1, 2**32 - 1, 2**32, 2**32 + 1, 2**40)
+"""Edge cases for 64-bit ids: values around the limits of 8, 16, 31 and 32 bits and of one and two
+digits.
+"""
+_IDS: list[int] = sorted({*range(300), *EDGES, *BEYOND})
+_SHRINK_STEPS = 2000
+
+
+class Draw:
+    """Random numbers from a seed; or, given `numbers`, a replay of those numbers, followed by
+    zeros.
+    """
+
+    def __init__(self, random: Random | None = None, numbers: Sequence[int] = ()) -> None:
+        self._random = random
+        self._numbers = numbers
+        self.used: list[int] = []
+
+    def number(self, least: int, most: int) -> int:
+        """Return a number from `least` to `most`, which shrinks to `least`."""
+        if self._random is not None:
+            return least + self._take(self._random.randrange(most - least + 1))
+        return least + self._take(min(self._given(), most - least))
+
+    def _given(self) -> int:
+        return self._numbers[len(self.used)] if len(self.used) < len(self._numbers) else 0
+
+    def _take(self, number: int) -> int:
+        self.used.append(number)
+        return number
+
+    def one_of(self, options: Sequence[T]) -> T:
+        """Return one of the options; shrinks to the first."""
+        return options[self.number(0, len(options) - 1)]
+
+    def chance(self, percent: int) -> bool:
+        """Return whether a rare event happens; shrinks to False."""
+        return self.number(1, 100) > 100 - percent
+
+    def some(self, options: Sequence[T]) -> list[T]:
+        """Return a subset of the options in their original order, possibly empty."""
+        return [each for each in options if self.number(0, 1)]
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """Return the items in random order; shrinks to the original order."""
+        left, mixed = list(items), []
+        while left:
+            mixed.append(left.pop(self.number(0, len(left) - 1)))
+        return mixed
+
+    def id(self, least: int = 0) -> int:
+        """Return an id of at least `least`: often small, often an edge case, sometimes above 31
+        bits.
+        """
+        if self._random is not None:
+            kinds: tuple[Sequence[int], ...] = (range(6), EDGES, range(300), BEYOND)
+            chosen = self._random.choice(self._random.choice(kinds))
+            return least + _IDS[self._take(_IDS.index(chosen))]
+        return least + _IDS[self._take(min(self._given(), len(_IDS) - 1))]
+
+    def ids(self, most: int, least: int = 0) -> list[int]:
+        """Return up to `most` distinct ids in ascending order, with gaps."""
+        return sorted({self.id(least) for _ in range(self.number(0, most))})
+
+    def data(self, most: int) -> bytes:
+        """Return up to `most` bytes, including bytes that are not valid text."""
+        return bytes(
+            self.one_of((0x61, 0, 0xFF, 0x80, 0x0A, 0xC3)) for _ in range(self.number(0, most))
+        )
+
+
+Recipe = Callable[[Draw], T]
+
+
+def generated_cases(recipe: Recipe[T], count: int, seed: int = 1) -> Iterator[tuple[T, list[int]]]:
+    """Yield `count` cases, each with the numbers from which it was built."""
+    random = Random(seed)
+    for _ in range(count):
+        draw = Draw(random)
+        yield recipe(draw), draw.used
+
+
+def smallest_failing_case(
+    recipe: Recipe[T], numbers: list[int], is_wrong: Callable[[T], bool]
+) -> T:
+    """Return a failing case, shrunk from these numbers, that no single further step makes
+    smaller.
+    """
+    best, steps = numbers, 0
+    while steps < _SHRINK_STEPS:
+        for candidate in _smaller(best):
+            steps += 1
+            draw = Draw(numbers=candidate)
+            case = recipe(draw)
+            if _size(draw.used) < _size(best) and is_wrong(case):
+                best = draw.used
+                break
+        else:
+            break
+    return recipe(Draw(numbers=best))
+
+
+def _size(numbers: list[int]) -> tuple[int, list[int]]:
+    return len(numbers), numbers
+
+
+def _smaller(numbers: list[int]) -> Iterator[list[int]]:
+    """Yield smaller variations: first without some numbers, then with one number decreased.
+
+    When numbers are removed, also try decreasing the number before them, which may be their count.
+    """
+    for length in range(8, 0, -1):
+        for start in range(len(numbers) - length + 1):
+            without = [*numbers[:start], *numbers[start + length :]]
+            yield without
+            if start and numbers[start - 1]:
+                yield [*numbers[: start - 1], numbers[start - 1] - 1, *without[start:]]
+    for at, value in enumerate(numbers):
+        for less in dict.fromkeys((0, value // 2, value - 1)):
+            if 0 <= less < value:
+                yield [*numbers[:at], less, *numbers[at + 1 :]]

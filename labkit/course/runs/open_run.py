@@ -1,0 +1,177 @@
+"""Opens the link to a run: repeats the run, and shows it in the view and at the moment of the link.
+
+    open_run("run.1.eNpNkE9...ACxp.57")      in a notebook
+
+`labkit open LINK` writes the same view to a page, and the site's page `run.html` shows it in a
+browser tab.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from labkit import __version__
+from labkit.course.runs.timeline import timeline
+from labkit.system.check import broken, check_all
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.trace.events import Event
+from labkit.views.widgets.bookie_inside import BookieInside
+from labkit.views.widgets.cluster import ClusterView
+from labkit.views.widgets.ensemble_history import EnsembleHistory
+from labkit.views.widgets.page import page
+from labkit.views.widgets.playing import PlayingView
+from labkit.views.widgets.recovery_progress import RecoveryProgress
+from labkit.views.widgets.scene_view import Message
+from labkit.views.widgets.space_time import SpaceTime
+from labkit.views.widgets.timeline import TimelineView
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.run_link import RunLink
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.trace import Trace
+
+STEP_BUDGET = 500_000
+"""The maximum number of steps of a run from a link: ten times as many as the largest drawn run."""
+
+
+def open_run(link: str) -> PlayingView:
+    """Repeat the run that a link describes, and return its view, which opens at the link's moment.
+
+    The link is the whole URL, or only its part after the #. If this version of labkit runs the
+    scenario differently than the version that made the link, the view says so.
+
+    Raises `BKIncorrectParameterException` if the link is invalid, and `SimulationError` if its run
+    does not end within `STEP_BUDGET` steps.
+    """
+    return view_of(RunLink.parse(link))
+
+
+def page_of(link: RunLink) -> str:
+    """Return the view as an HTML page, on which nothing needs a kernel. Raises the same errors."""
+    view = view_of(link, can_fork=False)
+    view.controls = []
+    return page([view], f"A run of labkit, {link.digest[:8]}")
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRun:
+    """A run that views show without buttons for faults: it cannot be repeated where it is shown."""
+
+    recorded: Trace
+
+    @property
+    def events(self) -> Sequence[Event]:
+        return self.recorded.events
+
+    def link(self, view: str, selection: Mapping[str, Any]) -> str:
+        return self.recorded.link(view, selection)
+
+
+Source = Trace | FixedRun
+
+
+def view_of(link: RunLink, *, can_fork: bool = True) -> PlayingView:
+    """Repeat the run and return its view, with a notice if the run differs from the link's."""
+    if link.view not in VIEWS:
+        raise BKIncorrectParameterException(
+            f"the link opens an unknown view, {link.view!r}; valid views: {', '.join(VIEWS)}"
+        )
+    trace = run_of(link.scenario)
+    try:
+        view = VIEWS[link.view](_within(link, trace), trace if can_fork else FixedRun(trace))
+    except ValueError as error:  # The view needs a ledger, and the run creates none.
+        raise BKIncorrectParameterException(f"the link's run cannot be shown: {error}") from None
+    view.notice = _difference(link, RunLink.parse(view.link()).digest)
+    view.film = view.film | {"stays": True}  # The reader came for this moment, so do not play.
+    return view
+
+
+def run_of(scenario: Scenario) -> Trace:
+    """Run a scenario from a link, within the budget for such runs. Raises `SimulationError`."""
+    return run(scenario, STEP_BUDGET)
+
+
+def _difference(link: RunLink, digest: str) -> str:
+    if link.code is not None:
+        included = "is included as text (RunLink.parse(LINK).code)" if link.code else "is missing"
+        return (
+            f"This run used a learner's code, which {included}. You see the same scenario with"
+            " labkit's own code."
+        )
+    if digest == link.digest:
+        return ""
+    return (
+        f"The link was made by labkit {link.version or 'of an unknown version'}. This labkit,"
+        f" {__version__}, runs the scenario differently, so the moment may be another one."
+    )
+
+
+# The views. A link may come from a stranger, so what it selects must exist in the run.
+
+
+def _within(link: RunLink, trace: Trace) -> RunLink:
+    chosen = link.selection
+    ledgers = {event.ledger for event in trace.events if event.kind == "ledger.created"}
+    return replace(
+        link,
+        selection=replace(
+            chosen,
+            ledger=chosen.ledger if chosen.ledger in ledgers else None,
+            bookie=chosen.bookie if chosen.bookie in trace.scenario.cluster.names else "",
+        ),
+        at=link.at if link.other else min(link.at, len(trace.events) - 1),
+    )
+
+
+def _bookie(link: RunLink, source: Source) -> BookieInside:
+    bookie, page_size = link.selection.bookie or None, link.scenario.cluster.storage.page_size
+    return BookieInside(source, bookie, link.at + 1, page_size)
+
+
+def _space_time(link: RunLink, source: Source) -> SpaceTime:
+    chosen, verdicts = link.selection, broken(check_all(source.events))
+    promise = next((each for each in verdicts if each.name == chosen.promise), None)
+    view = SpaceTime(source, ledger=chosen.ledger, broken=promise, at=link.at)
+    for name, value in (
+        *(("last", chosen.last_entry), ("first", chosen.first_entry)),
+        *(("end", chosen.end_ms), ("begin", chosen.begin_ms), ("follow", str(chosen.follow))),
+        ("real_time", "time" if chosen.real_time else "order"),
+    ):
+        _choose(view, name, value)
+    return view
+
+
+def _timeline(link: RunLink, source: Source) -> TimelineView:
+    trace, again = (source.recorded, None) if isinstance(source, FixedRun) else (source, run_of)
+    other = link.other and run_of(link.other)
+    view = timeline(trace, other=other, at=None if other else link.at, again=again)
+    if other:
+        run_, fork = view.shown
+        view.put(run_, fork, min(link.at + 1, len(view.run.events)))
+    chosen = link.selection
+    _choose(view, "ledger", "" if chosen.ledger is None else str(chosen.ledger))
+    _choose(view, "of node", chosen.event_node)
+    _choose(view, "of kind", chosen.event_kind)
+    return view
+
+
+VIEWS: Mapping[str, Callable[[RunLink, Source], PlayingView]] = {
+    "ClusterView": lambda link, source: ClusterView(source, link.selection.ledger, link.at),
+    "EnsembleHistory": lambda link, source: EnsembleHistory(source, link.selection.ledger, link.at),
+    "BookieInside": _bookie,
+    "RecoveryProgress": lambda link, source: RecoveryProgress(source, link.at),
+    "SpaceTime": _space_time,
+    "TimelineView": _timeline,
+}
+
+
+def _choose(view: PlayingView, name: str, value: Any) -> None:
+    """Choose a value as a reader would; ignore one that the view does not offer."""
+    control = next((each for each in view.choices() if each["name"] == name), None)
+    if control is not None and value != control["value"] and _is_offered(control, value):
+        view.choose(name, value, -1)
+
+
+def _is_offered(control: Message, value: Any) -> bool:
+    if control["kind"] == "choice":
+        return any(value == option for option, _ in control["options"])
+    return value is not None and control["min"] <= value <= control["max"]

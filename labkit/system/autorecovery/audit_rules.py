@@ -1,0 +1,45 @@
+"""The auditor's rules: when missing bookies count as lost, and which ledgers are affected.
+
+In BookKeeper: `replication/Auditor.submitAuditTask`, `replication/BookieLedgerIndexer.java`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from labkit.system.model.ledger import LedgerMetadata
+
+
+def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) -> float | None:
+    """Return when to mark the ledgers of missing bookies, or None if no bookie is missing.
+
+    `missing` maps each missing bookie to the time since which it has been missing.  A single
+    missing bookie may be restarting, so it has `delay_s` to come back.  If two or more bookies are
+    missing, all of them count as lost at once, because an entry may have only one copy left.  This
+    means that the delay does not help if two bookies restart at the same time.
+    """
+    if not missing:
+        return None
+    if len(missing) > 1:
+        return now_s
+    return min(missing.values()) + delay_s
+
+
+def ledgers_of_bookies(ledgers: Iterable[tuple[int, LedgerMetadata]]) -> dict[str, list[int]]:
+    """Map each bookie to the ledgers, open or closed, that list it in any of their ensembles."""
+    index: dict[str, list[int]] = {}
+    for ledger_id, metadata in ledgers:
+        bookies = dict.fromkeys(b for segment in metadata.segments for b in segment.ensemble)
+        for bookie in bookies:
+            index.setdefault(bookie, []).append(ledger_id)
+    return index
+
+
+def bookies_missed(
+    index: Mapping[str, list[int]], registered: Collection[str]
+) -> dict[int, list[str]]:
+    """Map each ledger that lists unregistered bookies to those bookies, sorted by bookie id."""
+    missed: dict[int, list[str]] = {}
+    for bookie in sorted(index):
+        if bookie not in registered:
+            for ledger_id in index[bookie]:
+                missed.setdefault(ledger_id, []).append(bookie)
+    return missed

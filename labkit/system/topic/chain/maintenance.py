@@ -1,0 +1,52 @@
+"""Runs maintenance work on demand, and at intervals in case a demand was missed.
+
+In Pulsar: the timers of `broker/service/BrokerService.java`, the executor of
+`managed-ledger/.../ManagedLedgerImpl.java`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+
+class MaintenanceTask:
+    """Runs `work` between `begin` and `stop`, never twice at the same time."""
+
+    def __init__(self, work: Callable[[], Awaitable[None]], interval_ms: int) -> None:
+        self._work = work
+        self._interval_s = interval_ms / 1000
+        self._runs = False
+        self._is_wanted = False
+        self._task: asyncio.Task[None] | None = None
+        self._next: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Start the interval timer."""
+        self._runs = True
+        self._later()
+
+    def trigger(self) -> None:
+        """Run the work soon; if it is already running, run it once more afterwards."""
+        self._is_wanted = True
+        if self._task is None and self._runs:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def stop(self) -> None:
+        """Start no more runs; one that is in progress continues."""
+        self._runs = False
+        if self._next is not None:
+            self._next.cancel()
+
+    async def _run(self) -> None:
+        # A demand during a run may concern something that the run has already passed.
+        while self._is_wanted:
+            self._is_wanted = False
+            await self._work()
+        self._task = None
+
+    def _later(self) -> None:
+        if self._runs:
+            self._next = asyncio.get_running_loop().call_later(self._interval_s, self._due)
+
+    def _due(self) -> None:
+        self.trigger()
+        self._later()

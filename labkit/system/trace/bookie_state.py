@@ -1,0 +1,357 @@
+"""The state of one bookie: its copies of entries, and where each of them is inside the bookie.
+
+A copy passes through these states:
+
+    sent -> memtable -> durable (journal synced) -> flushed (entry log and index synced)
+
+A copy is `failed` if the writer receives no acknowledgement, and `lost` if the bookie is killed
+while only its memory holds the copy.  Replay may find a journal record that was written but never
+synced.  It then flushes the copy, and the events of that flush restore the copy here.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from operator import lt
+from typing import NamedTuple, TypeVar
+
+from labkit.system.trace.events import Event
+from labkit.system.trace.handlers import handlers_of, on
+
+ON_DISK = ("durable", "flushed")
+_Key = tuple[int, int]
+_Value = TypeVar("_Value")
+
+
+class Copy(NamedTuple):
+    """One bookie's copy of an entry: its state, its location on disk, and how often it was read.
+
+    damaged: whether the digest was wrong when this copy was last read.
+    """
+
+    state: str
+    acked: bool = False
+    reads: int = 0
+    journal_file: str = ""
+    journal_offset: int = -1
+    log_file: str = ""
+    log_offset: int = -1
+    error: str = ""
+    damaged: bool = False
+
+
+Copies = dict[int, dict[int, Copy]]
+"""Ledger id -> entry id -> copy."""
+
+
+class MemtableEntry(NamedTuple):
+    """An entry in the memtable.
+
+    state: `put`; `replayed` from the journal after a crash; `written` to the entry log by a flush
+    that has not finished; `lost` when the bookie was killed.
+    """
+
+    ledger: int
+    entry: int
+    state: str = "put"
+
+
+class JournalRecord(NamedTuple):
+    """A record in the journal.
+
+    state: `written` but not synced; `synced`; `unsure` if the bookie was killed before the sync;
+    `lost` if replay did not find the record.  `group` is the number of the sync that covered the
+    record, counted from 0 per bookie, or -1.  kind: `entry`, or `key`, `fence` or `LAC` for records
+    that concern the whole ledger, whose entry is -1.
+    """
+
+    ledger: int
+    entry: int
+    offset: int
+    state: str = "written"
+    group: int = -1
+    kind: str = "entry"
+
+
+class LoggedEntry(NamedTuple):
+    """An entry in the entry log; `indexed` tells whether the index has its location."""
+
+    ledger: int
+    entry: int
+    offset: int
+    indexed: bool = False
+
+
+class Mark(NamedTuple):
+    """LastLogMark, the journal position at which the next replay starts."""
+
+    file: str
+    offset: int
+
+
+class ServedEntry(NamedTuple):
+    """The entry that was just read; `where` is `memtable` or `entry log`."""
+
+    ledger: int
+    entry: int
+    where: str
+
+
+_OnDisk = TypeVar("_OnDisk", JournalRecord, LoggedEntry)
+
+
+@dataclass(frozen=True, slots=True)
+class Bookie:
+    """`state` is up, down, paused or unknown."""
+
+    state: str
+    entries: Copies
+
+
+@dataclass(frozen=True, slots=True)
+class BookieState:
+    """What is inside a bookie.
+
+    The memtable is in the order in which a flush writes it.  Journals and entry logs are in the
+    order of their files; records and entries are in the order of their offsets.
+    """
+
+    state: str
+    memtable: tuple[MemtableEntry, ...]
+    journals: dict[str, tuple[JournalRecord, ...]]
+    logs: dict[str, tuple[LoggedEntry, ...]]
+    mark: Mark | None
+    served: ServedEntry | None
+
+
+class BookieFold:
+    """Folds the events of one bookie, and what others report about its copies."""
+
+    def __init__(self) -> None:
+        self._copies: Copies = {}
+        self._own: set[int] = set()
+        """The ledgers whose copies no value that was handed out shares."""
+        self._latest: Bookie | None = None
+        self._memtable: dict[_Key, MemtableEntry] = {}
+        self._journals: dict[str, dict[_Key, JournalRecord]] = {}
+        self._logs: dict[str, dict[_Key, LoggedEntry]] = {}
+        self._mark: Mark | None = None
+        self._served_entry: ServedEntry | None = None
+        self._group = -1
+        self._left_in_group = 0
+        self._special: list[tuple[str, _Key]] = []
+        """File and key of each unsynced key, fence and LAC record."""
+        self._was_killed = False
+        self._handlers = {kind: getattr(self, name) for kind, name in BOOKIE_HANDLERS}
+
+    def take(self, event: Event) -> None:
+        """Apply the bookie's next event."""
+        self._served_entry = None
+        handle = self._handlers.get(event.kind)
+        if handle is not None:
+            handle(event)
+
+    def bookie(self, state: str) -> Bookie:
+        """Return the copies, in the same object as before unless something has changed."""
+        self._own.clear()
+        if self._latest is None or self._latest.state != state:
+            ledgers = in_order(self._copies).items()
+            self._copies = {ledger: in_order(copies) for ledger, copies in ledgers}
+            self._latest = Bookie(state, self._copies)
+        return self._latest
+
+    def inside(self, state: str) -> BookieState:
+        return BookieState(
+            state,
+            tuple(kept for _, kept in sorted(self._memtable.items())),
+            {file: _by_offset(records.values()) for file, records in self._journals.items()},
+            {file: _by_offset(entries.values()) for file, entries in self._logs.items()},
+            self._mark,
+            self._served_entry,
+        )
+
+    def copies(self, ledger: int) -> Mapping[int, Copy]:
+        """Return the copies of the ledger's entries, by entry id, in no particular order."""
+        return self._copies.get(ledger, _NONE)
+
+    def copy(self, event: Event) -> Copy:
+        """Return the copy of the event's entry, by default one in state `sent`."""
+        return self.copies(event.ledger).get(event.entry, _SENT)
+
+    def put(self, ledger: int, entry: int, copy: Copy) -> None:
+        """Store a copy, unless the entry is -1 because an event concerns the whole ledger."""
+        if entry < 0:
+            return
+        if ledger not in self._own:
+            # A value that was handed out shares these dictionaries.
+            self._copies = {**self._copies, ledger: {**self._copies.get(ledger, {})}}
+            self._own.add(ledger)
+            self._latest = None
+        self._copies[ledger][entry] = copy
+
+    def take_report(self, event: Event) -> None:
+        """Apply what a writer or a reader reports about a copy on this bookie."""
+        copy = self.copy(event)
+        match event.kind:
+            case "add.sent":
+                copy = _SENT if copy.state in ("failed", "lost") else copy
+            case "add.acked":
+                copy = copy._replace(acked=True)
+            case "add.failed":
+                state = "failed" if copy.state == "sent" else copy.state
+                copy = copy._replace(state=state, error=event.error)
+            case "read.done":
+                copy = copy._replace(reads=copy.reads + 1, damaged=False)
+            case "read.failed" if event.error == "BKDigestMatchException":
+                copy = copy._replace(damaged=True)
+            case _:
+                return
+        self.put(event.ledger, event.entry, copy)
+
+    # The process
+
+    @on("node.started", "bookie.registered")
+    def _started(self, _: Event) -> None:
+        """Mark the records that replay did not find as lost, once replay after a crash is over."""
+        if self._was_killed:
+            self._change_records("unsure", "lost")
+            self._was_killed = False
+
+    @on("node.killed")
+    def _killed(self, _: Event) -> None:
+        self._was_killed = True
+        for (ledger, entry), kept in self._memtable.items():
+            self._memtable[ledger, entry] = kept._replace(state="lost")
+            copy = self._copies[ledger][entry]
+            if copy.state == "memtable":
+                self.put(ledger, entry, copy._replace(state="lost"))
+        self._change_records("written", "unsure")
+        self._special = []
+
+    def _change_records(self, before: str, after: str) -> None:
+        for records in self._journals.values():
+            for key, record in records.items():
+                if record.state == before:
+                    records[key] = record._replace(state=after)
+
+    # The memtable and the journal
+
+    @on("memtable.put")
+    def _put(self, event: Event) -> None:
+        copy, key = self.copy(event), (event.ledger, event.entry)
+        state = copy.state if copy.state in ON_DISK else "memtable"
+        self.put(*key, copy._replace(state=state, damaged=False))
+        self._memtable.setdefault(key, MemtableEntry(*key))
+
+    @on("journal.appended")
+    def _appended(self, event: Event) -> None:
+        copy, key = self.copy(event), (event.ledger, event.entry)
+        self.put(*key, copy._replace(journal_file=event.file, journal_offset=event.offset))
+        self._journals.setdefault(event.file, {})[key] = JournalRecord(*key, event.offset)
+
+    @on("journal.key_appended", "journal.fence_appended", "journal.lac_appended")
+    def _special_appended(self, event: Event) -> None:
+        # A file can hold several such records of a ledger; a negative id cannot be an entry's.
+        key = (event.ledger, -event.offset)
+        record = JournalRecord(event.ledger, -1, event.offset, kind=_SPECIAL[event.kind])
+        self._journals.setdefault(event.file, {})[key] = record
+        self._special.append((event.file, key))
+
+    @on("journal.synced")
+    def _synced(self, event: Event) -> None:
+        copy, key = self.copy(event), (event.ledger, event.entry)
+        self.put(*key, copy._replace(state="flushed" if copy.state == "flushed" else "durable"))
+        if self._left_in_group <= 0:
+            self._group += 1
+            self._left_in_group = event.size
+        self._left_in_group -= 1
+        records = self._journals.get(event.file, {})
+        # A sync also covers all earlier records of the file.
+        covered = [(f, k) for f, k in self._special if f == event.file and -k[1] <= event.offset]
+        self._special = [each for each in self._special if each not in covered]
+        for each in (*(k for _, k in covered), key):
+            if each in records:
+                records[each] = records[each]._replace(state="synced", group=self._group)
+
+    @on("journal.replayed")
+    def _replayed(self, event: Event) -> None:
+        """Put the entries after the mark that are missing from the index back into the memtable.
+
+        Replay found exactly the records before the position that its event reports.
+        """
+        end = _journal_id(event.file), event.offset
+        for file, records in self._journals.items():
+            for key, record in records.items():
+                if record.state == "unsure":
+                    was_found = (_journal_id(file), record.offset) < end
+                    records[key] = record._replace(state="synced" if was_found else "lost")
+        self._memtable.clear()
+        files, mark = list(self._journals), self._mark
+        first = files.index(mark.file) if mark and mark.file in files else 0
+        for file in files[first:]:
+            start = mark.offset if mark and mark.file == file else 0
+            for key, record in self._journals[file].items():
+                is_needed = record.kind == "entry" and record.offset >= start
+                if is_needed and record.state == "synced" and not self._is_indexed(key):
+                    self._memtable[key] = MemtableEntry(*key, "replayed")
+
+    def _is_indexed(self, key: _Key) -> bool:
+        return any(key in log and log[key].indexed for log in self._logs.values())
+
+    # The entry log and the index
+
+    @on("entry_log.written")
+    def _log_written(self, event: Event) -> None:
+        copy, key = self.copy(event), (event.ledger, event.entry)
+        self.put(*key, copy._replace(log_file=event.file, log_offset=event.offset))
+        self._logs.setdefault(event.file, {})[key] = LoggedEntry(*key, event.offset)
+        self._memtable[key] = MemtableEntry(*key, "written")
+
+    @on("index.written")
+    def _index_written(self, event: Event) -> None:
+        key = (event.ledger, event.entry)
+        log = next((log for log in reversed(self._logs.values()) if key in log), None)
+        if log is not None:
+            log[key] = log[key]._replace(indexed=True)
+
+    @on("memtable.flushed")
+    def _flushed(self, _: Event) -> None:
+        for (ledger, entry), kept in list(self._memtable.items()):
+            if kept.state == "written":
+                del self._memtable[ledger, entry]
+                self.put(ledger, entry, self._copies[ledger][entry]._replace(state="flushed"))
+
+    @on("mark.persisted")
+    def _marked(self, event: Event) -> None:
+        # Before the first checkpoint, the mark precedes every journal file.
+        self._mark = Mark(event.file, event.offset) if event.offset > 0 else None
+        self._started(event)
+        # Entries that a crash took from memory and that replay did not restore are gone.
+        self._memtable = {k: kept for k, kept in self._memtable.items() if kept.state != "lost"}
+
+    @on("read.served")
+    def _served(self, event: Event) -> None:
+        self._served_entry = ServedEntry(event.ledger, event.entry, event.detail)
+
+
+_NONE: dict[int, Copy] = {}
+_SENT = Copy("sent")
+_SPECIAL = {
+    "journal.key_appended": "key",
+    "journal.fence_appended": "fence",
+    "journal.lac_appended": "LAC",
+}
+BOOKIE_HANDLERS = handlers_of(BookieFold)
+
+
+def _journal_id(file: str) -> int:
+    return int(file.removesuffix(".txn"), 16)
+
+
+def _by_offset(places: Collection[_OnDisk]) -> tuple[_OnDisk, ...]:
+    return tuple(sorted(places, key=lambda place: place.offset))
+
+
+def in_order(found: dict[int, _Value]) -> dict[int, _Value]:
+    """Sort by id, returning the same object if it is already sorted, as it nearly always is."""
+    keys = list(found)
+    return found if all(map(lt, keys, keys[1:])) else dict(sorted(found.items()))

@@ -1,0 +1,19 @@
+"""What a reader can do to the bookies of a view."""
+
+from typing import NamedTuple
+
+
+class Acts(NamedTuple):
+    """The buttons beside bookies.
+
+    offered: the commands and faults.
+    undo, node: the fault that made this fork, and its bookie.  This bookie has a single button,
+        which undoes the fault.
+    """
+
+    offered: tuple[str, ...] = ()
+    undo: str = ""
+    node: str = ""
+
+
+NO_ACTS = Acts()

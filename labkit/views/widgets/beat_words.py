@@ -1,0 +1,45 @@
+"""The sentence that a view shows about a beat, which is all events at one moment of its clock."""
+
+from collections.abc import Sequence
+
+from labkit.system.trace.events import Event
+from labkit.system.trace.sentence import describe
+from labkit.views.widgets.run import SIGNS
+
+_CONSEQUENCES = frozenset(
+    {
+        *("add.failed", "ensemble.changing", "ensemble.set", "ensemble.deferred"),
+        *("bookie.unregistered", "bookie.lost", "ledger.underreplicated"),
+    }
+)
+_BACKGROUND = frozenset(
+    {
+        *("mark.persisted", "memtable.flushed", "entry_log.written", "index.written"),
+        *("garbage.collected", "garbage.kept", "log.compacted", "log.removed"),
+        *("ledger.collected", "ledger.dropped", "bookie.registered"),
+    }
+)
+_SILENCE = ("BKTimeoutException", "BKBookieHandleNotAvailableException")
+
+
+def words_of(beat: Sequence[Event]) -> str:
+    """Describe the most important event of the beat; if there are several, the last of them."""
+    event = min(reversed(beat), key=rank)
+    if event.kind == "add.failed" and event.error in _SILENCE:
+        same = {each.entry for each in beat if (each.kind, each.peer) == (event.kind, event.peer)}
+        return f"{event.node} hears nothing from {event.peer} about {_entries(same)}"
+    return describe(event) + (f" ({len(beat)} events)" if len(beat) > 1 else "")
+
+
+def rank(event: Event) -> int:
+    """Return how important an event is: 0 for what the reader did and its consequences, 1 for the
+    protocol, 2 for background work.
+    """
+    if event.kind in _CONSEQUENCES or (event.kind in SIGNS and event.kind != "ledger.closed"):
+        return 0 if event.kind != "ensemble.set" or event.entry > 0 else 1
+    return 2 if event.kind in _BACKGROUND else 1
+
+
+def _entries(entries: set[int]) -> str:
+    first, last = min(entries), max(entries)
+    return f"entry {first}" if first == last else f"entries {first} to {last}"

@@ -1,0 +1,217 @@
+"""A run as a link: everything that is needed to repeat a run and to show one moment of it.
+
+    run.1.eNqrVkrJTC9K...Qx7cQ.57
+
+1 is the version of the format, and 57 the moment: the `seq` of the last event shown. Between them
+is a `RunLink` as JSON, compressed with zlib, in URL-safe base64.
+
+On the site, the link is the fragment of a URL, which browsers do not send to the server. A link may
+come from a stranger. `RunLink.parse` therefore limits its size, validates the scenario as
+`from_json` does, and rejects scenarios that are much larger than any that labkit draws. Nothing in
+a link is ever executed.
+"""
+
+import json
+import re
+import zlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from labkit import __version__
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.scenario_values import Value, from_data, to_data
+from labkit.worlds.sim.settings.value_rules import check_fields
+from labkit.worlds.sim.variants.variants import VARIANTS
+
+MOST_CHARACTERS = 24_000
+"""The maximum length of a link. Links to shrunk scenarios are a tenth as long."""
+_MOST_JSON = 64 * 1024
+_MOST_SERVERS, _MOST_OPERATIONS, _MOST_BYTES = 50, 20_000, 16 * 1024 * 1024
+_MOST_PAGE, _MOST_TEXT, _MOST_CODE = 64 * 1024, 100, 8000
+_OPERATIONS = ("entries", "messages", "polls")
+_FORMAT = "run.1."
+_LINK = re.compile(r"run\.1\.([\w-]+)\.(-1|\d{1,9})", re.ASCII)
+_SHIPPED = frozenset(VARIANTS)
+"""The variants that every labkit has; exercises add another one while they run learners' code."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Selection(Value):
+    """What a reader has selected in a view; each view uses the fields that it has a control for.
+
+    promise: the name of the broken promise that the view marks.
+    """
+
+    ledger: int | None = None
+    bookie: str = ""
+    first_entry: int | None = None
+    last_entry: int | None = None
+    begin_ms: float | None = None
+    end_ms: float | None = None
+    follow: int = -1
+    real_time: bool = False
+    promise: str = ""
+    event_node: str = ""
+    event_kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class RunLink(Value):
+    """What a link contains.
+
+    digest: the digest of the run's trace (of the fork's, if there is one).
+    view, selection: the name of the view, and what is selected in it.
+    other: the scenario of a fork that the timeline shows next to the run, or None.
+    code: the learner's code that the run used, as text that is never executed; "" if the link does
+        not include this code, and None if only labkit's own code ran.
+    version: the version of labkit that made the link.
+    at: the `seq` of the last event shown (in a timeline with a fork, the number of the step); -1
+        before the first.
+    """
+
+    # The scenario and all that follows come last: pages identify a run by the fields before them.
+    digest: str
+    view: str
+    selection: Selection = Selection()
+    other: Scenario | None = None
+    code: str | None = None
+    scenario: Scenario
+    version: str = ""
+    at: int = -1
+
+    def __post_init__(self) -> None:
+        """Raises `BKIncorrectParameterException`."""
+        check_fields(self)
+        if not re.fullmatch("[0-9a-f]{32}", self.digest):
+            raise _not_a_link("its digest is malformed")
+        if max(len(self.view), len(self.version)) > _MOST_TEXT:
+            raise _not_a_link(f"its view or version is longer than {_MOST_TEXT} characters")
+        if len(self.code or "") > _MOST_CODE:
+            raise _not_a_link(f"its code is longer than {_MOST_CODE:,} characters")
+        for scenario in filter(None, (self.scenario, self.other)):
+            _check_size(scenario)
+
+    @classmethod
+    def parse(cls, text: str) -> "RunLink":
+        """Read a link: the whole URL, or only its fragment.
+
+        Raises `BKIncorrectParameterException` if it is not a valid link.
+        """
+        fragment = text.strip().rpartition("#")[2]
+        if len(fragment) > MOST_CHARACTERS:
+            raise _not_a_link(f"it is longer than {MOST_CHARACTERS:,} characters")
+        found = _LINK.fullmatch(fragment)
+        if found is None:
+            raise _not_a_link(
+                "expected run.1., the run, a period and a number, without spaces (run.2. and higher"
+                " need a newer labkit)"
+            )
+        try:
+            value = from_data(json.loads(_unpacked(found[1])))
+        except (ValueError, RecursionError, zlib.error) as error:
+            raise _not_a_link(f"it is damaged or incomplete ({error})") from None
+        if not isinstance(value, RunLink):
+            raise _not_a_link("it contains something other than a run")
+        return replace(value, at=int(found[2]))
+
+    def content(self) -> str:
+        """Return everything except the moment, as JSON."""
+        return json.dumps(to_data(replace(self, at=-1)), separators=(",", ":"))
+
+    def fragment(self) -> str:
+        packed = zlib.compress(self.content().encode(), 9)
+        return f"{_FORMAT}{urlsafe_b64encode(packed).decode().rstrip('=')}.{self.at}"
+
+    def __str__(self) -> str:
+        """Return the URL, or only the fragment if labkit is not published; `labkit open` accepts
+        both.
+        """
+        page = run_page()
+        return f"{page}#{self.fragment()}" if page else self.fragment()
+
+
+def link_to(scenario: Scenario, other: Scenario | None, code: str, **fields: Any) -> str:
+    """Return the link with these fields, or "" if a link cannot describe the scenario: it has steps
+    or faults that are not labkit's own, or it is too large.
+
+    `code` is included only if the run used a learner's code.
+    """
+    try:
+        text = str(
+            RunLink(
+                scenario=_with_shipped_variant(scenario),
+                other=other and _with_shipped_variant(other),
+                code=None if scenario.variant in _SHIPPED else code,
+                version=__version__,
+                **fields,
+            )
+        )
+        RunLink.parse(text)
+    except (BKIncorrectParameterException, TypeError):
+        return ""
+    return text
+
+
+def _with_shipped_variant(scenario: Scenario) -> Scenario:
+    return scenario if scenario.variant in _SHIPPED else replace(scenario, variant="")
+
+
+@cache
+def run_page() -> str:
+    """Return the URL of the page that opens links, or "" if the project is not published."""
+    try:
+        urls = metadata.metadata("labkit").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        return ""
+    repository = next((url for url in urls if url.startswith("Repository, ")), "")
+    return f"{site_of(repository.partition(', ')[2])}run.html" if repository else ""
+
+
+def site_of(repository: str) -> str:
+    """Return the address of the site, given `https://github.com/<owner>/<name>`."""
+    owner, name = repository.rsplit("/", 2)[1:]
+    return f"https://{owner.lower()}.github.io/{name}/"
+
+
+def _unpacked(text: str) -> str:
+    packed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    inflate = zlib.decompressobj()
+    data = inflate.decompress(packed, _MOST_JSON)
+    if not inflate.eof:
+        raise ValueError(f"it does not end within {_MOST_JSON:,} bytes")
+    return data.decode("ascii")
+
+
+def _check_size(scenario: Scenario) -> None:
+    """Limit what the run of a stranger's scenario may cost; a step budget limits the rest."""
+    cluster, steps = scenario.cluster, scenario.workload
+    counts = [max(getattr(step, each, 0) for each in _OPERATIONS) for step in steps]
+    sizes = [getattr(step, "payload_size", 0) for step in steps]
+    if (
+        cluster.bookies + cluster.brokers > _MOST_SERVERS
+        or sum(counts) > _MOST_OPERATIONS
+        or sum(count * size for count, size in zip(counts, sizes, strict=True)) > _MOST_BYTES
+        or cluster.storage.page_size > _MOST_PAGE
+    ):
+        raise _not_a_link(
+            f"its scenario is larger than {_MOST_SERVERS} servers, {_MOST_OPERATIONS:,} entries,"
+            f" {_MOST_BYTES:,} bytes, or index pages of {_MOST_PAGE:,} bytes"
+        )
+    for text in _texts(to_data(scenario)):
+        if len(text) > _MOST_TEXT or not text.isprintable():
+            raise _not_a_link("its scenario contains a name that is too long or not printable")
+
+
+def _texts(data: object) -> list[str]:
+    if isinstance(data, str):
+        return [data]
+    parts = [*data, *data.values()] if isinstance(data, dict) else data
+    return [text for part in parts for text in _texts(part)] if isinstance(parts, list) else []
+
+
+def _not_a_link(why: str) -> BKIncorrectParameterException:
+    return BKIncorrectParameterException(f"not a valid link to a run: {why}")

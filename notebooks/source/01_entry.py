@@ -1,0 +1,308 @@
+# %% [markdown]
+# # 01 · What exactly is stored, and who checks it?
+#
+# An **entry** is the unit that is written, replicated, stored and read. In this lesson you take an entry apart, byte by byte, and put it together again with your own code.
+#
+# **At the end you can** pack an entry yourself, explain what each byte of its header is for, compute the length field for a series of adds, and say who notices a damaged byte and who does not.
+#
+# **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** the tour.
+#
+# > **The rule: one packing.** The client packs an entry once. Every bookie that stores the entry (its **write set**) receives these bytes and writes them, unchanged, to its journal and its entry log. The writing client computes the digest, and the reading client checks it. A bookie does neither.
+#
+# This lesson is plain Python. It starts no cluster and needs no Java.
+
+# %% tags=["parameters"]
+ledger_id = 5
+payload = "hello"
+digest_type = "CRC32C"  # or CRC32, HMAC, DUMMY
+
+# %%
+from labkit.course.lessons import check, compare, hint, parameters, predict, record
+from labkit.system.model.byte_region import Piece
+from labkit.system.model.entry import DigestType, Entry, decode_entry, encode_entry, make_digest
+from labkit.system.storage.xray import entry_spans
+from labkit.views.widgets import XRay
+
+parameters("01", globals())
+digest = make_digest(DigestType[digest_type], password=b"pw")
+
+# %% [markdown]
+# **May your predictions be saved?** Normally your predictions, and the hints you ask for, are lost when the kernel stops. If you turn this switch on, they are saved in a file next to this notebook, for all lessons in this folder. You can read the file and hand it in; nothing is sent anywhere. The switch is off by default. Turning it off again, or deleting the file, deletes what was saved.
+
+# %%
+record()
+
+# %% [markdown]
+# ## 1 · The picture
+#
+# This is the first entry of a ledger, with each byte below the name of its field. Point at a byte, or use the arrow keys, to see what it means.
+
+# %%
+entry = Entry(ledger_id, 0, -1, len(payload.encode()), payload.encode())
+packed = encode_entry(entry, digest)
+XRay(Piece("entry 0", "", 0, packed, entry_spans(packed, 0, digest.size), len(packed)))
+
+# %% [markdown]
+# | bytes | field | who needs it |
+# | --- | --- | --- |
+# | 0-7 | ledger id | the bookie, which looks entries up by ledger id and entry id |
+# | 8-15 | entry id | the bookie |
+# | 16-23 | last add confirmed | readers and recovery: the last entry that had been confirmed when this one was packed, or -1 if none had |
+# | 24-31 | length | recovery: the number of payload bytes in the ledger up to and including this entry |
+# | from 32 | digest | the reading client |
+# | the rest | payload | your application |
+#
+# All numbers are signed and big-endian. An entry has no other fields: no type, no timestamp, no checksum computed by the bookie.
+#
+# **Predict.** How many bytes long is an entry with a payload of 100 bytes? Replace `None` with a number.
+
+# %%
+# solution
+predict("an entry with 100 bytes of payload", 32 + digest.size + 100)
+# learner
+# predict("an entry with 100 bytes of payload", None)
+# end
+
+# %%
+hundred = encode_entry(Entry(ledger_id, 0, -1, 100, bytes(100)), digest)
+compare("an entry with 100 bytes of payload", len(hundred))
+
+# %% [markdown]
+# ## 2 · Four digests
+#
+# You choose a ledger's digest type when you create the ledger. The type is stored in the ledger's metadata, so entries do not repeat it. It determines how many bytes there are between header and payload.
+
+# %%
+for kind in DigestType:
+    made = make_digest(kind, password=b"pw")
+    data = encode_entry(entry, made)
+    print(f"{kind.name:<6} {made.size:>2} bytes  {data[32 : 32 + made.size].hex()}")
+
+# %% [markdown]
+# CRC32 takes eight bytes although four would be enough. DUMMY protects nothing. The two CRCs detect accidental changes. Only HMAC uses the password, so only HMAC detects an attacker who changes the entry *and* recomputes its digest:
+
+# %%
+for kind in DigestType:
+    one, other = (encode_entry(entry, make_digest(kind, pw)) for pw in (b"pw", b"other"))
+    print(f"{kind.name:<6} with another password: {'same bytes' if one == other else 'differs'}")
+
+# %% [markdown]
+# ### Your turn: pack an entry
+#
+# `digest.compute(header, payload)` returns the bytes of the digest. `struct.pack` turns numbers into bytes. The check uses your function to pack entries for a real store. It crashes the machine before every disk operation, and then looks up every surviving entry by its ids.
+
+# %%
+import struct
+
+
+def my_pack(entry, digest):
+    # solution
+    numbers = entry.ledger_id, entry.entry_id, entry.last_add_confirmed, entry.length
+    header = struct.pack(">qqqq", *numbers)
+    return header + digest.compute(header, entry.payload) + entry.payload
+    # learner
+    # raise NotImplementedError  # pack entry.ledger_id, entry.entry_id, ... into bytes
+    # end
+
+
+# %% tags=["exercise"]
+check("entry.pack", my_pack)
+
+# %% [markdown]
+# *Stuck? Run `hint("entry.pack")` in a new cell: there are three hints, from a nudge to almost the answer. `notebooks/solutions` contains this lesson with all answers.*
+#
+# What happens if you swap the two ids? This function does:
+
+
+# %% tags=["refused"]
+def ids_swapped(entry, digest):
+    numbers = entry.entry_id, entry.ledger_id, entry.last_add_confirmed, entry.length
+    header = struct.pack(">qqqq", *numbers)
+    return header + digest.compute(header, entry.payload) + entry.payload
+
+
+check("entry.pack", ids_swapped, must_pass=False)
+
+# %% [markdown]
+# ## 3 · Two fields that look back
+#
+# A writer pushes entries without waiting for earlier ones to be acknowledged. When it packs entry 3, entry 1 may be the last confirmed one, and entry 3's **last add confirmed** records that. Its **length** refers to earlier entries as well.
+
+# %%
+sizes, confirmed = [5, 7, 0, 20], [-1, -1, 0, 1]
+total = 0
+for entry_id, (size, lac) in enumerate(zip(sizes, confirmed, strict=True)):
+    total += size
+    print(f"entry {entry_id}: last add confirmed {lac:>2}, {size:>2} bytes of payload, length ?")
+
+# %% [markdown]
+# **Predict.** What is the value of the length field in entry 3?
+
+# %%
+# solution
+predict("length of entry 3", total)
+# learner
+# predict("length of entry 3", None)
+# end
+
+# %%
+compare("length of entry 3", total)
+
+# %% [markdown]
+# ### Your turn: the length field
+#
+# The writer dies. The client that closes the ledger must write the ledger's length into the metadata, and all it can read is the last surviving entry, whichever one that is. Compute each entry's length field from the payload sizes.
+#
+# The check adds entries with your lengths to a real store, cuts the power after each one, restarts the store and reads the last entry.
+
+
+# %%
+def my_lengths(payload_sizes):
+    # solution
+    lengths, total = [], 0
+    for size in payload_sizes:
+        total += size
+        lengths.append(total)
+    return lengths
+    # learner
+    # raise NotImplementedError  # [5, 7, 0, 20] -> four numbers
+    # end
+
+
+# %% tags=["exercise"]
+check("entry.length", my_lengths)
+
+# %% [markdown]
+# ## 4 · The same bytes everywhere
+#
+# Now send an entry to one bookie. Step through the moments: the client's bytes appear first in the journal and then in the entry log, while the index only records where they are. Hatched bytes would not survive a power cut. The slider is the bookie's timeline.
+
+# %%
+from labkit.course.runs.one_bookie import OneBookie
+
+bookie = OneBookie()
+moments = {}
+
+
+def look_before_a_sync(operation):
+    if operation.kind == "sync":
+        moments.setdefault("written, not synced", bookie.places(ledger_id, 0))
+
+
+# %%
+bookie.add((ledger_id, 0))
+moments["after the add"] = bookie.places(ledger_id, 0)
+bookie.machine.journals[0].fuse.watch = look_before_a_sync
+bookie.commit()
+bookie.machine.journals[0].fuse.watch = None
+moments["after the journal's sync"] = bookie.places(ledger_id, 0)
+bookie.flush()
+moments["after the flush"] = bookie.places(ledger_id, 0)
+seen = {event.kind: event.seq for event in bookie.trace.events}
+ends = ["memtable.put", "journal.appended", "journal.synced", "mark.persisted"]
+XRay(moments, run=bookie.trace, upto=[seen[kind] + 1 for kind in ends])
+
+# %% [markdown]
+# ## 5 · Break something: one byte on the disk
+#
+# **Predict.** You flip a bit in the payload on the bookie's disk. Does the bookie return an error when you read the entry? Answer `True` or `False`.
+
+# %%
+# solution
+predict("the bookie notices a changed payload", False)
+# learner
+# predict("the bookie notices a changed payload", None)
+# end
+
+# %%
+from labkit.system.model.errors import StorageDamagedException
+
+log = bookie.machine.ledgers[0].open("current/0.log")
+start = 1024 + 4  # the log's header and the entry's length prefix
+
+
+# %%
+def read_with_changed_byte(at):
+    byte = log.read(start + at, 1)
+    log.write(start + at, bytes([byte[0] ^ 1]))
+    bookie.restart()  # its read-ahead buffer is lost with its memory
+    try:
+        return bookie.read(ledger_id, 0)
+    except StorageDamagedException as error:
+        return error
+    finally:
+        log.write(start + at, byte)
+
+
+# %%
+answer = read_with_changed_byte(40)
+compare("the bookie notices a changed payload", isinstance(answer, Exception))
+
+# %% [markdown]
+# The bookie returns the damaged bytes as if nothing had happened. The client notices:
+
+# %%
+from labkit.system.model.errors import BKDigestMatchException
+from labkit.worlds.sim.settings.bookie_script import DIGEST
+
+try:
+    decode_entry(answer, DIGEST, ledger_id, 0)
+except BKDigestMatchException as error:
+    print(error)
+
+# %% [markdown]
+# The bookie checks only the two ids, to make sure that this is the entry that the index points to. Here you damage the entry id instead:
+
+# %%
+print(read_with_changed_byte(15))
+
+# %% [markdown]
+# ### Your turn: the reader's check
+#
+# Which bytes does the digest cover? Write the check that a reader makes. The exercise then damages every byte of an entry in a real entry log, one at a time and with each digest type, and truncates the entry to every length.
+
+
+# %%
+def my_is_intact(data, digest):
+    # solution
+    end = 32 + digest.size
+    header, found, payload = data[:32], data[32:end], data[end:]
+    return len(data) >= end and found == digest.compute(header, payload)
+    # learner
+    # raise NotImplementedError  # return True or False
+    # end
+
+
+# %% tags=["exercise"]
+check("entry.intact", my_is_intact)
+
+# %% [markdown]
+# A reader that checks nothing accepts everything. The first damaged byte that this function misses is in the last add confirmed, and a wrong last add confirmed makes a reader read too far:
+
+# %% tags=["refused"]
+check("entry.intact", lambda data, digest: True, must_pass=False)
+
+# %% [markdown]
+# ## 6 · In the real system
+#
+# This is Apache BookKeeper's own format: labkit's tests compare it with files written by a BookKeeper 4.17 bookie.
+#
+# | here | there |
+# | --- | --- |
+# | `labkit/system/model/entry.py` | `proto/checksum/DigestManager.java`, one subclass per digest type |
+# | `DigestType` | an argument of `createLedger`; in Pulsar, `managedLedgerDigestType` in `broker.conf` (CRC32C) |
+# | length | `LedgerHandle.getLength`; in the metadata after the ledger has been closed |
+# | last add confirmed | [lesson 06](06-lac.ipynb); an idle writer can also announce it without writing an entry, which is called *explicit LAC* |
+#
+# **A known trap.** `bookkeeper shell readjournal -m` assumes that the digest starts at byte 24, so the data that it prints starts with the digest. Count 32 bytes yourself.
+#
+# **Why does the bookie not check the digest?** It would need the ledger's digest type and, for HMAC, the password, but it has only a key derived from the password. Besides, a check on the bookie would not protect the bytes on their way to the client.
+#
+# ## 7 · Questions
+#
+# <details><summary>An entry is sent to three bookies (Qw = 3), and each one writes it to its journal and its entry log. How many digests are computed?</summary>One, by the writer. Each reader computes another one to compare.</details>
+# <details><summary>Can two entries of one ledger have the same last add confirmed?</summary>Yes, whenever entries are pushed faster than acknowledgements arrive. In section 3, entries 0 and 1 have the same one.</details>
+# <details><summary>The length field is 100 in entry 4 and also in entry 5. Is something wrong?</summary>No: entry 5 has an empty payload.</details>
+# <details><summary>You ask a bookie for entry 6, and it returns a perfectly valid entry 7. Who notices?</summary>The client. The digest covers the ids, so the ids in the response are genuine, and <code>decode_entry</code> compares them with the ids that were requested.</details>
+#
+# **Next:** [02 the journal](02-journal.ipynb). The entry is packed; what makes it durable?

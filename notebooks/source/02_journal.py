@@ -1,0 +1,371 @@
+# %% [markdown]
+# # 02 · What makes an entry durable?
+#
+# A bookie acknowledges thousands of adds per second, and a power cut must not lose a single one of them. The bookie keeps that promise with one kind of file: the **journal**, its write-ahead log.
+#
+# **At the end you can** read a journal byte by byte, explain why padding is needed and write it, explain what it costs and gains to sync many adds at once, find the end of a journal whose last record was torn by a crash, and decide which journals can be deleted.
+#
+# **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 01.
+#
+# > **The rule: ack after sync.** A bookie acknowledges an add only after the sync of the group that contains its journal record has returned. When the bookie starts, it reads the journal (**replay**) and finds everything that it had acknowledged.
+#
+# This lesson, too, is plain Python. The disks are simulated so that they can fail; the journal code is the real one.
+
+# %% tags=["parameters"]
+payload_size = 20
+group_size = 3
+
+# %%
+from labkit.course.lessons import check, compare, hint, parameters, predict
+from labkit.course.runs.one_bookie import OneBookie
+from labkit.system.model.byte_region import Piece
+from labkit.system.storage.xray import journal_spans
+from labkit.views.widgets import XRay
+from labkit.views.widgets.crash_map import CrashMapView
+
+parameters("02", globals())
+
+
+# %%
+def journal_piece(bookie, size):
+    disk = bookie.machine.journals[0]
+    spans = tuple(s for s in journal_spans(disk, 1) if s.offset + s.size <= size)
+    data = disk.open("current/1.txn").read(0, size)
+    return Piece("journal", "current/1.txn", 0, data, spans, len(data))
+
+
+# %% [markdown]
+# ## 1 · The picture
+#
+# You start a new bookie, add one entry and sync the journal.
+
+# %%
+bookie = OneBookie()
+bookie.add((5, 0), payload_size=payload_size)
+bookie.commit()
+XRay(journal_piece(bookie, bookie.store.journals[0].synced.offset))
+
+# %% [markdown]
+# A header of 512 bytes is followed by **records**. Each record is a length word and a body, and every body starts with the ledger id and the entry id. The body of an add is the entry as its client packed it ([lesson 01](01-entry.ipynb)).
+#
+# You did not write the first record. Its entry id is negative, which marks a **special record**:
+#
+# | entry id | record | what replay does with it |
+# | --- | --- | --- |
+# | 0 and up | an entry | puts it into the memtable |
+# | -0x1000 | ledger key | creates the ledger with this master key |
+# | -0x2000 | fence | rejects later adds to the ledger |
+# | -0x8000 | explicit LAC | restores the writer's LastAddConfirmed |
+#
+# The **master key** is derived from the ledger's password, and only clients with this key can add entries. A **fence** shuts out the old writer when another client takes over the ledger ([lesson 08](08-fencing-recovery.ipynb)). **LastAddConfirmed** (LAC) is the last entry that has been confirmed to the writer. A writer with nothing to add can announce it in a separate record, the **explicit LAC** ([lesson 06](06-lac.ipynb)).
+#
+# Before the next write, the bookie fills the rest of the last block of 512 bytes with **padding**, so that the next record starts in a new block.
+#
+# **Predict.** The picture ends at the offset where the next record will start. What is this offset?
+
+# %%
+# solution
+predict("the next record begins at", -(-(512 + 44 + 40 + payload_size) // 512) * 512)
+# learner
+# predict("the next record begins at", None)
+# end
+
+# %%
+compare("the next record begins at", bookie.store.journals[0].synced.offset)
+
+# %% [markdown]
+# ## 2 · One sync for many
+#
+# A sync takes as long for one record as for a hundred, so a bookie batches records. All waiting records become one **group**, which is written with a single write and made durable with a single sync. Then all of its adds are acknowledged. Count the disk operations:
+
+
+# %%
+def operations_for(adds, in_groups_of):
+    bookie = OneBookie()
+    before = len(bookie.machine.journals[0].fuse.operations)
+    for first in range(0, adds, in_groups_of):
+        ids = range(first, min(first + in_groups_of, adds))
+        bookie.add(*((5, i) for i in ids), payload_size=payload_size)
+        bookie.commit()
+    done = bookie.machine.journals[0].fuse.operations[before:]
+    return sum(o.kind == "sync" for o in done), sum(o.size for o in done)
+
+
+# %%
+for size in sorted({1, group_size, 12}):
+    syncs, written = operations_for(12, size)
+    print(f"12 adds in groups of {size:>2}: {syncs:>2} syncs, {written:>5} bytes written")
+
+# %% [markdown]
+# Small groups not only cause more syncs, they also write more bytes. The difference is the padding: each group is padded to a multiple of `journalAlignmentSize` (512). Because a synced block is never written again, a torn write can only damage data that has not been acknowledged.
+#
+# Padding looks like a record, except that it has the mask -0x100 instead of a length. After the mask come the number of zeros and then the zeros themselves. The mask and the number are 4 bytes each, big-endian, like a length word.
+#
+# **Predict.** 5 bytes are left in the block. How many bytes long is the padding?
+
+# %%
+# solution
+predict("padding where 5 bytes are left", 5 + 512)
+# learner
+# predict("padding where 5 bytes are left", None)
+# end
+
+# %%
+from labkit.system.storage.journal import padding
+
+compare("padding where 5 bytes are left", len(padding(1024 - 5, 512)))
+
+# %% [markdown]
+# ### Your turn: the padding rule
+#
+# Return the bytes to write at `offset` so that the file continues at a multiple of `alignment`. Your function replaces `labkit.system.storage.journal.padding`. The check writes a real journal with it, crashes the bookie before every disk operation, and replays the padded journal.
+
+# %%
+import struct
+
+
+def my_padding(offset, alignment):
+    # solution
+    left = -offset % alignment
+    if left == 0:
+        return b""
+    zeros = left - 8 if left >= 8 else left - 8 + alignment
+    return struct.pack(">ii", -0x100, zeros) + bytes(zeros)
+    # learner
+    # raise NotImplementedError  # return bytes; b"" if the offset is already aligned
+    # end
+
+
+# %% tags=["exercise"]
+check("journal.padding", my_padding)
+
+# %% [markdown]
+# Why not simply write zeros? Because zeros already have another meaning, as this wrong answer shows:
+
+# %% tags=["refused"]
+check("journal.padding", lambda offset, alignment: bytes(-offset % alignment), must_pass=False)
+
+# %% [markdown]
+# Zeros mark the *end* of a journal, so replay loses every acknowledged entry after them. The picture is a **crash map**. Each row is a moment at which the machine crashes. Each column is one possible fate of the unsynced data: all of it lost, all of it kept, the last write torn, and so on. You will use crash maps in section 4.
+#
+# ## 3 · Where does a journal end?
+#
+# A bookie preallocates each journal file with zeros, `journalPreAllocSizeMB` at a time, so that a sync does not also have to make a new file size durable. The file is never truncated. Its size therefore does not tell you where the records end, but a **length word of zero** does.
+
+# %%
+from labkit.worlds.sim.settings.bookie_script import MASTER_KEY
+
+bookie.add((5, 1), payload_size=payload_size)
+bookie.store.fence(5, MASTER_KEY)
+bookie.commit()
+for span in journal_spans(bookie.machine.journals[0], 1):
+    if span.name in ("entry id", "mask", "preallocated"):
+        print(f"{span.offset:>6}  {span.name:<14}{span.value:>6}  {span.meaning}")
+
+# %% [markdown]
+# A crash in the middle of a write leaves part of a record: a **torn tail**. The torn record was never synced and so never acknowledged. Replay applies all complete records before it. If the file ends in the middle of the record, replay stops without an error. In a preallocated file, zeros follow the torn record; section 4 shows what happens then.
+#
+# ### Your turn: read records until the torn tail
+#
+# `data` holds the bytes of the file, and `start` is the offset of a record or of padding. Return a list with one `(offset, body)` for each complete record, including special records; `offset` is the position of the record's length word. The check first calls your function with journals that end at an arbitrary byte. Then a real bookie uses it for replay.
+
+
+# %%
+def my_records(data, start):
+    # solution
+    found, at = [], start
+    while at + 4 <= len(data):
+        (length,) = struct.unpack_from(">i", data, at)
+        if length == -0x100:
+            at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")
+        elif length == 0 or at + 4 + length > len(data):
+            break
+        else:
+            found.append((at, data[at + 4 : at + 4 + length]))
+            at += 4 + length
+    return found
+    # learner
+    # raise NotImplementedError  # struct.unpack_from(">i", data, at) reads a length word
+    # end
+
+
+# %% tags=["exercise"]
+check("journal.records", my_records)
+
+# %% [markdown]
+# ## 4 · Every possible crash
+#
+# The script below makes four adds in two groups. Each row of the map is a disk operation of the bookie, and the machine crashes just before it. Each column says what happens to the data that has not been synced by then: all of it is *lost* (the power failed), all of it is *kept* (only the process was killed), the last write is *torn* in the middle, and so on. For each cell, the bookie is restarted and every acknowledged entry is looked up. Choose a cell.
+
+# %%
+from labkit.worlds.sim.crash_map.crash_map import crash_map
+from labkit.worlds.sim.settings.bookie_script import Add, Commit
+
+script = [Add(5, 0), Add(5, 1), Commit(), Add(5, 2), Add(5, 3), Commit()]
+CrashMapView(crash_map(script))
+
+# %% [markdown]
+# ### Break something: acknowledge before the sync
+#
+# **Predict.** You run the same script, but the bookie acknowledges adds while the sync is still in progress. In which kind of crash are entries lost: when the process is killed, when the power fails, or both?
+
+# %%
+# solution
+predict("lost, if acknowledged before the sync", "power")
+# learner
+# predict("lost, if acknowledged before the sync", None)  # "process", "power" or "both"
+# end
+
+# %%
+from labkit.worlds.sim.variants.storage_variants import DEFECTS
+
+hasty = crash_map(script, store_factory=DEFECTS["ack before sync"].store_factory)
+kinds = {"process" if f.variant.name == "kept" else "power" for f in hasty.failures()}
+found = "both" if len(kinds) == 2 else kinds.pop()
+compare("lost, if acknowledged before the sync", found)
+
+# %%
+CrashMapView(hasty)
+
+# %% [markdown]
+# Killing the process loses nothing, because the operating system still has everything that the process wrote. A test that only uses `kill -9` never finds this bug.
+#
+# ### What replay cannot detect
+#
+# Journal records have no checksum. If a record is torn in a preallocated file, its length and its ids are intact, but its end consists of zeros. Replay accepts such a record. The add was never acknowledged, so no promise is broken, and a client that reads the entry notices the damage from its digest.
+
+# %%
+from labkit.system.model.entry import decode_entry
+from labkit.system.model.errors import BKDigestMatchException
+from labkit.worlds.sim.machine.disk_operation import torn
+from labkit.worlds.sim.settings.bookie_script import DIGEST
+
+bookie = OneBookie()
+bookie.add((5, 0), payload_size=2000)
+crashes = []
+journal = bookie.machine.journals[0]
+journal.fuse.watch = lambda operation: crashes.append(bookie.machine.after_crash(torn))
+bookie.commit()
+
+# %%
+bookie.machine = crashes[-1]  # the power failed just before the sync: half of the write survived
+bookie.restart()
+try:
+    decode_entry(bookie.read(5, 0), DIGEST, 5, 0)
+except BKDigestMatchException as error:
+    print(error)
+
+# %% [markdown]
+# ## 5 · Which journals can be deleted?
+#
+# A journal is not one file but a sequence of files. This function lists a bookie's journal files and the entries in each:
+
+
+# %%
+from labkit.system.storage.journal import journal_ids
+
+
+def show_journals(bookie):
+    disk = bookie.machine.journals[0]
+    for file_id in journal_ids(disk):
+        ids = [int(s.value) for s in journal_spans(disk, file_id) if s.name == "entry id"]
+        print(f"{file_id:x}.txn", *(f"5/{entry_id}" for entry_id in ids if entry_id >= 0))
+    return len(journal_ids(disk))
+
+
+# %% [markdown]
+# When a journal file is full, the bookie starts the next one, `<id in hex>.txn`, whose id is one higher. This is called *rolling*. A file counts as full after the first group that ends beyond `journalMaxSizeMB` (default 2048). A group is never split across two files.
+#
+# **Predict.** You add ten entries of 256 KiB, syncing after each one, with `journalMaxSizeMB` set to 1. How many files does the bookie write?
+
+# %%
+# solution
+predict("journals for ten entries", 3)
+# learner
+# predict("journals for ten entries", None)
+# end
+
+# %%
+from dataclasses import replace
+
+from labkit.worlds.sim.settings.bookie_script import CONFIG
+
+journal_max_size_mb = 1  # yours to change: 2, 4
+rolling_config = replace(CONFIG, journal_max_size_mb=journal_max_size_mb)
+big = OneBookie(rolling_config)
+for entry_id in range(10):
+    big.add((5, entry_id), payload_size=256 * 1024)
+    big.commit()
+compare("journals for ten entries", show_journals(big))
+
+# %% [markdown]
+# Four entries of 256 KiB plus the header are more than 1 MiB, so each file is full after four entries. On disk, the first two files take up 2 MiB each: they are just over 1 MiB long, and space is preallocated in steps of 1 MiB.
+#
+# The bookie also starts a new journal file each time it starts. The files would eventually fill the disk if there were no **LastLogMark**. Everything before this mark is in the entry log and the index, and has been synced, so replay starts at the mark ([lesson 04](04-last-log-mark.ipynb)). After a flush, the older files are no longer needed:
+
+# %%
+big.flush()
+left = show_journals(big)
+print("LastLogMark points into", big.store.marks[0].file_name)
+
+# %% [markdown]
+# ### Your turn: clean up
+#
+# You are given the ids of all journal files, the id of the file that LastLogMark points into, and `journalMaxBackups`. Return the ids of the files that can be deleted. Of the files that replay does not need, the newest `journalMaxBackups` are kept as backups.
+
+
+# %%
+def my_removable(file_ids, mark_file_id, max_backups):
+    # solution
+    old = [file_id for file_id in file_ids if file_id < mark_file_id]
+    return old[: max(0, len(old) - max_backups)]
+    # learner
+    # raise NotImplementedError  # for example my_removable([1, 2, 3], 3, 1); return a list of ids
+    # end
+
+
+# %% tags=["exercise"]
+check("journal.removable", my_removable)
+
+# %% [markdown]
+# If you delete one file too many, the bookie does not start:
+
+# %% tags=["refused"]
+check(
+    "journal.removable",
+    lambda ids, mark, backups: [i for i in ids if i <= mark],
+    must_pass=False,
+)
+
+# %% [markdown]
+# ## 6 · In the real system
+#
+# | here | there |
+# | --- | --- |
+# | `system/storage/journal.py` | `bookie/Journal.java`, `bookie/JournalChannel.java` |
+# | `padding` | `Journal.writePaddingBytes` |
+# | `JournalScan` | `Journal.scanJournal` |
+# | group commit | `journalMaxGroupWaitMSec` (2), `journalBufferedWritesThreshold` (512 KiB), `journalBufferedEntriesThreshold` |
+# | `trim` | `Journal.checkpointComplete`, `journalMaxBackups` (5) |
+# | no sync at all | `journalSyncData=false`: an add is acknowledged as soon as it has been written |
+#
+# **A bug in version 4.17.** The force-write thread takes all waiting groups but syncs only the file of the last one. When the journal rolls, the groups in the old file are therefore acknowledged before that file has been synced. Here is the same bug in labkit:
+
+# %%
+from labkit.system.storage.config import MIB
+
+rolling = [Add(5, 0, MIB), Commit(), Add(5, 1), Commit()]
+late = crash_map(rolling, store_factory=DEFECTS["wrong file synced at a roll"].store_factory)
+print(late.smallest() or "safe")
+print(crash_map(rolling).smallest() or "labkit's own journal: safe")
+
+# %% [markdown]
+# ## 7 · Questions
+#
+# <details><summary>The memtable gets an entry before the journal does. Isn't a write-ahead log written <i>ahead</i>?</summary>It is written ahead of the acknowledgement and ahead of the entry log, and those are what matters. The memtable is only memory: a crash destroys it, while everything synced to the journal survives. Lesson 04 shows why the order must be this one.</details>
+# <details><summary>A journal has zeros in the middle, followed by valid records. What does replay find?</summary>The records before the zeros. Replay takes the zeros for the end of the file and continues with the next file.</details>
+# <details><summary>Why doesn't padding with 5 bytes left simply use those 5 bytes?</summary>The mask and the count take 8 bytes. If fewer are left, the padding has to extend to the end of the next block.</details>
+# <details><summary>How many bytes does a bookie write to its journal for a single add of 1 byte that is alone in its group?</summary>512: the record takes 41 bytes, and padding fills the rest. In a group of a hundred, each add costs little more than its 41 bytes.</details>
+# <details><summary>A sync fails with an error. Can the bookie retry?</summary>No. The operating system may have dropped the unwritten data from memory, and then the second sync would succeed without it. The bookie must stop acknowledging adds.</details>
+#
+# **Next:** [03 memtable, entry log, index](03-memtable-entry-log-index.ipynb) follows the entry from here.

@@ -1,0 +1,383 @@
+# %% [markdown]
+# # 03 · How does a bookie find one entry among millions, although it writes all ledgers into one file?
+#
+# A bookie stores thousands of ledgers at once. If each ledger had its own file, the disk would jump from file to file with every write. So a bookie does the opposite and writes all ledgers to **one** file, the entry log. In this lesson you follow entries from memory into that file, and then find one of them again by looking it up first in an index and then in the log.
+#
+# **At the end you can** say in which order an entry log stores entries, split a location into file and offset, compute where the index stores it, and tell a tailing read from a catch-up read.
+#
+# **Takes** about 60 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 02.
+#
+# | term | meaning |
+# | --- | --- |
+# | **memtable** | the newest entries, sorted, in memory |
+# | **flush** | writing the whole memtable to disk |
+# | **entry log** | a file that contains the entries of all ledgers, one after the other |
+# | **index** | one file per ledger that maps each entry id to the entry's location in the entry logs |
+#
+# > **The rule.** The location of entry *e* is stored at byte *1024 + 8 e* of its ledger's index, and it is written there only after the entry itself is on disk: **an index never points to a missing entry.**
+
+# %% tags=["parameters"]
+ledger_count = 2
+entries_per_ledger = 4
+page_size = 512
+
+# %% [markdown]
+# ## 1 · Two ledgers, interleaved
+#
+# You run a bookie on a simulated disk. Its clients write several ledgers at the same time, so the entries of these ledgers arrive interleaved. `8/0` means entry 0 of ledger 8.
+
+# %%
+from dataclasses import replace
+
+from labkit import Cluster, Scenario, Write, run
+from labkit.course.lessons import check, compare, hint, parameters, predict
+from labkit.course.runs.one_bookie import OneBookie
+from labkit.system.model.byte_region import Piece
+from labkit.system.storage.xray import entry_log_spans
+from labkit.views.widgets import BookieInside, XRay
+from labkit.worlds.sim.settings.bookie_script import CONFIG
+
+parameters("03", globals())
+
+# %%
+bookie = OneBookie()
+ledgers = range(7, 7 + ledger_count)
+for entry_id in range(entries_per_ledger):
+    bookie.add(*((ledger_id, entry_id) for ledger_id in reversed(ledgers)))
+    bookie.commit()
+BookieInside(bookie.trace, page_size=page_size)
+
+# %% [markdown]
+# Press ▶, or step with `|▶`. Each entry is put into the **memtable** and appended to the **journal**. The journal stores entries in *order of arrival*: one sync makes a group durable, and padding follows the group ([lesson 02](02-journal.ipynb)). The memtable is sorted. The ledger disk is still empty.
+#
+# **Predict.** The cell after the next one flushes the memtable. In which order will the entry log store the entries? Give the first three, for example `["8/0", "7/0", "8/1"]`.
+
+# %%
+# solution
+my_order = ["7/0", "7/1", "7/2"]
+# learner
+# my_order = None  # ["...", "...", "..."]
+# end
+predict("order in the entry log", my_order)
+
+# %%
+bookie.flush()
+BookieInside(bookie.trace, page_size=page_size)
+
+# %%
+written = [e for e in bookie.trace.events if e.kind == "entry_log.written"]
+in_log = [f"{e.ledger}/{e.entry}" for e in written]
+compare("order in the entry log", in_log[:3])
+
+# %% [markdown]
+# Step backwards through the flush (`◀|`). First the entries are written to `0.log`, which is synced. Then their locations are written to the index, which is synced too. After that, the entries are removed from the memtable. Finally **LastLogMark** advances, and the records before it turn pale, because replay no longer needs them ([lesson 04](04-last-log-mark.ipynb)).
+#
+# ## 2 · Why sorted?
+#
+# Count how often a reader of one ledger has to jump because entries of other ledgers separate one entry from the next:
+
+
+# %%
+from itertools import pairwise
+
+
+def jumps(kind, ledger_id=7):
+    """Count how often another ledger's entries separate two consecutive entries."""
+    in_file = [e for e in bookie.trace.events if e.kind == kind]
+    places = [place for place, e in enumerate(in_file) if e.ledger == ledger_id]
+    return sum(after - before > 1 for before, after in pairwise(places))
+
+
+print(f"reading ledger 7: {jumps('journal.appended')} jumps in the journal,")
+print(f"                  {jumps('entry_log.written')} jumps in the entry log")
+
+# %% [markdown]
+# The journal is written in order of arrival, because writing it must be fast. It is read only after a crash. The entry log is written later, so the bookie can sort it for readers.
+#
+# **Do.** Write the function that determines the order of a flush. It receives the entries in order of arrival, each as `(ledger_id, entry_id)`. `check` puts your function into a real memtable and inspects the file that the flush writes.
+
+
+# %% tags=["exercise"]
+def flush_order(arrivals):
+    # solution
+    return sorted(arrivals)
+    # learner
+    # raise NotImplementedError  # return the entries in the order in which to write them
+    # end
+
+
+check("storage_path.flush_order", flush_order)
+
+# %% [markdown]
+# Stuck? Run `hint("storage_path.flush_order")` in a new cell for the first of three hints.
+#
+# ### One log for all ledgers, or one log per ledger?
+#
+# With `entryLogPerLedgerEnabled`, a bookie does exactly what the introduction warns about and gives each ledger its own log. Here you flush two ledgers with two entries each. The picture shows the logs from the first entry on.
+
+
+# %%
+def flushed_logs(entry_log_per_ledger):
+    config = replace(CONFIG, entry_log_per_ledger_enabled=entry_log_per_ledger)
+    bookie = OneBookie(config)
+    for entry_id in range(2):
+        bookie.add((8, entry_id), (7, entry_id))
+    bookie.commit()
+    bookie.flush()
+    return bookie
+
+
+# %%
+def logs_of(bookie):
+    disk = bookie.machine.ledgers[0]
+    for name in disk.files("current", ".log"):
+        path, log_id = f"current/{name}", int(name.removesuffix(".log"), 16)
+        spans = tuple(s for s in entry_log_spans(disk, log_id) if s.offset >= 1024)
+        file = disk.open(path)
+        if spans:
+            data = file.read(1024, file.size() - 1024)
+            yield Piece("entry log", path, 1024, data, spans, file.size())
+
+
+# %%
+entry_log_per_ledger = False  # yours to change
+XRay(tuple(logs_of(flushed_logs(entry_log_per_ledger))))
+
+# %%
+for per_ledger in (False, True):
+    other = flushed_logs(per_ledger)
+    operations = other.machine.ledgers[0].fuse.operations
+    syncs = sum(o.kind == "sync" and o.path.endswith(".log") for o in operations)
+    print(f"one log per ledger {per_ledger!s:<5}: {len([*logs_of(other)])} logs, {syncs} syncs")
+
+# %% [markdown]
+# With one log per ledger, the log can be deleted together with its ledger, without compaction ([lesson 10](10-garbage.ipynb)). The price is one open file, and one sync per flush, for every ledger that is being written.
+#
+# ## 3 · A location is one number
+#
+# Here you see one entry in every file that stores it. Point at the bytes: each field has the same colour in every file.
+
+# %%
+XRay(bookie.places(7, 1))
+
+# %% [markdown]
+# The journal and the entry log contain the same bytes: a length, followed by the entry as its client packed it. The index contains only the 8-byte **location**. Its upper half is the id of the entry log, and its lower half is the offset of the entry, *after* the length. For example, `0x0000000500000404` means offset 1028 in log 5. The value 0 means that this bookie does not have the entry.
+#
+# **Do.** Pack a location.
+
+
+# %% tags=["exercise"]
+def location_of(log_id, offset):
+    # solution
+    return log_id << 32 | offset
+    # learner
+    # raise NotImplementedError  # combine two 32-bit numbers into one 64-bit number
+    # end
+
+
+check("storage_path.location", location_of)
+
+# %% [markdown]
+# ## 4 · Index, then log
+#
+# Now find the entry by hand, using only the disk. Start with the index. The location of entry *e* is at byte 1024 + 8 *e*, so no search is needed.
+
+# %%
+from labkit.system.storage.index.ledger_index import index_path
+
+disk = bookie.machine.ledgers[0]
+slot = disk.open(index_path(7)).read(1024 + 8 * 1, 8)
+location = int.from_bytes(slot, "big")
+print(f"entry 1 of ledger 7: location {location:#018x}")
+print(f"log {location >> 32}, offset {location & 0xFFFFFFFF}")
+
+# %% [markdown]
+# Then read the entry log at that offset. The first 16 bytes of the entry are its ids. The bookie compares them with the requested ids before it returns the entry.
+
+# %%
+log = disk.open(f"current/{location >> 32:x}.log")
+offset = location & 0xFFFFFFFF
+size = int.from_bytes(log.read(offset - 4, 4), "big")
+entry = log.read(offset, size)
+print("ledger", int.from_bytes(entry[:8], "big"), "entry", int.from_bytes(entry[8:16], "big"))
+print("same bytes as a read from the bookie:", entry == bookie.read(7, 1))
+
+# %% [markdown]
+# A lookup takes one read of the index and two reads of the log, whether the bookie stores eight entries or eight hundred million.
+#
+# The index is read and written in **pages**. A page is simply a sequence of these 8-byte slots, so the page size can change between two starts of the bookie without moving any location.
+#
+# **Do.** Which page contains the location of entry *e*, and at which byte of the page does the location start?
+
+
+# %% tags=["exercise"]
+def index_slot(entry_id, page_size):
+    # solution
+    return divmod(8 * entry_id, page_size)
+    # learner
+    # raise NotImplementedError  # return (page, byte within the page)
+    # end
+
+
+check("storage_path.index_slot", index_slot)
+
+# %% [markdown]
+# ### Changed pages wait in memory
+#
+# A flush changes a page in the index of each ledger. The changed pages form the **index cache**: they are kept in memory until the flush ends, or until there are more than `pageLimit` of them.
+
+
+# %%
+def index_flushes(page_limit, ledgers=4):
+    """Return, for each write of the index, the ledgers whose pages were written."""
+    bookie = OneBookie(replace(CONFIG, page_limit=page_limit))
+    bookie.add(*((ledger_id, 0) for ledger_id in range(ledgers)))
+    bookie.commit()
+    bookie.flush()
+    rounds = [[]]
+    for operation in bookie.machine.ledgers[0].fuse.operations:
+        if ".idx" in operation.path and operation.kind == "sync" and rounds[-1]:
+            rounds.append([])
+        elif ".idx" in operation.path and operation.kind == "write" and operation.offset >= 1024:
+            rounds[-1].append(operation.path.rpartition("/")[2].partition(".")[0])
+    return rounds[:-1]
+
+
+# %% [markdown]
+# **Predict.** You add one entry to each of four ledgers, which changes four pages. If `pageLimit` is 2, how often is the index written during the flush of the memtable?
+
+# %%
+# solution
+predict("times that the index is written", 2)
+# learner
+# predict("times that the index is written", None)
+# end
+
+# %%
+page_limit = 2  # yours to change: 1, 3, -1 (no limit)
+for number, ledgers_written in enumerate(index_flushes(page_limit), 1):
+    print(f"write {number}: pages of ledgers {', '.join(ledgers_written)}")
+compare("times that the index is written", len(index_flushes(page_limit)))
+
+# %% [markdown]
+# The third page exceeds the limit, so all three are written and synced. The fourth page is written at the end of the flush.
+#
+# ## 5 · Tailing and catching up
+#
+# A consumer that keeps up reads entries that have just been written. A consumer that was offline reads old entries. Add one more entry to ledger 7, and then read its newest and its oldest entry.
+#
+# **Predict.** Which of the two reads does not touch the disk: `"newest"` or `"oldest"`?
+
+# %%
+# solution
+my_read = "newest"
+# learner
+# my_read = None
+# end
+predict("the read without a disk", my_read)
+
+# %%
+newest = entries_per_ledger
+bookie.add((7, newest))
+bookie.commit()
+bookie.read(7, newest)
+BookieInside(bookie.trace, page_size=page_size)
+
+# %% [markdown]
+# That was a **tailing read**: the bookie found the entry in the memtable. Now read the oldest entry:
+
+# %%
+bookie.read(7, 0)
+BookieInside(bookie.trace, page_size=page_size)
+
+# %%
+served = [e for e in bookie.trace.events if e.kind == "read.served"][-2:]
+where = {"newest": served[0].detail, "oldest": served[1].detail}
+compare("the read without a disk", next(k for k in where if where[k] == "memtable"))
+
+# %% [markdown]
+# That was a **catch-up read**: first the index, then the entry log. Reads that keep up with the writer never touch the disk. This is the memtable's second purpose, besides sorting.
+#
+# ## 6 · When does a bookie flush?
+#
+# So far you called `flush()` yourself. Now let real bookies decide, in the simulated world. A writer adds 60 entries to three bookies, one every 10 ms, and the cell prints the flushes of one bookie.
+
+
+# %%
+def flushes(memtable_bytes, flush_interval_ms):
+    storage = replace(CONFIG, skip_list_size_limit=memtable_bytes)
+    cluster = Cluster(3, storage=storage, flush_interval_ms=flush_interval_ms)
+    events = run(Scenario(cluster, (Write(entries=60, every_ms=10),))).events
+    flushed = [e for e in events if e.kind == "memtable.flushed" and e.node == "b0"]
+    return [(e.time_us // 1000, e.size) for e in flushed if e.size]
+
+
+# %%
+for interval_ms in (100, 250):  # yours to change
+    found = [f"{at_ms} ms: {count}" for at_ms, count in flushes(1 << 26, interval_ms)]
+    print(f"interval {interval_ms} ms  entries flushed after", *found, sep="  ")
+
+# %% [markdown]
+# The memtable was never full; each flush started because `flushInterval` had elapsed. The entry log and the index are flushed at the same time, so the changed index pages wait no longer than this interval.
+#
+# **Predict.** Each entry takes 68 bytes. The memtable counts as full as soon as it holds 2000 bytes or more (`skipListSizeLimit`), and the interval is ten seconds. How many entries does each flush write to disk?
+
+# %%
+# solution
+predict("entries in a full memtable", 30)
+# learner
+# predict("entries in a full memtable", None)
+# end
+
+# %%
+memtable_bytes = 2000  # yours to change
+compare("entries in a full memtable", flushes(memtable_bytes, 10_000)[0][1])
+
+# %% [markdown]
+# Adds do not wait for the flush. The full memtable is set aside, and a new memtable takes the new entries.
+#
+# ## 7 · "No such entry" and "cannot read" are different responses
+#
+# There are three cases: the slot in the index contains 0, the ledger has no index, or the location points to the wrong bytes. A client must be able to tell the third case from the first two, because only the first two mean that this bookie does not have the entry.
+
+# %%
+from labkit.system.model.errors import NoEntryException, NoLedgerException, StorageDamagedException
+
+
+def ask(ledger_id, entry_id):
+    try:
+        bookie.store.read_entry(ledger_id, entry_id)
+    except (NoEntryException, NoLedgerException, StorageDamagedException) as error:
+        print(f"{type(error).__name__}: {error}")
+
+
+# %%
+ask(7, 10_000)  # a slot that was never written
+ask(6, 0)  # a ledger that has no index
+log.write(offset, bytes(8))  # damage entry 1 of ledger 7 in the entry log
+bookie.restart()  # its read-ahead buffer is lost with its memory
+ask(7, 1)
+
+# %% [markdown]
+# Suppose the bookie responded to the last read with "no such entry". A client that recovers the ledger would conclude that the ledger ends before entry 1, and would cut off acknowledged entries. BookKeeper once had this bug (issue 2908 in its tracker).
+#
+# ## In the real system
+#
+# | here | in BookKeeper |
+# | --- | --- |
+# | `system/storage/memtable.py` | `EntryMemTable`; full at `skipListSizeLimit`, 64 MiB |
+# | `system/storage/entry_log.py` | `DefaultEntryLogger`; a new file at `logSizeLimit`, 1 GiB; one file per ledger with `entryLogPerLedgerEnabled` |
+# | `system/storage/index/ledger_index.py` | `LedgerCacheImpl`, `IndexPersistenceMgr`; `pageSize` 8192, `pageLimit`, `openFileLimit` |
+# | the combination of all three | `SortedLedgerStorage`, BookKeeper's default. Pulsar uses `DbLedgerStorage`, which has the same entry logs but keeps the index in RocksDB |
+#
+# BookKeeper writes the index *before* it syncs the entry log, so after a crash the index may point to missing entries until replay repairs it. labkit syncs the entry log first.
+#
+# ## Questions
+#
+# <details><summary>Pages have 8192 bytes. Where is the location of entry 100,000 stored?</summary>At byte 1024 + 800,000 = 801,024 of the index file, which is byte 5376 of page 97 (800,000 // 8192).</details>
+# <details><summary>Why can the location 0 mean "not here"?</summary>Offset 0 of log 0 is part of the log's header. No entry can start before byte 1028.</details>
+# <details><summary>A client writes only entry 5,000,000 of a ledger to this bookie. How long is the index file?</summary>The location is at byte 1024 + 40,000,000, so the file appears to be 40 MB long. The file system stores only the pages that were written. The rest is a hole that reads as zeros, which means "no such entry".</details>
+# <details><summary>One flush writes a ledger's entries contiguously. What about several flushes?</summary>Each flush writes another contiguous run of entries for each ledger. With a memtable of 64 MiB, the runs are long enough for mostly sequential reads.</details>
+# <details><summary>A ledger is deleted. When is its space in the entry log freed?</summary>When all other ledgers in that log have been deleted too, or when compaction has copied the remaining entries to another log. See lesson 10.</details>
+#
+# **Next:** [04 LastLogMark](04-last-log-mark.ipynb). The power fails between the journal write and the entry log write. From where must the journal be read again?

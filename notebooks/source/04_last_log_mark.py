@@ -1,0 +1,347 @@
+# %% [markdown]
+# # 04 · After a crash, from where must the journal be read again?
+#
+# A bookie acknowledges an add once the entry's journal record has been synced. It writes the entry
+# log and the index later, many entries at a time. If the machine crashes in between, only the journal
+# has the missing entries. But a journal grows without end: reading all of it at every start would take
+# longer every day, and no part of it could ever be deleted. So a bookie keeps a mark that points into
+# the journal.
+#
+# **At the end you can**
+# - tell from a bookie's files which records it will replay when it next starts,
+# - write the function with which replay decides whether to apply a record,
+# - put the steps of a checkpoint into the one order that loses no entries, and for any other order say
+#   at which moment a crash loses some.
+#
+# **Takes** about 60 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 03.
+#
+# > **The rule.** *LastLogMark never advances past a record until the record's entry is in the entry log
+# > and the index, and both have been synced.* Every entry before the mark is on disk, so replay starts
+# > at the mark.
+
+# %% tags=["parameters"]
+entry_count = 2  # entries added before the checkpoint
+inside_count = 1  # entries added while the checkpoint runs
+payload_size = 20  # bytes
+
+# %%
+from labkit import At, Cluster, Crash, Scenario, Write, run
+from labkit.course.lessons import check, compare, hint, parameters, predict
+from labkit.course.runs.one_bookie import OneBookie
+from labkit.views.widgets.crash_map import CrashMapView
+from labkit.worlds.sim.crash_map.crash_map import crash_map
+from labkit.worlds.sim.settings.bookie_script import Add, Checkpoint, Commit, Fence, Restart
+from labkit.worlds.sim.variants.storage_variants import DEFECTS
+
+parameters("04", globals())
+
+# %% [markdown]
+# ## A picture first
+#
+# A script lists the operations of one bookie. This one adds entries, syncing the journal after each,
+# and then starts a checkpoint. While the checkpoint runs, more entries arrive.
+
+# %%
+adds = [Add(5, i, payload_size) for i in range(entry_count + inside_count)]
+early = [step for add in adds[:entry_count] for step in (add, Commit())]
+late = [step for add in adds[entry_count:] for step in (add, Commit())]
+script = [*early, Checkpoint(during=tuple(late))]
+
+crashes = crash_map(script)
+CrashMapView(crashes)
+
+# %% [markdown]
+# **How to read the map.** Each row is a disk operation of the bookie, and the machine crashes just
+# before it. Each column is one kind of crash. A power failure may lose all unsynced data (*lost*) or
+# none of it (*kept*, as when only the process dies), tear writes in the middle, or lose file names but
+# keep the bytes. For each cell, the real storage code starts on the surviving files, and every
+# acknowledged entry is looked up. Then the power fails again, and every entry is looked up once more.
+#
+# Choose some cells and read the explanation on the right. Step through the *checkpoint*: the memtable
+# is written to the entry log and synced, then the index is written and synced, and only then is
+# `lastMark` written to a second file, synced and renamed. Every cell is safe.
+
+# %% [markdown]
+# ## Predict
+#
+# After the last step of the script, the power fails (last row, column *lost*). How many journal records
+# will be replayed at the next start? Decide before you run the cell, and replace `None` with your number.
+
+# %%
+# solution
+my_number = inside_count
+# learner
+# my_number = None
+# end
+predict("records replayed at the end", my_number)
+
+# %%
+compare("records replayed at the end", crashes.cells[-1][0].replayed[0])
+
+# %% [markdown]
+# The mark was taken when the checkpoint started. The records of the entries that arrived while it was
+# running are after the mark, and on disk these entries are only in the journal.
+#
+# What if the crash happens during the checkpoint? The number of replayed records drops at a single
+# operation:
+
+# %%
+for before, after in zip(crashes.points, crashes.points[1:], strict=False):
+    counts = [crashes.cells[point.number][0].replayed[0] for point in (before, after)]
+    if counts[1] < counts[0]:
+        print(f"{counts[0]} records before, {counts[1]} after: {before.operation}")
+
+# %% [markdown]
+# That operation is the sync of the directory after the rename: it makes the new `lastMark` durable.
+# Until then the old mark applies, and more records are replayed than necessary. Replaying too many
+# records costs time; replaying too few costs data.
+
+# %% [markdown]
+# ## Break it: the mark first
+#
+# Here is the same store with one change: it persists LastLogMark *before* it writes the memtable. The
+# change takes four lines of code, in `labkit/worlds/sim/variants/storage_variants.py`.
+#
+# Predict which entries of ledger 5 are lost in the first crash that loses any. Give a list of entry ids.
+
+# %%
+# solution
+my_ids = list(range(entry_count + inside_count))
+# learner
+# my_ids = None
+# end
+predict("lost when the mark comes first", my_ids)
+
+# %%
+mark_first = DEFECTS["mark persisted before the flush"].store_factory
+broken = crash_map(script, store_factory=mark_first)
+compare("lost when the mark comes first", [p.number for p in broken.smallest().cell.lost])
+
+# %%
+CrashMapView(broken)
+
+# %% [markdown]
+# Look at the selected cell: `lastMark` points past records whose entries are in no other file. Replay
+# trusts the mark and starts too late.
+#
+# But why are entries lost that arrived after the mark was taken? Replay does read their records, because
+# they come after the mark. The ledger's *key* record comes before it, though, and no index file has the
+# key yet. So replay does not know ledger 5, assumes that it has been deleted, and skips its records.
+#
+# Then look further down, where the cells become safe again. Only crashes within a certain window lose
+# entries, so a test that crashes at one random moment can miss the bug.
+
+# %% [markdown]
+# ## Break it again: the mark too late
+#
+# Here is another change: the mark is taken *after* the flush. It is still persisted last. Does this
+# lose entries? Try it with no adds during the checkpoint, and then with some.
+
+# %%
+mark_late = DEFECTS["mark taken after the flush"].store_factory
+quiet = crash_map([*early, Checkpoint()], store_factory=mark_late)
+busy = crash_map(script, store_factory=mark_late)
+print("no adds during the checkpoint:", quiet.smallest() or "safe")
+print("adds during the checkpoint:", busy.smallest() or "safe")
+
+# %% [markdown]
+# On an idle bookie, every crash is harmless. Under load, the mark advances past records that arrived
+# during the flush. Their entries are in the *new* memtable, which is not on disk. A test without load
+# cannot find this bug.
+
+# %% [markdown]
+# ## The mark in memory and on disk
+#
+# In a running bookie, a timer triggers checkpoints. In memory, the mark advances with each sync of the
+# journal. On disk, it advances only with a checkpoint. Watch one bookie, step by step:
+
+# %%
+bookie = OneBookie()
+print("step         in memory      on disk")
+for number, step in enumerate(("add", "add", "checkpoint", "add", "checkpoint")):
+    if step == "add":
+        bookie.add((5, number), payload_size=payload_size)
+        bookie.commit()
+    else:
+        bookie.flush()
+    marks = bookie.store.journals[0].synced, bookie.store.marks[0]
+    print(f"{step:<12}", *(f"{mark.file_name} {mark.offset:<6}" for mark in marks))
+
+
+# %% [markdown]
+# Now run three bookies in the simulated world. A writer adds an entry every 10 ms, and one bookie loses
+# power after `cut_at_ms`. Change the time of the power failure or the intervals (`flushInterval`).
+
+
+# %%
+def after_cut(flush_interval_ms, cut_at_ms):
+    """Return when the mark was last persisted before the crash, and the records replayed."""
+    cluster = Cluster(3, flush_interval_ms=flush_interval_ms)
+    cut = Crash("b0", "lost", down_ms=50, when=At(cut_at_ms))
+    write = Write(entries=60, every_ms=10, close=False)
+    events = [e for e in run(Scenario(cluster, (write,), (cut,))).events if e.node == "b0"]
+    replayed = next(e for e in events if e.kind == "journal.replayed" and e.size)
+    persisted = [e for e in events[: events.index(replayed)] if e.kind == "mark.persisted"]
+    return persisted[-1].time_us // 1000, replayed.size
+
+
+# %%
+cut_at_ms = 395  # yours to change: 100 to 600
+for flush_interval_ms in (50, 100, 200, 1000):
+    persisted_ms, count = after_cut(flush_interval_ms, cut_at_ms)
+    line = f"every {flush_interval_ms:>4} ms: mark persisted at {persisted_ms:>3} ms"
+    print(f"{line}, {count:>2} records replayed")
+
+# %% [markdown]
+# A long interval is cheap while the bookie runs and expensive when it starts. No entries are lost either way.
+#
+# ## Exercise 1: replay from the mark
+#
+# Replay reads the journals record by record and decides for each record whether to apply it. `mark` and
+# `record` are both positions: `record.file_id` is the id of the journal file, and `record.offset` is the
+# offset in it at which the record starts. The check uses your function in the real replay.
+
+
+# %%
+# solution
+def must_replay(mark, record):
+    return record >= mark
+
+
+# learner
+# def must_replay(mark, record):
+#     """Return whether the record at this position must be applied."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("last_log_mark.replay", must_replay)
+
+# %% [markdown]
+# Stuck? `hint("last_log_mark.replay")` gives you three hints, one at a time.
+
+# %% [markdown]
+# ## Exercise 2: when can the mark advance?
+#
+# These are the six steps of a checkpoint, in alphabetical order. Put them into an order that loses no
+# entries. The real store then runs the steps in your order. Adds arrive before the first step, between
+# any two steps, or after the last one, and each of these runs is crashed in every possible way.
+
+# %%
+steps = [
+    "persist the mark",
+    "remove old journals",
+    "set the memtable aside",
+    "take the mark",
+    "write and sync the entry log",
+    "write and sync the index",
+]
+
+# %%
+# solution
+my_order = [steps[i] for i in (3, 2, 4, 5, 0, 1)]
+# learner
+# my_order = None  # [steps[...], steps[...], ...], or the six names in your order
+# end
+
+# %% tags=["exercise"]
+check("last_log_mark.checkpoint", my_order)
+
+# %% [markdown]
+# What does a wrong order look like? This one persists the mark first and writes the entries later:
+
+# %% tags=["refused"]
+check("last_log_mark.checkpoint", [steps[i] for i in (3, 0, 1, 4, 5, 2)], must_pass=False)
+
+# %% [markdown]
+# ## More ways to lose data, and one that only wastes time
+#
+# Each of these variants is the real store with one rule changed. The script is longer: it adds a second
+# checkpoint, a fence with nothing else to flush, and a restart.
+
+# %%
+fence = [Checkpoint(), Fence(5), Commit(), Checkpoint()]
+longer = [*script, *fence, Restart(), Add(6, 0), Commit(), Checkpoint()]
+for name in (
+    "journals removed before the mark",
+    "index before log, trusted",
+    "fence not flushed",
+    "replay keeps the mark",
+):
+    found = crash_map(longer, store_factory=DEFECTS[name].store_factory).smallest()
+    print(f"{name}: {found or 'no crash loses anything'}")
+
+# %% [markdown]
+# The last variant loses nothing. But look at how many records the first start replays, and how many
+# the next start replays after a second power failure:
+
+# %%
+keeps_mark = DEFECTS["replay keeps the mark"].store_factory
+wasteful = crash_map(early, store_factory=keeps_mark)
+print("correct store:        ", crash_map(early).cells[-1][0].replayed)
+print("replay keeps the mark:", wasteful.cells[-1][0].replayed)
+
+# %% [markdown]
+# A bookie with **several ledger directories** has one mark for all of them. In this variant each
+# directory is flushed separately, and the first one to finish advances the mark:
+
+# %%
+both = [Add(4, 0), Add(5, 0), Commit(), Checkpoint()]
+one_sided = DEFECTS["mark of one directory"].store_factory
+for count in (1, 2):
+    found = crash_map(both, store_factory=one_sided, ledger_dir_count=count)
+    print(f"ledger directories: {count}: {found.smallest() or 'no crash loses anything'}")
+
+# %% [markdown]
+# ## What the real system does
+#
+# | here | Apache BookKeeper 4.17 |
+# | --- | --- |
+# | `current/lastMark`: 16 bytes, journal id and offset | the same file (`Journal.LastLogMark`); one in each ledger directory, of which the largest applies |
+# | written to a second file, synced, renamed | truncated and overwritten in place: a crash can leave it unreadable, which is treated as no mark |
+# | every memtable flush is a checkpoint | with the default `SortedLedgerStorage`, a checkpoint happens when a log fills up (`logSizeLimit`); `flushInterval` applies only with one log per ledger (`entryLogPerLedgerEnabled`) |
+# | entry log synced before the index | index first; replay repairs this by writing the entries again |
+# | replay skips entries that are already stored | every record is written again; compaction removes the old copy |
+# | journals before the mark are deleted, except the newest `journalMaxBackups` | the same (default 5), in `Journal.checkpointComplete` |
+#
+# All of these known bugs concern this one mark:
+# - **#2087**, fixed by #2105: replay did not advance the mark, as in *replay keeps the mark* above.
+# - **#3329**, raised in #2083: with several entry log directories, the mark advanced past data that
+#   another directory had not flushed yet. That is *mark of one directory* above.
+# - **#4105**: in 4.17, an older mark could overwrite a newer one. Since 4.18 (#4740) the two are
+#   compared first.
+# - `InterleavedLedgerStorage.flush` does nothing if no entry was written, so a fence without a new entry
+#   is not flushed, yet the mark advances. That is *fence not flushed* above.
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>Is it safe if the mark is too early? What if it is too late?</summary>
+#
+# Too early is safe: replay applies some records again and finds that their entries are already stored.
+# If the mark is too late, every entry between the correct position and the mark is lost.
+# </details>
+#
+# <details><summary>Why is an entry put into the memtable before its record is written to the journal?</summary>
+#
+# The mark is the position up to which the journal has been synced. If a record could be synced before
+# its entry reaches the memtable, the mark could cover an entry that is missing from the memtable being
+# flushed. Because the memtable comes first, every record that has been synced when the mark is taken
+# already has its entry in a memtable.
+# </details>
+#
+# <details><summary>The power fails during replay. What happens at the next start?</summary>
+#
+# The bookie replays the same records again. The mark advances only after the replayed entries are on
+# disk, and applying a record twice has the same effect as applying it once. The crash map covers this
+# case as well: the rows of the step *restart* are crashes during a replay.
+# </details>
+#
+# <details><summary>Which journal files can be deleted?</summary>
+#
+# Those with a smaller id than the file that the persisted mark points into. The marked file itself is
+# always kept, no matter where in it the mark points.
+# </details>
+#
+# **Next:** [05 ensembles](05-ensembles.ipynb). One bookie keeps its promises. Which bookies store an
+# entry, and who knows?

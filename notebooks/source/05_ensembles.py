@@ -1,0 +1,442 @@
+# %% [markdown]
+# # 05 · Where is an entry, and who knows?
+#
+# A **ledger** is stored on several bookies, and each of its entries is stored on some of them. Later another client wants to read the ledger: a reader that has never talked to the writer, or a client that closes the ledger after the writer died. Which bookies should it ask? And if some of them do not respond, what can it conclude from the others?
+#
+# **At the end you can**
+# - read a ledger's metadata, byte by byte, and say what it does *not* contain,
+# - compute which bookies store a given entry,
+# - say for any E, Qw and Qa how many bookies can fail, and exactly what is lost if more do,
+# - decide when the responses of some bookies are enough.
+#
+# **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 01.
+#
+# > **The rule.** *Entry* e *is stored on the Qw bookies at the indices* (e + i) mod E, i = 0 … Qw − 1, *of its segment's ensemble. No list of entries is stored anywhere.* These indices are the entry's **write set**.
+#
+# Everything here runs in the simulated world: the real client and real bookies, but no sockets and no Java.
+
+# %% tags=["parameters"]
+ensemble_size = 5  # E: bookies that the ledger is spread over
+write_quorum = 3  # Qw: bookies that store each entry
+ack_quorum = 2  # Qa: acknowledgements that confirm an entry
+entry_count = 8
+
+# %%
+from itertools import combinations, permutations
+
+from labkit import At, Cluster, Crash, On, Scenario, Write, run
+from labkit.course.lessons import check, compare, hint, parameters, predict, record
+from labkit.course.runs.cluster_trial import failures
+from labkit.course.runs.znodes import SetLayout, znodes_of
+from labkit.system.client.quorum import is_covered
+from labkit.system.client.striping import write_set
+from labkit.system.metadata.ledger_layout import LAYOUTS
+from labkit.views.widgets import EnsembleHistory, Stripes, XRay
+
+parameters("05", globals())
+sizes = ensemble_size, write_quorum, ack_quorum
+
+# %% [markdown]
+# **May your predictions be saved?** Normally your predictions, and the hints you ask for, are lost when the kernel stops. If you turn this switch on, they are saved in a file next to this notebook, for all lessons in this folder. You can read the file and hand it in; nothing is sent anywhere. The switch is off by default. Turning it off again, or deleting the file, deletes what was saved.
+
+# %%
+record()
+
+# %% [markdown]
+# ## 1 · The picture
+#
+# Each row is an entry and each column a bookie. Change the numbers: E is the number of bookies, Qw the number of copies of each entry, and Qa the number of acknowledgements that the writer waits for. Click a bookie's heading to make it fail.
+
+# %%
+Stripes(*sizes, entries=entry_count)
+
+# %% [markdown]
+# With each entry, the stripe moves on by one bookie. So if E is larger than Qw, every bookie stores only Qw / E of the entries, and all bookies share the work.
+
+# %% [markdown]
+# ## 2 · Who knows?
+#
+# A writer creates a ledger and adds entries. Then you look at everything in the metadata store (ZooKeeper).
+
+# %%
+write = Write(0, entry_count, *sizes, every_ms=50)
+scenario = Scenario(Cluster(bookies=ensemble_size + 1), (write,))
+moments = [On("lac.advanced", nth=entry_count), On("ledger.closed")]
+during, after = znodes_of(scenario, moments)
+during
+
+# %% [markdown]
+# - `available` has a node for each bookie that accepts writes. The node disappears when the bookie's session expires.
+# - `cookies` record which directories belong to which bookie.
+# - `LAYOUT` determines how ledger ids are mapped to paths: here, ledger 0 is at `00/0000/L0000`.
+# - `L0000` is the ledger's metadata. These are its bytes:
+
+# %%
+XRay(during.piece(), width=8)
+
+# %% [markdown]
+# The metadata consists of three numbers (E, Qw, Qa), a state, and one **segment**: *from entry 0 on, these bookies, in this order*. It does not mention a single entry, although all entries have been confirmed.
+#
+# **Predict.** How often did this node change while the entries were added? A node's version counts its changes.
+
+# %%
+# solution
+predict("changes while entries were added", 0)
+# learner
+# predict("changes while entries were added", None)
+# end
+
+# %%
+compare("changes while entries were added", during.ledger()[1])
+
+# %% [markdown]
+# So adding entries puts no load on the metadata store, no matter how many entries you add. What does closing the ledger change?
+
+# %%
+for moment in (during, after):
+    metadata, version = moment.ledger()
+    end = f"last_entry_id {metadata.last_entry_id:>2}, length {metadata.length:>3}"
+    print(f"version {version}: {metadata.state.name:<6}  {end}")
+
+# %% [markdown]
+# While the ledger is open, `last_entry_id` has no meaning. Only the writer knows where the ledger ends; each bookie sees only its own entries. Section 5 and [lesson 08](08-fencing-recovery.ipynb) are about this problem.
+#
+# A **bookie** knows even less than the metadata store: it has entries, but it does not know E, Qw or Qa, or which other bookies have copies.
+
+# %% [markdown]
+# ### How ledger ids are mapped to paths
+#
+# A cluster has one **ledger manager**, which is chosen when the cluster is set up and recorded in `LAYOUT`. The cell below shows the paths of three ledgers under another ledger manager. Change the name and run it again.
+
+
+# %%
+def ledger_paths(layout):
+    writes = [Write(n, 1, ensemble=3, client=f"w{n}", when=At(50)) for n in range(3)]
+    chosen = Scenario(Cluster(3), (SetLayout(LAYOUTS[layout]), *writes))
+    (znodes,) = znodes_of(chosen, [At(200)])
+    return [path for path in znodes.nodes if path.rpartition("/")[2].startswith("L00")]
+
+
+# %%
+layout = "flat"  # yours to change: "hierarchical", "legacyhierarchical", "longhierarchical"
+print("\n".join(ledger_paths(layout)))
+
+# %% [markdown]
+# (ZooKeeper numbers all children of a node in one sequence, and `flat` takes its ids from the node that contains the ledgers. That is why its first ledger here does not have id 0.)
+#
+# **Predict.** With `flat`, all ledgers are children of one node, and a response that lists a node's children must fit into one megabyte. With `hierarchical`, how many ledgers can one node have at most? The path of ledger 12345 is `00/0001/L2345`.
+
+# %%
+# solution
+predict("ledgers below one node", 10_000)
+# learner
+# predict("ledgers below one node", None)
+# end
+
+# %%
+parents = {LAYOUTS["hierarchical"].path_of(n).rpartition("/")[0] for n in range(50_000)}
+compare("ledgers below one node", 50_000 // len(parents))
+
+# %% [markdown]
+# ## 3 · The write set
+#
+# **Predict.** At which indices of the ensemble is the *last* of these entries, `entry_count - 1`, stored? Give a list of numbers, in the order of the write set.
+
+# %%
+# solution
+last = entry_count - 1
+predict("write set of the last entry", [(last + i) % ensemble_size for i in range(write_quorum)])
+# learner
+# predict("write set of the last entry", None)
+# end
+
+# %%
+trace = run(scenario)
+sent = {}
+for event in trace.events:
+    if event.kind == "add.sent" and event.node == "w":
+        sent.setdefault(event.entry, []).append(event.peer)
+for entry_id, bookies in sent.items():
+    print(f"entry {entry_id} was sent to {', '.join(bookies)}")
+compare("write set of the last entry", [int(name[1:]) for name in sent[entry_count - 1]])
+
+# %% [markdown]
+# ### Your turn: the write set
+#
+# Compute the write set of an entry. Your function replaces labkit's own in the client: the writer uses it to send entries, and readers and recovery use it to look entries up. During the check, bookies crash, links are cut and messages get lost. At the end, another client looks up every entry by BookKeeper's rule.
+
+
+# %%
+def my_write_set(entry_id, ensemble_size, write_quorum):
+    # solution
+    return tuple((entry_id + i) % ensemble_size for i in range(write_quorum))
+    # learner
+    # raise NotImplementedError  # return a tuple of indices
+    # end
+
+
+# %% tags=["exercise"]
+check("quorums.write_set", my_write_set)
+
+# %% [markdown]
+# *Stuck? Run `hint("quorums.write_set")` in a new cell: there are three hints, from a nudge to almost the answer.*
+#
+# The following rule also spreads the entries evenly, but no other client uses it:
+
+
+# %% tags=["refused"]
+def next_free_indices(entry_id, ensemble_size, write_quorum):
+    first = entry_id * write_quorum
+    return tuple((first + i) % ensemble_size for i in range(write_quorum))
+
+
+check("quorums.write_set", next_free_indices, must_pass=False)
+
+# %% [markdown]
+# ## 4 · What each number tolerates
+#
+# An add is confirmed by acknowledgements from *any* Qa of the Qw bookies, and nothing records which ones. So when bookies fail, assume the worst: the bookies that fail are exactly the ones that have the entry.
+#
+# **Predict.** How many bookies, *no matter which ones*, can fail without putting any confirmed entry at risk?
+
+# %%
+# solution
+predict("how many bookies can fail safely", ack_quorum - 1)
+# learner
+# predict("how many bookies can fail safely", None)
+# end
+
+# %%
+indices = set(range(ensemble_size))
+safe = [
+    count
+    for count in range(ensemble_size)
+    if all(is_covered(indices - set(gone), *sizes) for gone in combinations(indices, count))
+]
+compare("how many bookies can fail safely", max(safe))
+
+# %% [markdown]
+# If one more bookie fails and the failed bookies are neighbours, an entry may be lost:
+
+# %%
+Stripes(*sizes, entries=entry_count, failed=range(ack_quorum))
+
+# %% [markdown]
+# The picture says *perhaps lost*, not *lost*: the writer sends every entry to all Qw bookies, and normally all of them store it. But the protocol does not guarantee that they do.
+#
+# What about the writer? It needs Qa acknowledgements from each write set. This cluster has no spare bookies, so no failed bookie can be replaced. Neighbouring bookies of the ensemble fail after the second entry has been confirmed. (`window=1` means that the writer waits for each entry before it sends the next.)
+
+# %%
+for count in (write_quorum - ack_quorum, write_quorum - ack_quorum + 1):
+    crashes = [Crash(f"b{i}", when=On("lac.advanced", nth=2)) for i in range(count)]
+    steps = (Write(0, 3 * ensemble_size, *sizes, window=1),)
+    broken = run(Scenario(Cluster(ensemble_size), steps, tuple(crashes), limit_s=20))
+    results = [note.split(": ")[1] for note in failures(broken)] or ["all entries are confirmed"]
+    print(f"{count} of {ensemble_size} bookies fail: {results[0]}")
+
+# %% [markdown]
+# | If this many bookies fail, no matter which ones, | the following still holds |
+# | --- | --- |
+# | Qa − 1 | every confirmed entry survives, and recovery can find the end of the ledger |
+# | Qw − Qa | adds are confirmed without replacing any bookie |
+# | Qw − 1 | an entry survives if all Qw bookies of its write set stored it |
+#
+# Recovery also writes the last entries back before it closes the ledger. For this it needs Qa bookies for each write set, either the ledger's own bookies or spares.
+#
+# The first two rows pull in opposite directions: a large Qa protects your data, while a small Qa tolerates slow bookies. A large E makes the ledger faster but *less* safe, because with E above Qw more groups of bookies share an entry.
+#
+# ### Impossible numbers
+#
+# **Predict.** A client asks for a ledger with E = 3, Qw = 2, Qa = 3. Is the ledger `"created"`, is the request `"refused"`, or does the first add `"wait"` forever?
+
+# %%
+# solution
+predict("a ledger with Qa above Qw", "refused")
+# learner
+# predict("a ledger with Qa above Qw", None)
+# end
+
+# %%
+asked_for = 3, 2, 3  # E, Qw, Qa: yours to change
+impossible = run(Scenario(Cluster(3), (Write(0, 1, *asked_for),), limit_s=5))
+print("\n".join(failures(impossible)) or "confirmed")
+was_created = any(e.kind == "ledger.created" for e in impossible.events)
+compare("a ledger with Qa above Qw", "created" if was_created else "refused")
+
+# %% [markdown]
+# **E ≥ Qw ≥ Qa ≥ 1.** An entry is sent to Qw bookies, so no more than Qw can acknowledge it. With a larger Qa, an add would wait forever. And the ensemble must have at least Qw different bookies.
+#
+# Valid numbers are not enough, either. The bookies of the first segment are chosen when the ledger is created, from the bookies that accept writes. Here a cluster has three bookies, and you ask for a ledger on more:
+
+# %%
+bookies_wanted = 4  # yours to change: 3, 5
+too_few = run(Scenario(Cluster(3), (Write(0, 1, bookies_wanted, 3, 2),), limit_s=5))
+print("\n".join(failures(too_few)) or "confirmed")
+print("ledgers created:", sum(e.kind == "ledger.created" for e in too_few.events))
+
+# %% [markdown]
+# The client raises `BKNotEnoughBookiesException` before it allocates a ledger id, so nothing is left behind. It does not wait, because no further bookie may ever start.
+# %% [markdown]
+# ## 5 · When are responses enough?
+#
+# The writer has died. You ask all E bookies for their newest entry, and responses arrive one by one. Some bookies do not respond. When can you be sure that you have not missed a confirmed entry?
+#
+# `known` contains the ensemble indices of the bookies that responded, whatever they said: *no such entry* is a response, but an error is not. The check uses your function in the real client. A reader that wants to know how far a ledger is confirmed stops waiting as soon as your function returns `True`.
+
+
+# %%
+def my_is_covered(known, ensemble_size, write_quorum, ack_quorum):
+    # solution
+    for first in range(ensemble_size):
+        silent = 0
+        for index in my_write_set(first, ensemble_size, write_quorum):
+            silent += index not in known
+        if silent >= ack_quorum:
+            return False
+    return True
+    # learner
+    # raise NotImplementedError  # return True or False
+    # end
+
+
+# %% tags=["exercise"]
+check("quorums.coverage", my_is_covered)
+
+# %% [markdown]
+# Many other systems wait for a majority. In BookKeeper, that rule is wrong:
+
+
+# %% tags=["refused"]
+def majority(known, ensemble_size, write_quorum, ack_quorum):
+    return len(known) > ensemble_size // 2
+
+
+check("quorums.coverage", majority, must_pass=False)
+
+# %% [markdown]
+# ## 6 · When is an entry lost?
+#
+# Now consider a single entry. You ask the Qw bookies of its write set for it. If one of them returns it, you have found it. Otherwise, `denied` of them respond with *no such entry*, `silent` of them fail, and the rest have not responded yet. When does that prove that the entry was never confirmed, so that the ledger can be closed before it?
+#
+# Your function makes this decision in real recoveries. If it returns `True` too early, a confirmed entry is cut off. If it returns `True` too late, the ledger cannot be closed.
+
+
+# %%
+def my_is_lost(denied, silent, write_quorum, ack_quorum):
+    # solution
+    return write_quorum - denied < ack_quorum
+    # learner
+    # raise NotImplementedError  # return True or False
+    # end
+
+
+# %% tags=["exercise"]
+check("quorums.lost", my_is_lost)
+
+# %% [markdown]
+# It is tempting to treat a failed bookie as one that does not have the entry. BookKeeper once had this bug: a bookie that could not read its disk responded with *no such entry* (#2908), and recovery truncated ledgers.
+
+
+# %% tags=["refused"]
+def silence_is_denial(denied, silent, write_quorum, ack_quorum):
+    return denied + silent > write_quorum - ack_quorum
+
+
+check("quorums.lost", silence_is_denial, must_pass=False)
+
+# %% [markdown]
+# ## 7 · When the ensemble changes
+#
+# Now a bookie fails, and a spare one is available. This is the only case in which the writer changes the metadata while it adds entries: it starts a new **segment** after the last confirmed entry.
+
+# %%
+crash = Crash("b1", when=On("lac.advanced", nth=max(entry_count // 2, 1)))
+EnsembleHistory(run(scenario.with_fault(crash)))
+
+# %% [markdown]
+# Each row is a moment in time and each column a range of entries. A box is filled in proportion to how many of its copies are durable. The old segment does not change: its entries are not moved, and one of their bookies is gone. [Lesson 07](07-ensemble-change.ipynb) shows how the change works, and [lesson 09](09-re-replication.ipynb) shows who restores the missing copies.
+#
+# ### Where does the count start?
+#
+# Suppose a figure shows a ledger on bookies 1 to 4, with three copies of each message and an ensemble that starts at entry 1. Entry 1 is on bookies 1, 2, 3; entry 2 is on 2, 3, 4; entry 3 is on 3, 4, 1. You could read the figure in two ways:
+
+# %%
+figure_ensemble = 1, 2, 3, 4  # yours to change: the bookies, in the order of the metadata
+begins_at = 1
+print("entry   counted from the segment   by the absolute entry id")
+for entry_id in range(begins_at, begins_at + 4):
+    counted, absolute = (
+        [figure_ensemble[index] for index in write_set(number, 4, 3)]
+        for number in (entry_id - begins_at, entry_id)
+    )
+    print(f"{entry_id:>5}   {counted!s:<24}   {absolute}")
+
+# %% [markdown]
+# BookKeeper's rule is the right-hand column: striping uses the *absolute* entry id and does not start over in a new segment.
+#
+# **Predict.** In which order must the metadata list the bookies so that the right-hand column matches the figure? Give a tuple.
+
+# %%
+# solution
+predict("the figure's ensemble", (4, 1, 2, 3))
+# learner
+# predict("the figure's ensemble", None)
+# end
+
+# %%
+figure = {1: [1, 2, 3], 2: [2, 3, 4], 3: [3, 4, 1]}
+
+
+def is_figure(ensemble):
+    stored = {e: [ensemble[index] for index in write_set(e, 4, 3)] for e in figure}
+    return stored == figure
+
+
+compare("the figure's ensemble", next(filter(is_figure, permutations(range(1, 5)))))
+
+# %% [markdown]
+# ## What the real system does
+#
+# | here | Apache BookKeeper 4.17 |
+# | --- | --- |
+# | metadata v3: a line of text, a length, protobuf | the same bytes (`LedgerMetadataSerDe`); it can also read older versions |
+# | `LAYOUT`, four ways to map ids to paths | the same; `HierarchicalLedgerManagerFactory` is the default |
+# | `striping.write_set` | `RoundRobinDistributionSchedule.getWriteSet` |
+# | `quorum.is_covered` | `RoundRobinDistributionSchedule.RRQuorumCoverageSet.checkCovered` |
+# | a writer continues as long as Qa acknowledgements are possible | it fails with `BKNotEnoughBookiesException` if a failed bookie cannot be replaced, unless `delayEnsembleChange=true` |
+# | E, Qw, Qa of `create_ledger` | `createLedger(ensSize, writeQuorumSize, ackQuorumSize, …)`; in Pulsar `managedLedgerDefaultEnsembleSize`, `…WriteQuorum`, `…AckQuorum`, all 2 by default |
+#
+# Known issues:
+# - **#2908**: a bookie with a damaged entry log responded with *no such entry*. Recovery believed it and closed ledgers before entries that existed.
+# - **#3952** asks why a reader gives up although one bookie responded successfully. The reason is that one response does not cover the other bookies (section 5).
+# - **#1390**: a write fails on the third bookie after the other two have acknowledged it. The entry has one copy too few, and only the auditor notices, later ([lesson 09](09-re-replication.ipynb)).
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>Why is the list of an entry's bookies not stored with the entry?</summary>
+#
+# A reader would have to find the entry before it could read where the entry is. The formula needs only three numbers and one list for the whole segment, all of which the client keeps in memory.
+# </details>
+#
+# <details><summary>What are the advantages and disadvantages of E = 3, Qw = 3, Qa = 3?</summary>
+#
+# A confirmed entry survives the loss of any two bookies. But a single bookie that is slow or down blocks every add until it is replaced.
+# </details>
+#
+# <details><summary>A ledger has E = 5, Qw = 2, Qa = 2, and two bookies are lost for good. Which entries are lost?</summary>
+#
+# If the two bookies are neighbours, every entry whose write set consists of these two is lost, which is one entry in five. Otherwise none are lost. Try it in the picture.
+# </details>
+#
+# <details><summary>Why does "no such entry" count as a response in section 5, although it reports no entry?</summary>
+#
+# Coverage asks which bookies could have acknowledged an entry that we do not know of. A bookie that tells us what it has, even if it has nothing, is not one of them. After an error, we cannot tell.
+# </details>
+#
+# <details><summary>In section 6, why does recovery keep an entry if it finds a single copy, even if Qa is larger than one?</summary>
+#
+# The entry may have been confirmed; nothing rules that out. So recovery keeps it and writes it back to all Qw bookies before it continues. Keeping an entry that was never confirmed does no harm.
+# </details>
+#
+# **Next:** [06 LastAddConfirmed](06-lac.ipynb). The entries are stored. Which of them may a reader see?

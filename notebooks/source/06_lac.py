@@ -1,0 +1,334 @@
+# %% [markdown]
+# # 06 · What may a reader see?
+#
+# A writer pushes entries without waiting for earlier ones to be acknowledged. Each entry is sent to several bookies, and acknowledgements arrive in any order. A bookie may have an entry that it has not acknowledged yet and that no other bookie has. Should a reader see this entry?
+#
+# **At the end you can**
+# - explain what LastAddPushed and LastAddConfirmed are, and write the function that advances LastAddConfirmed,
+# - explain how a reader learns LastAddConfirmed, and why the newest entry looks unconfirmed,
+# - show, in a run, what happens to a reader that reads too far.
+#
+# **Takes** about 60 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 05.
+#
+# > **The rule.** *Entries are confirmed in the order of their ids, and each needs Qa acknowledgements. A reader may read up to a LastAddConfirmed that the writer has announced, and not one entry further.*
+#
+# The rule guarantees that once any reader has seen an entry, every later reader sees it too, no matter what fails.
+
+# %% tags=["parameters"]
+entry_count = 6
+slow_ms = 20  # extra latency of one bookie's disk
+pause_ms = 5  # between two adds of a slow writer
+
+# %%
+from collections import Counter
+from functools import partial
+
+from labkit import At, Cluster, Crash, On, Read, Recover, Scenario, SpaceTime, Write, check_all, run
+from labkit.course.exercises.lac import Tail, read_delays_ms
+
+# %%
+from labkit.course.lessons import check, compare, hint, parameters, predict
+from labkit.course.runs.cluster_trial import failures, run_with
+from labkit.course.runs.one_bookie import OneBookie
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.context import ClientConfig
+from labkit.system.model.entry import decode_entry
+from labkit.worlds.sim.scenario.faults import SlowDisk
+from labkit.worlds.sim.settings.bookie_script import DIGEST
+
+parameters("06", globals())
+
+# %% [markdown]
+# ## 1 · The picture
+#
+# There are three bookies, each entry is stored on two of them, and both must acknowledge it: E = 3, Qw = 2, Qa = 2. The writer pushes all entries at once, because its `window` (the number of entries that may be unconfirmed) is large enough. The disk of `b1` is slow.
+
+# %%
+write = Write(0, entry_count, 3, 2, 2, window=entry_count)
+slow = run(Scenario(Cluster(3), (write,), (SlowDisk("b1", slow_ms),)))
+SpaceTime(slow, entries=(0, 2))
+
+# %% [markdown]
+# **LastAddPushed** (LAP) is the last entry id that the writer has assigned. **LastAddConfirmed** (LAC) is the last entry that has been confirmed to the caller; all entries before it are confirmed as well.
+#
+# **Predict.** Which entry is the first to have both acknowledgements? Remember the stripes: entry 0 is on b0 and b1, entry 1 on b1 and b2, entry 2 on b2 and b0.
+
+# %%
+# solution
+predict("first entry with both acknowledgements", 2)
+# learner
+# predict("first entry with both acknowledgements", None)
+# end
+
+# %%
+began = next(e.time_us for e in slow.events if e.kind == "add.pushed")
+counts, complete, confirmed = Counter(), {}, {}
+for event in slow.events:
+    after_ms = (event.time_us - began) / 1000
+    if event.kind == "add.acked" and event.node == "w":
+        counts[event.entry] += 1
+        if counts[event.entry] == 2:
+            complete[event.entry] = after_ms
+    if event.kind == "lac.advanced" and event.node == "w":
+        confirmed[event.entry] = after_ms
+
+# %%
+print("both acknowledgements   confirmed")
+for entry_id in range(entry_count):
+    print(f"entry {entry_id}: {complete[entry_id]:8.1f} ms {confirmed[entry_id]:11.1f} ms")
+compare("first entry with both acknowledgements", next(iter(complete)))
+
+# %% [markdown]
+# Entry 2 is on two disks long before it is confirmed, because it has to wait for the entries before it. So does the caller. That is the price of a single number that means *everything up to here*.
+
+# %% [markdown]
+# ## 2 · Your turn: advance LastAddConfirmed
+#
+# The writer calls your function after each acknowledgement. `acks` counts the acknowledgements of the entries after LastAddConfirmed, in order: `acks[0]` belongs to entry `last_add_confirmed + 1`. Return the new LastAddConfirmed.
+#
+# The check uses your function in the real writer. In the first runs one bookie is slow. Then come **storms**: many random faults at about the same time, such as crashes, lost messages and cut links, generated from a seed.
+
+
+# %%
+def my_advance(last_add_confirmed, acks, ack_quorum):
+    # solution
+    for count in acks:
+        if count < ack_quorum:
+            break
+        last_add_confirmed += 1
+    return last_add_confirmed
+    # learner
+    # raise NotImplementedError  # return the new LastAddConfirmed
+    # end
+
+
+# %% tags=["exercise"]
+check("lac.advance", my_advance)
+
+# %% [markdown]
+# *Stuck? Run `hint("lac.advance")` in a new cell.*
+#
+# This function confirms the highest complete entry, even if earlier ones are incomplete:
+
+
+# %% tags=["refused"]
+def highest_complete(last_add_confirmed, acks, ack_quorum):
+    complete = [index for index, count in enumerate(acks) if count >= ack_quorum]
+    return last_add_confirmed + 1 + complete[-1] if complete else last_add_confirmed
+
+
+check("lac.advance", highest_complete, must_pass=False)
+
+# %% [markdown]
+# ### Who keeps the order?
+#
+# Bookies do not. Here, entries of ledger 5 arrive at one bookie out of order, and entry 0 arrives twice, the second time with a different payload. Change `arrivals`.
+
+# %%
+arrivals = [(2, 20), (0, 20), (1, 20), (0, 99)]  # entry id, bytes of payload: yours to change
+bookie = OneBookie()
+for entry_id, size in arrivals:
+    bookie.add((5, entry_id), payload_size=size)
+bookie.commit()
+records = [e.entry for e in bookie.trace.events if e.kind == "journal.appended"]
+print("journal: ", records)
+print("memtable:", bookie.store.entry_ids(5))
+
+# %% [markdown]
+# **Predict.** The bookie has acknowledged all four adds. Which payload does it return for entry 0: the one with 20 bytes or the one with 99?
+
+# %%
+# solution
+predict("bytes of entry 0", 20)
+# learner
+# predict("bytes of entry 0", None)
+# end
+
+# %%
+stored = decode_entry(bookie.read(5, 0), DIGEST, 5, 0)
+compare("bytes of entry 0", len(stored.payload))
+
+# %% [markdown]
+# A bookie neither orders entries nor compares them. The **writer** has to make sure that it uses entry ids in order and each one for a single payload. The writer may *send* an entry more than once, for example when `b1` dies and another bookie replaces it:
+
+# %%
+dies_at = 1  # b1 dies when this entry gets its id: yours to change
+one_dies = Crash("b1", when=On("add.pushed", entry=dies_at))
+replaced = run(Scenario(Cluster(4), (write,), (one_dies,)))
+counts = Counter((e.kind, e.entry) for e in replaced.events if e.node == "w")
+for entry_id in range(entry_count):
+    pushed, sent = counts["add.pushed", entry_id], counts["add.sent", entry_id]
+    print(f"entry {entry_id}: id assigned {pushed} time, sent {sent} times")
+
+# %% [markdown]
+# The same id always means the same bytes: an id is assigned to one payload only, no matter how often the entry is sent.
+#
+# ## 3 · Break it: out of order
+#
+# Entry 2 *is* on two disks. What is the harm in confirming it? The variant `LAC out of order` is the real client with this one rule changed. Now there are four bookies. `b0` and `b1` are slow and lose power before they have synced anything. At the same moment the writer dies, and later another client recovers the ledger.
+
+# %%
+steps = Write(0, 4, 4, 2, 2, window=4), Recover(when=At(60))
+cuts = [Crash(name, "lost", down_ms=20, when=At(10)) for name in ("b0", "b1")]
+slow_disks = [SlowDisk(name, 30, for_ms=20) for name in ("b0", "b1")]
+faults = *slow_disks, *cuts, Crash("w", when=At(10))
+scenario = Scenario(Cluster(4), steps, faults)
+wrong = run(Scenario(Cluster(4), steps, faults, variant="LAC out of order"))
+verdict = next(v for v in check_all(wrong) if v.name == "AcknowledgedIsDurable")
+verdict
+
+# %%
+SpaceTime(wrong, entries=(0, 2), broken=verdict)
+
+# %% [markdown]
+# The writer set LastAddConfirmed to 2, which confirms entries 0 and 1 as well. Recovery reads entry by entry. It asks for entry 0, and both b0 and b1 respond that they do not have it. Ledgers have no holes, so recovery closes the ledger before entry 0. The verdict reports entry 0, the first of the confirmed entries that are lost. Entry 2 is lost with it, although b2 and b3 still have it.
+#
+# Now run the real client with the same faults:
+
+# %%
+right = run(scenario)
+verdict = next(v for v in check_all(right) if v.name == "AcknowledgedIsDurable")
+print(f"{verdict.name}: {verdict.outcome}")
+print(
+    "confirmed to the writer:",
+    sum(e.kind == "lac.advanced" and e.node == "w" for e in right.events),
+)
+
+# %% [markdown]
+# Nothing had been confirmed, so no promise was broken.
+
+# %% [markdown]
+# ## 4 · How does a reader learn LastAddConfirmed?
+#
+# A reader never talks to the writer. The writer packs LastAddConfirmed into **each entry** ([lesson 01](01-entry.ipynb)), so a bookie that has entry *n* knows which entries had been confirmed when *n* was pushed. No extra message is needed. A reader asks the bookies for their newest entries.
+#
+# **Predict.** A writer adds its entries one by one, waiting for each to be confirmed before it pushes the next. Then it goes idle. All of its entries are confirmed. Up to which entry can a reader read?
+
+# %%
+# solution
+predict("what a reader learns", entry_count - 2)
+# learner
+# predict("what a reader learns", None)
+# end
+
+# %%
+calm = Write(0, entry_count, 3, 2, 2, every_ms=pause_ms, close=False)
+after = entry_count * pause_ms + 20
+resting = run(Scenario(Cluster(3), (calm, Read(when=At(after)))))
+lac = -1
+for event in resting.events:
+    if event.node == "w" and event.kind == "add.pushed":
+        print(f"entry {event.entry} carries LastAddConfirmed {lac}")
+    if event.node == "w" and event.kind == "lac.advanced":
+        lac = event.entry
+learned = [e.entry for e in resting.events if e.node == "r" and e.kind == "lac.read"]
+compare("what a reader learns", learned[-1])
+
+# %% [markdown]
+# The last entry is confirmed, but there is no later entry that says so. Readers consider it unconfirmed until the ledger is closed. In section 1, where the writer pushed everything at once, all entries carry −1.
+#
+# There are two remedies:
+# - **explicit LAC**: after a short time without adds, an idle writer announces its LastAddConfirmed in a message of its own;
+# - **closing** the ledger: from then on, the metadata records where the ledger ends.
+
+# %% [markdown]
+# ## 5 · Tailing
+#
+# A reader that follows a writer does not poll in a loop. It sends a **long poll**: "respond as soon as your LastAddConfirmed is greater than 3". The bookie holds the request until an entry or an explicit LAC advances its LastAddConfirmed.
+
+# %%
+tail = Tail(0, entry_count, timeout_s=1.0)
+explicit_lac = partial(BookKeeper, config=ClientConfig(explicit_lac_interval_ms=20 * pause_ms))
+
+
+def show_delays(client):
+    followed = run_with(Scenario(Cluster(3), (calm, tail)), client=client)
+    for entry_id, delay_ms in read_delays_ms(followed).items():
+        print(f"   entry {entry_id} was read {delay_ms:5.1f} ms after it was pushed")
+    for note in failures(followed):
+        print(f"   {note}")
+
+
+# %%
+print("no explicit LAC")
+show_delays(BookKeeper)
+print("explicit LAC")
+show_delays(explicit_lac)
+
+# %% [markdown]
+# The reader receives each entry when the next one has been pushed. It receives the last one only with an explicit LAC, at most one interval later.
+
+# %% [markdown]
+# ## 6 · Your turn: how far may it read?
+#
+# The reader has received responses from so many bookies that it cannot miss a confirmed entry ([lesson 05](05-ensembles.ipynb)). `newest` has one pair for each of them: the id of its newest entry, and the LastAddConfirmed in that entry. `known` is the LastAddConfirmed that the reader knew before.
+#
+# The check uses your function in the real reader. One bookie has missed the last entries. Another has entries that no other bookie has, and then it dies.
+
+
+# %%
+def my_readable(known, newest):
+    # solution
+    return max([known, *(last_add_confirmed for entry_id, last_add_confirmed in newest)])
+    # learner
+    # raise NotImplementedError  # return the last entry that the reader may read
+    # end
+
+
+# %% tags=["exercise"]
+check("lac.readable", my_readable)
+
+# %% [markdown]
+# What if a reader simply reads every entry that any bookie has? Two bookies have missed the last entries, and the third one has them:
+
+
+# %% tags=["refused"]
+def whatever_is_there(known, newest):
+    return max([known, *(entry_id for entry_id, last_add_confirmed in newest)])
+
+
+check("lac.readable", whatever_is_there, must_pass=False)
+
+# %% [markdown]
+# The reader returns entry 7 to its application. Then the only bookie that has the entry dies, and recovery closes the ledger before it. Recovery is right, because the entry was never confirmed. But one reader has seen an entry that does not exist for any other reader.
+
+# %% [markdown]
+# ## What the real system does
+#
+# | here | Apache BookKeeper 4.17 |
+# | --- | --- |
+# | `LedgerWriter.complete_adds` | `LedgerHandle.sendAddSuccessCallbacks`: processes `pendingAddOps` from the front until it finds an incomplete one |
+# | `read_last_add_confirmed` | `readLastAddConfirmed`: asks all E bookies until the responses reach quorum coverage |
+# | `try_read_last_add_confirmed` | `tryReadLastAddConfirmed`: one bookie with a higher LastAddConfirmed is enough |
+# | explicit LAC | the client's `explicitLacInterval`, in ms; 0 (off) by default. Pulsar: `bookkeeperExplicitLacIntervalInMills` |
+# | long poll | `readLastAddConfirmedAndEntry`, protocol version 3 only; a version 2 client gets a plain read |
+# | a read beyond LastAddConfirmed raises `BKReadException` | the same; `readUnconfirmedEntries` skips the check, for clients that know the end from another source |
+#
+# A Pulsar broker reads, on behalf of its consumers, from ledgers that it writes itself. As the writer it always knows LastAddConfirmed, which is why consumers get the newest message immediately.
+#
+# A recovery must read beyond LastAddConfirmed, because it looks for entries that were confirmed but not yet announced. It writes every entry that it finds back to the entry's Qw bookies before it continues ([lesson 08](08-fencing-recovery.ipynb)).
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>Can LastAddConfirmed advance during an ensemble change?</summary>
+#
+# No. The new segment starts after LastAddConfirmed. If LastAddConfirmed advanced in the meantime, confirmed entries would fall into the new segment, and readers would look for them on bookies that do not have them ([lesson 07](07-ensemble-change.ipynb)).
+# </details>
+#
+# <details><summary>A reader learns that LastAddConfirmed is 5. It asks again, and every bookie that responds says 3. What happened?</summary>
+#
+# This time, different bookies responded, and they have missed the newest entries. 5 is still valid: LastAddConfirmed never decreases.
+# </details>
+#
+# <details><summary>Why does a bookie not simply count the entries that it has?</summary>
+#
+# If E is larger than Qw, a bookie has only some of the entries. Besides, its own copies prove nothing about the copies on other bookies.
+# </details>
+#
+# <details><summary>Two of three bookies acknowledged entry 4, the add failed on the third one, and Qa is 2. Is the entry confirmed?</summary>
+#
+# Yes, provided that entries 0 to 3 have been confirmed. The third copy is missing. The writer replaces the failed bookie from the next entry on, and an autorecovery worker eventually creates the missing copy.
+# </details>
+#
+# **Next:** [07 ensemble change](07-ensemble-change.ipynb). A bookie fails while entries are in flight.

@@ -1,0 +1,442 @@
+# %% [markdown]
+# # 08 · Two writers?
+#
+# A ledger has one writer. When the writer dies, another client must find out where the ledger ends and
+# close it there. But is the writer really dead? It may only be slow, paused, or cut off from that client.
+# If it comes back and continues, two clients decide where the ledger ends.
+#
+# No client can find out whether an unresponsive writer is dead. BookKeeper does not even try. Instead, it
+# makes sure that the answer does not matter.
+#
+# **At the end you can**
+# - explain what fencing does, and why it must be durable,
+# - say where recovery starts to read, what a response proves, and what recovery writes back,
+# - show a run in which one lost message loses an acknowledged entry, and the rule that prevents it.
+#
+# **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 07.
+#
+# **The rule.** *Before recovery decides where a ledger ends, it fences so many bookies that no further add
+# of the writer can be confirmed. Only "no such entry" proves that a bookie does not have an entry.*
+
+# %% tags=["parameters"]
+entry_count = 8
+paused_after = 4  # number of confirmed entries when the writer is paused
+paused_ms = 20.0
+
+# %%
+from dataclasses import replace
+
+from labkit import At, Cluster, On, Read, Recover, Scenario, SpaceTime, Write, XRay, run
+from labkit.course.lessons import check, compare, hint, parameters, predict
+from labkit.course.runs.broken_runs import lost_entries, sentences
+from labkit.course.runs.znodes import znodes_of
+from labkit.system.check import broken, check_all
+from labkit.system.metadata.location import DEFAULT_LEDGERS_ROOT
+from labkit.worlds.sim.scenario.faults import BitRot, Crash, Delay, Partition, Pause
+from labkit.worlds.sim.workload.publish import Publish
+
+parameters("08", globals())
+
+# %% [markdown]
+# ## A picture first
+#
+# `w` writes, and then its process is paused, for example by a long garbage collection. `r` assumes that
+# `w` is dead and opens the ledger with recovery. Then `w` resumes and does not know what has happened.
+
+# %%
+write = Write(entries=entry_count, window=2, every_ms=0.5)
+pause = Pause("w", paused_ms, On("lac.advanced", paused_after))
+opened = Recover(when=On("node.paused"))
+steps = (write, opened)
+trace = run(Scenario(Cluster(3), steps, (pause,)))
+
+# %%
+SpaceTime(trace)
+
+# %% [markdown]
+# **How to read the diagram.** As in lesson 07, lanes are nodes and time runs downwards. The thick arrows
+# are fencing requests. Follow the lane of `r`:
+#
+# 1. `r` sets the ledger's state to **IN_RECOVERY**, with a compare-and-set on the metadata. From now on,
+#    `w` cannot change its ensemble.
+# 2. `r` sends a **fence** request to each bookie of the last ensemble. The bookie must reject adds from
+#    the writer from now on, and report the highest LastAddConfirmed that it has seen. It syncs the fence
+#    before it responds.
+# 3. `r` **reads on** from there. It writes each entry that it finds back to the entry's write set. These
+#    reads fence the bookies, too.
+# 4. The ledger ends before the first entry that cannot have been confirmed. `r` sets the state to
+#    **CLOSED**, again with a compare-and-set.
+#
+# Then `w` resumes, and its next add is rejected.
+#
+# ### The same in the stored bytes
+#
+# Now look at the ledger's node in ZooKeeper: while `w` is writing, after recovery has started, and after
+# the ledger has been closed.
+#
+# **Predict.** What is the `last_entry_id` in the node while the ledger is IN_RECOVERY?
+
+# %%
+my_last = None
+# solution
+my_last = -1
+# end
+predict("last_entry_id while IN_RECOVERY", my_last)
+
+# %%
+moments = On("ledger.created"), On("recovery.started"), On("ledger.closed")
+stored = znodes_of(trace.scenario, moments, root=f"{DEFAULT_LEDGERS_ROOT}/00")
+for znodes in stored:
+    metadata, version = znodes.ledger()
+    print(f"version {version}: {metadata.state.name:<12} last_entry_id {metadata.last_entry_id}")
+compare("last_entry_id while IN_RECOVERY", stored[1].ledger()[0].last_entry_id)
+
+# %% [markdown]
+# IN_RECOVERY only means that the writer has lost the ledger. The end of the ledger is recorded when it is
+# CLOSED. Find both fields in the bytes:
+
+# %%
+chosen = 1  # the second of the three moments; yours to change: 0, 2
+XRay(stored[chosen].piece(), width=8)
+
+# %% [markdown]
+#
+# ## Predict
+#
+# In the picture, `w` is paused for a long time. Now it is paused for only 2 ms. It resumes before the
+# bookies are fenced, so for a moment both clients are active, and some more adds are confirmed to `w`. Is
+# the ledger's last entry `"before"` the last entry confirmed to `w`, `"at"` it, or `"after"` it?
+
+# %%
+my_end = None
+# solution
+my_end = "after"
+# end
+predict("the ledger's end, relative to the last entry confirmed to w", my_end)
+
+# %%
+short = run(replace(trace.scenario, faults=(replace(pause, for_ms=2.0),)))
+last = max(e.entry for e in short.events if e.kind == "lac.advanced" and e.node == "w")
+end = next(e.entry for e in short.events if e.kind == "ledger.closed")
+where = "before" if end < last else "at" if end == last else "after"
+compare("the ledger's end, relative to the last entry confirmed to w", where)
+
+# %%
+print(f"the last entry confirmed to w: {last}")
+print(sentences(short, "node.resumed", "recovery.covered", "ledger.closed", "step.ended"))
+
+# %% [markdown]
+# It must never be *before*, because confirmed entries must not be lost. *After* is allowed. Here, bookies
+# stored an add just before they were fenced, and `w` found out about the fence before it could confirm
+# that add. Recovery found the entry and kept it. Had there been too few copies, recovery could have
+# dropped the entry, because it was never confirmed.
+
+# %% [markdown]
+# ## Break it: no fencing
+#
+# In this variant, recovery sends the same requests as any other reader and does not fence the bookies.
+
+# %%
+unfenced = run(Scenario(Cluster(3), steps, (pause,), variant="recovery without fencing"))
+print(sentences(unfenced, "ledger.closed", "step.ended"))
+verdict = broken(check_all(unfenced))[0]
+print("lost:", lost_entries(unfenced))
+
+# %%
+SpaceTime(unfenced, broken=verdict, follow=min(lost_entries(unfenced), default=None))
+
+# %% [markdown]
+# The writer received its acknowledgements and reported success to its users. Only when it tried to close
+# the ledger did it learn that another client had already closed it. The entries are on the bookies but
+# past the end of the ledger, so no reader will ever see them.
+#
+# ## Exercise 1: whom does a fence keep out?
+#
+# A bookie calls this function for each add. `by_recovery` tells whether the add has the recovery flag.
+
+
+# %%
+# solution
+def refuses(is_fenced, by_recovery):
+    return is_fenced and not by_recovery
+
+
+# learner
+# def refuses(is_fenced, by_recovery):
+#     """Return whether the bookie rejects this add."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("recovery.refuses", refuses)
+
+# %% [markdown]
+# ## Exercise 2: where does recovery start to read?
+#
+# Each fenced bookie reports the LastAddConfirmed in its newest entry. `reported` is the list of these
+# numbers, from the bookies that have any entries. `first_of_last_segment` comes from the metadata. Return
+# the last entry that is *certainly* confirmed. Recovery starts reading after it.
+
+
+# %%
+# solution
+def start(reported, first_of_last_segment):
+    return max([*reported, first_of_last_segment - 1])
+
+
+# learner
+# def start(reported, first_of_last_segment):
+#     """Return the last entry that is certainly confirmed, or -1 if there is none."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("recovery.start", start)
+
+# %% [markdown]
+# Why does the metadata matter here? The bookies of a new ensemble may not have any entries at all. This
+# function ignores that case. The public TLA+ specification found the same bug in BookKeeper.
+
+
+# %% tags=["refused"]
+def only_what_is_reported(reported, first_of_last_segment):
+    return max(reported, default=-1)
+
+
+check("recovery.start", only_what_is_reported, must_pass=False)
+
+# %% [markdown]
+# ## One lost message
+#
+# There are three bookies (Qw = 3, Qa = 2) and one entry. `b0` has acknowledged the entry, but the adds to
+# `b1` and `b2` are slow. `r` recovers the ledger, and its fencing request to `b2` is lost. Every random
+# decision of the simulation has a name: `lose r>b2 3` decides whether message 3 from `r` to `b2` is lost,
+# counting from 0. Message 0 from `w` opens the connection, so message 1 is the add.
+#
+# `b0` and `b1` are fenced. Is that enough?
+
+# %%
+slow_answer = Delay("b0", "r", 30.0, when=On("recovery.covered"))
+one = (Write(entries=1), Read(when=At(4.0)), Recover(when=At(9.0)))
+decisions = {"delay w>b1 1": 40.0, "delay w>b2 1": 8.0, "lose r>b2 3": 1.0}
+quiet = Scenario(Cluster(3), one, (slow_answer,), decisions=decisions)
+fine = run(quiet)
+print(sentences(fine, "fence.answered", "recovery.covered", "ledger.closed"))
+
+# %% [markdown]
+# It is enough to start reading. By *coverage* (lesson 05), any two bookies that acknowledge an entry
+# include at least one that is now fenced. So an add that reaches the bookies from now on cannot be
+# confirmed, but this says nothing about an add that `b0` acknowledged before its fence.
+#
+# Now recovery reads entry 0. `b1` and `b2` respond "no such entry", and `b0` is slow. Two of three bookies
+# deny the entry, so it cannot have two acknowledgements, and recovery closes the ledger before it.
+#
+# But `b2` was never fenced. What if the slow add arrives *after* its denial? In BookKeeper before 4.14,
+# recovery's reads did not fence the bookies (**#2614**). This variant does the same:
+
+# %%
+old = run(replace(quiet, variant="no fencing on recovery reads"))
+verdict = broken(check_all(old))[0]
+print(verdict.reason)
+
+# %%
+SpaceTime(old, broken=verdict, window_ms=(9.0, 30.0))
+
+# %% [markdown]
+# `b2` responded "no such entry" and then stored the entry. With the acknowledgements from `b0` and `b2`,
+# the entry is confirmed, although it is past the end of the ledger. Each bookie did exactly what it was
+# asked to do. The writer did not notice either: it checks the ledger's state when it opens a new
+# connection, and its connections are older than the recovery.
+#
+# The fix is simple: recovery reads must fence the bookie, too. Then a bookie that has denied an entry cannot
+# store it afterwards. Here is the real code with the same faults:
+
+# %%
+SpaceTime(fine, window_ms=(9.0, 30.0))
+
+# %% [markdown]
+# The read fences `b2`, and `b2` rejects the slow add. The entry was never confirmed, so recovery may
+# drop it.
+#
+# ## Exercise 3: what counts as proof?
+#
+# Recovery counts the bookies that deny an entry. Which responses count as a denial? Your function receives
+# the name of the error that the client got instead of the entry:
+#
+# - `BKNoSuchEntryException`, `BKNoSuchLedgerExistsException`: the bookie looked and does not have the entry
+# - `BKTimeoutException`: no response within five seconds
+# - `BKBookieHandleNotAvailableException`: no connection
+# - `BKReadException`: the bookie could not read the entry from its disk (EIO)
+# - `BKDigestMatchException`: the entry arrived with a wrong digest
+
+
+# %%
+# solution
+def denies(error):
+    return error in ("BKNoSuchEntryException", "BKNoSuchLedgerExistsException")
+
+
+# learner
+# def denies(error):
+#     """Return whether this error proves that the bookie does not have the entry."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("recovery.denies", denies)
+
+# %% [markdown]
+# ## "Could not read" is not "no such entry"
+#
+# A bookie can confuse the two as well. In BookKeeper **#2908**, a bookie with a damaged entry log responded
+# "no such entry". Here `b0` and `b1` have acknowledged the last entries, while `b2` was cut off. Then bits
+# flip in the entry log of `b1`, and `b0` is slow to respond.
+
+# %%
+story = (Write(entries=4, window=1, close=False), Recover(when=At(500.0)))
+cut = Partition(("w",), ("b2",), when=On("add.pushed", 3))
+restart = (Crash("w", when=At(18.0)), Crash("b1", down_ms=50.0, when=At(300.0)))
+rot = [BitRot("b1", "entry log", part / 20, At(400.0)) for part in range(20)]
+weather = (cut, *restart, *rot, Delay("b0", "r", 5.0))
+damaged = Scenario(Cluster(3), story, weather)
+
+# %% [markdown]
+# **Predict.** Which entries are lost if `b1` responds "no such entry" for entries that it cannot read? Give
+# a list of entry ids.
+
+# %%
+my_ids = None
+# solution
+my_ids = [2, 3]
+# end
+predict("lost by a bookie that denies", my_ids)
+
+# %%
+denied = run(replace(damaged, variant="could not read taken for no such entry"))
+compare("lost by a bookie that denies", lost_entries(denied))
+
+# %%
+honest = run(damaged)
+for response, each in (('"no such entry"', denied), ('"cannot read"', honest)):
+    ends = [e.entry for e in each.events if e.kind == "ledger.closed"]
+    print(f"b1 responds {response}: closed at {ends[0]}, lost {lost_entries(each)}")
+
+# %% [markdown]
+# One error code makes all the difference. A response that proves nothing may cost time: recovery waits for
+# `b0`, or it fails and is retried. A response that claims too much costs entries.
+#
+# ## Why the fence must be durable
+#
+# A bookie responds to a fencing request only after it has synced the fence to its journal. This variant
+# keeps the fence in memory. Which promise does it break?
+
+# %%
+in_memory = run(Scenario(Cluster(3), steps, (pause,), variant="fence not persisted"))
+print(broken(check_all(in_memory))[0].name)
+print(broken(check_all(in_memory))[0].reason)
+
+# %% [markdown]
+# No entries are lost in this run. But if a bookie restarted now, it would have forgotten the fence and
+# would accept the writer's adds again. The check does not wait until this happens: it requires the sync
+# before the response.
+#
+# ## Two recoveries at once
+#
+# Two clients can recover the same ledger at the same time. Both fence the bookies, both read, and both
+# write back the same entries under the same ids. The first one to close the ledger decides where it ends.
+# The other finds the ledger CLOSED and accepts that end.
+
+# %%
+both = (write, opened, Recover(client="s", when=On("fence.sent", 2)))
+pair = run(Scenario(Cluster(3), both, (pause,)))
+print(sentences(pair, "recovery.started", "ledger.closed", "recovery.ended"))
+print("broken promises:", broken(check_all(pair)))
+
+# %%
+SpaceTime(pair, entries=(paused_after, entry_count))
+
+# %% [markdown]
+# ## Two brokers and one topic
+#
+# In Pulsar the writer is a broker, and the other client is the broker that takes over its topic. Here you
+# run two brokers and a producer that sends a message every 200 ms. Then the topic's owner is killed.
+#
+# **Predict.** The new owner finds that the topic's last ledger is still open. Does it `"continue"` in this
+# ledger, or does it start a `"new ledger"`?
+
+# %%
+my_choice = None
+# solution
+my_choice = "new ledger"
+# end
+predict("the ledger of the new owner's first message", my_choice)
+
+# %%
+killed = "broker1"  # the owner; yours to change: broker0 owns nothing
+publish = Publish(messages=6, every_ms=200)
+brokers = Cluster(3, brokers=2)
+moved = run(Scenario(brokers, (publish,), (Crash(killed, when=At(500)),), limit_s=30))
+told = "bundle.acquired", "node.killed", "recovery.ended", "ledger.closed", "ledger.created"
+print(sentences(moved, *told, "message.acked"))
+
+# %%
+receipts = [e for e in moved.events if e.kind == "message.acked"]
+after = [e for e in receipts if e.time_us > 500_000]
+continues = after[0].ledger == receipts[0].ledger
+result = "continue" if continues else "new ledger"
+compare("the ledger of the new owner's first message", result)
+
+# %% [markdown]
+# Ownership is an ephemeral node, so it disappears some seconds after the broker dies. But it is only a hint:
+# a broker that was merely paused still believes that it owns the topic. The fence on the old ledger keeps it
+# out. So the new owner recovers the old ledger, which closes it, and starts a new one.
+#
+# ## What the real system does
+#
+# | here | Apache BookKeeper 4.17 |
+# | --- | --- |
+# | `LedgerRecovery.run` | `ReadOnlyLedgerHandle.recover`, `LedgerRecoveryOp` |
+# | a fence is a bit in the index and a journal record | the same (`BookieImpl`, entry id -0x2000 in the journal) |
+# | a fencing read gets no response before the fence has been synced | a *negative* response does not wait for the sync, so a power failure can undo the fence |
+# | recovery starts after max(LastAddConfirmed reported, first entry of the last segment - 1) | the same since 4.14 |
+# | an entry counts as lost after Qw - Qa + 1 "no such entry" responses | the same (`PendingReadOp`) |
+# | recovery publishes replaced bookies when it closes the ledger | the same |
+# | a bookie that lost its disks also lost its fences, so an acknowledgement over a new connection counts only if the metadata is still OPEN | every acknowledgement counts (#4812) |
+# | the old writer fails with `BKLedgerFencedException` | the same; its close then writes CLOSED at its own LastAddConfirmed unless another client has closed the ledger |
+#
+# Known issues:
+# - **#2614**: it is not enough to fence only the reads of LastAddConfirmed; fixed in 4.14.
+# - **#2908**: a bookie with a damaged entry log responded "no such entry", and recovery truncated the ledger.
+# - **#3952**: which bookies count as "unknown" (lesson 05).
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>Only one bookie has entry 9, and Qa is 2. Can recovery drop the entry? Can it keep
+# it?</summary>
+#
+# It can do either, because the entry was never confirmed. If recovery finds the entry first, it writes the
+# entry back and keeps it. If it gets enough denials first, it closes the ledger before the entry.
+# </details>
+#
+# <details><summary>Why does recovery write back the entries that it finds?</summary>
+#
+# The copy that it found may be the only one. Once the ledger is closed, every reader must be able to read
+# the entry, so the entry needs its acknowledgements before that.
+# </details>
+#
+# <details><summary>Two of three bookies are down, Qw is 3 and Qa is 2. What does recovery do?</summary>
+#
+# It fails, and the ledger remains IN_RECOVERY. A denial by the third bookie proves nothing about the other
+# two. The next client that opens the ledger retries the recovery. Waiting is better than losing entries.
+# </details>
+#
+# <details><summary>Why not simply ask the writer whether it is still alive?</summary>
+#
+# There are many reasons why it may not respond: it is slow, paused, or cut off from you but not from the
+# bookies. And its response may be outdated by the time it arrives. A fence works no matter what the writer
+# does.
+# </details>
+#
+# **Next:** [09 auditor and re-replication](09-re-replication.ipynb). A bookie is lost for good. Or:
+# [14 break the protocol](14-break-the-protocol.ipynb). Look for bugs in all of this.

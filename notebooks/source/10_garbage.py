@@ -1,0 +1,371 @@
+# %% [markdown]
+# # 10 · The backlog is zero. Why is the disk still full?
+#
+# Every message has been read and acknowledged, Pulsar has deleted the ledgers, and yet the bookies' disks are as full as before. Soon the bookies will be read-only and no client can write. Pulsar's issues #12942, #15332 and #20320 ask why. Often nothing is broken: disk space is freed long after the ledgers have been deleted, and in several steps.
+#
+# **At the end you can**
+# - say for every entry log of a bookie when its disk space is freed,
+# - drop deleted ledgers without dropping a new one,
+# - choose the logs that are worth compacting, and say what that costs,
+# - put the steps of a compaction into the one order that survives a crash at any moment.
+#
+# **Takes** about 90 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 04.
+#
+# > **The rule.** A log is deleted only if no index on disk points to it, and every entry of an existing ledger is readable at all times.
+#
+# This lesson is plain Python: one bookie on a simulated disk, with the real storage code.
+
+# %% tags=["parameters"]
+living_percent = [0, 10, 50, 90]  # ledger 5's share of each entry log, in steps of 5
+minor_threshold = 0.2  # frequent minor compactions rewrite logs below this
+major_threshold = 0.8  # rare major compactions rewrite logs below this
+
+# %%
+from labkit.course.lessons import check, compare, hint, parameters, predict
+from labkit.course.runs.one_bookie import OneBookie
+from labkit.system.storage.entry_log import log_ids, log_name
+from labkit.system.storage.garbage import deleted_ledgers, logs_to_compact, read_log_metadata
+from labkit.views.widgets.log_usage import LogBar, LogUsage
+
+parameters("10", globals())
+
+# %% [markdown]
+# ## 1 · The picture
+#
+# Two topics write to one bookie, one to ledger 5 and the other to ledger 6. Here each flush of the memtable fills one entry log with 20 entries. In production, a log grows to 1 GiB and contains entries of thousands of ledgers.
+
+# %%
+bookie, next_id = OneBookie(), {5: 0, 6: 0}
+store = bookie.store
+for percent in living_percent:
+    for slot in range(20):
+        ledger = 5 if 5 * slot < percent else 6
+        bookie.add((ledger, next_id[ledger]), payload_size=60)
+        next_id[ledger] += 1
+    bookie.commit()
+    bookie.flush()
+
+
+# %%
+def logs(existing):
+    disk = bookie.machine.ledgers[0]
+    found = [read_log_metadata(disk, log_id) for log_id in log_ids(disk)]
+    return LogUsage([LogBar(log_name(m.log_id), m.ledger_bytes) for m in found], existing)
+
+
+def bytes_on_disk():
+    return sum(bar.total_bytes for bar in logs({5, 6}).bars)
+
+
+logs(existing={5, 6})
+
+# %% [markdown]
+# The last message of the second topic has been acknowledged, its backlog is zero, and Pulsar deletes ledger 6. To do so, it deletes one node in the metadata store, ZooKeeper. It sends no request to any bookie.
+#
+# **Predict.** How many bytes does this free on the bookie?
+
+# %%
+# solution
+predict("bytes freed by the deletion", 0)
+# learner
+# predict("bytes freed by the deletion", None)
+# end
+
+# %%
+before = bytes_on_disk()
+existing = {5}  # the ledgers that are left in the metadata store
+compare("bytes freed by the deletion", before - bytes_on_disk())
+
+# %%
+logs(existing)
+
+# %% [markdown]
+# The hatched areas are garbage: bytes of a ledger that no longer exists. The bookie does not know that yet. You can still read ledger 6:
+
+# %%
+len(bookie.read(6, 0)), store.ledger_ids()
+
+# %% [markdown]
+# ## 2 · Collect
+#
+# Every `gcWaitTime`, the bookie compares the ledgers that it stores with the ledgers in the metadata store. It deletes the index of each deleted ledger, and each log that has no entries of an existing ledger.
+#
+# **Predict.** How many of the logs does it delete?
+
+# %%
+# solution
+predict("logs deleted without compaction", living_percent.count(0))
+# learner
+# predict("logs deleted without compaction", None)
+# end
+
+# %%
+deleted = deleted_ledgers(store.ledger_ids(), existing)
+empty = store.garbage.collect(deleted)
+for log_id in empty:
+    store.garbage.remove_log(log_id)
+compare("logs deleted without compaction", len(empty))
+
+# %%
+logs(existing)
+
+# %% [markdown]
+# So a single small live ledger keeps a whole log on disk. A quiet topic with a retention of weeks, or with an offline consumer, shares its logs with every busy topic on the bookie.
+#
+# ### Your turn: which ledgers can be dropped?
+#
+# Clients continue to work while the bookie compares the two lists. A client first creates a ledger in the metadata store and then adds entries to it. You get two functions: `list_stored()` lists the bookie's ledgers, and `ask_existing()` lists those in the metadata store. `ask_existing()` may raise an error. Return the ids of the ledgers to drop. A real bookie then drops them, while a client creates a ledger at every possible moment.
+
+
+# %%
+def my_dropped(list_stored, ask_existing):
+    # solution
+    stored = list_stored()
+    existing = ask_existing()
+    return [ledger_id for ledger_id in stored if ledger_id not in existing]
+    # learner
+    # raise NotImplementedError  # return a list of ledger ids
+    # end
+
+
+# %% tags=["exercise"]
+check("garbage.dropped", my_dropped)
+
+# %% [markdown]
+# The opposite order looks just as good, but it loses an acknowledged entry:
+
+
+# %% tags=["refused"]
+def asks_first(list_stored, ask_existing):
+    existing = ask_existing()
+    return [ledger_id for ledger_id in list_stored() if ledger_id not in existing]
+
+
+check("garbage.dropped", asks_first, must_pass=False)
+
+# %% [markdown]
+# ## 3 · Compact
+#
+# A log that is mostly garbage is **compacted**: its live entries are appended to the current log, and then the old log is deleted. A **minor** compaction runs often and rewrites only nearly empty logs. A **major** compaction runs rarely and rewrites more logs.
+
+
+# %%
+def compact(threshold):
+    for log_id in logs_to_compact(store.garbage.logs, threshold):
+        copied = sum(batch.size_bytes for batch in store.garbage.compact(log_id, 1000))
+        store.garbage.remove_log(log_id)
+        print(f"{log_name(log_id)}: entries of {copied} bytes copied")
+
+
+compact(minor_threshold)
+logs(existing)
+
+# %% [markdown]
+# Each entry takes 100 bytes in a log, including its length word. **Predict.** You run a major compaction next. How many bytes of garbage are left?
+
+# %%
+# solution
+rest = [p for p in living_percent if p / 100 >= major_threshold]
+predict("garbage after the major compaction", sum(20 - p // 5 for p in rest) * 100)
+# learner
+# predict("garbage after the major compaction", None)
+# end
+
+# %%
+compact(major_threshold)
+living = sum(bar.living_bytes(existing) for bar in logs(existing).bars)
+compare("garbage after the major compaction", bytes_on_disk() - living)
+
+# %%
+logs(existing)
+
+# %% [markdown]
+# Garbage in a log above the threshold remains until more of that log has been deleted. Why not use a threshold of 1? Because every live byte has to be rewritten. Here are twenty logs, from empty to 95 % live:
+
+# %%
+from labkit.system.storage.garbage import EntryLogMetadata
+
+twenty = [EntryLogMetadata(i, 100, {5: 5 * i}) for i in range(20)]
+for threshold in (0.1, minor_threshold, 0.5, major_threshold, 1.0):
+    chosen = logs_to_compact(twenty, threshold)
+    copied = sum(5 * i for i in chosen)
+    last = 5 * chosen[-1] if chosen else 0
+    total = f"{len(chosen):>2} logs, {copied:>3} bytes copied"
+    print(f"{threshold}: {total}; the last log copies {last} to free {100 - last}")
+
+# %% [markdown]
+# ### Your turn: which logs are worth compacting?
+#
+# `logs` lists a bookie's finished logs. Each has a `log.log_id` and a `log.usage`, the live share of the log from 0 to 1. Return the ids of the logs to compact, in the order in which to compact them.
+
+
+# %%
+def my_worth(logs, threshold):
+    # solution
+    chosen = [log for log in logs if 0 < log.usage < threshold]
+    return [log.log_id for log in sorted(chosen, key=lambda log: log.usage)]
+    # learner
+    # raise NotImplementedError  # return a list of log ids
+    # end
+
+
+# %% tags=["exercise"]
+check("garbage.worth", my_worth)
+
+# %% [markdown]
+# ## 4 · Every possible crash
+#
+# A bookie has two logs with entries of two ledgers. One ledger is deleted, and the bookie collects garbage and compacts. Each row is a disk operation, and the machine crashes just before it. Each column says what happens to the unsynced data (lesson 04).
+
+# %%
+from labkit.course.exercises.garbage import TWO_LOGS
+from labkit.views.widgets.crash_map import CrashMapView
+from labkit.worlds.sim.crash_map.crash_map import crash_map
+from labkit.worlds.sim.variants.storage_variants import DEFECTS
+
+CrashMapView(crash_map(TWO_LOGS))
+
+# %% [markdown]
+# ### Break something: do not wait for the sync
+#
+# This store deletes the old log without syncing the copies first. The entries were acknowledged long ago, so their journals have been deleted.
+#
+# **Predict.** Is killing the process enough to lose an entry (`"process"`), or does the power have to fail (`"power"`)?
+
+# %%
+# solution
+predict("to lose an entry", "process")
+# learner
+# predict("to lose an entry", None)
+# end
+
+# %%
+defect = DEFECTS["log removed before its copies are synced"]
+hasty = crash_map(TWO_LOGS, store_factory=defect.store_factory)
+by_a_kill = any(found.variant.name == "kept" for found in hasty.failures())
+compare("to lose an entry", "process" if by_a_kill else "power")
+
+# %%
+CrashMapView(hasty)
+
+# %% [markdown]
+# The copies are still in a buffer of the process, so killing the process loses them. Replay does not help, because the journal no longer has these entries: their checkpoint was long ago.
+#
+# ### Your turn: the order of a compaction
+#
+# Here are the five steps, in alphabetical order. The real garbage collector runs them in your order. It is crashed before every disk operation, and after each step every entry is read.
+
+# %%
+steps = [
+    "copy the live entries",
+    "point the index to the copies",
+    "remove the old log",
+    "sync the copies",
+    "sync the index",
+]
+
+# %%
+my_order = None
+# solution
+my_order = [steps[i] for i in (0, 3, 1, 4, 2)]
+# end
+
+# %% tags=["exercise"]
+check("garbage.compaction", my_order)
+
+# %% [markdown]
+# Only one of the 120 possible orders passes. This one deletes the log while the index on disk still points to it:
+
+# %% tags=["refused"]
+check("garbage.compaction", [steps[i] for i in (0, 3, 1, 2, 4)], must_pass=False)
+
+# %% [markdown]
+# ## 5 · When is the disk space freed?
+#
+# Each step has its own timer. These are the timers of a topic and of a bookie with default settings:
+
+# %%
+from labkit.system.bookie.garbage_collection import GarbageConfig
+from labkit.views.widgets.step_list import Step, Steps
+
+config = GarbageConfig()
+tick_h = config.gc_wait_time_ms / 3_600_000
+minor_h = config.minor_compaction_interval_s / 3600
+major_h = config.major_compaction_interval_s / 3600
+minor, major = config.minor_compaction_threshold, config.major_compaction_threshold
+
+# %%
+rollover = "full, or 4 h old; at least 10 min old"
+hourly, daily = (f"{hours:.0f} h after a collection" for hours in (minor_h, major_h))
+Steps(
+    [
+        Step("every message is acknowledged"),
+        Step("the ledger is closed", rollover, "managedLedger...Rollover...Minutes"),
+        Step("its metadata is deleted", "up to 2 min, and retention", "the broker's timer"),
+        Step("logs without live entries are deleted", f"up to {60 * tick_h:.0f} min", "gcWaitTime"),
+        Step(f"logs below {minor:.0%} live are compacted", hourly, "minorCompactionInterval"),
+        Step(f"logs below {major:.0%} live are compacted", daily, "majorCompactionInterval"),
+    ]
+)
+
+# %% [markdown]
+# **Predict.** Half of a log's data is still live. How many hours can it take, after the metadata has been deleted, until the log's garbage is gone? Round to one decimal. A compaction starts at the first collection after its interval has elapsed.
+
+# %%
+# solution
+predict("hours until half a log's garbage is gone", round(24 + 1 / 6, 1))
+# learner
+# predict("hours until half a log's garbage is gone", None)
+# end
+
+
+# %%
+def within_h(usage):
+    if usage == 0:
+        return tick_h
+    if usage < minor:
+        return tick_h + minor_h
+    if usage < major:
+        return tick_h + major_h
+    return float("inf")
+
+
+compare("hours until half a log's garbage is gone", round(within_h(0.5), 1))
+
+# %%
+for percent in living_percent:
+    hours = within_h(percent / 100)
+    is_never = hours == float("inf")
+    when = "not before more of it is deleted" if is_never else f"within {hours:.1f} h"
+    print(f"{percent:>3} % live: {when}")
+
+# %% [markdown]
+# Add the time needed for copying (`compactionRateByEntries`, or `compactionRateByBytes`) and everything that happens *before* the metadata is deleted. Pulsar deletes whole ledgers, so the ledger that a topic is writing to is kept even if all of it has been acknowledged. A ledger is closed at 50,000 entries, 2 GiB or 4 hours, but never before it is 10 minutes old (`managedLedgerMinLedgerRolloverTimeMinutes`). That was the explanation for #12942. Then retention must allow the deletion, and a timer checks every 2 minutes.
+#
+# <details><summary>Why is the current log never compacted?</summary>Its contents are not final before it is finished, and compactions write their copies to it.</details>
+#
+# ## 6 · In the real system
+#
+# | here | Apache BookKeeper 4.17 |
+# | --- | --- |
+# | `system/bookie/garbage_collection.py` | `bookie/GarbageCollectorThread.java` (`runWithFlags`), every `gcWaitTime` (600,000 ms) |
+# | `deleted_ledgers` | `ScanAndCompareGarbageCollector.gc`; with `verifyMetadataOnGC` it checks the metadata again before it drops a ledger |
+# | `logs_to_compact` | `GarbageCollectorThread.doCompactEntryLogs`: ten buckets by usage, the emptiest first |
+# | minor, major | `minorCompactionThreshold` 0.2 and `minorCompactionInterval` 3600 s; `majorCompactionThreshold` 0.8 and `majorCompactionInterval` 86,400 s |
+# | the defaults in the code | Pulsar's own `bookkeeper.conf` sets `gcWaitTime` to 900,000 and `majorCompactionThreshold` to 0.5, so a log that is half garbage is not compacted |
+# | `GarbageCollector.compact` | `EntryLogCompactor`; at most `compactionRateByBytes` (1,000,000) per second if `isThrottleByBytes`, otherwise `compactionRateByEntries` (1000) |
+# | copies only entries that the index points to | copies all entries of a live ledger, including those that the index does not point to |
+# | one compactor | a second one, `useTransactionalCompaction`, copies to a separate log; it is off by default |
+#
+# **The trap of a full disk.** A compaction needs disk space before it frees any. Above `diskUsageThreshold` (0.95), BookKeeper suspends compaction unless `isForceGCAllowWhenNoSpace` is set. Logs without live entries are still deleted. So act on the warning (`diskUsageWarnThreshold`, 0.90).
+#
+# **A known bug.** If a transactional compaction is completed after a crash, its log gets a decimal name although all other logs have hexadecimal names: `26.log` instead of `1a.log` (BookKeeper #4804).
+#
+# ## 7 · Questions
+#
+# <details><summary>A topic has one ledger and its backlog is zero. When is the ledger's disk space freed?</summary>Not as long as the topic writes to that ledger. The ledger must be closed and followed by another before Pulsar can delete it. Only then do the bookies' timers matter.</details>
+# <details><summary>Three topics with a retention of one month write 1 % of a bookie's data, in small amounts all the time. How much disk space does garbage collection free without compaction?</summary>None for a month, because every log contains some of their entries. A minor compaction frees almost everything.</details>
+# <details><summary>The machine crashes after the copies have been synced, but before the index points to them. What happens to the copies?</summary>They are garbage, but the log counts them as live. The index still points to the old log, which will be compacted again. A log's usage is computed per ledger, so such copies count as live. When their log is compacted, labkit does not copy them, because no index points to them.</details>
+# <details><summary>The metadata store is not responding. What does the bookie collect?</summary>Nothing. If it treated the missing response as an empty list, it would drop every ledger.</details>
+#
+# **Next:** [11 topics and MessageIDs](11-topics.ipynb). A message has an ID. What exactly does it identify?

@@ -1,0 +1,601 @@
+# %% [markdown]
+# # 11 · A message has an ID. What exactly does it name?
+#
+# A producer sends a message and gets back four numbers, such as `4:1:0:3`. A consumer receives the same four numbers with the message. People store these ids in files and databases, sort them, compare them, seek to them and acknowledge them. What can you safely do with them, and what can't you?
+#
+# **At the end you can**
+# - find the bytes of a message on every bookie that stores it, from its id alone,
+# - tell from two ids which message was stored first, and when the ids cannot tell,
+# - read from a stored cursor which messages its subscription has acknowledged,
+# - say which ledgers of a topic can be deleted, and why the disk space is not freed immediately.
+#
+# **Takes** about 105 minutes. **Needs** ZooKeeper, bookies and a broker as real processes. **After** lessons 08 and 10.
+#
+# > **The rule.** *A MessageID is an address, not a counter. Within one partition ids grow in the order in which messages were stored. Between two partitions they say nothing.*
+
+# %% tags=["parameters"]
+batch_size = 5  # messages per batch
+entries_per_ledger = 4  # then the topic starts the next ledger
+chosen = 13  # the message whose bytes are shown
+
+# %%
+import asyncio
+import json
+import urllib.request
+
+import pulsar
+
+# %%
+from labkit.course.lessons import check, compare, hint, parameters, predict, start
+from labkit.course.runs.cursor_cases import Ack, after
+from labkit.course.runs.topic_world import folders_of, in_a_cluster, lineage_of
+from labkit.system.model.message_id import MessageId
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.producing.producer import Batching
+from labkit.system.topic.topic import Topic
+from labkit.views.shell.lineage import find_lineage
+from labkit.views.widgets import MessageIdLineage
+from labkit.worlds.live.processes.cluster import LocalCluster
+
+parameters("11", globals())
+order_count = batch_size * entries_per_ledger + 2
+
+# %% [markdown]
+# ## 1 · The picture
+#
+# You create a topic with two partitions in a simulated cluster of five bookies. A producer sends orders in batches, to the two partitions in turn.
+
+
+# %%
+async def send_orders(node):
+    config = ManagedLedgerConfig(5, 3, 2, max_entries_per_ledger=entries_per_ledger)
+    topic = await Topic.create(node.client, "orders", partitions=2, config=config)
+    producer = topic.producer("shop", batching=Batching(max_messages=batch_size))
+    sent = [producer.send(b"order %d" % n) for n in range(2 * order_count)]
+    ids = await asyncio.gather(*sent)
+    await asyncio.sleep(1)  # let the bookies flush
+    return await lineage_of(node, ids[chosen])
+
+
+MessageIdLineage(in_a_cluster(send_orders, bookies=5))
+
+# %% [markdown]
+# **How to read the picture.** Start at the top. Each of the four numbers narrows the search, and each has a different origin:
+#
+# | number | assigned by | meaning on its own |
+# | --- | --- | --- |
+# | ledger id | the metadata store, from one counter for all topics | a ledger of the whole cluster |
+# | entry id | the ledger's only writer, counting from 0 | none without the ledger |
+# | partition | the topic name, `...-partition-1` | a separate topic |
+# | batch index | the producer, when it builds the batch | none without the entry |
+#
+# Next comes the *write set*: the entry id modulo the ensemble size determines which bookies store the entry. Click another bookie: the file and the offset are different, but the bytes are the same. Point at the bytes. BookKeeper's header contains the ledger id and the entry id. No byte encodes the partition: it is part of the topic name. No byte encodes the batch index either: it is the number of messages before this one in the batch.
+
+# %% [markdown]
+# ## 2 · The official client
+#
+# From here on, you use a real cluster on this machine: ZooKeeper, three bookies and one labkit broker. The client is Pulsar's own, unchanged. The broker is configured to keep all ledgers. With Pulsar's defaults, a ledger that no subscription needs would be deleted within a few minutes (section 8).
+
+# %%
+broker_conf = {
+    "managedLedgerMaxEntriesPerLedger": entries_per_ledger,
+    "managedLedgerMinLedgerRolloverTimeMinutes": 0,
+    "defaultRetentionTimeInMinutes": -1,
+    "defaultRetentionSizeInMB": -1,
+}
+cluster = await start(LocalCluster(3, brokers=1, traced=False, broker_conf=broker_conf))
+logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+client = pulsar.Client(cluster.service_url, logger=logger)
+
+# %% [markdown]
+# You need three small functions: one sends messages, one returns the numbers of an id, and one sends HTTP requests to the broker, as `pulsar-admin` does.
+
+
+# %%
+def send(topic, payloads, **options):
+    """Send all payloads without waiting, and return their ids in the order of sending."""
+    producer = client.create_producer(topic, **options)
+    ids = []
+    for payload in payloads:
+        producer.send_async(payload, lambda result, message_id: ids.append(message_id))
+    producer.flush()
+    producer.close()
+    return ids
+
+
+# %%
+def numbers(id):
+    return id.ledger_id(), id.entry_id(), id.partition(), id.batch_index()
+
+
+def admin(path, method="GET", data=None, of="persistent"):
+    url = f"{cluster.web_url_of('broker-1')}/admin/v2/{of}/public/default/{path}"
+    json_type = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, data, json_type, method=method)
+    with urllib.request.urlopen(request) as reply:
+        return json.loads(reply.read() or "null")
+
+
+# %% [markdown]
+# You send the same orders again, to a topic without partitions. Each batch is one entry, and a ledger has `entries_per_ledger` entries.
+#
+# **Predict.** What are the four numbers of the order `chosen`? The topic's first ledger is also the first one in the cluster, so its id is 0. Replace `None` with a tuple.
+
+# %%
+my_id = None
+# solution
+entry = chosen // batch_size
+my_id = (entry // entries_per_ledger, entry % entries_per_ledger, -1, chosen % batch_size)
+# end
+predict("id of the chosen order", my_id)
+
+# %%
+batches = {"batching_enabled": True, "batching_max_messages": batch_size}
+batches["batching_max_publish_delay_ms"] = 1000
+orders = [b"order %d" % n for n in range(order_count)]
+order_ids = send("orders", orders, **batches)
+compare("id of the chosen order", numbers(order_ids[chosen]))
+
+# %% [markdown]
+# There is one receipt per entry: the broker responded to each batch with a ledger id and an entry id. The client itself numbered the messages within the batch.
+#
+# ## 3 · When is a number -1?
+#
+# There are four ways to send a message:
+
+# %%
+kinds = {
+    "in a batch": order_ids[0],
+    "batch of one": send("of-one", [b"alone"], **batches)[0],
+    "not batched": send("single", [b"alone"])[0],
+}
+
+# %%
+admin("visits/partitions", "PUT", b"2")
+for number in range(2):  # open one partition after the other
+    client.create_producer(f"visits-partition-{number}").close()
+to_1 = {"message_router": lambda message, count: 1}
+kinds["in a partition"] = send("visits", [b"visit"], **to_1)[0]
+
+for kind, message_id in kinds.items():
+    print(f"{kind:<15} {message_id!s:<12} stored as {message_id.serialize().hex()}")
+
+# %% [markdown]
+# - **Partition -1**: the topic name does not end with `-partition-N`.
+# - **Batch index -1**: the message was not batched, so it *is* the entry. A batch of one message is still a batch, and the message's index is 0.
+# - **All -1**: not an address at all. `MessageId.earliest` means "before everything". You will see it again in section 7.
+#
+# `serialize()` returns the bytes shown above. You can store them in a database, and `deserialize` restores the id. The bytes are protobuf and omit any number that is -1. (They also contain the size of the batch.) The printed text is only for people.
+#
+# **Which class?** Python has two classes for ids, and the one that the client returns is not the one that you can construct:
+
+# %%
+print("returned:   ", type(order_ids[0]))
+constructed = pulsar.MessageId(-1, 0, 0, 0)
+print("constructed:", type(constructed), constructed)
+try:
+    print("equal?", constructed == order_ids[0])
+except AttributeError as error:
+    print("equal?", error)
+
+# %%
+again = pulsar.MessageId.deserialize(order_ids[0].serialize())
+print("equal?", again == order_ids[0])
+
+# %% [markdown]
+# The constructor takes the partition **first**, but the id prints it third. You cannot compare an id that you constructed with one that the client returned (`pulsar.MessageId.wrap` converts the latter), and neither can be a dictionary key. That is why an error message could say that it expected a MessageId and got a MessageId (Pulsar #16555). It is best not to construct ids from numbers. Store the bytes, compare the results of `deserialize`, and use the bytes as keys.
+#
+# Where is this message stored? labkit traces the id in the real cluster in the same way. Timestamps and file names vary from run to run, and so does this picture.
+
+# %% tags=["nbval-ignore-output"]
+bookkeeper = await cluster.connect()
+live_id = MessageId.from_bytes(order_ids[chosen].serialize())
+MessageIdLineage(await find_lineage(bookkeeper, live_id, folders_of(cluster)))
+
+# %% [markdown]
+# ## 4 · The chain of ledgers
+#
+# A topic is not one ledger but a chain of ledgers. The last one is open; the others are closed and never change. Pulsar's own tools get the chain from the broker like this:
+
+
+# %%
+def chain(topic):
+    ledgers = admin(f"{topic}/internalStats")["ledgers"]
+    return [(ledger["ledgerId"], ledger["entries"]) for ledger in ledgers]
+
+
+for ledger_id, entry_count in chain("orders"):
+    print(f"ledger {ledger_id}, entries: {entry_count}")
+
+# %% [markdown]
+# A topic starts a new ledger when the current one is *full* (by entries, bytes or age), when an add fails and the writer cannot continue, and whenever a broker takes over the topic. In the last case, the broker recovers the ledger that it finds, which closes it, so that the previous owner can no longer write to it (lesson 08).
+#
+# **Predict.** The broker unloads the topic and loads it again. Then you send one more order, not batched. What is its id, as a tuple? Remember the ledgers that were created after the last one in the list above: one for `of-one`, one for `single`, and one for each of the two partitions of `visits`.
+
+# %%
+my_next = None
+# solution
+my_next = (chain("orders")[-1][0] + 5, 0, -1, -1)
+# end
+predict("the first id after the topic was reloaded", my_next)
+
+# %%
+admin("orders/unload", "PUT", b"")
+late_id = send("orders", [b"order after all"])[0]
+compare("the first id after the topic was reloaded", numbers(late_id))
+
+# %% [markdown]
+# So ids have gaps. Entry 0 of the new ledger directly follows the last order, but you cannot compute one id from the other. An address cannot tell you which message is ten thousand messages back, how many messages are between two others, or which id precedes this one. To count, you need the chain, and even the chain counts entries, not messages.
+#
+# ### Full by age
+#
+# In the simulated cluster, an hour passes in no time. There, an order arrives every 10 seconds, and a ledger is full when it is 45 seconds old, no matter how few entries it has.
+
+
+# %%
+async def quiet_orders(node):
+    limits = {"max_ledger_age_ms": max_age_s * 1000, "max_ledger_size_bytes": max_bytes}
+    config = ManagedLedgerConfig(**limits, min_ledger_age_ms=min_age_s * 1000)
+    topic = await Topic.create(node.client, "quiet", partitions=0, config=config)
+    producer = topic.producer("shop")
+    ids = []
+    for number in range(12):
+        ids.append(await producer.send(b"order %d" % number))
+        await asyncio.sleep(10)
+    return ids
+
+
+# %% [markdown]
+# **Predict.** How many entries does the first ledger have?
+
+# %%
+# solution
+predict("entries of a ledger that is full by age", 5)
+# learner
+# predict("entries of a ledger that is full by age", None)
+# end
+
+# %%
+max_age_s = 45  # managedLedgerMaxLedgerRolloverTimeMinutes; yours to change, as the next two
+max_bytes = 1_000_000  # managedLedgerMaxSizePerLedgerMbytes; try 200
+min_age_s = 0  # managedLedgerMinLedgerRolloverTimeMinutes; try 90 with few bytes
+quiet_ids = in_a_cluster(quiet_orders)
+print(*quiet_ids)
+compare("entries of a ledger that is full by age", [i.ledger_id for i in quiet_ids].count(0))
+
+# %% [markdown]
+# ## 5 · Two partitions
+#
+# Now you send five visits, one after the other, to partitions 0, 1, 0, 1, 0. (Normally, the message key determines the partition, or the client uses the partitions in turn, starting with a random one.)
+
+# %%
+to = iter([0, 1, 0, 1, 0])
+producer = client.create_producer("visits", message_router=lambda message, count: next(to))
+visits = [producer.send(b"visit %d" % n) for n in range(5)]
+producer.close()
+for number, message_id in enumerate(visits):
+    print(f"visit {number}: {message_id}")
+
+# %% [markdown]
+# **Predict.** Sort these five ids by ledger id, then entry id. Which visit comes first, and which last? Give a tuple.
+
+# %%
+# solution
+predict("first and last by ledger and entry", (0, 3))
+# learner
+# predict("first and last by ledger and entry", None)
+# end
+
+# %%
+by_number = sorted(range(5), key=lambda n: numbers(visits[n])[:2])
+compare("first and last by ledger and entry", (by_number[0], by_number[-1]))
+
+# %% [markdown]
+# All visits to partition 0 come before all visits to partition 1, no matter which was sent first. Ledger ids come from one counter for the whole cluster, and each partition's ledger got its id when the partition was opened, not when a message was sent. Within a partition, the order is right. Between partitions, the ids tell you nothing. The client itself compares only ledger, entry and batch index, and does not warn you.
+#
+# ### Exercise 1: which message was first?
+#
+# `a` and `b` are ids with `ledger_id`, `entry_id`, `partition` and `batch_index`. Was `a` stored before `b`? Return `True`, `False`, or `None` if the ids cannot tell. The check calls your function for every pair of messages of a topic with two partitions, and compares the result with the order in which they were really sent.
+
+
+# %%
+# solution
+def comes_before(a, b):
+    if a.partition != b.partition:
+        return None
+    return (a.ledger_id, a.entry_id, a.batch_index) < (b.ledger_id, b.entry_id, b.batch_index)
+
+
+# learner
+# def comes_before(a, b):
+#     """Return True, False, or None if the ids cannot tell."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("topics.order", comes_before)
+
+# %% [markdown]
+# Stuck? `hint("topics.order")` gives you three hints. The most common mistake is to compare the printed text:
+
+# %% tags=["refused"]
+check(
+    "topics.order",
+    lambda a, b: str(a) < str(b) if a.partition == b.partition else None,
+    must_pass=False,
+)
+
+# %% [markdown]
+# ## 6 · Acknowledge
+#
+# A subscription does not keep a list of messages. It keeps a *cursor*: a compact record of what has been acknowledged. Here are two ledgers of a topic. Each entry is a batch of three messages or a single message. A consumer has acknowledged messages in all three possible ways:
+
+# %%
+after([Ack((4, 1), up_to=True), Ack((7, 0), (0,)), Ack((7, 2))])
+
+# %% [markdown]
+# - **Mark-delete** is a position, that is, a ledger and an entry. Everything up to it has been acknowledged. A cumulative acknowledgement advances it.
+# - **Ranges** above mark-delete contain entries that were acknowledged individually. A range is open below: it does *not* contain its lower end, but it does contain its upper end.
+# - For a partly acknowledged batch, one bit per message says what is **left**. A 1 means that the message has *not* been acknowledged.
+#
+# Now do the same with the official client. The consumer receives all orders and acknowledges some of them.
+
+# %%
+earliest = pulsar.InitialPosition.Earliest
+options = {"initial_position": earliest, "batch_index_ack_enabled": True}
+
+
+def receive_all(consumer):
+    """Return all messages up to a pause of two seconds."""
+    found = []
+    try:
+        while True:
+            found.append(consumer.receive(2000))
+    except pulsar.Timeout:
+        return found
+
+
+# %%
+consumer = client.subscribe("orders", "billing", **options)
+messages = receive_all(consumer)
+# All messages up to the end of the first batch
+consumer.acknowledge_cumulative(messages[batch_size - 1])
+# One message of the third batch
+consumer.acknowledge(messages[2 * batch_size])
+# Every message of the fourth batch
+for message in messages[3 * batch_size : 4 * batch_size]:
+    consumer.acknowledge(message)
+consumer.close()
+print(f"{len(messages)} messages were received")
+
+# %% [markdown]
+# **Predict.** The consumer reconnects. How many messages does it receive now?
+
+# %%
+my_count = None
+# solution
+my_count = order_count + 1 - batch_size - 1 - batch_size
+# end
+predict("redelivered messages", my_count)
+
+# %%
+consumer = client.subscribe("orders", "billing", **options)
+redelivered = receive_all(consumer)
+compare("redelivered messages", len(redelivered))
+
+# %% [markdown]
+# This is the subscription's cursor:
+
+# %%
+cursor = admin("orders/internalStats")["cursors"]["billing"]
+print("mark-delete:", cursor["markDeletePosition"])
+print("ranges:     ", cursor["individuallyDeletedMessages"])
+
+# %% [markdown]
+# Positions have no batch index, because the broker only knows entries. Without `batch_index_ack_enabled`, the client acknowledges an entry only after all of its messages have been acknowledged, and a single unacknowledged message causes the whole batch to be redelivered. (In this case, a cumulative acknowledgement in the middle of a batch acknowledges up to the *previous* entry. For entry 0 of ledger L, that is the position `L:-1`, which is valid and acknowledges nothing in L.)
+#
+# ### Exercise 2: has it been acknowledged?
+#
+# `position` and `mark_delete` are tuples `(ledger id, entry id)`. `ranges` is a list of pairs of such tuples, open below. `left` is a number with the bits of *this* batch, bit 0 for message 0, or `None` if the batch is not partly acknowledged. Your function decides which messages are delivered after a restart, for the cursors that labkit has stored after ten ways of acknowledging.
+
+
+# %%
+# solution
+def is_acknowledged(position, batch_index, mark_delete, ranges, left):
+    if position <= mark_delete:
+        return True
+    if any(lower < position <= upper for lower, upper in ranges):
+        return True
+    return left is not None and not left >> batch_index & 1
+
+
+# learner
+# def is_acknowledged(position, batch_index, mark_delete, ranges, left):
+#     """Return whether this message has been acknowledged."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("topics.acknowledged", is_acknowledged)
+
+# %% [markdown]
+# A function that treats ranges as closed on both sides loses a message. The card shows which one:
+
+# %% tags=["refused"]
+check(
+    "topics.acknowledged",
+    lambda position, batch_index, mark_delete, ranges, left: (
+        position <= mark_delete or any(a <= position <= b for a, b in ranges)
+    ),
+    must_pass=False,
+)
+
+# %% [markdown]
+# ## 7 · Redelivery, seek and deduplication
+#
+# **Redelivery.** An unacknowledged message is redelivered when the consumer asks for it (`negative_acknowledge`), when the consumer takes too long (if a timeout is set), and when the consumer disconnects. The message keeps its id, and a counter says how often it has been redelivered.
+
+# %%
+worker = client.subscribe(
+    "single",
+    "work",
+    consumer_type=pulsar.ConsumerType.Shared,
+    initial_position=earliest,
+    negative_ack_redelivery_delay_ms=100,
+)
+deliveries = []
+for _ in range(3):
+    message = worker.receive(5000)
+    deliveries.append((str(message.message_id()), message.redelivery_count()))
+    worker.negative_acknowledge(message)
+worker.close()
+deliveries
+
+# %% [markdown]
+# **Seek** moves the cursor to an address. Everything after it then counts as unacknowledged, everything before it as acknowledged.
+#
+# **Predict.** You call `consumer.seek(order_ids[7])`. Which order does the consumer receive next, 7 or 8?
+
+# %%
+# solution
+predict("the next order after the seek", 8)
+# learner
+# predict("the next order after the seek", None)
+# end
+
+# %%
+consumer.seek(order_ids[7])
+compare("the next order after the seek", int(consumer.receive(5000).data().split()[1]))
+
+# %% [markdown]
+# The broker and the client share the work. The broker only knows entries, so it moves the cursor to the *entry* of that id and sends all of it, including the target message. The client then skips the messages before the target in the batch, and the target itself unless `start_message_id_inclusive=True` is set. So it is the client that makes a seek exclusive, and after a seek to the last id that you processed, you receive the message after it.
+#
+# **Deduplication.** A producer numbers its messages. If deduplication is enabled for the namespace, the broker stores each sequence number only once. The setting applies to topics that are loaded afterwards. This producer sends number 7 twice, as if the first receipt had been lost:
+
+# %%
+admin("deduplication", "POST", b"true", of="namespaces")
+producer = client.create_producer("payments", producer_name="till-1", initial_sequence_id=6)
+first, second = (producer.send(b"pay 10", sequence_id=7) for _ in range(2))
+producer.close()
+print("first id is an address:", first.ledger_id() >= 0)
+print("second id:             ", second)
+reader = client.create_reader("payments", pulsar.MessageId.earliest)
+payments = []
+while reader.has_message_available():
+    payments.append(reader.read_next().data())
+reader.close()
+payments
+
+# %% [markdown]
+# The broker acknowledges the second attempt as well, with an id that is not an address: the message is stored, but the broker does not know where. A program that keeps ids in a table must be prepared for that.
+#
+# ## 8 · When is the disk space freed?
+#
+# Acknowledging a message deletes nothing. A topic deletes whole ledgers, starting with the oldest, and only ledgers that no subscription needs and that retention does not protect. Retention has two limits: the time since the ledger was closed, and the size that the topic keeps. A ledger is kept only while **both** limits protect it. The time limit protects it until it is older than the limit. The size limit protects it as long as the topic would keep less than the limit without it. -1 means no limit. With 0 and 0, Pulsar's default, a consumed ledger is deleted immediately. The last ledger is never deleted.
+#
+# ### Exercise 3: can it be deleted?
+#
+# Your function is asked about the oldest ledger. `consumed` says whether every subscription has acknowledged all of it, `age_ms` how long ago it was closed, and `left_bytes` how many bytes the topic keeps without it. Your function replaces labkit's own decision in nine topics of a simulated cluster.
+
+
+# %%
+# solution
+def may_go(consumed, age_ms, left_bytes, retention_ms, retention_bytes):
+    is_old = retention_ms != -1 and age_ms > retention_ms
+    is_too_much = retention_bytes != -1 and left_bytes >= retention_bytes
+    return consumed and (is_old or is_too_much)
+
+
+# learner
+# def may_go(consumed, age_ms, left_bytes, retention_ms, retention_bytes):
+#     """Return whether this ledger can be deleted."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("topics.retention", may_go)
+
+# %% [markdown]
+# A function that ignores the meaning of -1 deletes ledgers that should be kept forever:
+
+# %% tags=["refused"]
+check(
+    "topics.retention",
+    lambda consumed, age_ms, left_bytes, retention_ms, retention_bytes: (
+        consumed and (age_ms > retention_ms or left_bytes >= retention_bytes)
+    ),
+    must_pass=False,
+)
+
+# %% [markdown]
+# Even after the ledger has been deleted, the disk is as full as before. The metadata is gone, but the bytes are not: on each bookie they are in entry logs, between entries of other ledgers. It takes a long chain of events to free them, and each step has its own timer:
+#
+# 1. The consumer acknowledges the messages (grouped, up to 100 ms later).
+# 2. The ledger is full and is closed (50,000 entries, 2 GiB or 4 hours, but not before 10 minutes).
+# 3. The broker trims the topic (whenever a ledger is closed, and every 2 minutes) and deletes the ledger's metadata.
+# 4. Each bookie notices this (`gcWaitTime`: 10 minutes, 15 in Pulsar's own settings) and deletes the logs in which *all* ledgers have been deleted.
+# 5. Compaction rewrites other logs without the garbage, every hour and every day (lesson 10).
+#
+# A single forgotten subscription without a consumer stops the whole chain at step 3.
+
+# %%
+consumer.close()
+client.close()
+await cluster.stop()
+
+# %% [markdown]
+# ## What the real system does
+#
+# | here | Apache Pulsar 4 |
+# | --- | --- |
+# | four numbers, serialized as `MessageIdData` | the same: `MessageIdImpl`, `BatchMessageIdImpl`; `ledgerId` and `entryId` are required, the others are -1 if omitted |
+# | a ledger is full after a number of entries | `managedLedgerMaxEntriesPerLedger` 50,000, `managedLedgerMaxSizePerLedgerMbytes` 2048, `managedLedgerMaxLedgerRolloverTimeMinutes` 240; not before `managedLedgerMinLedgerRolloverTimeMinutes` 10 |
+# | the chain | node `/managed-ledgers/public/default/persistent/orders` (`ManagedLedgerInfo`), changed by compare-and-set |
+# | the cursor | a node below it (`ManagedCursorInfo`), and its own ledger (`PositionInfo`), stored at most once per second: after a crash, some acknowledged messages may be redelivered |
+# | acknowledgement of single messages of a batch | `acknowledgmentAtBatchIndexLevelEnabled`, off in 3.x and 4.0 |
+# | deduplication by producer and sequence id | `brokerDeduplicationEnabled`, off by default, or a namespace's policy; the marks are in a cursor named `pulsar.dedup` |
+# | retention | `defaultRetentionTimeInMinutes` and `defaultRetentionSizeInMB`, 0 and 0; `ManagedLedgerImpl.internalTrimLedgers` |
+#
+# <details><summary>Is entry id -1 an error?</summary>
+#
+# No. `L:-1` is the position before ledger L's first entry, and a valid mark-delete position. A broker that turned it into 0 would count entry 0 as acknowledged.
+# </details>
+#
+# What users have asked:
+# - **#18835**: which fields make an id unique? Ledger and entry identify the entry in the whole cluster, and the batch index identifies the message in it. The reply was that these fields are not a public API.
+# - **#1455**, **#6462**, **#22036**, **PIP-230** (#18957): the batch index is 0, -1 or sometimes missing. See section 3.
+# - **#6523**, **#13160**, **#9038**, **PIP-415** (#24220): how to go back N messages, get the last N, or use offsets as in Kafka. You cannot count with addresses, but a broker can be configured to add an index to each entry (`BrokerEntryMetadata`).
+# - **#1060**, **#1277**, **#6350**, **#23498**: is entry -1 valid, and is a seek inclusive? See sections 6 and 7.
+# - **#16555**, pulsar-client-python **#254**: two classes in Python. See section 3.
+# - **#20094**: an id that decreased. The order follows the chain of ledgers, never the clock. See section 4.
+# - **#12942**, **#15332**, **#12445**, **#6639**, **#20320**, **#23599**: the disk space is not freed. See section 8.
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>Two ids have the same ledger and entry; one has batch index -1, the other 3. Which is first?</summary>
+#
+# They do not identify two separate messages: -1 means the entry as a whole, and 3 is a message in it. Clients sort -1 first, because it is the smaller number. So a batch and one of its messages are neither equal nor meaningfully ordered. Use only one kind of id, or compare only ledger and entry.
+# </details>
+#
+# <details><summary>You store the id of the last message that you processed, and seek to it after a restart. What do you need for a topic with partitions?</summary>
+#
+# One id for each partition. There is no single "largest" id: see section 5.
+# </details>
+#
+# <details><summary>Can an id be reused after its ledger has been deleted?</summary>
+#
+# Not in the same cluster, because ledger ids come from a counter that only increases. But if the metadata is set up from scratch, the counter starts over at 0. Then stored ids lead to different messages, or a consumer silently drops new messages because they look old.
+# </details>
+#
+# <details><summary>A message was sent in chunks. What is its id?</summary>
+#
+# The message is stored in several entries, one per chunk, and these are not always consecutive. Its id is that of the last chunk. The serialized id also contains the id of the first chunk, because a seek must start there.
+# </details>
+#
+# <details><summary>How many messages are there between 4:0:-1:0 and 9:0:-1:0?</summary>
+#
+# The ids cannot tell. Ledgers 5 to 8 may belong to other topics, an entry may contain one message or a thousand, and a ledger may be empty. `pulsar-admin topics stats-internal` shows the chain and the number of entries in each ledger. To count messages, you have to read the entries.
+# </details>
+#
+# **Next:** [12 MessageID streams](12-messageid-streams.ipynb). What can you learn from a hundred thousand of these ids?

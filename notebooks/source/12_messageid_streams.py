@@ -1,0 +1,712 @@
+# %% [markdown]
+# # 12 · What do a stream's MessageIDs tell?
+#
+# A MessageID consists of four numbers. A consumer sees a long list of them and nothing else: no bookies,
+# no ledgers, no failures. In this lesson you analyse more than 120,000 of them from a real run, with Spark.
+#
+# **At the end you can**
+# - tell from a list of ids alone whether a reader lost messages, or received some twice or out of order,
+# - write these three checks as Spark jobs that work with partitions, batches and rollovers,
+# - say what the ids do *not* tell you, and where to find it instead.
+#
+# **Takes** about 105 minutes. **Needs** Spark; with `source = "live"` a cluster of real processes too. **After** lesson 11.
+#
+# **The rules.**
+#
+# | | |
+# |---|---|
+# | **M1** | A MessageID has four parts: `ledgerId:entryId:partition:batchIndex` |
+# | **M2** | The partition is -1 if the topic has no partitions |
+# | **M3** | The batch index is -1 if the message was not sent in a batch; a batch of one has index 0 |
+# | **M4** | A partition is a chain of ledgers. Only the newest is open, and no other partition writes to it |
+# | **M5** | Within a ledger, entry ids count up from 0 without holes |
+# | **M6** | When the open ledger is full or old enough, or an add to it fails, the next messages are stored in a new one |
+# | **M7** | With batching, one entry contains several messages; without it, one entry is one message. The producer decides |
+#
+# *The lesson reads a recorded run, so it needs no cluster. With `source = "live"` it records a new one.*
+
+# %% tags=["parameters"]
+source = "sample"  # or "live": start a cluster, publish to it, read back
+message_count = 200_000  # sample: maximum number of messages to read; live: messages to publish
+swaps = 4  # faults that you plant later: pairs of swapped messages,
+redeliveries = 3  # messages that arrive twice,
+lost_entries = 2  # and entries that never arrive
+
+# %%
+import time
+
+import pyarrow.parquet as pq
+from pyspark.sql import Window
+from pyspark.sql import functions as fn
+
+from labkit.course.lessons import check, compare, hint, parameters, predict
+from labkit.views.spark import charts, flights, ledgers, publishing, streams, trace_charts, traces
+from labkit.views.spark.faults import plant_faults
+from labkit.views.spark.picture import message_id_picture
+from labkit.views.spark.session import spark_session
+
+parameters("12", globals())
+
+# %% [markdown]
+# The messages are flights that departed from New York in 2013. They were published to topics on a cluster
+# of five bookies and read back by a consumer. The payloads do not matter here.
+#
+# | topic | how it was published | rollover |
+# |---|---|---|
+# | `flights-paced` | three weeks of January at one day per second, in batches of at most 100 messages or 20 ms | after 4 seconds |
+# | `flights-single` | as fast as possible, not in batches | at 1,000 entries |
+# | `flights-batched` | as fast as possible, in batches of at most 100 messages or 10 ms | at 50 entries |
+
+# %%
+assert source in ("sample", "live"), f"source must be 'sample' or 'live', got {source!r}"
+
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.producing.producer import Batching
+from labkit.system.topic.topic import Topic
+from labkit.worlds.live.processes.cluster import LocalCluster
+
+
+# %%
+async def record():
+    async with LocalCluster(bookies=5, traced=False) as cluster:
+        client = await cluster.connect()
+        config = ManagedLedgerConfig(max_entries_per_ledger=50)
+        topic = await Topic.create(client, "flights", partitions=3, config=config)
+        producer = topic.producer("timetable", batching=Batching(max_messages=20))
+        await flights.publish(producer, flights.flight_events(message_count))
+        await producer.close()
+        messages = await flights.collect(topic.consumer(), "flights")
+        await topic.close()
+        chains = await flights.ledger_chains(topic, "flights", range(3))
+        return messages, chains, await flights.segments(client, chains)
+
+
+# %%
+if source == "sample":
+    messages = pq.read_table(flights.SAMPLE)[:message_count]
+    chains, segments = map(pq.read_table, (flights.SAMPLE_LEDGERS, flights.SAMPLE_SEGMENTS))
+else:
+    messages, chains, segments = await record()
+
+messages.select(["topic", "ledger", "entry", "partition", "batch_index", "key"])[:5].to_pandas()
+
+# %% [markdown]
+# ## A picture first
+#
+# The picture shows a message from the middle of the stream and where its id leads. The partition selects
+# the chain, the ledger id selects a ledger in the chain, the entry id selects an entry in the ledger, and
+# the batch index selects a message in the entry. The dashed ledger is the partition's open one.
+
+# %%
+message_id_picture(messages, seq=messages.num_rows // 2)
+
+# %% [markdown]
+# Each part has a different origin, and only all four together identify a message.
+#
+# **Predict.** Two messages of one topic have the ids `39:17:2:31` and `41:3:0:0`. Which was stored
+# first: `"39"`, `"41"`, or can't the ids tell (`"unknown"`)?
+
+# %%
+my_answer = None
+# solution
+my_answer = "unknown"
+# end
+predict("which of the two was stored first", my_answer)
+
+# %%
+compare("which of the two was stored first", "unknown")
+
+# %% [markdown]
+# The messages are in partitions 2 and 0, and each partition has a chain of its own. Ledger ids come from
+# one counter for the whole cluster, so ledger 41 was *created* after ledger 39, but both may be open at the
+# same time. You can compare ids only within a partition; labkit's `MessageId` raises an error otherwise.
+
+# %% [markdown]
+# ## Start Spark
+#
+# Spark runs in a separate JVM and takes 5 to 15 seconds to start. It runs on this machine unless an
+# environment variable selects a cluster (`SPARK_MASTER=spark://...` or `SPARK_REMOTE=sc://...`). The cells
+# below work with both. (Tests of this notebook do not compare Java's startup output.)
+
+# %% tags=["nbval-ignore-output"]
+spark = spark_session("12-messageid-streams")
+
+# %%
+stream = spark.createDataFrame(messages).cache()
+stream.groupBy("topic").agg(
+    fn.count("*").alias("messages"),
+    fn.count_distinct("ledger", "entry").alias("entries"),
+    fn.count_distinct("ledger").alias("ledgers"),
+    fn.count_distinct("partition").alias("partitions"),
+).orderBy("topic").toPandas()
+
+# %% [markdown]
+# ## 1 · Four numbers from a string
+#
+# Logs contain ids as text, and text sorts differently: `"10:0:0:-1"` comes before `"9:0:0:-1"`. So the
+# first step is to turn the ids into numbers. `split` and a cast do this inside the JVM. A Python function
+# takes four to five times as long, because every row has to travel to a Python process and back.
+
+# %%
+ids = spark.createDataFrame(flights.message_ids(messages[:20_000]))
+parsed = streams.parse_message_ids(ids)
+parsed.orderBy("seq").limit(3).toPandas()
+
+# %%
+wrong = parsed.join(
+    stream.select("seq", *streams.ID_PARTS), ["seq", *streams.ID_PARTS], "left_anti"
+)
+counterexample = wrong.orderBy("seq").limit(1).toPandas()
+assert counterexample.empty, f"parsed numbers differ from the client's:\n{counterexample}"
+print("Every id has four parts, which are the client's four numbers (M1).")
+
+# %% [markdown]
+# **Predict.** What is the smallest batch index from a producer that does not batch, and from one that does?
+
+# %%
+my_smallest = None  # {"no batches": ..., "batches": ...}
+# solution
+my_smallest = {"no batches": -1, "batches": 0}
+# end
+predict("smallest batch index", my_smallest)
+
+# %%
+kind = fn.when(fn.col("topic") == "flights-single", "no batches").otherwise("batches")
+smallest = stream.groupBy(kind.alias("kind")).agg(fn.min("batch_index").alias("least")).collect()
+compare("smallest batch index", {row.kind: row.least for row in sorted(smallest, reverse=True)})
+
+# %%
+entries = stream.groupBy("topic", "ledger", "entry").agg(
+    fn.count("*").alias("messages"), fn.min("batch_index").alias("first_index")
+)
+entries.where("messages = 1").groupBy("topic", "first_index").count().orderBy("topic").toPandas()
+
+# %% [markdown]
+# Each of these entries contains one message. A batch with a single message is still a batch, and its message
+# has index 0. So -1 does not mean "alone". It means "this message *is* the entry" (M3). An entry never has
+# ids of both kinds:
+
+# %%
+mixed = stream.groupBy("ledger", "entry").agg(fn.collect_set("batch_index").alias("indexes"))
+mixed = mixed.where("array_contains(indexes, -1) and size(indexes) > 1").limit(1).toPandas()
+assert mixed.empty, f"an entry has both kinds of batch index (M3):\n{mixed}"
+print("No entry has both -1 and other batch indexes (M3).")
+
+# %% [markdown]
+# ## 2 · A partition is a chain of ledgers
+#
+# Each bar is a ledger, from the first to the last message that was published to it. Can two bars of the
+# same partition overlap? Can two bars of different partitions? (Charts have internal names that vary
+# from run to run, so tests of this notebook do not compare them.)
+
+# %% tags=["nbval-ignore-output"]
+shown_topic = messages["topic"][-1].as_py()
+shown = stream.where(fn.col("topic") == shown_topic)
+charts.ledger_chains(ledgers.messages_per_ledger(shown).toPandas())
+
+# %% [markdown]
+# Within a partition they never overlap: the next ledger starts only after the last entry of the previous one
+# has been confirmed and that ledger has been closed. Different partitions are independent of each other.
+
+# %%
+shared = ledgers.shared_ledgers(stream).limit(1).toPandas()
+assert shared.empty, f"a ledger holds messages of two streams (M4):\n{shared}"
+print("Every ledger belongs to one partition of one topic (M4).")
+
+# %% [markdown]
+# ## 3 · Entry ids increase and start over
+#
+# Each line is a ledger: the ids of its entries, in the order of arrival. Where one line ends and the next
+# starts at 0, the partition rolled over to a new ledger. The lines have steps because the consumer alternates
+# between partitions: it receives a thousand messages from one, then from the next.
+
+# %% tags=["nbval-ignore-output"]
+charts.entry_ids(publishing.batch_sizes(shown).toPandas())
+
+# %% [markdown]
+# ## Exercise 1: out of order
+#
+# A reader should receive a partition's messages in the order of their ids. A message is out of order if it
+# arrives *right after a message of the same stream with a greater id*. A stream is one partition of one
+# topic, and `seq` counts arrivals. Write a job that takes the messages and returns the rows that are out of
+# order.
+
+
+# %%
+# solution
+def out_of_order(messages):
+    position = fn.struct("ledger", "entry", "batch_index")
+    arrival = Window.partitionBy("topic", "partition").orderBy("seq")
+    compared = messages.withColumn("position", position)
+    compared = compared.withColumn("previous", fn.lag("position").over(arrival))
+    return compared.where("position < previous")
+
+
+# learner
+# def out_of_order(messages):
+#     """Return the rows that arrived right after a row of their stream with a greater id."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("streams.order", out_of_order)
+
+# %% [markdown]
+# Stuck? `hint("streams.order")` gives you three hints, one at a time.
+#
+# This job compares each message with the one that arrived before it, even if that belongs to another stream:
+
+
+# %% tags=["refused"]
+def ignores_streams(messages):
+    position = fn.struct("ledger", "entry", "batch_index")
+    arrival = Window.partitionBy(fn.lit(0)).orderBy("seq")
+    compared = messages.withColumn("position", position)
+    compared = compared.withColumn("previous", fn.lag("position").over(arrival))
+    return compared.where("position < previous")
+
+
+check("streams.order", ignores_streams, must_pass=False)
+
+# %% [markdown]
+# A struct compares field by field, as ids do. This is clear but slow, because every comparison looks at
+# three fields. An id that is packed into one number can be compared in one step. With five million ids, the
+# struct took 22 to 45 percent longer.
+#
+# ```
+#  63 bits:   ledger (23)  |  entry (28)  |  batch index + 1 (12)
+# ```
+#
+# The + 1 makes room for -1 and preserves the order. The price is a limit on each part. `with_position`
+# checks the limits and reports the first id that exceeds them. In a cluster that has run for years, ledger
+# ids exceed 2^23 = 8,388,608. Then you need the struct.
+
+# %%
+packed = streams.with_position(stream).select("ledger", "entry", "batch_index", "position")
+packed.orderBy("position").limit(3).toPandas()
+
+# %%
+found = streams.order_violations(stream).orderBy("seq").limit(1).toPandas()
+assert found.empty, f"this message arrived after one with a greater id:\n{found}"
+print("Every partition arrived in the order of its ids.")
+
+# %% [markdown]
+# ## 4 · Break it
+#
+# The run was healthy, so all jobs so far found nothing. A job that never finds anything would do the same.
+# So plant a known number of faults:
+#
+# - a **swap**: two consecutive messages are swapped,
+# - a **redelivery**: a message arrives again, five messages later,
+# - a **lost entry**: none of its messages arrive.
+#
+# **Predict** what the report will count, using the numbers in the parameters cell.
+
+# %%
+my_counts = None  # {"order_violations": ..., "duplicates": ..., "missing_entries": ...}
+# solution
+my_counts = {
+    "order_violations": swaps + redeliveries,
+    "duplicates": redeliveries,
+    "missing_entries": lost_entries,
+}
+# end
+predict("what the report counts", my_counts)
+
+# %%
+planted = {"swaps": swaps, "redeliveries": redeliveries, "lost_entries": lost_entries}
+faulty_messages = plant_faults(messages, **planted, seed=12)
+faulty = spark.createDataFrame(faulty_messages).cache()
+report = streams.stream_report(faulty).drop("batch_sizes").orderBy("topic", "partition").toPandas()
+report
+
+# %%
+faults = ["order_violations", "duplicates", "missing_entries"]
+compare("what the report counts", {fault: int(report[fault].sum()) for fault in faults})
+
+# %%
+counted = report[faults].sum().tolist()
+expected = [swaps + redeliveries, redeliveries, lost_entries]
+assert counted == expected, f"{faults}: {expected} planted, {counted} found"
+print("All that was planted was found, and nothing else.")
+
+# %% [markdown]
+# Each swap breaks the order once. So does each redelivery, because the repeated id is smaller than the
+# previous one; it is also a duplicate. A lost entry does not break the order, because the ids that do arrive
+# still increase.
+#
+# `stream_report` runs all three checks at once. All of its windows partition by stream, so the messages are
+# shuffled only once. They are sorted by arrival, and only one row per entry is sorted by id. The individual
+# jobs return the rows:
+
+# %%
+streams.order_violations(faulty).orderBy("seq").limit(3).toPandas()
+
+# %% [markdown]
+# ## Exercise 2: holes
+#
+# How many entries are missing in each ledger? Return one row for each ledger with holes: `topic`,
+# `partition`, `ledger` and `missing`. A reader may have started in the middle of the first ledger of its
+# stream, but it must receive every later ledger from entry 0 on. Ids do not show which entries are missing
+# at the *end* of a ledger.
+
+
+# %%
+# solution
+def holes(messages):
+    arrived = messages.groupBy("topic", "partition", "ledger").agg(
+        fn.min("entry").alias("first"),
+        fn.max("entry").alias("last"),
+        fn.count_distinct("entry").alias("entries"),
+    )
+    chain = Window.partitionBy("topic", "partition").orderBy("ledger")
+    start = fn.when(fn.row_number().over(chain) == 1, fn.col("first")).otherwise(0)
+    arrived = arrived.withColumn("missing", fn.col("last") + 1 - start - fn.col("entries"))
+    return arrived.where("missing > 0")
+
+
+# learner
+# def holes(messages):
+#     """Return topic, partition, ledger and missing for each ledger with holes."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("streams.holes", holes)
+
+# %% [markdown]
+# labkit's own job returns the ranges of missing entries:
+
+# %%
+streams.missing_entries(faulty).orderBy("ledger").toPandas()
+
+# %% [markdown]
+# ### What the ids cannot tell you
+#
+# **Predict.** Now you drop the *last* entry of a ledger. How many holes does `missing_entries` find?
+
+# %%
+my_holes = None
+# solution
+my_holes = 0
+# end
+predict("holes without the last entry", my_holes)
+
+# %%
+ledger, count = ledgers.rollovers(stream).orderBy("ledger").select("ledger", "entries").first()
+is_last = (fn.col("ledger") == ledger) & (fn.col("entry") == count - 1)
+shortened = stream.where(~is_last)
+assert stream.where(is_last).count() > 0, "no entry was dropped: choose an existing entry"
+compare("holes without the last entry", streams.missing_entries(shortened).count())
+
+# %% [markdown]
+# A ledger without its last entry looks like a shorter ledger. Only the ledger's metadata shows the
+# difference: when a ledger is closed, its last entry id is written to ZooKeeper.
+
+# %%
+closed = spark.createDataFrame(chains)
+ledgers.missing_ends(shortened, closed).where(fn.col("ledger") == ledger).toPandas()
+
+# %% [markdown]
+# ## 5 · Why did the ledger roll over?
+#
+# The ids show *that* a stream continued in another ledger. To find out *why*, compare the metadata with the
+# topic's configuration.
+#
+# **Predict.** One topic of the recorded run rolls over by age, the others by number of entries. In which
+# topic does the number of entries per ledger vary?
+
+# %%
+my_topic = None
+# solution
+my_topic = "flights-paced" if source == "sample" else "none"
+# end
+predict("the topic with varying numbers of entries", my_topic)
+
+# %%
+lengths = ledgers.rollovers(stream).groupBy("topic").agg(fn.collect_set("entries").alias("entries"))
+varying = [row.topic for row in lengths.where("size(entries) > 1").collect()]
+compare("the topic with varying numbers of entries", ", ".join(varying) or "none")
+
+# %%
+configured = {"flights-paced": (None, 4_000), "flights-single": (1_000, None)}
+configured |= {"flights-batched": (50, None), "flights": (50, None)}
+limits = spark.createDataFrame(
+    [(topic, entries, None, age_ms) for topic, (entries, age_ms) in configured.items()],
+    "topic string, max_entries long, max_size_bytes long, max_age_ms long",
+)
+reasons = ledgers.rollover_reasons(stream, closed, limits)
+reasons.groupBy("topic", "reason").agg(
+    fn.count("*").alias("rollovers"),
+    fn.min("entry_count").alias("fewest_entries"),
+    fn.max("entry_count").alias("most_entries"),
+).orderBy("topic").toPandas()
+
+# %% [markdown]
+# The interesting case would be a ledger that was *neither full nor old*. It would mean that an add failed, or
+# that the topic moved to another broker, which closed the ledger. Ids increase even then, because the chain
+# is a list in one node of the metadata store, and the new ledger gets a greater id from the counter. By the
+# clock, a stream may seem to go backwards (Pulsar #20094), but only the order of the list counts.
+
+# %% [markdown]
+# ## 6 · Batches: the producer decides
+#
+# The size of a batch is the greatest batch index of its entry plus one. Two topics were published with the
+# same limit of 100 messages. Which of them has fuller batches, and why?
+
+# %% tags=["nbval-ignore-output"]
+sizes = publishing.batch_size_distribution(stream).withColumnRenamed("entries", "count")
+charts.batch_histogram(sizes.orderBy("topic", "batch_size").toPandas())
+
+# %% [markdown]
+# The topic whose messages were published as fast as possible has fuller batches, because they fill up before the time
+# limit. At one day of flights per second, messages arrive more slowly, and the time limit closes a batch
+# before it is full. Hardly any flights depart at night, so there are batches of one.
+
+# %%
+torn = publishing.batch_sizes(stream).where("arrived != batch_size").limit(1).toPandas()
+assert torn.empty, f"messages inside a batch are missing:\n{torn}"
+seen = stream.where("batch_index >= 0").groupBy("ledger", "entry")
+seen = seen.agg(fn.max("batch_size").alias("stated"), (fn.max("batch_index") + 1).alias("seen"))
+cut = seen.where("stated != seen").limit(1).toPandas()
+assert cut.empty, f"a batch has more messages than arrived:\n{cut}"
+print("Every batch is complete and has the size stated by its producer (M7).")
+
+# %% [markdown]
+# The producer also chose the partition, by hashing the key (the airline). All messages with the same key
+# must be in one partition of a topic, or their order would be lost:
+
+# %%
+scattered = stream.groupBy("topic", "key").agg(fn.count_distinct("partition").alias("partitions"))
+assert scattered.where("partitions > 1").count() == 0, "a key is in two partitions"
+print("Every key is in one partition.")
+
+# %% [markdown]
+# ## 7 · When were messages published, and when could they be read?
+#
+# Each entry has a timestamp from the producer's clock. A point in the chart covers 100 ms. The paced topic
+# shows days, nights and weekends; the other topics were published within two seconds.
+
+# %% tags=["nbval-ignore-output"]
+charts.publish_rate(publishing.publish_rate(stream, bucket_ms=100).toPandas())
+
+# %% [markdown]
+# The consumer read the paced topic while it was being published. It read the other topics afterwards, so
+# their messages had to wait. How long did it take until a message of the paced topic was stored on two
+# bookies, confirmed, and delivered to the reader?
+
+# %% tags=["nbval-ignore-output"]
+followed = stream.where(fn.col("topic") == messages["topic"][0].as_py())
+charts.latencies(publishing.latency_distribution(followed, bucket_ms=1).toPandas())
+
+# %%
+publishing.visible_latency(stream).orderBy("topic").toPandas() if source == "sample" else None
+
+# %% [markdown]
+# Here the producer and the consumer ran on the same machine. If they have different clocks, the difference
+# between two timestamps says as much about the clocks as about the system, and latencies can be negative.
+
+# %% [markdown]
+# ## 8 · Addresses, not counters
+#
+# Users often ask for the last 1,000 messages, or want to go back by 10,000. With Kafka's offsets this is a
+# subtraction. Here it is not, because you cannot subtract 1,000 from `39:17:2:31`. The producer decides how
+# many messages an entry has, and the broker decides how many entries a ledger has. To go back, you have to
+# count:
+
+# %%
+newest_first = Window.partitionBy("topic", "partition").orderBy(fn.desc("position"))
+counted_back = streams.with_position(stream).withColumn("back", fn.row_number().over(newest_first))
+text = fn.concat_ws(":", *streams.ID_PARTS)
+counted_back.where("back in (1, 1000)").groupBy("topic", "partition").agg(
+    fn.max(fn.when(fn.col("back") == 1, text)).alias("newest"),
+    fn.max(fn.when(fn.col("back") == 1000, text)).alias("a_thousand_back"),
+).orderBy("topic", "partition").toPandas()
+
+# %% [markdown]
+# A thousand messages are ten entries in one topic and a thousand entries in another, and they may extend into
+# another ledger. So Pulsar can seek to an id or to a time, but not by a number of messages. (You can count
+# with an index that the broker adds to each entry, the *broker entry metadata*.)
+
+# %% [markdown]
+# ## Exercise 3: stored twice
+#
+# An entry was stored, but the receipt was lost. The producer resent its messages, and they were stored
+# again, under *another* id. `duplicates` finds nothing, because no id arrived twice. But every message
+# contains the name of its producer and the number that the producer assigned, `sequence_id`. Each producer
+# counts separately in each partition of a topic. Find the messages that were stored twice or more. Return one
+# row of `topic`, `partition`, `producer`, `sequence_id` for each.
+
+
+# %%
+# solution
+def stored_twice(messages):
+    copies = messages.groupBy("topic", "partition", "producer", "sequence_id").agg(
+        fn.count_distinct("ledger", "entry", "batch_index").alias("copies")
+    )
+    return copies.where("copies > 1")
+
+
+# learner
+# def stored_twice(messages):
+#     """Return the messages that were stored under several ids."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("streams.stored_twice", stored_twice)
+
+# %% [markdown]
+# If deduplication is enabled, the broker makes this check before it stores a message: it remembers the
+# highest `sequence_id` of each producer, and does not store that number or a lower one again.
+
+# %% [markdown]
+# ## 9 · Which bookies have it?
+#
+# The ids do not tell you. The ledgers' metadata lists an ensemble for each segment, and entry `e` is stored
+# at the ensemble indices `e % E`, `(e + 1) % E`, … The bookies of a new ledger are chosen at random:
+
+# %% tags=["nbval-ignore-output"]
+charts.copies(ledgers.copies_per_bookie(spark.createDataFrame(segments)).toPandas())
+
+# %% [markdown]
+# The dotted line marks an equal share. With so few ledgers, a random choice is uneven, because whole ledgers
+# are placed, not single entries. Large ledgers make this worse, and frequent rollovers make it better.
+
+# %% [markdown]
+# ## 10 · A bookie is lost
+#
+# This is the *trace* of another recorded run: every event on five bookies, a topic's owner and a second
+# client. In the middle of the stream, `bookie-2` is killed for good. How many ledgers lack copies, and for
+# how long? Which bookies create the new copies?
+
+# %% tags=["nbval-ignore-output"]
+events = spark.createDataFrame(pq.read_table(flights.SAMPLE_TRACE)).cache()
+killed_us = events.where("kind = 'node.killed'").agg(fn.min("time_us")).first()[0]
+marks = traces.underreplicated_ledgers(events).toPandas()
+trace_charts.repair(marks, traces.copies_made(events).toPandas(), killed_us)
+
+# %% [markdown]
+# For some seconds nobody notices, because the dead bookie's session has not expired. Then the auditor marks
+# all of its ledgers, and each worker repairs one at a time. (They were configured to copy slowly.)
+
+# %%
+since_kill = [
+    fn.round((fn.col(name) - killed_us) / 1e6, 2).alias(name.replace("_us", "_s"))
+    for name in ("marked_us", "started_us", "done_us")
+]
+repairs = traces.repairs(events).select("ledger", *since_kill, "worker", "copies")
+repairs.orderBy("ledger").toPandas()
+
+# %%
+lives = traces.ledger_life_cycles(events).cache()
+never_repaired = lives.where("marked_us is not null and repaired_us is null").count()
+assert never_repaired == 0, f"{never_repaired} ledgers still lack copies"
+lives.groupBy("state").count().orderBy("state").toPandas()
+
+# %% tags=["nbval-ignore-output"]
+trace_charts.life_cycles(lives.toPandas())
+
+# %% [markdown]
+# Another client took over ledger 0 from its writer (fenced, recovered, closed), and ledger 1 was deleted. The
+# other ledgers form two chains, one after the other. Whenever a topic's owner started a new ledger, its trace
+# says why:
+
+# %%
+rolled = events.where("kind = 'ledger.rolled'")
+rolled.groupBy(fn.col("detail").alias("cause")).count().orderBy("cause").toPandas()
+
+# %% [markdown]
+# No ledger failed, although two of them used the bookie that died: their writer replaced it in the ensemble
+# (lesson 07) and continued. So the ids of that stream do not show the failure.
+
+# %% [markdown]
+# ## 11 · Is Spark worth it here?
+#
+# Run the same check in pandas, on the same rows in memory. (Timings vary from run to run and are not
+# compared.)
+
+
+# %% tags=["nbval-ignore-output"]
+def violations_in_pandas(frame) -> int:
+    position = frame.ledger * 2**40 + frame.entry * 2**12 + frame.batch_index + 1
+    earlier = position.groupby([frame.topic, frame.partition]).shift()
+    return int((position < earlier).sum())
+
+
+frame = faulty_messages.to_pandas()
+for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violations(faulty).count()):
+    start = time.perf_counter()
+    answer = ask()
+    print(f"{answer} violations in {time.perf_counter() - start:.2f} s")
+
+# %% [markdown]
+# The first line is pandas, the second Spark. At this size pandas is much faster, even without counting
+# Spark's startup time. Every Spark query takes a few tenths of a second before it reads the first row. With
+# five million ids, DuckDB on the same two cores was still four to five times faster. This lesson uses Spark
+# because the same jobs also work if the ids do not fit on one machine. In lesson 13, Spark reads the ledgers
+# themselves.
+
+# %% [markdown]
+# <details><summary>Why can the ledger ids of a partition have holes, while entry ids cannot?</summary>
+#
+# Ledger ids come from one counter for the whole cluster. Other partitions and topics (and the cluster's own
+# ledgers) take ids from it in between.
+# </details>
+#
+# ## What the real system does
+#
+# - **Printing.** Java prints `ledger:entry:partition` and appends the batch index only for messages in a
+#   batch. The Python client prints `(ledger,entry,partition,batchIndex)`. The four numbers are the same.
+# - **Who assigns the parts.** The ledger id comes from ZooKeeper, and the entry id from the ledger's only
+#   writer, the broker. The producer receives *one* receipt per batch, with ledger and entry, and numbers the
+#   messages within the batch itself. Consumers compute the same indexes, because both count from 0. Pulsar
+#   does not guarantee that ids are unique in this way: they are not a public API (Pulsar #18835).
+# - **Rollover.** `managedLedgerMaxEntriesPerLedger` (50,000), `managedLedgerMaxSizePerLedgerMbytes`
+#   (2048), `managedLedgerMaxLedgerRolloverTimeMinutes` (240), but never before
+#   `managedLedgerMinLedgerRolloverTimeMinutes` (10): a busy partition reaches 50,000 entries long before
+#   the ten minutes are up. The code is in `ManagedLedgerImpl`.
+# - **The chain and its ends.** `pulsar-admin topics stats-internal` lists a partition's ledgers with their
+#   numbers of entries, which you cannot learn from the ids alone.
+# - **Going back by a number of messages** is a frequent request (#6523, #13160, #9038). The existing command
+#   (`examine-messages`) counts *entries*, which differ from messages if there are batches.
+# - **A known bug.** An entry was stored, but the response was lost. The broker wrote it again to the next
+#   ledger, so the copies had different ids (Pulsar #7490). Exercise 3 finds them.
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>A reader sees entry 3 of ledger 12 first, and then 4, 5, 6. Are entries 0 to 2
+# lost?</summary>
+#
+# Not necessarily: the reader may have subscribed there. In any later ledger of the same stream, starting
+# above 0 means that entries are missing.
+# </details>
+#
+# <details><summary>A message inside a batch is missing, but others of its entry arrived. Which job finds
+# it?</summary>
+#
+# `batch_sizes`: `arrived` is smaller than `batch_size`. But if the *last* message of the batch is missing,
+# the greatest index is smaller, too. Then only the size that the producer wrote into the entry shows it, as in
+# section 6. In the same way, a hole shows up in the ids, but a missing end of a ledger does not.
+# </details>
+#
+# <details><summary><code>duplicates</code> groups by id. <code>stream_report</code> subtracts the number of
+# different ids from the number of messages that arrived. When are the results different?</summary>
+#
+# When a message arrives three times. Grouping finds one id with three arrivals, while the subtraction counts
+# two repetitions.
+# </details>
+#
+# <details><summary>Is <code>39:17:2:-1</code> smaller than <code>39:17:2:0</code>?</summary>
+#
+# As numbers, yes. For messages the question does not arise, because an entry is either a single message (-1)
+# or a batch (0 and up). If both kinds of ids occur, for example when a whole entry is acknowledged, -1 means
+# the entry.
+# </details>
+#
+# **Next:** [13 streaming from ledgers](13-streaming.ipynb). A query reads each message once, while bookies
+# die.
+
+# %%
+spark.stop()  # ends the session; its JVM ends with the notebook's kernel

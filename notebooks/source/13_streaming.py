@@ -1,0 +1,556 @@
+# %% [markdown]
+# # 13 · How does a query read each message once, while bookies die?
+#
+# A query reads a topic that never ends. One day it stops or crashes, and you restart it. With which message
+# must it continue? If it starts too early, rows are duplicated; if it starts too late, rows are lost. Here
+# Spark reads the ledgers of a running cluster directly from the bookies, while a producer writes and a bookie
+# dies.
+#
+# **At the end you can**
+# - read a checkpoint, and tell from it which messages the next run will read,
+# - write a sink that contains every row once, no matter when the query crashes,
+# - keep a state that detects missing entries, no matter how the stream is split into batches and replayed.
+#
+# **Takes** about 75 minutes. **Needs** a cluster of real processes, and Spark. **After** lesson 12.
+#
+# **The rule.** *An offset is the id of the last delivered message, for each partition. It is stored before the
+# batch is read, and the batch is committed after its sink has finished.* If the query crashes in between, it
+# reads the batch again, with the same rows.
+
+# %% tags=["parameters"]
+message_count = 600  # flights: a third before the query starts, two thirds while it runs
+dies = "bookie-2"  # bookie-1, bookie-2 or bookie-3
+rows_per_trigger = 90  # maximum number of rows in a micro-batch
+
+# %%
+import asyncio
+import json
+import tempfile
+from itertools import islice
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import functions as fn
+
+from labkit.course.lessons import check, compare, hint, parameters, predict, start
+
+# %%
+from labkit.system.client.context import ClientConfig
+from labkit.system.client.placement.placement import in_name_order
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.producing.producer import Batching
+from labkit.system.topic.topic import Topic
+from labkit.views.spark import flights, gaps, streams
+from labkit.views.spark.picture import message_id_picture
+from labkit.views.spark.session import spark_session
+from labkit.views.widgets.step_list import Step, Steps
+from labkit.worlds.live.processes.cluster import LocalCluster
+
+parameters("13", globals())
+
+# %% [markdown]
+# ## A picture first
+#
+# A query reads a stream in *micro-batches*, and stores two files about each of them in a directory, the
+# checkpoint. Here are the steps of micro-batch 7, and the effect of a crash at each step:
+
+# %%
+Steps(
+    [
+        Step("commits/6 is written"),
+        Step("offsets/7 is written: the end of batch 7", "crash here: batch 7 is planned again"),
+        Step("its rows are read from the bookies", "crash here: it is repeated with the same rows"),
+        Step("the sink stores them", "crash here: it is repeated, some rows are already stored"),
+        Step("commits/7 is written", "crash here: it is repeated, all rows are already stored"),
+    ]
+)
+
+# %% [markdown]
+# ## A running topic
+#
+# There are four bookies, and a topic with two partitions whose ledgers roll over at 12 entries. Each ledger
+# is stored on three bookies, chosen in alphabetical order so that every run of this lesson is the same. For
+# the same reason, every batch of messages is either full or flushed explicitly, never closed by a timeout.
+
+# %%
+cluster = await start(LocalCluster(4, traced=False))
+client = await cluster.connect(
+    "owner", placement=in_name_order, config=ClientConfig(explicit_lac_interval_ms=100)
+)
+config = ManagedLedgerConfig(max_entries_per_ledger=12)
+topic = await Topic.create(client, "flights", partitions=2, config=config)
+producer = topic.producer("timetable", batching=Batching(max_messages=10, max_delay_ms=60_000))
+
+# %%
+events = flights.flight_events(message_count + 60)
+published = []
+
+
+async def publish(count):
+    """Send the next flights, and collect the ids in their receipts."""
+    published.extend(await flights.publish(producer, list(islice(events, count))))
+
+
+await publish(message_count // 3)
+print(f"{len(published)} messages are stored, the last one as {published[-1]}")
+
+# %% [markdown]
+# ## Read it once
+#
+# `format("bookkeeper")` needs the address of ZooKeeper and a topic. It looks up the topic's ledgers in the
+# metadata, and Spark's workers read them directly from the bookies, without a broker or a consumer. Each row
+# is a message: its four numbers, the fields set by its producer, and where it is stored. (Tests of this
+# notebook do not compare Java's startup output.)
+
+# %% tags=["nbval-ignore-output"]
+spark = spark_session("13-streaming")
+
+# %%
+options = {"zookeeper": cluster.zookeeper, "topic": "flights"}
+
+
+async def in_thread(call):
+    """Run a blocking Spark call in a thread, so that the notebook's cluster can continue."""
+    return await asyncio.to_thread(call)
+
+
+def read():
+    """Load every message that can be read now; the table does not change afterwards."""
+    return spark.read.format("bookkeeper").options(**options).load()
+
+
+# %%
+async def visible():
+    """Wait until the newest message can be read, and return all messages."""
+    async with asyncio.timeout(110):
+        while await in_thread(read().count) < len(published):
+            await asyncio.sleep(0.1)
+    return read()
+
+
+table = await visible()
+shown = table.select("partition", "ledger", "entry", "batch_index", "key", "ensemble", "write_set")
+await in_thread(shown.orderBy("partition", "ledger", "entry", "batch_index").limit(3).toPandas)
+
+# %% [markdown]
+# Why do you have to wait until the newest message is *visible*? It is stored and confirmed, and its producer
+# has the receipt. But a reader may only read up to LastAddConfirmed, which bookies learn from the *next*
+# entry (lesson 06). If there is no next entry, the owner sends LastAddConfirmed after a while, as an explicit
+# LAC.
+
+# %%
+order = ["partition", "ledger", "entry", "batch_index"]
+rows = (await in_thread(table.select("topic", *order).toPandas)).sort_values(order)
+rows["seq"] = range(len(rows))
+message_id_picture(pa.Table.from_pandas(rows), seq=len(rows) // 2)
+
+# %% [markdown]
+# ## Read it as a stream, in micro-batches
+#
+# Now use the same source with `readStream`. `maxRowsPerTrigger` limits the size of a micro-batch. The trigger
+# `availableNow` reads everything that is available now, in as many micro-batches as needed, and then stops.
+#
+# **Predict.** How many micro-batches will there be?
+
+# %%
+my_batches = None
+# solution
+my_batches = -(-len(published) // rows_per_trigger)
+# end
+predict("micro-batches", my_batches)
+
+# %%
+folder = tempfile.TemporaryDirectory(prefix="labkit-stream-")
+checkpoint, sink = Path(folder.name) / "checkpoint", Path(folder.name) / "sink"
+
+
+def query(**trigger):
+    """Start this lesson's query, always with the same source, checkpoint and sink."""
+    stream = spark.readStream.format("bookkeeper").options(**options)
+    stream = stream.option("maxRowsPerTrigger", rows_per_trigger).load()
+    rows = stream.select("partition", "ledger", "entry", "batch_index", "ensemble")
+    writer = rows.writeStream.format("parquet").option("path", str(sink))
+    return writer.option("checkpointLocation", str(checkpoint)).trigger(**trigger).start()
+
+
+# %%
+def committed(folder):
+    """Return the numbers of a query's committed micro-batches."""
+    return sorted(int(path.name) for path in (folder / "commits").glob("[0-9]*"))
+
+
+def row_count():
+    """Return the number of rows in the sink."""
+    return spark.read.parquet(str(sink)).count()
+
+
+q = query(availableNow=True)
+await in_thread(q.awaitTermination)
+assert q.exception() is None, q.exception()
+compare("micro-batches", len(committed(checkpoint)))
+
+# %%
+print(f"micro-batches {committed(checkpoint)}, {await in_thread(row_count)} rows")
+
+# %% [markdown]
+# The assertion at the end of such a cell matters. A query runs in the background, so if it fails, no cell
+# shows the error. `q.exception()` returns the error, or None.
+
+# %% [markdown]
+# ## Open the checkpoint
+#
+# The checkpoint is a directory. `offsets/` has a file for each micro-batch, which is written *before* the rows
+# are read. `commits/` has a file for each micro-batch whose sink has finished.
+
+# %%
+for name in ("offsets", "commits"):
+    print(name, sorted(path.name for path in (checkpoint / name).glob("[0-9]*")))
+
+
+# %%
+def offsets():
+    """Return the end offset of each micro-batch, which is the last line of its file."""
+    files = sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    lines = {int(file.name): file.read_text(encoding="utf-8").splitlines() for file in files}
+    return {number: json.loads(last) for number, (*_, last) in lines.items()}
+
+
+pd.DataFrame.from_dict(offsets(), orient="index")
+
+# %% [markdown]
+# An offset contains one MessageID for each partition. You cannot subtract ids to get the number of messages
+# between them, because ids are addresses (lesson 12). The source had to count. Is an offset the last message
+# that was delivered, or the first one that was not? Compare the newest offset with the producer's ids.
+#
+# **Predict.** Is it `"last delivered"` or `"first not delivered"`?
+
+# %%
+my_meaning = None
+# solution
+my_meaning = "last delivered"
+# end
+predict("the meaning of an offset", my_meaning)
+
+# %%
+newest = offsets()[max(offsets())]
+stored = {str(p): max(i for i in published if i.partition == p) for p in (0, 1)}
+print({p: f"offset {newest[p]}, last message {stored[p]}" for p in newest})
+is_last = all(newest[p].split(":")[:2] == str(stored[p]).split(":")[:2] for p in newest)
+compare("the meaning of an offset", "last delivered" if is_last else "first not delivered")
+
+# %% [markdown]
+# If all messages of an entry have been delivered, the offset ends in -1: as a batch index, -1 means the whole
+# entry. So the next run starts *after* it. The query option `start` works the other way round: the message
+# that you specify is the first one to be delivered. Always say whether a position is inclusive. In Pulsar,
+# this has confused many users (#6350, #23498).
+
+# %% [markdown]
+# ## A bookie dies in mid-stream
+#
+# Now the query keeps running and checks for new messages twice a second. The producer publishes a third of the
+# flights, then you kill a bookie, and the producer publishes another third.
+
+# %%
+q = query(processingTime="500 milliseconds")
+
+
+async def caught_up(query):
+    """Wait until the sink has every message, and raise an error if the query fails."""
+    async with asyncio.timeout(110):
+        while await in_thread(row_count) < len(published) and query.isActive:
+            await asyncio.sleep(0.2)
+    assert query.exception() is None, query.exception()
+
+
+# %%
+await publish(message_count // 3)
+await caught_up(q)
+await cluster.kill(dies)
+await publish(message_count // 3)
+await caught_up(q)
+print(f"{dies} is {'up' if cluster.is_up(dies) else 'dead'}; the query is active: {q.isActive}")
+
+# %% [markdown]
+# The writer put the fourth bookie into the ensemble and continued (lesson 07). The readers asked another
+# bookie of the write set. Was every message delivered exactly once?
+
+
+# %%
+def gaps_and_duplicates():
+    """Compare the sink with the producer's receipts."""
+    delivered = spark.read.parquet(str(sink)).select(*streams.ID_PARTS).collect()
+    ids = [":".join(map(str, row)) for row in delivered]
+    missing = set(map(str, published)) - set(ids)
+    return {"missing": len(missing), "duplicates": len(ids) - len(set(ids)), "rows": len(ids)}
+
+
+await in_thread(gaps_and_duplicates)
+
+# %%
+assert gaps_and_duplicates() == {"missing": 0, "duplicates": 0, "rows": len(published)}
+ensembles = spark.read.parquet(str(sink)).select(fn.array_join("ensemble", " ").alias("ensemble"))
+ensembles.distinct().orderBy("ensemble").toPandas()
+
+# %% [markdown]
+# ## Stop and resume
+#
+# You stop the query and publish sixty flights while nobody reads them. Then you restart the same query with
+# the same checkpoint. The bookie is still dead.
+#
+# **Predict.** How many rows does the query read?
+
+# %%
+my_rows = None
+# solution
+my_rows = 60
+# end
+predict("rows after the restart", my_rows)
+
+# %%
+q.stop()
+before = await in_thread(row_count)
+await publish(60)
+await visible()
+q = query(availableNow=True)
+await in_thread(q.awaitTermination)
+assert q.exception() is None, q.exception()
+compare("rows after the restart", await in_thread(row_count) - before)
+
+# %%
+assert gaps_and_duplicates() == {"missing": 0, "duplicates": 0, "rows": len(published)}
+print("Exactly the new messages: no gaps and no duplicates.")
+
+# %% [markdown]
+# ## Crash between sink and commit
+#
+# This is the worst moment: a micro-batch is in the sink, and the driver dies before it writes the commit. The
+# sink of the second query here only records the number of each batch and how many rows it has. It writes
+# these records to a file, because with Spark Connect the function runs in the server.
+
+# %%
+noted, notes_file = Path(folder.name) / "noted", Path(folder.name) / "notes"
+
+
+def note(rows, number):
+    """Append one line per call: the batch number and the number of rows."""
+    with notes_file.open("a", encoding="utf-8") as file:
+        file.write(f"[{number}, {rows.count()}]\n")
+
+
+def notes():
+    """Return a pair of batch number and row count for each call of the sink."""
+    return [tuple(json.loads(line)) for line in notes_file.read_text(encoding="utf-8").splitlines()]
+
+
+# %%
+async def note_all():
+    """Run the query on everything that is available."""
+    stream = spark.readStream.format("bookkeeper").options(**options)
+    writer = stream.option("maxRowsPerTrigger", 300).load().writeStream.foreachBatch(note)
+    q = writer.option("checkpointLocation", str(noted)).trigger(availableNow=True).start()
+    await in_thread(q.awaitTermination)
+    assert q.exception() is None, q.exception()
+
+
+# %%
+await note_all()
+print(notes())
+
+# %% [markdown]
+# Now you delete the newest commit from the checkpoint, which produces exactly the state after such a crash,
+# and restart the query. No new messages have been published.
+#
+# **Predict.** Which batches will the sink receive? Give a list of pairs, such as `[(7, 300)]`.
+
+# %%
+my_notes = None
+# solution
+my_notes = [notes()[-1]]
+# end
+predict("batches after the crash", my_notes)
+
+# %%
+newest, before = notes()[-1][0], len(notes())
+(noted / "commits" / str(newest)).unlink()
+(noted / "commits" / f".{newest}.crc").unlink(missing_ok=True)
+await note_all()
+compare("batches after the crash", notes()[before:])
+
+# %% [markdown]
+# The sink receives the last batch again, with the same number and the same rows, because the offset had been
+# written before. Reading is *at least once*. With an idempotent sink, it becomes *exactly once*. The file sink
+# of the first query is idempotent: it keeps a list of its batches (`_spark_metadata`) and skips those that it
+# already has.
+
+# %% [markdown]
+# ## Exercise 1: a sink of your own
+#
+# `foreachBatch` calls a function with the rows of a micro-batch and its number. After a crash, the same batch
+# is delivered again, with the same number and the same rows. The first attempt may have stored all, some or
+# none of the rows. Write the function, using `rows.write...parquet(...)`, so that it stores the rows in files
+# below `folder`. In the end, every row must be there exactly once.
+
+
+# %%
+# solution
+def store(rows, batch_id, folder):
+    rows.write.mode("overwrite").parquet(f"{folder}/batch={batch_id}")
+
+
+# learner
+# def store(rows, batch_id, folder):
+#     """Store the rows of this batch below this folder."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("streaming.sink", store)
+
+# %% [markdown]
+# Stuck? Run `hint("streaming.sink")`. The following sink checks whether the batch already exists:
+
+
+# %% tags=["refused"]
+def once(rows, batch_id, folder):
+    if not Path(folder, f"batch={batch_id}").exists():
+        rows.write.parquet(f"{folder}/batch={batch_id}")
+
+
+check("streaming.sink", once, must_pass=False)
+
+# %% [markdown]
+# ## Exercise 2: a state that detects gaps
+#
+# In lesson 12, you found holes in a complete table. A stream is never complete, and its past is no longer
+# available. So a query keeps a *state*, one small value per partition, and a function updates it for each
+# entry. Write this function. `last` is the state (None before the first entry), and `entry` is the next entry.
+# Both are pairs of ledger id and entry id. Return the new state and the number of skipped entries.
+#
+# The same entries may be delivered again at any time, because Spark replays a batch after a crash.
+
+
+# %%
+# solution
+def step(last, entry):
+    if last is None:
+        return entry, 0
+    if entry <= last:
+        return last, 0
+    expected = last[1] + 1 if entry[0] == last[0] else 0
+    return entry, entry[1] - expected
+
+
+# learner
+# def step(last, entry):
+#     """Return the new state and the number of entries missing before this one."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("streaming.gaps", step)
+
+# %% [markdown]
+# In Spark, the function is part of a `StatefulProcessor`, and its state is stored in the checkpoint. Here a
+# filter drops four entries of partition 0, including the first one of its second ledger, and one entry of
+# partition 1, before the detector sees them. Spark's workers print messages in red, which vary from run to
+# run. Continue below them.
+
+# %%
+for name, value in gaps.STATE_STORE.items():
+    spark.conf.set(name, value)
+first, second, *_ = sorted({i.ledger_id for i in published if i.partition == 0})
+other = min(i.ledger_id for i in published if i.partition == 1)
+lost = [(first, 2), (first, 3), (first, 7), (second, 0), (other, 1)]
+is_lost = fn.concat_ws(":", "ledger", "entry").isin([f"{ledger}:{entry}" for ledger, entry in lost])
+
+# %% tags=["talkative"]
+seen = spark.readStream.format("bookkeeper").options(**options)
+seen = seen.option("maxRowsPerTrigger", rows_per_trigger).load().where(~is_lost)
+lanes = seen.select("partition", "ledger", "entry").groupBy("partition")
+detector = gaps.GapDetector()
+found = lanes.transformWithStateInPandas(detector, gaps.GAPS, outputMode="Append", timeMode="None")
+states = Path(folder.name) / "states"
+q = found.writeStream.format("memory").queryName("gaps")
+q = q.option("checkpointLocation", str(states)).trigger(availableNow=True).start()
+await in_thread(q.awaitTermination)
+assert q.exception() is None, q.exception()
+
+# %%
+counted = spark.table("gaps").groupBy("partition").agg(fn.sum("missing").alias("missing"))
+counted.orderBy("partition").toPandas()
+
+# %% [markdown]
+# The state outlives the query. You can read it like a table, with one position per partition.
+
+# %%
+state = spark.read.format("statestore").option("stateVarName", gaps.STATE).load(str(states))
+state.select("key.partition", "value.ledger", "value.entry").orderBy("partition").toPandas()
+
+# %% [markdown]
+# ## When a query fails
+#
+# This topic does not exist, and yet the cell raises no error. Only `q.exception()` returns it:
+
+# %%
+wrong = spark.readStream.format("bookkeeper").options(**options).option("topic", "fligths").load()
+q = wrong.writeStream.format("noop").option("checkpointLocation", f"{folder.name}/wrong").start()
+while q.isActive:
+    await asyncio.sleep(0.1)
+assert q.exception() is not None
+lines = str(q.exception()).splitlines()
+print(next(line for line in reversed(lines) if "fligths" in line).partition(" in the cluster")[0])
+
+# %% [markdown]
+# ## What the real system does
+#
+# | here | elsewhere |
+# | --- | --- |
+# | `format("bookkeeper")` reads ledgers directly from the bookies | Pulsar's Spark connector reads through brokers, as a consumer; Pulsar SQL (Presto) read ledgers directly, too |
+# | offset: the last delivered MessageID per partition | Kafka's source: the *next* offset per partition, in the same files |
+# | `maxRowsPerTrigger`, `failOnDataLoss` | `maxOffsetsPerTrigger`, `failOnDataLoss` in Kafka's source |
+# | a query reads a ledger that retention has deleted | it fails with the ledger's id, unless `failOnDataLoss` is false |
+# | `explicit_lac_interval_ms` | `explicitLacInterval` of BookKeeper's client: 0 (off) by default |
+#
+# - **Retention does not know about checkpoints.** A cursor prevents ledgers from being deleted, but a query
+#   that reads ledgers has no cursor. If it is down for longer than the retention time, the ledgers are gone.
+# - **An entry id of -1** is a valid position: it is before the first entry of a ledger (Pulsar #1277). It is
+#   the offset of a partition that has no messages yet.
+# - **Ids that seem to decrease** (#20094): after a failure, a topic continues in a new ledger, whose entry ids
+#   start at 0. The pair of ledger and entry still increases. An entry id alone never tells which is newer.
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>Why is the offset written before the rows are read, and not afterwards?</summary>
+#
+# So that a repeated batch has the same rows. If its end were determined only afterwards, it might have more
+# rows the second time, and no sink could tell which of them it already has.
+# </details>
+#
+# <details><summary>You delete the checkpoint and restart the query. What does the file sink contain
+# then?</summary>
+#
+# The query starts at `start`, by default with the topic's first message, and numbers its batches from 0
+# again. The sink already has batches with these numbers and skips them, so new rows may be missing. The sink
+# and the checkpoint belong together.
+# </details>
+#
+# <details><summary>How many messages is the query behind?</summary>
+#
+# You cannot subtract ids to find out. You can count entries with the ledgers' metadata. To count messages, you
+# have to read the batches, or use an index that the broker adds to each entry.
+# </details>
+#
+# <details><summary>Why does the gap detector keep the furthest position and not the most recent one?</summary>
+#
+# A redelivered entry would move the position back, and the next new entry would look like a gap.
+# </details>
+#
+# **Next:** [14 break the protocol](14-break-the-protocol.ipynb). How do you find a bug that appears once in a
+# thousand runs?
+
+# %%
+spark.stop()
+await cluster.stop()
+folder.cleanup()

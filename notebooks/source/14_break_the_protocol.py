@@ -1,0 +1,365 @@
+# %% [markdown]
+# # 14 · How do you find a bug that appears once in a thousand runs?
+#
+# A protocol is correct if its promises hold for *every* order of events: with late or lost messages, with
+# nodes that crash between two steps, and with disks that lose data. A test on real machines sees one order
+# today and a different one tomorrow. Here the machines, the network, the disks and the clocks are simulated,
+# but the code is the real one. All randomness comes from a seed, so a run is a value: you can store it, repeat
+# it, step through it backwards, and change a single decision.
+#
+# **At the end you can**
+# - run a protocol with many seeds, and shrink a failing run as far as possible,
+# - find by hand an order of events that loses an acknowledged entry,
+# - fix the bug, and say what it means if a search finds nothing.
+#
+# **Takes** about 60 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 08.
+#
+# **The rule.** *AcknowledgedIsDurable: every entry that was confirmed to its writer can still be read after
+# every recovery and at the end of the run.* The checks do not know the code; they only read a run's trace.
+
+# %% tags=["parameters"]
+# or "recovery without fencing", "recovery trusts one bookie"
+variant = "ack after one bookie"
+seed_count = 60  # number of seeds to try
+fault_count = 2  # faults in each of these runs
+
+# %%
+from dataclasses import replace
+
+from labkit import Cluster, On, Recover, Scenario, Write, run
+from labkit.course.lessons import check, compare, hint, parameters, predict
+from labkit.course.runs.timeline import timeline
+from labkit.system.check import broken, check_all
+from labkit.system.check.promises.durability import AcknowledgedIsDurable
+from labkit.worlds.sim.explore.counterexamples import counterexample
+from labkit.worlds.sim.explore.scenarios.storm import storm
+from labkit.worlds.sim.explore.search import search
+from labkit.worlds.sim.explore.shrink import shrink
+from labkit.worlds.sim.variants.variants import VARIANTS
+
+parameters("14", globals())
+
+# %% [markdown]
+# ## A picture first
+#
+# A scenario describes the cluster and what its clients do. Here are four bookies. `w` writes six entries, and
+# while the last of them are in flight, `r` opens the ledger with recovery. `storm` adds random faults,
+# generated from a seed. The seed also decides which messages are late and which disks are slow.
+
+# %%
+scenario = Scenario(
+    Cluster(bookies=4),
+    (Write(entries=6, every_ms=1.0), Recover(when=On("add.sent", nth=12))),
+    limit_s=2.0,
+)
+stormy = storm(scenario, 3, fault_count, horizon_ms=20)
+for fault in stormy.faults:
+    print(fault)
+print("two runs are identical:", run(stormy).digest == run(stormy).digest)
+
+# %%
+begun = [e.seq for e in run(stormy).events if e.kind == "recovery.started"]
+timeline(stormy, at=begun[0] if begun else None)
+
+# %% [markdown]
+# **How to read the timeline.** It opens where `r` starts the recovery. The top shows what each client is doing
+# and which entries each bookie has at this moment. Below it, a bar plays the run, with marks where something
+# went wrong. The bottom lists all events and the causes of the selected one. Step with the arrow keys, play with
+# the space bar, or select an event in the list. The box *What if* injects a fault just after the selected
+# event: the real code runs again, and you see the alternative future next to the original one.
+#
+# At the end of every run, the simulation repairs all faults, cuts the power of all bookies once, and then looks
+# up every entry on every bookie. So the trace alone shows whether anything was lost.
+
+# %% [markdown]
+# ## A bug, planted in the real code
+#
+# A variant is the whole system with one rule changed. The parameter `variant` selects this one:
+
+# %%
+print(VARIANTS[variant].name, "-", VARIANTS[variant].description)
+
+# %% [markdown]
+# ## Predict
+#
+# The search runs the variant with the seeds 0, 1, 2, ... How rare is the bug? Is the first seed that loses an
+# acknowledged entry `"below 10"`, is it `"10 or more"`, or is there `"none"`?
+
+# %%
+my_seed = None
+# solution
+my_seed = "below 10" if variant == "recovery trusts one bookie" else "10 or more"
+# end
+predict("the first seed that loses an entry", my_seed)
+
+# %%
+durable = [AcknowledgedIsDurable]
+storms = [storm(scenario, seed, fault_count, horizon_ms=20) for seed in range(seed_count)]
+
+
+def first_loss(name):
+    found = search(storms, variant=name, checks=durable, jobs=1, on_progress=lambda *_: None)
+    return found.first
+
+
+found = first_loss(variant)
+if found is None:
+    print(f"{variant}: nothing lost with {seed_count} seeds")
+else:
+    print(f"{variant}: seed {found.scenario.seed}\n{found.reason}")
+
+# %%
+size = "none" if found is None else "below 10" if found.scenario.seed < 10 else "10 or more"
+compare("the first seed that loses an entry", size)
+
+# %% [markdown]
+# ## Smaller
+#
+# Most events in a failing storm do not matter. Every random decision has a name, such as `delay b0>w 0`, and a
+# harmless default. So you can describe a run without its seed, as the list of its decisions that were not
+# harmless. Removing one does not change the others. `shrink` removes decisions, faults, steps and bookies for
+# as long as the promise is still broken.
+
+# %%
+smallest = None if found is None else shrink(found.scenario, "AcknowledgedIsDurable").scenario
+if smallest is not None:
+    before, after = run(found.scenario), run(smallest)
+    print(f"before: {len(before.events)} events, {len(before.decisions)} decisions")
+    print(f"after:  {len(after.events)} events, {len(after.decisions)} decisions")
+    for part in (*smallest.workload, *smallest.faults, smallest.decisions):
+        print("   ", part if isinstance(part, dict) else repr(part))
+
+# %% [markdown]
+# The timeline opens at the event that broke the promise. Next to it is an alternative future of the same run:
+# the same cluster and the same decisions, but the protocol without the bug. Look for the first difference,
+# marked `≠`, and step forwards from there.
+
+# %%
+if smallest is not None:
+    shown = timeline(smallest, other=replace(smallest, variant=""), promise="AcknowledgedIsDurable")
+else:
+    shown = timeline(replace(storms[0], variant=variant))
+shown
+
+# %% [markdown]
+# ## Finding nothing proves nothing
+#
+# Now search for other bugs with the same seeds. The last line is the real protocol.
+
+# %%
+for name in (
+    "recovery without fencing",
+    "recovery trusts one bookie",
+    "fence not persisted",
+    "no fencing on recovery reads",
+    "",
+):
+    loss = first_loss(name)
+    result = f"seed {loss.scenario.seed}" if loss else f"0 of {seed_count}"
+    print(f"{result:>8}  {name or 'the real protocol'}")
+
+# %% [markdown]
+# If a search finds nothing, it only means that nothing broke with these seeds, these faults and these checks.
+# Two of these bugs do lose data, but only if several rare events coincide. The more events a bug needs, the
+# more seeds it takes to find it.
+#
+# labkit's own search (`labkit search`) generates whole scenarios, tries many thousands of them, and keeps the
+# smallest one that exposes each bug. The scenario below exposes a fence that is not written to the journal.
+# Compare what each bookie knows about the fence before and after its restart. labkit's own writer would notice
+# that it has reconnected to the bookies, and would read the metadata. This variant has BookKeeper's writer,
+# which counts every acknowledgement.
+
+# %%
+smallest = counterexample("fence not persisted")
+for part in (*smallest.workload, *smallest.faults, *smallest.decisions):
+    print(repr(part))
+
+# %%
+timeline(smallest, other=replace(smallest, variant=""), promise="AcknowledgedIsDurable")
+
+# %% [markdown]
+# A broken promise tells you that a run went wrong, but not when it was too late. Decide at which event this run was
+# lost, and then press *When did it become inevitable?* labkit tries other futures of the run. Such a future equals the
+# run up to some moment; after it, the delay of every message is drawn anew, and no further fault strikes. The curve
+# below the slider shows in how many of these futures the entry is lost.
+
+# %%
+timeline(smallest, promise="AcknowledgedIsDurable")
+
+# %% [markdown]
+# ## Exercise 1: lose an acknowledged entry by hand
+#
+# What a search finds by trying, you can also find by thinking. The variant is *no fencing on recovery reads*:
+# recovery fences the bookies when it asks for LastAddConfirmed, but its reads of entries do not fence.
+# BookKeeper up to 4.13 did the same.
+#
+# There are one entry and three bookies, with Qw = 3 and Qa = 2. So far, nothing is lost. Open the timeline,
+# select events, and try *Lose this message* and *Delay this message* in the box. *Go on from the other future*
+# adds a second change to the first. Express your result as a list of decisions. The box shows the name of an event's
+# message, for example `w → b0 1`. The decision is then `"delay w>b0 1"` with a number of milliseconds, or
+# `"lose w>b0 1"` with 1.
+
+# %%
+base = Scenario(
+    Cluster(bookies=3),
+    (Write(entries=1), Recover(when=On("add.sent", nth=3))),
+    variant="no fencing on recovery reads",
+    limit_s=2.0,
+)
+timeline(base, at=21)
+
+# %%
+my_schedule = None  # base.with_decision("delay w>b0 1", 10).with_decision(...)
+# solution
+my_schedule = (
+    base.with_decision("delay w>b0 1", 10)
+    .with_decision("delay w>b1 1", 5)
+    .with_decision("lose r>b1 1", 1)
+)
+# end
+
+# %% tags=["exercise"]
+check("break_protocol.schedule", my_schedule)
+
+# %% [markdown]
+# The check runs your schedule twice: with the bug, and with the real protocol, which must not lose anything. If
+# your schedule is not right yet, you see its run in the timeline. This one delays the add to two bookies until
+# they have been fenced:
+
+# %% tags=["refused"]
+late = base.with_decision("delay w>b0 1", 10).with_decision("delay w>b1 1", 10)
+check("break_protocol.schedule", late, must_pass=False)
+
+# %% [markdown]
+# ## Exercise 2: fix a bug
+#
+# BookKeeper **#2908** was another real loss of data. When a bookie looks for an entry, there are three possible
+# outcomes. Recovery treats the responses `NO_LEDGER` and `NO_ENTRY` as proof that the bookie never acknowledged
+# the entry, while `IO_ERROR` proves nothing. How must the bookie respond in each case?
+#
+# The real bookies use your function. The search then flips bits in the entry logs of two of three bookies, lets
+# the writer die, and recovers the ledger. It also recovers and reads undamaged ledgers.
+
+
+# %%
+# solution
+def answer(found):
+    if found == "the entry is damaged":
+        return "IO_ERROR"
+    if found == "no such ledger":
+        return "NO_LEDGER"
+    return "NO_ENTRY"
+
+
+# learner
+# def answer(found):
+#     """Return NO_LEDGER, NO_ENTRY or IO_ERROR.
+#
+#     found: "no such ledger", "no such entry" or "the entry is damaged".
+#     """
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("break_protocol.answer", answer)
+
+# %% [markdown]
+# This is the bug in #2908: the bookie denies an entry that it cannot read. Look at the event that closes the
+# ledger, and at the responses that recovery had received.
+
+# %% tags=["refused"]
+check("break_protocol.answer", lambda found: "NO_ENTRY", must_pass=False)
+
+# %% [markdown]
+# ## Exercise 3: an invariant catches more than data loss
+#
+# *ack after one bookie* loses an entry only if a recovery happens at the wrong moment; with most seeds, nothing
+# is lost. But the rule is broken in every run. Write a function that takes a run's events and returns `True`
+# for every run of the real protocol and `False` for every run of this variant. Here Qa is 2.
+#
+# An event has `kind`, `node`, `ledger`, `entry` and `peer`. When a writer receives an acknowledgement, `kind` is
+# `"add.acked"` and `peer` is the bookie. When an entry is confirmed, `kind` is `"lac.advanced"`.
+
+
+# %%
+# solution
+def keeps(events):
+    acked = {}
+    for event in events:
+        key = event.node, event.ledger, event.entry
+        if event.kind == "add.acked":
+            acked.setdefault(key, set()).add(event.peer)
+        if event.kind == "lac.advanced" and len(acked.get(key, ())) < 2:
+            return False
+    return True
+
+
+# learner
+# def keeps(events):
+#     """Return whether your invariant holds for these events."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("break_protocol.invariant", keeps)
+
+# %% [markdown]
+# labkit has invariants like this one for every promise, most of them with the names from BookKeeper's TLA+
+# specification. They find in the first run what a search for data loss finds much later:
+
+# %%
+one_run = check_all(run(replace(scenario, variant="ack after one bookie")))
+print("broken in one run without faults:", [verdict.name for verdict in broken(one_run)])
+
+# %% [markdown]
+# ## What the real system does
+#
+# | bug | how it was found | what goes wrong | here |
+# | --- | --- | --- | --- |
+# | **#2614**, fixed in 4.14 | by the TLA+ specification, which explores all states of a small model | recovery's reads did not fence, so a bookie could deny an entry and store it later, and the ledger was closed before an acknowledged entry | *no fencing on recovery reads*, exercise 1 |
+# | the specification's second bug, fixed in 4.14 | in the same way | the bookies of a new last segment reported no confirmed entry, so recovery started over at entry 0, and a failed write-back created a segment before existing ones | the check `OnlyValidFragments` |
+# | **#2908** | by a real loss of data | a bookie responded "no such entry" for an unreadable entry log, and recovery truncated the ledger | *could not read taken for no such entry*, exercise 2 |
+# | **#3952** | by a user who asked why a read fails although one bookie responded successfully | nothing: a reader that accepts fewer responses may miss confirmed entries | *unreachable taken for an answer* |
+#
+# <details><summary>Why must the real protocol survive the schedule of exercise 1?</summary>
+#
+# Otherwise the schedule might contain faults that no protocol can survive, such as the loss of all copies. It
+# demonstrates the bug only if the bug alone makes the difference.
+# </details>
+#
+# There are three ways to look for such bugs, and each misses something:
+# - **Model checking** (TLA+) explores all states of a small model and proves that the model is correct. But the
+#   model is not the code, and it is small: two clients, and one or two entries.
+# - **Deterministic simulation** runs the real code, in as many orders as there are seeds. This is only a sample:
+#   finding no failures in n runs is not a proof. What it finds depends on the faults that it generates.
+#   FoundationDB was developed with it.
+# - **Tests on real machines** with real faults (Jepsen and others) include the real disks, kernels and networks,
+#   which models and simulations lack. Their failures can rarely be reproduced.
+#
+# All of them can check only promises that someone has written down.
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>Why does removing one decision not change all later ones?</summary>
+#
+# Each decision is computed from the seed and the decision's name, not taken from a single stream of random
+# numbers. With a single stream, one decision fewer would shift all later ones, and every smaller run would be a
+# completely different run.
+# </details>
+#
+# <details><summary>Can a bookie respond NO_ENTRY if it has no entries of the ledger at all?</summary>
+#
+# Yes. For recovery, the two responses are equivalent: both prove that this bookie never acknowledged the entry.
+# BookKeeper distinguishes them only for people who read the response.
+# </details>
+#
+# <details><summary>A search over 5,000 seeds finds nothing. What do you change: the seeds, the faults,
+# or the checks?</summary>
+#
+# First look at what happened in the runs: which events never occurred, and which faults never occurred at a
+# moment when they mattered? A search that never delays a fencing read cannot find #2614 with any number of
+# seeds. Then ask whether a check would have noticed the bug: plant one on purpose, and see whether it is found.
+# </details>
+#
+# **Next:** [15 build on it](15-build-on-it.ipynb). What else can you build on ledgers?

@@ -1,0 +1,324 @@
+# %% [markdown]
+# # 16 · How do you build a bookie?
+#
+# So far you have changed individual decisions of a bookie. Now you write a whole one: six components in one file, `mybookie.py`, which grows with each step. labkit provides the components that you have not written yet, so your first forty lines already run inside a complete bookie.
+#
+# **At the end you can** write a journal with group commit, a memtable, an entry log, an index, a checkpoint and a replay that never lose an acknowledged entry, in Apache BookKeeper's formats, and demonstrate this for a crash at every disk operation.
+#
+# **Takes** about 360 minutes. **Needs** Python alone, in a browser tab as well; the last step needs ZooKeeper and real processes. **After** lesson 04.
+#
+# > **The rule.** *An acknowledgement is a promise: every acknowledged entry survives every crash, no matter which component was running.*
+
+# %% tags=["parameters"]
+entry_count = 4  # entries in the pictures
+seed_count = 6  # storms per check; `labkit workshop` runs 200
+payload_size = 20
+
+# %%
+from dataclasses import replace
+
+from labkit.course.lessons import compare, parameters, predict
+from labkit.course.runs.one_bookie import OneBookie
+from labkit.course.runs.timeline import timeline
+
+# %%
+from labkit.course.workshop import begin, check, hint, step
+from labkit.course.workshop.bookie.inside import ONE_ADD
+from labkit.course.workshop.step import track
+from labkit.system.model.byte_region import Piece
+from labkit.system.storage.xray import entry_log_spans, index_spans, journal_spans
+from labkit.views.widgets import BookieInside, XRay
+from labkit.views.widgets.crash_map import CrashMapView
+from labkit.worlds.sim.crash_map.crash_map import crash_map
+from labkit.worlds.sim.explore.orders.every_order import every_order
+from labkit.worlds.sim.settings.bookie_script import Add, Checkpoint, Commit
+from labkit.worlds.sim.variants.storage_variants import DEFECTS
+
+parameters("16", globals())
+
+# %% [markdown]
+# ## The picture: what you will build
+#
+# Press ▶. You will write every box, and every arrow between them.
+
+# %%
+bookie = OneBookie()
+for entry_id in range(entry_count):
+    bookie.add((5, entry_id), (6, entry_id), payload_size=payload_size)
+    bookie.commit()
+bookie.flush()
+BookieInside(bookie.trace)
+
+# %% [markdown]
+# | step | component | purpose |
+# | --- | --- | --- |
+# | 1 | `Journal` | makes adds durable, many with one sync |
+# | 2 | `Memtable` | keeps entries sorted until they are flushed |
+# | 3 | `EntryLog` | stores the entries of all ledgers |
+# | 4 | `Index` | stores the location of each entry of a ledger |
+# | 5 | `Checkpoint` | writes the memtable to disk, then advances LastLogMark |
+# | 6 | `replay` | applies the journal records that the other files lack |
+#
+# Every step has the same structure: the **contract**, whose lines begin with "Always", a picture, the **red test**, which fails until you start, and the check. A refusal names the line that your code breaks. `hint("bookie", 1)` gives up to three hints for step 1. The check first tests your component alone, with hundreds of generated cases. Then it tests the component in a bookie that crashes at every disk operation, then with every order of the messages of one add, and then in storms in the simulated cluster. Finally it counts what your component costs, in disk operations and bytes, and compares that with labkit's own.
+#
+# ## Your file
+#
+# The next cell creates `mybookie.py` in this notebook's directory, with the contract of each component. It never overwrites an existing file. Open the file next to this notebook, and replace each `raise NotImplementedError` with your code. Each check reads the file from disk, so save it before you run the cell again.
+
+# %%
+# solution
+my_file = track("bookie").solution
+# learner
+# my_file = begin("bookie")
+# end
+print(my_file.name)
+
+# %% [markdown]
+# ## Step 1 · The journal
+
+# %%
+step("bookie", 1)
+
+# %%
+journal = bookie.machine.journals[0]
+spans = tuple(journal_spans(journal, 1))
+ends = bookie.store.journals[0].synced.offset
+shown = tuple(span for span in spans if span.offset >= 512 and span.offset + span.size <= ends)
+data = journal.open("current/1.txn").read(512, ends - 512)
+XRay(Piece("journal", "current/1.txn", 512, data, shown, ends))
+
+# %% [markdown]
+# Records follow each other, and padding fills each group up to the next block of 512 bytes. While another thread writes one group to disk, the records of the next group arrive. So `append` and `seal` must be fast and must not touch the disk, while `write` may be slow.
+#
+# **Predict.** A new bookie stores 64 adds in groups of 8. Each add takes 60 bytes in the journal, and the ledger's key record takes 44 bytes. How many bytes does the bookie write after the journal's header?
+
+# %%
+# solution
+predict("bytes written for 64 adds", 1024 + 7 * 512)
+# learner
+# predict("bytes written for 64 adds", None)
+# end
+
+# %%
+grouped = OneBookie()
+before = len(grouped.machine.journals[0].fuse.operations)
+for first in range(0, 64, 8):
+    grouped.add(*((5, first + number) for number in range(8)))
+    grouped.commit()
+done = grouped.machine.journals[0].fuse.operations[before:]
+written = sum(operation.size for operation in done if operation.kind == "write")
+compare("bytes written for 64 adds", written)
+
+# %% [markdown]
+# The key record pushes the first group into a second block: 44 + 8 · 60 = 524 bytes. Every other group fits into one block. In groups of one, each add would take a whole block, or 32,768 bytes in total.
+#
+# Write the class `Journal`, then run its check:
+
+# %% tags=["exercise"]
+check("bookie", 1, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ### What a refusal looks like
+#
+# If your code is refused, you see the smallest case that shows the problem. Here is labkit's own bookie with a deliberate bug: it acknowledges adds while the sync is still in progress. First look at the **crash map**: each row is a moment at which the machine crashes, and each column is one possible fate of the unsynced bytes. Choose a red cell.
+
+# %%
+hasty = "ack before sync"
+script = [Add(5, 0), Add(5, 1), Commit(), Add(5, 2), Commit()]
+CrashMapView(crash_map(script, store_factory=DEFECTS[hasty].store_factory))
+
+# %% [markdown]
+# Then look at the same bug with every order of one add's messages, and a crash between any two of them. The run opens where the promise was broken; step backwards to see why.
+
+# %%
+one_add = replace(ONE_ADD, variant=hasty)
+found = every_order(one_add, crashes=1, stop_at=1, on_progress=lambda states, broken: None)
+timeline(found.findings[0].scenario)
+
+# %% [markdown]
+# ## Step 2 · The memtable
+
+# %%
+step("bookie", 2)
+
+# %%
+waiting = OneBookie()
+for entry_id in range(entry_count):
+    waiting.add((6, entry_id), (5, entry_id), payload_size=payload_size)
+    waiting.commit()
+BookieInside(waiting.trace)
+
+# %% [markdown]
+# Entries arrive interleaved and are flushed in sorted order, so that a reader of one ledger finds its entries next to each other in the entry log ([lesson 03](03-memtable-entry-log-index.ipynb)). A client that gets no response resends an entry, so the same entry may arrive twice. Readers frequently ask for a ledger's last entry, so this must be fast.
+#
+# Write the class `Memtable`, then run its check:
+
+# %% tags=["exercise"]
+check("bookie", 2, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ## Step 3 · The entry log
+
+# %%
+step("bookie", 3)
+
+# %%
+disk = bookie.machine.ledgers[0]
+log = disk.open("current/0.log")
+spans = tuple(span for span in entry_log_spans(disk, 0) if span.offset >= 1024)
+XRay(Piece("entry log", "current/0.log", 1024, log.read(1024, log.size()), spans, log.size()))
+
+# %% [markdown]
+# After the header of 1024 bytes, each entry is preceded by its length. A location points to the entry, not to its length. `read_entry` must not trust the bytes that it reads: a location may point to another entry, and a damaged length may claim two gigabytes.
+#
+# Write the class `EntryLog` and the function `read_entry`, then run their check:
+
+# %% tags=["exercise"]
+check("bookie", 3, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ## Step 4 · The index
+
+# %%
+step("bookie", 4)
+
+# %%
+index = disk.open("current/0/5/5.idx")
+spans = tuple(span for span in index_spans(disk, 5) if span.offset + span.size <= 1024)
+XRay(Piece("index", "current/0/5/5.idx", 0, index.read(0, 1024), spans, index.size()))
+
+# %% [markdown]
+# The header contains the ledger's master key, whether the ledger is fenced, and its explicit LAC. The slots follow, eight bytes for each entry id. The name of a new file must be made durable like any other data, and so must the names of its parent directories.
+#
+# Write the class `Index`, then run its check:
+
+# %% tags=["exercise"]
+check("bookie", 4, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ## Step 5 · The checkpoint and LastLogMark
+
+# %%
+step("bookie", 5)
+
+# %% [markdown]
+# A checkpoint takes a long time, and adds continue in the meantime. This is the crash map of labkit's own bookie. Entry 5/1 arrives while the checkpoint is running. No cell is red.
+
+# %%
+busy = [Add(5, 0), Commit(), Checkpoint((Add(5, 1), Commit()))]
+CrashMapView(crash_map(busy))
+
+# %% [markdown]
+# **Predict.** Another bookie does the same, but takes the mark only after its flush has finished. Which entries can a crash lose? Give a list of entry ids of ledger 5.
+
+# %%
+# solution
+predict("lost when the mark is taken late", [1])
+# learner
+# predict("lost when the mark is taken late", None)  # [...]
+# end
+
+# %%
+late = crash_map(busy, store_factory=DEFECTS["mark taken after the flush"].store_factory)
+compare("lost when the mark is taken late", [entry.number for entry in late.smallest().cell.lost])
+
+# %% [markdown]
+# Write the two functions for the mark and the class `Checkpoint`, then run their check:
+
+# %% tags=["exercise"]
+check("bookie", 5, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ## Step 6 · Replay
+
+# %%
+step("bookie", 6)
+
+# %% [markdown]
+# A bookie stores four entries, flushes, stores three more and loses power. Watch what it does when it restarts.
+
+# %%
+died = OneBookie()
+died.add(*((5, entry_id) for entry_id in range(4)), payload_size=payload_size)
+died.commit()
+died.flush()
+died.add(*((5, entry_id) for entry_id in range(4, 7)), payload_size=payload_size)
+died.commit()
+died.crash()
+died.restart()
+BookieInside(died.trace)
+
+# %% [markdown]
+# **Predict.** How many journal records did the bookie replay?
+
+# %%
+# solution
+predict("records replayed", 3)
+# learner
+# predict("records replayed", None)
+# end
+
+# %%
+replayed = [event.size for event in died.trace.events if event.kind == "journal.replayed"]
+compare("records replayed", sum(replayed))
+
+# %% [markdown]
+# A replay may itself be interrupted by a crash, so applying a record twice or ten times must have the same effect as applying it once.
+#
+# Write `records` and `replay`, then run their check:
+
+# %% tags=["exercise"]
+check("bookie", 6, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ## Step 7 · A real process
+#
+# There is no new code to write. This step starts ZooKeeper and other processes, which cannot run in a browser tab. On your own machine or on Binder, run these commands in a terminal, in the directory of your file:
+#
+# ```
+# labkit workshop bookie        every step, each with 200 seeds
+# labkit workshop bookie 7      your bookie as a process of a live cluster
+# ```
+#
+# A client writes to your bookie, which is killed with SIGKILL in the middle of its adds and then restarted. It must still have everything that it acknowledged, and labkit's shell must be able to read its files. The files have BookKeeper's own formats, so `bookkeeper shell readjournal` and `readlog` can read them too, and BookKeeper's bookie can continue with your directories. With `labkit bookie --store mybookie.py`, your bookie serves any client.
+#
+# ## Challenges
+#
+# No check covers these challenges. Each is a feature of the real system that your bookie lacks.
+
+# %%
+for each in track("bookie").steps:
+    print(f"{each.number} {each.name}")
+    for challenge in each.challenges:
+        print(f"  - {challenge}")
+
+# %% [markdown]
+# ## What the real system does
+#
+# | yours | in BookKeeper |
+# | --- | --- |
+# | `Journal` | `bookie/Journal.java`, `JournalChannel.java` |
+# | `Memtable` | `bookie/EntryMemTable.java`, a skip list with a snapshot |
+# | `EntryLog` | `bookie/DefaultEntryLogger.java`, `EntryLogManagerBase.java` |
+# | `Index` | `bookie/FileInfo.java`, `IndexPersistenceMgr.java` |
+# | `Checkpoint` | `bookie/SyncThread.java`, `SortedLedgerStorage.java` |
+# | `replay` | `Journal.scanJournal`, `Bookie.readJournal` |
+#
+# ## Questions
+#
+# <details><summary>Your bookie survives 200 storms. Is it correct?</summary>
+#
+# The storms are only a sample. The check is exhaustive: it tries every crash in the scripts and every order of the small scenario. But anything that no script does has not been tried.
+# </details>
+#
+# <details><summary>Why does the cost limit count operations and bytes, not seconds?</summary>
+#
+# Timings vary from machine to machine and from run to run. Disk operations and bytes are the same everywhere, and an add has to wait for a sync.
+# </details>
+#
+# <details><summary>Which of your components may lose everything in a crash?</summary>
+#
+# The memtable. Its entries were in the journal, after LastLogMark, before they were acknowledged.
+# </details>
+#
+# **Next:** [17 build a client](17-build-a-client.ipynb). Build the other side of the connection, after [lesson 08](08-fencing-recovery.ipynb).

@@ -1,0 +1,309 @@
+# %% [markdown]
+# # 17 · How do you build a client?
+#
+# A bookie stores whatever it receives. The client is responsible for everything else that BookKeeper promises: which bookies store an entry, when it is confirmed, how far a reader may read, and where a ledger ends if its writer has died. You write this client in one file, `myclient.py`, in seven steps.
+#
+# **At the end you can** write a client whose confirmed entries survive the loss of bookies and writers, and find the run in which a plausible client loses an entry.
+#
+# **Takes** about 480 minutes. **Needs** Python alone, in a browser tab as well; the last step needs a terminal, Java and Linux or macOS. **After** lesson 08.
+#
+# > **The rule.** *A confirmed entry is on at least Qa bookies that the metadata lists, and no two clients disagree about where a ledger ends.*
+
+# %% tags=["parameters"]
+entry_count = 6  # entries in the pictures
+seed_count = 6  # storms per check; `labkit workshop` runs 200
+dies_after = 3  # number of confirmed entries when a bookie or a writer dies
+
+# %%
+from dataclasses import replace
+
+from labkit.course.lessons import compare, parameters, predict
+from labkit.course.runs.timeline import timeline
+
+# %%
+from labkit.course.workshop import begin, check, hint, step
+from labkit.course.workshop.client import runs
+from labkit.course.workshop.step import track
+from labkit.views.widgets.space_time import SpaceTime
+from labkit.worlds.sim.explore.orders.every_order import every_order
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash
+from labkit.worlds.sim.settings.triggers import At, On
+from labkit.worlds.sim.workload.steps import Recover
+
+parameters("17", globals())
+
+# %% [markdown]
+# ## The picture: what you will build
+#
+# A writer `w` adds entries to three bookies, with two copies of each. `w` dies, and a client `r` recovers the ledger. You will write the code for everything in the lanes of `w` and `r`.
+
+# %%
+write = runs.write(entry_count, (3, 2, 2), window=2)
+died = Crash("w", when=On("lac.advanced", dies_after))
+handed_over = run(runs.quiet(write, Recover(when=At(30.0)), faults=(died,)))
+SpaceTime(handed_over)
+
+# %% [markdown]
+# | step | you write | what it decides |
+# | --- | --- | --- |
+# | 1 | `write_set`, `Writer.add` | which bookies store an entry, and when it is confirmed |
+# | 2 | `Reader.read_last_add_confirmed` | how far a reader may read |
+# | 3 | `Reader.read_entry` | what a response proves |
+# | 4 | more of `Writer` | which bookie replaces a failed one |
+# | 5 | `Writer.close` | where a ledger ends |
+# | 6 | `recover` | where a ledger ends if its writer has died |
+# | 7 | `create_ledger`, `append_all`, `take_over` | what a program in a live cluster can promise |
+#
+# The class `Cluster` gives you requests to individual bookies, and the ledger's metadata with its version. Its docstrings are the contract: see `from labkit.course.workshop.client.api import Cluster` and `help(Cluster)`. Every step has the same structure: the **contract**, whose lines begin with "Always", a picture, the **red test**, which fails until you start, and the check. A refusal names the line that your code breaks. `hint("client", 1)` gives up to three hints for step 1. Steps 4 and 6 are long, so their checks list small tests that turn green one after the other: start with the first red one. The check runs your client in small clusters with faults, with every order of a few messages, and in storms of random faults. Then labkit's own client reads the entries that yours stored. Finally the check compares your client's requests, or its simulated time, with labkit's own client.
+#
+# ## Your file
+#
+# The next cell creates `myclient.py` in this notebook's directory. It never overwrites an existing file. Replace each `raise NotImplementedError` with your code, save the file, and run the step's check again.
+
+# %%
+# solution
+my_file = track("client").solution
+# learner
+# my_file = begin("client")
+# end
+print(my_file.name)
+
+# %% [markdown]
+# ## Step 1 · Append to a quorum
+
+# %%
+step("client", 1)
+
+# %%
+SpaceTime(run(runs.ONE_IS_LATE))
+
+# %% [markdown]
+# The messages to and from some bookies are slow here, so acknowledgements arrive out of order. Confirmations do not.
+#
+# **Predict.** A writer makes 12 adds with E=5, Qw=3, Qa=2, and there are no faults. How many add requests does it send to bookies?
+
+# %%
+# solution
+predict("requests for 12 adds", 36)
+# learner
+# predict("requests for 12 adds", None)
+# end
+
+# %%
+striped = run(runs.STRIPED)
+sent = [event for event in striped.events if (event.kind, event.node) == ("add.sent", "w")]
+compare("requests for 12 adds", len(sent))
+
+# %% [markdown]
+# Write `write_set` and `Writer.add`, then run their check:
+
+# %% tags=["exercise"]
+check("client", 1, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ### What a refusal looks like
+#
+# If your code is refused, you see a run that opens where the promise was broken. Here is labkit's own client with a deliberate bug: it confirms an entry as soon as one bookie has acknowledged it. Step backwards and look for the missing acknowledgement. The check found this run by trying every order of two adds' messages.
+
+# %%
+hasty = replace(runs.TWO_ADDS, variant="ack after one bookie")
+found = every_order(hasty, stop_at=1, on_progress=lambda states, broken: None)
+timeline(found.findings[0].scenario)
+
+# %% [markdown]
+# ## Step 2 · How far a ledger can be read
+
+# %%
+step("client", 2)
+
+# %%
+SpaceTime(run(runs.FOLLOWED))
+
+# %% [markdown]
+# Only the writer knows which entries are confirmed; no bookie does. So the writer puts its current LastAddConfirmed into each entry, and a reader asks the bookies for their last entries. A response may come from a bookie that missed everything, and some responses may never arrive.
+#
+# Set `last_add_confirmed` in `Writer.add`, write `Reader.read_last_add_confirmed`, then run their check:
+
+# %% tags=["exercise"]
+check("client", 2, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ## Step 3 · Read an entry
+
+# %%
+step("client", 3)
+
+# %%
+SpaceTime(run(runs.some_are_silent()))
+
+# %% [markdown]
+# Two of three bookies are down, and the third one has never heard of the ledger. "No such entry" proves that this bookie has no copy, but silence proves nothing. The reader's caller must be able to tell the two cases apart.
+#
+# Write `Reader.read_entry`, then run its check:
+
+# %% tags=["exercise"]
+check("client", 3, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ## Step 4 · Replace a failed bookie
+
+# %%
+step("client", 4)
+
+# %%
+dies = Crash("b1", when=On("lac.advanced", dies_after))
+changed = run(runs.quiet(runs.write(8, (3, 2, 2), window=3), bookies=4, faults=(dies,)))
+SpaceTime(changed)
+
+# %% [markdown]
+# **Predict.** At which entry does the new ensemble start?
+
+# %%
+# solution
+predict("first entry of the new ensemble", dies_after)
+# learner
+# predict("first entry of the new ensemble", None)
+# end
+
+# %%
+begun = [event.entry for event in changed.events if event.kind == "ensemble.set"]
+compare("first entry of the new ensemble", begun[-1])
+
+# %% [markdown]
+# Acknowledgements continue to arrive while the new metadata is being stored. If you confirmed an entry now, it would be on the old ensemble, but according to the metadata it would be on the new one.
+#
+# Write the ensemble change, then run its check:
+
+# %% tags=["exercise"]
+check("client", 4, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ## Step 5 · Close, and be fenced
+
+# %%
+step("client", 5)
+
+# %%
+SpaceTime(run(runs.TAKEN))
+
+# %% [markdown]
+# The writer is only paused. In the meantime, another client recovers its ledger. Then the writer resumes. Everything that it does from here on must fail, but no entry that it confirmed may be lost.
+#
+# Write `Writer.close` and the code that stops a fenced writer, then run their check:
+
+# %% tags=["exercise"]
+check("client", 5, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ## Step 6 · Recover a ledger
+
+# %%
+step("client", 6)
+
+# %%
+SpaceTime(run(runs.lost_fence()))
+
+# %% [markdown]
+# One bookie has the last entry, one receives it late, one never receives it, and a fencing request is lost. Does this ledger end before or after the entry? Both may be right. But once a client has decided, no other client may ever decide differently.
+#
+# Write `recover`, then run its check:
+
+# %% tags=["exercise"]
+check("client", 6, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ## Step 7 · A program in a live cluster
+
+# %%
+step("client", 7)
+
+# %%
+SpaceTime(run(runs.TAKEN))
+
+# %% [markdown]
+# Until now, the checks created the ledger and called your `Writer`. Now you write the program around it, which chooses an ensemble, stores the metadata, keeps several adds in flight, and takes over a ledger whose writer does not respond. Your code of steps 1 to 6 does not change, but it now runs in the real world: ZooKeeper, four bookies and your program are processes, and the faults are signals.
+#
+# | fault | what must hold |
+# | --- | --- |
+# | a bookie receives SIGKILL in mid-write | the program continues, and the metadata in ZooKeeper lists another bookie |
+# | your program receives SIGSTOP, and a second one takes over its ledger | every confirmed entry is in the ledger |
+# | the first program receives SIGCONT | its adds are rejected, and it exits with an error |
+#
+# **Predict.** The picture above shows the same situation: a writer is paused, another client recovers its ledger, and the writer resumes. How many entries does the writer confirm after the ledger has been closed?
+
+# %%
+# solution
+predict("entries confirmed after the close", 1)
+# learner
+# predict("entries confirmed after the close", None)
+# end
+
+# %%
+taken = run(runs.TAKEN)
+closed = next(event.seq for event in taken.events if event.kind == "ledger.closed")
+late = [
+    event for event in taken.events[closed:] if (event.kind, event.node) == ("lac.advanced", "w")
+]
+compare("entries confirmed after the close", len(late))
+
+# %% [markdown]
+# The acknowledgements of an entry may already be in flight when the bookies are fenced. The writer confirms this entry late, and it may do so, because recovery has found the entry. The only rule that matters is that every confirmed entry is in the ledger.
+#
+# Write `create_ledger`, `append_all` and `take_over`. This step starts processes, which cannot run in a browser tab. On your own machine or on Binder, run these commands in a terminal, in the directory of your file:
+#
+# ```
+# labkit workshop client        every step, each with 200 seeds
+# labkit workshop client 7      your program as processes of a live cluster
+# ```
+#
+# labkit's client and shell then read what your program wrote. The ledgers have BookKeeper's own format, so `bookkeeper shell ledgermetadata` and `readledger` can read them, too, and `readledger -r` recovers the ledger of your stopped program. You can also use a cluster that keeps running (`labkit local`):
+#
+# ```
+# seq 1000 | labkit client --zookeeper HOST:PORT write      ledger 0, then each entry once it is confirmed
+# labkit client --zookeeper HOST:PORT take 0                recovers the ledger and prints it
+# labkit shell --zookeeper HOST:PORT ledgermetadata -l 0    where its entries are
+# ```
+#
+# ## Challenges
+#
+# No check covers these challenges. Each is a feature of the real client that yours lacks.
+
+# %%
+for each in track("client").steps:
+    print(f"{each.number} {each.name}")
+    for challenge in each.challenges:
+        print(f"  - {challenge}")
+
+# %% [markdown]
+# ## What the real system does
+#
+# | yours | in BookKeeper |
+# | --- | --- |
+# | `write_set` | `client/RoundRobinDistributionSchedule.java` |
+# | `Writer.add`, `PendingAdd` | `client/LedgerHandle.java`, `client/PendingAddOp.java` |
+# | `Reader.read_last_add_confirmed` | `client/ReadLastConfirmedOp.java`, the schedule's coverage set |
+# | `Reader.read_entry` | `client/PendingReadOp.java` |
+# | the ensemble change | `LedgerHandle.ensembleChangeLoop`, `client/MetadataUpdateLoop.java` |
+# | `recover` | `client/LedgerRecoveryOp.java`, `ReadOnlyLedgerHandle.java` |
+# | `create_ledger` | `client/LedgerCreateOp.java`, `RackawareEnsemblePlacementPolicyImpl.java` |
+# | `append_all`, its window | `LedgerHandle.asyncAddEntry`, the throttle of `throttleValue` |
+#
+# ## Questions
+#
+# <details><summary>Your client passes with every order of two adds' messages. What can still be wrong?</summary>
+#
+# Any bug that needs a third add, a fourth bookie or a timeout. The storms look for these, but they are only a sample.
+# </details>
+#
+# <details><summary>Why does labkit's client, and not yours, read the entries that your client stored?</summary>
+#
+# Because two bugs can cancel each other out: if a writer sends entries to the wrong bookies, a reader with the same bug still finds them.
+# </details>
+#
+# <details><summary>Why must a recovery not announce the entries that it has written back?</summary>
+#
+# It may die before it closes the ledger. The next recovery asks other bookies and may close the ledger before these entries. A reader would then have read entries that do not exist.
+# </details>
+#
+# **Back to** [the tour](00-tour.ipynb), or to the map of the course in `docs/course.md`.

@@ -1,0 +1,128 @@
+"""Test the grades of a class: points, CSV, the page, earlier results and late submissions."""
+
+import csv
+import os
+from argparse import Namespace
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from labkit.course.grading import command
+from labkit.course.grading.gradebook import Gradebook, PointsError, read_points, write_grades
+from labkit.course.grading.report import write
+from labkit.course.grading.results import OPEN, PASSED, REFUSED, Result
+from tests.course.grading.notebooks import RIGHT, WRONG, write_notebook
+from tests.course.grading.test_grade import NOW, has_sandbox
+
+SET, LOST = "quorums.write_set", "quorums.lost"
+RESULTS = [
+    Result("ada", SET, PASSED, "Held."),
+    Result("ada", LOST, REFUSED, "Too few."),
+    Result("bob", SET, PASSED, "Held.", late=True),
+    Result("bob", LOST, OPEN, "It has no answer."),
+]
+
+
+def grades_in(folder: Path) -> list[dict[str, str]]:
+    with (folder / "grades.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "points.csv"
+    file.write_text(text)
+    return file
+
+
+def test_the_csv_has_the_points_of_each_exercise_and_their_total(tmp_path: Path) -> None:
+    points = read_points(written(tmp_path, f"exercise,points\n{SET},2\n{LOST},0.5\n"))
+    write_grades(Gradebook.of(RESULTS, points, ["ada", "bob", "eve"]), tmp_path)
+    assert grades_in(tmp_path) == [
+        {"student": "ada", SET: "2", LOST: "0", "total": "2", "late": ""},
+        {"student": "bob", SET: "2", LOST: "0", "total": "2", "late": "late"},
+        {"student": "eve", SET: "0", LOST: "0", "total": "0", "late": ""},
+    ]
+
+
+def test_without_points_each_exercise_counts_one(tmp_path: Path) -> None:
+    write_grades(Gradebook.of(RESULTS, None, []), tmp_path)
+    assert [row["total"] for row in grades_in(tmp_path)] == ["1", "1"]
+
+
+def test_the_page_shows_who_handed_in_nothing_and_how_many_passed(tmp_path: Path) -> None:
+    write_grades(Gradebook.of(RESULTS, None, ["<eve>"]), tmp_path)
+    page = (tmp_path / "class.html").read_text()
+    assert "The class: 3 students, 2 points" in page
+    assert '<th scope="row">&lt;eve&gt;</th>' in page
+    assert page.count("not handed in") > 2
+    assert '<th scope="row">passed by</th><td>0</td><td>2</td>' in page
+
+
+def test_a_spreadsheet_takes_no_name_for_a_formula(tmp_path: Path) -> None:
+    write_grades(Gradebook.of([], None, ["=1+1"]), tmp_path)
+    assert grades_in(tmp_path)[0]["student"] == "'=1+1"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("quorums.write_set,2\n", "the columns ['quorums.write_set', '2']"),
+        ("", "the columns None"),
+        ("exercise,points\nquorums.write_sets,2\n", "no exercise 'quorums.write_sets'"),
+        ("exercise,points\nquorums.write_set,two\n", "'two'"),
+        ("exercise,points\nquorums.write_set,-1\n", "has the points '-1'"),
+        ("exercise,points\nquorums.write_set\n", "float"),
+        (f"exercise,points\n{SET},1\n{SET},1\n", "stands twice"),
+    ],
+)
+def test_a_wrong_list_of_points_is_refused_with_an_example(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    with pytest.raises(PointsError, match="for example `quorums") as error:
+        read_points(written(tmp_path, text))
+    assert problem in str(error.value)
+
+
+def test_grading_one_student_again_keeps_the_results_of_the_others(tmp_path: Path) -> None:
+    write(RESULTS, [], tmp_path, NOW)
+    again = [Result("ada", LOST, PASSED, "Held.")]
+    results = write(again, [], tmp_path, NOW + timedelta(days=1))
+    assert {(each.student, each.exercise): each.outcome for each in results} == {
+        ("ada", SET): PASSED,
+        ("ada", LOST): PASSED,
+        ("bob", SET): PASSED,
+        ("bob", LOST): OPEN,
+    }
+    assert [each.late for each in results] == [False, False, True, False]
+    rows = pq.read_table(tmp_path / "results.parquet").to_pylist()
+    assert [row["graded_at"] > NOW for row in rows] == [False, True, False, False]
+
+
+@pytest.mark.slow
+def test_a_class_gets_its_grades_and_feedback_in_one_command(tmp_path: Path) -> None:
+    for name, source in (("ada", RIGHT), ("bob", WRONG)):
+        write_notebook(tmp_path / name / "05.ipynb", source)
+        os.utime(tmp_path / name / "05.ipynb", (NOW.timestamp(), NOW.timestamp()))
+    (tmp_path / "students.txt").write_text("ada\nbob\neve\n")
+    arguments = Namespace(
+        folders=[tmp_path / "ada", tmp_path / "bob"],
+        out=tmp_path / "grades",
+        seconds=60.0,
+        jobs=None,
+        without_sandbox=not has_sandbox(),
+        students=tmp_path / "students.txt",
+        points=written(tmp_path, f"exercise,points\n{SET},3\n"),
+        deadline=NOW - timedelta(hours=1),
+        feedback=True,
+    )
+    command.run_grade(arguments, lambda _: None)
+    rows = grades_in(tmp_path / "grades")
+    assert [(row["student"], row["total"], row["late"]) for row in rows] == [
+        ("ada", "3", "late"),
+        ("bob", "0", "late"),
+        ("eve", "0", ""),
+    ]
+    assert "✘ quorums.write_set" in (tmp_path / "bob" / "feedback.html").read_text()
+    assert 'href="students/bob.html"' in (tmp_path / "grades" / "class.html").read_text()

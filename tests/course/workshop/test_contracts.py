@@ -1,0 +1,353 @@
+"""Each line of a contract can be broken alone; the refusal then names that line and no other."""
+
+# ruff: noqa: E501 - a change of the solution is easier to read in one line
+
+from pathlib import Path
+
+import pytest
+
+from labkit.course.workshop.step import TRACKS, track
+from tests.course.workshop.wrong import refused
+
+Changes = tuple[tuple[str, str], ...]
+
+_FLUSH_NEW = 'self.disk.create(self.path + ".new") if is_new'
+_RENAME = '            self.disk.rename(self.path + ".new", self.path)'
+_SYNC_LOG = "        bookie.sync_entry_log()\n"
+_FLUSH = "        bookie.flush_indexes()\n"
+_MOVE = "        bookie.move_mark(*self.mark)\n"
+_REMOVE = "        bookie.remove_journals(self.mark[0])\n"
+_KEY = "        keys[ledger_id] = body[20:]\n"
+_OTHER_END = """        if metadata.last_entry_id != last:
+            raise BKMetadataVersionException(
+                f"another client closed the ledger at entry {metadata.last_entry_id}"
+            )
+"""
+_FENCED = """        except BKLedgerFencedException as error:
+            self.end(error)
+        except BKException:
+            pending"""
+_REREAD = """        except BKMetadataVersionException:
+            metadata, version = await cluster.read_metadata()
+    return metadata
+"""
+_RESEND = """                if self.ensemble[place] != before[place]:
+                    self.send_again(pending, place)
+"""
+_CONFIRM = """        while self.pending and len(self.pending[0].acked) >= self.metadata.ack_quorum:
+            pending = self.pending.popleft()
+"""
+_OUT_OF_ORDER = """        quorum = self.metadata.ack_quorum
+        for pending in [each for each in self.pending if len(each.acked) >= quorum]:
+            self.pending.remove(pending)
+"""
+_MARK_FIRST = """    while metadata.state is LedgerState.OPEN:
+        marked"""
+_FOUND_NOTHING = (
+    '    raise BKLedgerRecoveryException(f"whether entry {entry_id} was stored is not known")'
+)
+_PENDING_FAIL = "            self.pending.popleft().confirmed.set_exception(error)\n"
+_BLOCKED = "        if any(map(self.is_blocked, self.pending)):\n"
+
+BROKEN: dict[tuple[str, int], tuple[Changes, ...]] = {
+    ("bookie", 1): (
+        (('        disk.sync_folder("current")\n        self.group', "        self.group"),),
+        (("        return offset\n", "        return offset + 4\n"),),
+        (
+            (
+                "        offset = self.group_offset + len(self.group)\n",
+                "        offset = self.group_offset + len(self.group)\n        self.file.sync()\n",
+            ),
+        ),
+        (("zeros = left - 8 if left >= 8 else left - 8 + 512", "zeros = left"),),
+        (
+            (
+                "        self.file.write(offset, data)\n        self.file.sync()",
+                "        self.file.write(offset, data)",
+            ),
+        ),
+        (
+            (
+                "        self.file.write(offset, data)\n",
+                "        self.file.write(offset, bytes(len(data)))\n",
+            ),
+        ),
+    ),
+    ("bookie", 2): (
+        (("return self.ledgers.get(ledger_id, {}).get(entry_id)", "return None"),),
+        (
+            (
+                "return self.ledgers.get(ledger_id, {}).get(entry_id)",
+                'return self.ledgers.get(ledger_id, {}).get(entry_id, b"")',
+            ),
+        ),
+        (("        if entry_id in kept:\n            return\n", ""),),
+        (("max(self.last.get(ledger_id, -1), entry_id)", "entry_id"),),
+        (("        self.size += len(data)\n", "        self.size += len(data) + 1\n"),),
+        (("in sorted(self.ledgers[ledger_id])", "in self.ledgers[ledger_id]"),),
+    ),
+    ("bookie", 3): (
+        (("        return self.size() - len(entry)\n", "        return self.written\n"),),
+        (
+            (
+                "            self.file.write(self.written, bytes(self.buffer))\n",
+                "            self.all = getattr(self, 'all', b'') + self.buffer\n"
+                "            self.file.write(0, bytes(self.all))\n",
+            ),
+        ),
+        (
+            (
+                "            self.buffer.clear()\n        self.file.sync()",
+                "            self.buffer.clear()",
+            ),
+        ),
+        (('(b"BKLO" + struct.pack(">i", 1))', 'b""'),),
+        (
+            (
+                "    return file.read(offset, length)\n",
+                "    return file.read(offset, length) + b' '\n",
+            ),
+        ),
+        (("if (found_ledger, found_entry) != (ledger_id, entry_id):", "if not found_ledger:"),),
+        (
+            (
+                "    if length < 16 or offset + length > file.size():\n        return None\n"
+                "    return file.read(offset, length)\n",
+                "    data = file.read(offset, max(0, length))\n"
+                "    return data if len(data) == length >= 16 else None\n",
+            ),
+        ),
+    ),
+    ("bookie", 4): (
+        ((_FLUSH_NEW, "self.disk.create(self.path) if is_new"), (_RENAME, "            pass")),
+        (("range(len(folders), 0, -1)", "range(len(folders), len(folders) - 1, -1)"),),
+        (("int(self.fenced)", "0"),),
+        (("        index.fenced = state & 1 == 1\n", ""),),
+        (("        if missing:\n", "        if not self.path:\n"),),
+        (("not self.changed and not self.must_sync:", "self.path == '':"),),
+        (("        index.must_sync = True\n", ""),),
+        (("slots[: len(slots) // 8 * 8]", 'slots.ljust(-(-len(slots) // 8) * 8, b"\\1")'),),
+        (('if magic != b"BKLE" or version != 1 or key_size < 0:', "if len(head) < 12:"),),
+    ),
+    ("bookie", 5): (
+        (
+            ('disk.create("current/lastMark.new")', 'disk.create("current/lastMark")'),
+            ('    disk.rename("current/lastMark.new", "current/lastMark")\n', ""),
+        ),
+        (('"current/lastMark")\n    disk.sync_folder("current")\n', '"current/lastMark")\n'),),
+        (("if min(file_id, offset) >= 0 else (0, 0)", ""),),
+        (
+            (
+                "        self.entries = bookie.set_memtable_aside()\n",
+                "        self.entries = bookie.set_memtable_aside()\n        bookie.sync_entry_log()\n",
+            ),
+        ),
+        ((_SYNC_LOG, ""), (_FLUSH, _FLUSH + _SYNC_LOG)),
+        ((_FLUSH, ""), (_MOVE, _MOVE + _FLUSH)),
+        (
+            ("self.mark = bookie.synced()\n", "pass\n"),
+            (_MOVE, "        self.mark = bookie.synced()\n" + _MOVE),
+        ),
+        ((_MOVE, ""), (_REMOVE, _REMOVE + _MOVE)),
+        ((_REMOVE, ""),),
+    ),
+    ("bookie", 6): (
+        (("length == -0x100 and at + 8", "length == 0x7FFFFFFF and at + 8"),),
+        (("if file_id and file_id not in needed:", "if file_id < 0:"),),
+        (("        bookie.fence(ledger_id)", "        pass"),),
+        ((_KEY, _KEY + "        bookie.create_ledger(ledger_id, body[20:])\n"),),
+        (
+            (
+                "        if ledger_id not in keys:\n            return\n"
+                "        bookie.create_ledger(ledger_id, keys[ledger_id])\n",
+                '        bookie.create_ledger(ledger_id, keys.get(ledger_id, b""))\n',
+            ),
+        ),
+        (("            end = each, at + 4 + len(body)\n", ""),),
+    ),
+    ("client", 1): (
+        (("(entry_id + i) % ensemble_size for i", "i for i"),),
+        ((">= self.metadata.ack_quorum:", ">= 1:"),),
+        ((_CONFIRM, _OUT_OF_ORDER),),
+        (
+            (
+                "        self.length += len(payload)\n",
+                "        payload = payload[:-1]\n        self.length += len(payload)\n",
+            ),
+        ),
+        ((">= self.metadata.ack_quorum:", ">= self.metadata.write_quorum:"),),
+    ),
+    ("client", 2): (
+        (
+            (
+                "            self.last_add_confirmed,\n            self.length,\n",
+                "            NO_ENTRY_ID,\n            self.length,\n",
+            ),
+        ),
+        (("lac = entry.last_add_confirmed", "lac = entry.entry_id"),),
+        (("        if is_covered(known, metadata):", "        if known:"),),
+        (
+            (
+                "    ensemble = metadata.segments[-1].ensemble\n    answers",
+                "    ensemble = metadata.segments[0].ensemble\n    answers",
+            ),
+        ),
+        (("        self.metadata, _ = await self.cluster.read_metadata()\n", ""),),
+        (
+            (
+                "        except PROVES_ABSENCE:\n            lac = NO_ENTRY_ID\n        except",
+                "        except",
+            ),
+        ),
+        (
+            (
+                '    raise BKReadException("too few bookies answered to know LastAddConfirmed")',
+                "    return max(known.values(), default=NO_ENTRY_ID)",
+            ),
+        ),
+    ),
+    ("client", 3): (
+        (
+            (
+                "        for place in write_set(entry_id, *sizes):",
+                "        for place in range(len(ensemble)):",
+            ),
+        ),
+        (
+            (
+                "                return await self.cluster.read_entry(ensemble[place], entry_id)\n",
+                "                await self.cluster.read_entry(ensemble[place], entry_id)\n"
+                "                return await self.cluster.read_entry(ensemble[place], entry_id)\n",
+            ),
+        ),
+        (
+            (
+                "        for place in write_set(entry_id, *sizes):",
+                "        for place in write_set(entry_id, *sizes)[:1]:",
+            ),
+        ),
+        (
+            (
+                "raise next((e for e in errors if not isinstance(e, PROVES_ABSENCE)), errors[0])",
+                "raise errors[-1]",
+            ),
+        ),
+        (
+            (
+                "raise next((e for e in errors if not isinstance(e, PROVES_ABSENCE)), errors[0])",
+                'raise BKReadException("no bookie returned the entry")',
+            ),
+        ),
+    ),
+    ("client", 4): (
+        (
+            (
+                "        first = self.last_add_confirmed + 1\n        earlier",
+                "        first = max(0, self.last_add_confirmed)\n        earlier",
+            ),
+        ),
+        ((" if each.first_entry_id < first]", "]"),),
+        (
+            (
+                "if self.is_changing or self.ended_by is not None:\n            return\n        while",
+                "if self.ended_by is not None:\n            return\n        while",
+            ),
+        ),
+        (
+            (
+                "        ensemble = tuple(others.get(each, each) for each in self.ensemble)\n",
+                "        kept = [each for each in self.ensemble if each not in others]\n"
+                "        ensemble = (*kept, *others.values())\n",
+            ),
+        ),
+        (("unwanted = (*self.ensemble, *self.given_up)", "unwanted = self.ensemble"),),
+        ((_RESEND, "                pass\n"),),
+        (("        pending.acked = [each for each in pending.acked if each != place]\n", ""),),
+        (
+            (
+                "        if not others:\n            return\n",
+                '        if not others:\n            raise BKNotEnoughBookiesException("no spare")\n',
+            ),
+        ),
+        ((_BLOCKED, "        if False:\n"),),
+    ),
+    ("client", 5): (
+        (("        last = self.last_add_confirmed\n", "        last = self.last_add_pushed\n"),),
+        (
+            (
+                "            self.length_confirmed = pending.entry.length\n",
+                "            self.length_confirmed += pending.entry.length\n",
+            ),
+        ),
+        ((_PENDING_FAIL, "            self.pending.popleft()\n"),),
+        ((_REREAD, _REREAD.replace("metadata, version = await cluster.read_metadata()", "raise")),),
+        ((_OTHER_END, ""),),
+        ((_FENCED, "        except BKException:\n            pending"),),
+    ),
+    ("client", 6): (
+        ((_MARK_FIRST, "    while False:\n        marked"),),
+        (
+            (
+                "        if is_covered(known, metadata):\n            return max(known.values())\n"
+                "    raise BKReadException",
+                "        if known:\n            return max(known.values())\n    raise BKReadException",
+            ),
+        ),
+        (
+            (
+                "cluster.read_entry(bookie, entry_id, fence=True)",
+                "cluster.read_entry(bookie, entry_id)",
+            ),
+        ),
+        ((_FOUND_NOTHING, "    return None"),),
+        (
+            (
+                "        if denied > metadata.write_quorum - metadata.ack_quorum:",
+                "        if denied == metadata.write_quorum:",
+            ),
+        ),
+        (("    lac = max(lac, metadata.segments[-1].first_entry_id - 1)\n", ""),),
+        (
+            (
+                "        await write_back(cluster, metadata, replace(entry, last_add_confirmed=lac))\n",
+                "",
+            ),
+        ),
+        (
+            (
+                "replace(entry, last_add_confirmed=lac)",
+                "replace(entry, last_add_confirmed=entry.entry_id)",
+            ),
+        ),
+        (
+            (
+                "        last, length = entry.entry_id, entry.length\n",
+                "        last, length = entry.entry_id, length + entry.length\n",
+            ),
+        ),
+        ((_REREAD, _REREAD.replace("metadata, version", "_, version")),),
+    ),
+}
+"""By step: changes to the solution that break the first line of its contract, the second, ..."""
+
+LINES = [
+    (*step, number) for step, broken in BROKEN.items() for number, _ in enumerate(broken, start=1)
+]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("name", "number", "line"), LINES)
+def test_a_broken_line_of_a_contract_is_named_and_no_other(
+    name: str, number: int, line: int, tmp_path: Path
+) -> None:
+    card = refused(tmp_path, name, number, *BROKEN[name, number][line - 1])
+    contract = track(name).step(number).contract
+    named = [each.words for each in contract if each.words in card.message]
+    assert named == [contract[line - 1].words], card
+
+
+def test_every_line_of_a_simulated_step_has_a_test() -> None:
+    for name in TRACKS:
+        for step in track(name).steps:
+            if not step.is_live:
+                assert len(BROKEN[name, step.number]) == len(step.contract), (name, step.number)

@@ -1,0 +1,15 @@
+"""Takes the release notes of a version from CHANGELOG.md."""
+
+import re
+
+from tools.site.pyodide import CannotBuildError
+
+
+def release_notes(changelog: str, version: str) -> str:
+    """Return the section of the version.  Raises `CannotBuildError` if there is none."""
+    section = re.search(
+        rf"^## \[{re.escape(version)}\][^\n]*\n(.*?)(?=^## |\Z)", changelog, re.M | re.S
+    )
+    if section is None or not section[1].strip():
+        raise CannotBuildError(f"CHANGELOG.md says nothing about {version}; add a section for it")
+    return f"# labkit {version}\n\n{section[1].strip()}\n"

@@ -1,0 +1,55 @@
+"""The page on what labkit promises, generated from the tests that carry the marker `promise`."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.site.pyodide import ROOT
+
+_SECTIONS = {
+    "tests/interop": "With Apache's own software",
+    "tests/system/broker": "The broker",
+    "tests/system/topic": "Topics",
+    "tests/system/client": "The client",
+    "tests/system/bookie": "The bookie",
+    "tests/system/storage": "A bookie's storage",
+    "tests/system/metadata": "Metadata",
+    "tests/system/autorecovery": "Autorecovery",
+    "tests/system": "Other parts of the system",
+    "tests/worlds/live": "Real processes",
+    "tests/worlds": "The simulated world",
+    "tests": "Tools and tests",
+}
+"""The start of a test's path, and the section of its promises; the first match counts."""
+
+_INTRODUCTION = """\
+# What labkit promises
+
+Each sentence is a promise, followed by the test that shows it. Run one of them with
+`.venv/bin/python -m pytest PATH -k NAME`.
+"""
+
+
+def promises_page() -> str:
+    """Return the page as Markdown."""
+    found = defaultdict[str, list[str]](list)
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        section = next(title for start, title in _SECTIONS.items() if name.startswith(start))
+        for sentence, test in promises_of(path):
+            found[section].append(f"- {sentence}.<br>`{name} {test}`")
+    sections = [
+        f"## {title}\n\n" + "\n".join(found[title]) + "\n"
+        for title in _SECTIONS.values()
+        if found[title]
+    ]
+    return "\n".join([_INTRODUCTION, *sections])
+
+
+def promises_of(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the sentence and the name of each test of the module that carries the marker."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for decorator in getattr(node, "decorator_list", ()):
+            if ast.unparse(decorator).startswith("pytest.mark.promise("):
+                yield ast.literal_eval(decorator.args[0]), getattr(node, "name", "")

@@ -1,0 +1,49 @@
+"""The page that opens links to runs.
+
+The browser reads the link from the URL's fragment. Runs of the lessons and of the counterexamples
+have films that were made when the site was built, and open without Python. For all others, and for
+changes, `theme/run-worker.js` runs labkit in a worker, with the Python of the tab.
+"""
+
+import json
+from pathlib import Path
+from string import Template
+
+from labkit.course.runs.open_run import FixedRun
+from labkit.course.runs.timeline import timeline
+from labkit.system.check import broken, check_all
+from labkit.views.widgets.cluster import ClusterView
+from labkit.views.widgets.scene_view import MODULE, STYLE
+from labkit.views.widgets.space_time import SpaceTime
+from labkit.worlds.sim.explore.counterexamples import counterexample, kept
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.run_link import RunLink
+from tools.site.views import Views
+
+_TEXT = Path(__file__).parent / "theme" / "run.md"
+
+
+def run_page(views: Views) -> str:
+    """Return the page as Markdown, after all other views have been placed."""
+    items = "".join(_counterexample(variant, views) for variant in kept())
+    return Template(_TEXT.read_text(encoding="utf-8")).substitute(
+        counterexamples=items,
+        index=views.keep(json.dumps(views.runs), ".json"),
+        module=views.keep(MODULE, ".js"),
+        style=views.keep(STYLE, ".css"),
+    )
+
+
+def _counterexample(variant: str, views: Views) -> str:
+    """Prepare views of a counterexample without controls; return the link to it as a list item."""
+    trace = run(counterexample(variant))
+    verdict = broken(check_all(trace))[0]
+    for view in (
+        timeline(trace, again=None),
+        SpaceTime(FixedRun(trace), broken=verdict),
+        ClusterView(FixedRun(trace)),
+    ):
+        traits = {"film": view.film, "controls": [], "notice": "", "ended": ""}
+        views.place({"_esm": MODULE, "_css": STYLE, **traits}, "")
+    fragment = RunLink.parse(trace.link(at=verdict.seq)).fragment()
+    return f'<li><a href="#{fragment}">{variant}</a> breaks {verdict.name}</li>'

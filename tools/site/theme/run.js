@@ -1,0 +1,155 @@
+// The page that opens links to runs.  A link comes from a stranger: it is only ever shown as text,
+// and Python validates it before it runs.
+
+import { open } from "./play.js";
+
+const LINK = /^run\.1\.([\w-]+)\.(-1|\d{1,9})$/;
+const MOST_CHARACTERS = 24000, MOST_BYTES = 64 * 1024;
+const here = new URL(".", import.meta.url);
+const root = /** @type {HTMLElement} */ (document.querySelector("#lk-run"));
+
+/** @typedef {Record<string, any> & { fragment: string, at: number, key: string }} Link */
+
+/**
+ * @param {string} tag @param {Record<string, string>} attributes @param {(Node | string)[]} children
+ */
+function make(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+const status = make("p", { role: "status", class: "lk-elsewhere" });
+const still = make("figure", { class: "lk-still" });
+const place = make("div", {});
+const notes = make("div", {});
+
+/** @param {string} words */
+function say(words) {
+  /** @type {HTMLElement} */ (status).hidden = !words;
+  status.textContent = words;
+}
+
+/** Read a link, or throw an `Error` that says what is wrong with it.  @param {string} fragment */
+async function read(fragment) {
+  const [, format] = fragment.match(/^run\.(\d+)\./) ?? [];
+  if (format && format !== "1") {
+    throw new Error(`The link has format ${format}; this site opens format 1.`);
+  }
+  const [, packed, at] = fragment.length > MOST_CHARACTERS ? [] : fragment.match(LINK) ?? [];
+  try {
+    const text = await unpacked(packed ?? ""), data = JSON.parse(text).RunLink;
+    return { ...data, fragment, at: Number(at), key: text.split('"scenario":')[0] };
+  } catch {
+    throw new Error("The link is incomplete or damaged: copy all of it.");
+  }
+}
+
+/** @param {string} text zlib data in URL-safe base64 */
+async function unpacked(text) {
+  const packed = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  const bytes = Uint8Array.from(packed, (each) => each.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let result = "";
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    result += part.value;
+    if (result.length > MOST_BYTES) throw new Error("it is too large");
+  }
+  return result;
+}
+
+/** Draw the cluster and its scenario until the view can be shown.  @param {Link} link */
+function drawStill({ scenario }) {
+  const { cluster, workload = [{ Write: {} }], faults = [], variant } = scenario.Scenario;
+  const count = Math.min(Number(cluster?.Cluster?.bookies ?? 3), 50);
+  const bookies = Array.from({ length: count }, (_, number) => make("div", {}, `b${number}`));
+  const lines = [...workload, ...faults].slice(0, 20).map((part) =>
+    Object.entries(part).map(([name, fields]) => `${name} ${JSON.stringify(fields)}`).join()
+  );
+  if (variant) lines.unshift(`A system with this bug: ${variant}`);
+  still.replaceChildren(
+    make("div", { role: "img", "aria-label": `${count} bookies before the run` }, ...bookies),
+    make("pre", { tabindex: "0" }, lines.join("\n")),
+  );
+}
+
+/** @param {Link} link @param {any} traits @param {Record<string, string>} files */
+async function show(link, traits, files) {
+  const fresh = make("div", { class: "lk-place" });
+  Object.assign(/** @type {HTMLElement} */ (fresh).dataset, files);
+  place.replaceChildren(fresh);
+  await open(fresh, traits);
+  root.dataset.digest = link.digest;
+  still.replaceChildren();
+}
+
+/** @param {Link} link @param {Record<string, string>} files */
+async function showPrepared(link, files) {
+  const traits = await (await fetch(new URL(`views/${files.state}`, here))).json();
+  const { film } = traits;
+  const beat = film.beats.findLast((/** @type {number[]} */ [, , , seq]) => seq <= link.at);
+  await show(link, { ...traits, film: { ...film, opening: beat?.[0] ?? 0, stays: true } }, files);
+  say("");
+  const button = make("button", { type: "button", class: "lk-change" }, "Change this run");
+  button.addEventListener("click", () => {
+    button.remove();
+    showRun(link);
+  });
+  notes.prepend(button);
+}
+
+/** Run the link's scenario in a worker, which then answers the view.  @param {Link} link */
+async function showRun(link) {
+  say("Python is starting in this tab, to repeat the run. The first time takes longest.");
+  const worker = new Worker(new URL("run-worker.js", import.meta.url), { type: "module" });
+  /** @param {object} message @returns {Promise<any>} */
+  const ask = (message) =>
+    new Promise((resolve) => {
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = (event) => resolve({ error: event.message || "Python did not start" });
+      worker.postMessage(message);
+    });
+  const traits = await ask({ link: link.fragment });
+  if (traits.error) {
+    return say(`${traits.error}. At home, try: labkit open ${link.fragment}`);
+  }
+  const { module, style } = root.dataset;
+  await show(link, traits, { module: module ?? "", style: style ?? "" });
+  say("");
+  place.addEventListener("lk-send", async (event) => {
+    const { message, model } = /** @type {CustomEvent} */ (event).detail;
+    event.preventDefault();
+    const changed = await ask({ message });
+    if (changed.error) return model.set("notice", changed.error);
+    for (const [name, value] of Object.entries(changed)) model.set(name, value);
+  });
+}
+
+async function main() {
+  root.replaceChildren(status, still, place, notes);
+  say("The run is being opened.");
+  const index = fetch(new URL(`views/${root.dataset.index}`, here)).then((got) => got.json());
+  if (!location.hash) {
+    return say("This page opens links to runs: “Copy link” under a picture makes one.");
+  }
+  const link = await read(location.hash.slice(1));
+  if (typeof link.code === "string" && link.code) {
+    notes.append(make(
+      "details",
+      {},
+      make("summary", {}, "The learner's code that this run used, as text"),
+      make("pre", { tabindex: "0" }, link.code),
+    ));
+  }
+  const files = (await index)[link.key];
+  if (files) return showPrepared(link, files);
+  try {
+    drawStill(link);
+  } catch { /* Python says what is wrong with the scenario. */ }
+  await showRun(link);
+}
+
+addEventListener("hashchange", () => location.reload());
+main().catch((error) => say(error.message));
