@@ -67,6 +67,7 @@ _SETTINGS = {
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Launch Debian's Chromium in headless mode."""
+    expect.set_options(timeout=STEP_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
         yield browser

@@ -63,6 +63,18 @@ def test_arrow_keys_move_in_the_bookie_and_do_not_reach_jupyterlab(views: Notebo
     assert views.cells.count() == cell_count
 
 
+def test_what_is_below_a_view_stays_in_place_when_the_view_loses_the_focus(
+    views: Notebook,
+) -> None:
+    above, below = views.page.locator(".lk-scene").first, views.page.locator(".lk-scene").nth(1)
+    above.locator("[data-kin='e7-0']").first.hover()
+    expect(above.locator(".lk-details li")).to_have_count(3)
+    place = below.bounding_box()
+    views.page.mouse.move(0, 0)
+    expect(above.locator(".lk-details li")).to_have_count(1)
+    assert below.bounding_box() == place
+
+
 def test_the_x_ray_steps_through_the_moments(views: Notebook) -> None:
     view = views.page.locator(".lk-scene").nth(1)
     titles = view.locator(".lk-picture title")

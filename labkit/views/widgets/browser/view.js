@@ -83,6 +83,7 @@ class View {
       this.notice,
       this.details,
     );
+    this.keepHeight();
     this.root = make(
       "div",
       { class: "lk-view lk-scene" },
@@ -106,6 +107,22 @@ class View {
     this.open(model.get("film"));
     this.picture.append(this.stage.element);
     listen(this.picture, () => this.clock, (mark) => this.act(mark));
+  }
+
+  /**
+   * Let the details grow with their text but not shrink again: what is below must not move while
+   * the pointer is on it, or a click misses.
+   */
+  keepHeight() {
+    const { side } = this;
+    let width = 0;
+    const observer = new ResizeObserver(() => {
+      if (side.offsetWidth !== width) side.style.minHeight = "";
+      width = side.offsetWidth;
+      side.style.minHeight = `${side.offsetHeight}px`;
+    });
+    observer.observe(side);
+    this.signal.addEventListener("abort", () => observer.disconnect());
   }
 
   /** Show a film and the data about its run, as sent by Python.  @param {Data} data */
