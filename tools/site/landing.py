@@ -8,11 +8,9 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster import ClusterView
-from labkit.views.widgets.scene_view import MODULE, STYLE
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.rerun_with_fault import reach
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -22,7 +20,7 @@ from labkit.worlds.sim.workload.steps import Write
 from tools.site.address import Address
 from tools.site.doors import doors_html
 from tools.site.lessons import Lesson
-from tools.site.views import Views
+from tools.site.views import Views, state_of
 
 SCENARIO = Scenario(
     Cluster(bookies=5), (Write(entries=8, ensemble=4, write_quorum=3, ack_quorum=2),), seed=1
@@ -53,13 +51,12 @@ def landing(lessons: Iterable[Lesson], address: Address | None, views: Views) ->
 
 def breakable_run(trace: Trace, views: Views) -> str:
     view = LandingView(trace)
-    data, _ = view._repr_mimebundle_()
-    state = _state(view)
+    state = state_of(view)
     forks = {
         bookie: [[seq, _fork(view, seq, bookie, views)] for seq in list(moments(view))]
         for bookie in trace.scenario.cluster.names
     }
-    return views.place(state | {"forks": forks}, data["text/html"])
+    return views.place(state | {"forks": forks}, view.image())
 
 
 def moments(view: LandingView) -> Iterator[int]:
@@ -77,11 +74,6 @@ def _fork(view: LandingView, seq: int, bookie: str, views: Views) -> str:
     name = views.keep(json.dumps(view.film, separators=(",", ":")), ".json")
     view.undo()
     return name
-
-
-def _state(view: LandingView) -> dict[str, Any]:
-    traits = {"film": view.film, "controls": view.controls, "notice": view.notice}
-    return {"_esm": MODULE, "_css": STYLE, **traits}
 
 
 def _where(lesson: Lesson, address: Address | None) -> str:

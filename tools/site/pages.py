@@ -21,6 +21,7 @@ from tools.site.api_page import api_page
 from tools.site.configuration_page import configuration_page
 from tools.site.doors import doors
 from tools.site.errors_page import errors_page
+from tools.site.gallery import gallery
 from tools.site.landing import landing
 from tools.site.lessons import Lesson
 from tools.site.promises_page import promises_page
@@ -98,6 +99,7 @@ def build_pages(
         shutil.copy(picture, source / "docs")
     for name, drawn in pictures(stored_runs()).items():
         (source / "reference" / name).write_text(drawn, encoding="utf-8")
+    (source / "views.md").write_text(gallery(lessons, views), encoding="utf-8")
     (source / "run.md").write_text(run_page(views), encoding="utf-8")
     index = landing(lessons, address, views) + _contents(course, list(documents), list(essays))
     (source / "index.md").write_text(index, encoding="utf-8")
@@ -157,7 +159,7 @@ def _essay(name: str) -> str:
 
 def _contents(course: list[str], documents: list[str], essays: list[str]) -> str:
     parts = {
-        "The course": course,
+        "The course": [*course, "views"],
         "Reference": [page for page in documents if page.startswith("reference/")],
         "The code, package by package": essays,
         "The project": [page for page in documents if "/" not in page],

@@ -18,7 +18,7 @@ from labkit.views.widgets.space_time import SpaceTime
 from labkit.worlds.sim.explore.counterexamples import counterexample, kept
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.run_link import RunLink
-from tools.site.views import Views
+from tools.site.views import Views, state_of
 
 _TEXT = Path(__file__).parent / "theme" / "run.md"
 
@@ -43,7 +43,6 @@ def _counterexample(variant: str, views: Views) -> str:
         SpaceTime(FixedRun(trace), broken=verdict),
         ClusterView(FixedRun(trace)),
     ):
-        traits = {"film": view.film, "controls": [], "notice": "", "ended": ""}
-        views.place({"_esm": MODULE, "_css": STYLE, **traits}, "")
+        views.place(state_of(view) | {"controls": []}, "")
     fragment = RunLink.parse(trace.link(at=verdict.seq)).fragment()
     return f'<li><a href="#{fragment}">{variant}</a> breaks {verdict.name}</li>'

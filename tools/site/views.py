@@ -17,6 +17,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+from labkit.views.widgets.scene_view import MODULE, STYLE, SceneView
 from labkit.worlds.sim.run_link import RunLink
 from tools.site.pyodide import ROOT
 
@@ -70,10 +71,20 @@ class Views:
         attributes = " ".join(f'data-{name}="{escape(value)}"' for name, value in data.items())
         return f'<div class="lk-place" {attributes}>{still}</div>'
 
+    def show(self, view: SceneView) -> str:
+        """Return an HTML element for a view that was created while the site is built."""
+        return self.place(_for_readers(state_of(view)), view.image())
+
     def keep(self, text: str, suffix: str) -> str:
         name = blake2b(text.encode(), digest_size=8).hexdigest() + suffix
         (self._folder / name).write_text(text, encoding="utf-8")
         return name
+
+
+def state_of(view: SceneView) -> dict[str, Any]:
+    """Return what a kernel would send to the browser about a view."""
+    traits = {"film": view.film, "controls": view.controls, "notice": view.notice, "ended": ""}
+    return {"_esm": MODULE, "_css": STYLE, **traits}
 
 
 def key_of(link: RunLink) -> str:
