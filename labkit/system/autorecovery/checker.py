@@ -21,7 +21,7 @@ from labkit.system.client.reads import BookieReads
 from labkit.system.client.striping import write_set
 from labkit.system.model.errors import PROVES_ABSENCE, BKException
 
-MissingPlaces = Callable[
+UnderreplicatedIndexes = Callable[
     [Fragment, Collection[str], Mapping[int, Sequence[BKException]]], tuple[int, ...]
 ]
 
@@ -38,13 +38,13 @@ class LedgerChecker:
         bookies: SettledBookies,
         percentage: int,
         draw: Draw,
-        missing_places: MissingPlaces,
+        underreplicated_indexes: UnderreplicatedIndexes,
     ) -> None:
         self._context = context
         self._bookies = bookies
         self._percentage = percentage
         self._draw = draw
-        self._missing_places = missing_places
+        self._missing_places = underreplicated_indexes
 
     async def check(self, ledger: LedgerView) -> list[UnderreplicatedFragment]:
         """Return the fragments with missing copies.  Raises `MetadataUnavailableError`.

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from labkit.system.autorecovery.audit_rules import when_to_audit
 from labkit.system.autorecovery.auditor import Auditor, WhenToAudit
 from labkit.system.autorecovery.bookie_joins import BookieJoins
-from labkit.system.autorecovery.checker import LedgerChecker, MissingPlaces
+from labkit.system.autorecovery.checker import LedgerChecker, UnderreplicatedIndexes
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.election import win_election
-from labkit.system.autorecovery.fragments import missing_places
+from labkit.system.autorecovery.fragments import underreplicated_indexes
 from labkit.system.autorecovery.metadata_silence import MetadataSilence, SettledBookies
 from labkit.system.autorecovery.random_source import Draw
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
@@ -29,7 +29,7 @@ class Rules:
     """The replaceable decisions of autorecovery; lessons and simulations substitute their own."""
 
     when_to_audit: WhenToAudit = when_to_audit
-    missing_places: MissingPlaces = missing_places
+    underreplicated_indexes: UnderreplicatedIndexes = underreplicated_indexes
     replicator: Callable[..., LedgerFragmentReplicator] = LedgerFragmentReplicator
     metadata_silence: Callable[[MetadataStore], MetadataSilence] = MetadataSilence
 
@@ -131,5 +131,5 @@ class AutoRecovery:
             SettledBookies(bookies, self._silence),
             self._config.auditor_ledger_verification_percentage,
             self._draw,
-            self._rules.missing_places,
+            self._rules.underreplicated_indexes,
         )

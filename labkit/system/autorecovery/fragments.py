@@ -111,7 +111,7 @@ def entries_to_test(fragment: Fragment, index: int, percentage: int, draw: Draw)
     return sorted(tested)
 
 
-def missing_places(
+def underreplicated_indexes(
     fragment: Fragment, registered: Collection[str], failures: Mapping[int, Sequence[BKException]]
 ) -> tuple[int, ...]:
     """Return the ensemble indexes of the bookies whose copies must be replaced.

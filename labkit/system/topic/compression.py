@@ -21,7 +21,7 @@ class DecompressionError(LabkitError):
     """The bytes cannot be decompressed to a payload of the expected size."""
 
 
-def decompressed(kind: CompressionType, data: bytes, size: int) -> bytes:
+def decompress_payload(kind: CompressionType, data: bytes, size: int) -> bytes:
     """Decompress a payload; `size` is its decompressed size according to the producer.
 
     Raises `DecompressionError` if this fails or the size is different.

@@ -110,7 +110,7 @@ def encode_batch(
     return _frame(metadata, b"".join(parts))
 
 
-def is_whole(message: bytes) -> bool:
+def has_valid_checksum(message: bytes) -> bool:
     """Return whether the message starts with 0e01 and matches the producer's checksum."""
     return message[:_HEAD_SIZE] == _HEAD.pack(_MAGIC, crc32c.value(message[_HEAD_SIZE:]))
 
@@ -119,7 +119,7 @@ def replication_clusters(message: bytes) -> list[str]:
     """Return the clusters to which the producer wants the message to be replicated.
 
     An empty list stands for the clusters of the namespace.  The message must have passed
-    `is_whole`.  Raises `BKDigestMatchException` if its metadata cannot be decoded.
+    `has_valid_checksum`.  Raises `BKDigestMatchException` if its metadata cannot be decoded.
     """
     size = int.from_bytes(message[_HEAD_SIZE : _HEAD_SIZE + _SIZE.size], "big")
     start = _HEAD_SIZE + _SIZE.size

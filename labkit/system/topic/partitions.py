@@ -33,7 +33,7 @@ class PartitionedTopic:
     """All fields of the stored record."""
 
     @property
-    def most(self) -> int:
+    def max_count(self) -> int:
         """The largest number of partitions that may exist, including those being added."""
         return max(self.count, self.growing_to)
 

@@ -41,7 +41,7 @@ from labkit.system.model.proto.pulsar_pb2 import (
     CommandSuccess,
     ServerError,
 )
-from labkit.system.topic.messages import is_whole, replication_clusters
+from labkit.system.topic.messages import has_valid_checksum, replication_clusters
 from labkit.system.topic.names import check_name
 from labkit.system.topic.producing.deduplication import MAX_SEQUENCE_ID
 from labkit.system.topic.producing.publishing import ProducerBusyError, Send
@@ -155,7 +155,7 @@ class Producer:
             self._refuse(request, ServerError.NotAllowedError, "sequence ids must not be negative")
         elif request.HasField("txnid_least_bits"):
             self._refuse(request, ServerError.NotAllowedError, NO_TRANSACTIONS)
-        elif not is_whole(message):
+        elif not has_valid_checksum(message):
             self._refuse(request, ServerError.ChecksumError, "message checksum mismatch")
         elif others := self._other_clusters(message):
             self._refuse(

@@ -66,7 +66,7 @@ class PartitionedDeletion:
         record = await _change_record(broker, topic, is_being_deleted=True)
         return cls(broker, topic, record)
 
-    async def left(self) -> list[str]:
+    async def unmarked_partitions(self) -> list[str]:
         return [each for each in await self._stored() if not await self._is_marked(each)]
 
     async def close(self, partition: str, *, force: bool) -> None:
@@ -90,9 +90,9 @@ class PartitionedDeletion:
 
         Raises `BrokerError` if a partition is not marked.
         """
-        if left := await self.left():
+        if unmarked := await self.unmarked_partitions():
             raise _retriable_error(
-                f"{', '.join(left)} was opened concurrently; repeat the deletion"
+                f"{', '.join(unmarked)} was opened concurrently; repeat the deletion"
             )
         for partition in await self._stored():
             with _detect_concurrent_open(partition):
@@ -107,7 +107,7 @@ class PartitionedDeletion:
         partitions = [
             name
             for name in stored
-            if 0 <= partition_of(name) < self._record.most
+            if 0 <= partition_of(name) < self._record.max_count
             and name == partition_name(self._topic, partition_of(name))
         ]
         return sorted(partitions, key=partition_of)

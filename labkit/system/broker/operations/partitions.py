@@ -115,8 +115,8 @@ async def _check_may_grow(
             ServerError.NotAllowedError,
             f"{topic} has {record.count} partitions; the number can only be increased",
         )
-    # Partitions below `most` were created by an interrupted increase.
-    new = {partition_name(topic, each) for each in range(record.most, partitions)}
+    # Partitions below `record.max_count` were created by an interrupted increase.
+    new = {partition_name(topic, each) for each in range(record.max_count, partitions)}
     if conflicting := sorted(new.intersection(await topics_of(store, namespace_of(topic)))):
         raise BrokerError(
             ServerError.MetadataError,
@@ -162,10 +162,10 @@ def _check_count(broker: BrokerService, topic: str, partitions: int) -> None:
         raise BrokerError(
             ServerError.InvalidTopicName, f"{topic} is named like a partition: choose another name"
         )
-    most = broker.config.max_partitions
-    if not 1 <= partitions <= most:
+    maximum = broker.config.max_partitions
+    if not 1 <= partitions <= maximum:
         raise PartitionCountError(
             ServerError.NotAllowedError,
-            f"the number of partitions must be between 1 and {most}"
+            f"the number of partitions must be between 1 and {maximum}"
             f" (maxNumPartitionsPerPartitionedTopic), got {partitions}",
         )

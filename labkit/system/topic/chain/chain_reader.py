@@ -11,7 +11,7 @@ from labkit.system.client.reader import LedgerReader
 from labkit.system.model.errors import BKException
 from labkit.system.topic.chain.chain import LedgerChain, Position
 
-_MOST_READERS = 16
+_MAX_READERS = 16
 _AT_ONCE = 256
 
 
@@ -96,6 +96,6 @@ class ChainReader:
             reader = client.reader_class(ledger_id, metadata, client.context)
         # Move the reader to the end, so that the least recently used one is evicted first.
         self._readers[ledger_id] = reader
-        while len(self._readers) > _MOST_READERS:
+        while len(self._readers) > _MAX_READERS:
             del self._readers[next(iter(self._readers))]
         return reader

@@ -52,7 +52,7 @@ _LARGEST_BODY = 16 * 1024 * 1024
 """The largest uncompressed size of a compressed node that labkit reads."""
 _LARGEST_PLAIN_CHAIN = MAX_NODE_BYTES // 2
 """The largest size of a chain that is stored without compression."""
-_MOST_PARTS = 4
+_MAX_PARTS = 4
 """The most entries for one state of a cursor, together nearly 20 MiB."""
 _ITEM_OVERHEAD = 8
 """Upper bound for the tag and the length that precede a range or batch in a message."""
@@ -198,7 +198,7 @@ def encode_position(state: CursorState) -> list[bytes]:
     for item in items:
         size += item.ByteSize() + _ITEM_OVERHEAD
         if size > room:
-            if len(parts) == _MOST_PARTS:
+            if len(parts) == _MAX_PARTS:
                 break
             parts.append(_position_info(state))
             size = item.ByteSize() + _ITEM_OVERHEAD
@@ -334,7 +334,7 @@ def decompress_node(data: bytes) -> bytes:
     if head.compressionType == CompressionType.NONE:
         return data[end:]
     if head.compressionType == CompressionType.ZLIB:
-        return _decompressed(data[end:])
+        return _decompress(data[end:])
     name = CompressionType.Name(head.compressionType)
     raise DamagedNodeError(
         f"unsupported compression {name} of a node; supported are NONE and ZLIB: set"
@@ -343,7 +343,7 @@ def decompress_node(data: bytes) -> bytes:
     )
 
 
-def _decompressed(data: bytes) -> bytes:
+def _decompress(data: bytes) -> bytes:
     stream = zlib.decompressobj()
     try:
         body = stream.decompress(data, _LARGEST_BODY + 1)

@@ -38,7 +38,7 @@ MAX_SEQUENCE_ID = 2**63 - 1
 _SNAPSHOT_INTERVAL_ENTRIES = 1000
 _SNAPSHOT_INTERVAL_S = 120.0
 _MAX_PRODUCERS = 10_000
-_MOST_BYTES = 4 * 1024 * 1024
+_MAX_BYTES = 4 * 1024 * 1024
 """The largest size of all marks: a snapshot must fit into one entry, so that none can be missing.
 """
 _MARK_OVERHEAD = 24
@@ -119,7 +119,7 @@ class Deduplication:
 
     def has_room_for(self, producer: str) -> bool:
         """Whether the marks of all attached producers and this one fit into a snapshot."""
-        return self._attached_bytes + _mark_bytes(producer) <= _MOST_BYTES
+        return self._attached_bytes + _mark_bytes(producer) <= _MAX_BYTES
 
     def attached(self, producer: str) -> None:
         """Record that the producer is connected, so that its marks are kept."""
@@ -174,7 +174,7 @@ class Deduplication:
         horizon = self._loop.time() - _PRODUCER_INACTIVITY_S
         size = sum(map(_mark_bytes, self._persisted))
         for producer, since in list(self._idle_since.items()):
-            is_crowded = len(self._persisted) > _MAX_PRODUCERS or size > _MOST_BYTES
+            is_crowded = len(self._persisted) > _MAX_PRODUCERS or size > _MAX_BYTES
             if since > horizon and not is_crowded:
                 break
             if self._pushed.get(producer, -1) > self._persisted.get(producer, -1):
