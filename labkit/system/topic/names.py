@@ -88,6 +88,11 @@ def partition_of(topic: str) -> int:
     return partition if partition <= _LARGEST_PARTITION else -1
 
 
+def without_partition(topic: str) -> str:
+    """Return the full name of the partitioned topic to which a partition belongs."""
+    return topic.removesuffix(partition_name("", partition_of(topic)))
+
+
 def namespace_of(topic: str) -> str:
     """Return the `tenant/namespace` of a full name."""
     match = _FULL.fullmatch(topic)
