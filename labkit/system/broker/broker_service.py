@@ -107,7 +107,7 @@ class BrokerService:
         `MetadataUnavailableError`.
         """
         name = full_topic_name(topic)
-        owner = await self.ownership.owner_of(name)
+        owner = await self.ownership.owner_of(bundle_of(name))
         # An earlier process that died may have created a znode with this address.
         is_own = owner is not None and owner.service_url == self.address.service_url
         if owner is not None and not is_own:

@@ -22,10 +22,7 @@ class DecompressionError(LabkitError):
 
 
 def decompress_payload(kind: CompressionType, data: bytes, size: int) -> bytes:
-    """Decompress a payload; `size` is its decompressed size according to the producer.
-
-    Raises `DecompressionError` if this fails or the size is different.
-    """
+    """Raise `DecompressionError` if this fails, or the result does not have `size` bytes."""
     try:
         if kind == CompressionType.ZLIB:
             # Limit the output, because a few bytes can decompress to any size.
