@@ -26,7 +26,7 @@ from labkit.system.metadata.store import MetadataStore, MetadataUnavailableError
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The replaceable decisions of autorecovery; lessons and simulations substitute their own."""
+    """Decisions that lessons and simulations replace."""
 
     when_to_audit: WhenToAudit = when_to_audit
     underreplicated_indexes: UnderreplicatedIndexes = underreplicated_indexes
@@ -35,7 +35,7 @@ class Rules:
 
 
 class AutoRecovery:
-    """One instance of autorecovery: a candidate for auditor, and a replication worker.
+    """A candidate for auditor, and a replication worker.
 
     Its client's metadata session owns the vote and the locks.  An error after which their state is
     unknown ends the instance; its owner then starts a new one in a new session.
@@ -52,9 +52,9 @@ class AutoRecovery:
         own_bookie: str = "",
         follows_silence: bool = False,
     ) -> None:
-        """`name` is the bookie's id or another human-readable name.  No other instance may share
-        `client` or its session.  `own_bookie` is the bookie in whose process this instance runs.
-        With `follows_silence`, the metadata store may just have expired sessions.
+        """`name` is for people.  No other instance may share `client`.  `own_bookie` is the bookie
+        in whose process this instance runs.  With `follows_silence`, the metadata store may just
+        have expired sessions.
         """
         self._name = name
         self._own_bookie = own_bookie
@@ -67,8 +67,7 @@ class AutoRecovery:
     async def run(self) -> None:
         """Run until cancelled, or until one component raises an error, which cancels the others.
 
-        Raises the component's error, such as `MetadataUnavailableError` if the session is lost or
-        its state is unknown.
+        Raises that error, such as `MetadataUnavailableError` if the session is lost.
         """
         self._silence = self._rules.metadata_silence(self._client.store)
         if self._follows_silence:
