@@ -179,8 +179,9 @@ class ReplicationWorker:
         return ""
 
     async def _move_to_other_racks(self, ledger: LedgerView) -> str:
-        """Move copies of a closed ledger as the rack policy requires; return the reason for the last
-        failure, or "".
+        """Move copies of a closed ledger as the rack policy requires.
+
+        Return the reason for the last failure, or "".
         """
         is_configured = self._config.repaired_placement_policy_not_adhering_bookie_enabled
         if not is_configured or not ledger.is_closed:
