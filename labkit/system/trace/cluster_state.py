@@ -49,8 +49,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """`time_us` and `sentence` describe the last event.  Bookies are sorted `by_number`, ledgers and
-    entries by id.
+    """`time_us` and `sentence` describe the last event.  Bookies are sorted `by_number`, ledgers
+    and entries by id.
     """
 
     event_count: int
