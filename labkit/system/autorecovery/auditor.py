@@ -93,7 +93,7 @@ class Auditor:
             config.auditor_periodic_bookie_check_interval_s, self._audit_bookies
         )
         self._checks = [self._bookie_check]
-        """In the order in which they run if several are due."""
+        """The checks, in the order in which they run if several are due."""
         each, paths = self._check_each_ledger, manager.paths
         recorded: list[tuple[int, Callable[[str], Awaitable[bool]], str]] = [
             (

@@ -12,7 +12,7 @@ class BookieJoins:
     def __init__(self, bookies: BookieWatch) -> None:
         self._bookies = bookies
         self._alive: tuple[str, ...] | None = None
-        """None until `run` has read the list."""
+        """The registered bookies; None until `run` has read the list."""
         self._changed = asyncio.Event()
 
     async def run(self) -> None:

@@ -52,9 +52,9 @@ class AutoRecovery:
         own_bookie: str = "",
         follows_silence: bool = False,
     ) -> None:
-        """`name` is for people.  No other instance may share `client`.  `own_bookie` is the bookie
-        in whose process this instance runs.  With `follows_silence`, the metadata store may just
-        have expired sessions.
+        """`name` identifies this instance in its vote and locks.  No other instance may share
+        `client`.  `own_bookie` is the bookie in whose process this instance runs.  With
+        `follows_silence`, the metadata store may just have expired sessions.
         """
         self._name = name
         self._own_bookie = own_bookie

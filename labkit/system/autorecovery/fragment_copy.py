@@ -28,7 +28,7 @@ from labkit.system.model.errors import BKException, BKReadException
 from labkit.system.model.wire import Flag, add_header
 
 _BATCH_BYTES = 1024 * 1024
-"""Little memory, but the cost of a read is spread over many entries."""
+"""This is little memory, but spreads the cost of a read over many entries."""
 
 
 class EntryUnreadableException(BKReadException):

@@ -19,7 +19,7 @@ from labkit.system.metadata.bookie_watch import BookieWatch, RegisteredBookies
 from labkit.system.metadata.store import MetadataStore
 
 _GRACE_S = 10.0
-"""At least: a bookie that lost its session needs several attempts to re-register."""
+"""The minimum: a bookie that lost its session needs several attempts to re-register."""
 _GRACE_SESSIONS = 2
 """Session timeouts: one until the bookie notices the loss, and one to re-register."""
 
@@ -34,7 +34,7 @@ class MetadataSilence:
         self.responding_since = self.began_at
         """The end of the last silence."""
         self.settled_at = self.began_at
-        """From when on the list of bookies can be trusted."""
+        """The time from which the list of bookies can be trusted."""
         self.count = 0
         """How many times the store has fallen silent."""
         store.on_silence(self.fell_silent)

@@ -20,7 +20,7 @@ class MissingBookies:
         self.tracked: dict[str, None] = {}
         """Bookies that are registered, or missing but not lost yet."""
         self.since: dict[str, float] = {}
-        """By missing bookie."""
+        """The time since which each missing bookie has been missing."""
         self._silence = silence
         self._silence_count = silence.count
         """The number of silences that `update` has taken into account."""
@@ -69,7 +69,7 @@ class MissingBookies:
 
     @property
     def settled_at(self) -> float:
-        """When missing bookies may count as lost at the earliest."""
+        """The earliest time at which missing bookies may count as lost."""
         return max(self._earliest_loss, self._silence.settled_at)
 
     def forget_lost(self, left_meanwhile: Iterable[str], now: float) -> None:

@@ -20,7 +20,7 @@ class PeriodicCheck:
     last_ms: Callable[[], Awaitable[int]] | None = None
     """Returns when an auditor last completed the check (ms since 1970, or `NEVER_MS`)."""
     due_at: float = inf
-    """In event loop time."""
+    """When the check runs next, in event loop time."""
 
     async def begin(self, now: Callable[[], float], wall_clock_ms: Callable[[], int]) -> None:
         """Continue the schedule of earlier auditors."""

@@ -38,7 +38,7 @@ class LedgerFragmentReplicator:
         targets = await self.choose_targets(short)
         old = {index: name for index, name in targets.items() if name in short.bookies}
         new = {index: name for index, name in targets.items() if index not in old}
-        # New bookies first: one that has lost copies may fail again and end the repair.
+        # Try new bookies first: one that has lost copies may fail again and end the repair.
         for some in filter(None, (new, old)):
             await self.copy(ledger, short, some)
             await self.publish(ledger.ledger_id, short, some)

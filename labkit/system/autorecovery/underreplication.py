@@ -65,7 +65,7 @@ class LedgerUnderreplicationManager:
     def __init__(
         self, store: MetadataStore, holder: str, draw: Draw, wall_clock_ms: Callable[[], int]
     ) -> None:
-        """`holder` is stored in locks, for people."""
+        """`holder` is stored in locks, so that people can see who holds them."""
         self.paths = AutoRecoveryPaths(store.location)
         self.store = store
         self._lock_data = encode_lock(holder)

@@ -18,7 +18,7 @@ Usages = Callable[[], Mapping[str, float]]
 """Returns the usage (0 to 1) of the file system of each ledger directory, by path."""
 
 OnReadOnly = Callable[[bool, str], None]
-"""Called with whether the bookie is read-only now, and the reason."""
+"""Receives True if the bookie becomes read-only, False if writable, and the reason."""
 
 
 class Space(Enum):

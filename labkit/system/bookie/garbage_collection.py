@@ -174,10 +174,10 @@ class GarbageCollection:
 
         Raises `MetadataError`, and removes nothing, if it is uncertain which ledgers exist.
         """
-        # Before the existing ones, so that a ledger created in between does not look deleted.
+        # List these before the existing ones, so that a new ledger does not look deleted.
         stored = self._store.ledger_ids()
         deleted = deleted_ledgers(stored, set(await self._existing_ledgers()))
-        # Before the indexes are deleted, so that no add can recreate a deleted ledger.
+        # Do this before deleting the indexes, so that no add can recreate a ledger.
         self._store.collected.advance_to(asyncio.get_running_loop().time())
         self._store.collected.add(deleted)
         for ledger_id in deleted:
@@ -185,7 +185,7 @@ class GarbageCollection:
         empty = await self._run_blocking(partial(self._store.garbage.collect, deleted))
         self._recorder.record("garbage.collected", size=len(deleted))
         for log_id in empty:
-            # In the event loop, so that no read can be in progress.
+            # This runs on the event loop, so no read can be in progress.
             self._store.garbage.remove_log(log_id)
             self._recorder.record("log.removed", file=log_name(log_id))
 

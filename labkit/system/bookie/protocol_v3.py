@@ -85,7 +85,7 @@ class ProtocolV3:
             return
         operation = self._operations.get(request.header.operation)
         if operation is None or not is_possible(request):
-            # For example START_TLS, because the bookie has no certificate.
+            # START_TLS ends here, for example, because the bookie has no certificate.
             batch.respond(encode_response(request.header, pb.EBADREQ))
         elif request.header.version != pb.VERSION_THREE:
             batch.respond(encode_response(request.header, pb.EBADVERSION))
@@ -207,7 +207,7 @@ class ProtocolV3:
     def _list_entries(self, batch: Batch, request: pb.Request) -> None:
         """Read a ledger's whole index in the thread of checkpoints, for one request at a time."""
         batch.cost += REQUEST_COST
-        # Now, so that a client cannot queue an unlimited number of lists.
+        # Count the cost now, so that a client cannot queue an unlimited number of lists.
         batch.channel.add_delayed_cost(_LIST_COST)
         task = asyncio.get_running_loop().create_task(self._list(batch.channel, request))
         self._listing[task] = None

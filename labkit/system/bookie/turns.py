@@ -54,7 +54,7 @@ class Turns:
         before = batch.cost
         serve(batch, request)
         self._left -= batch.cost - before
-        # Even if the queue is empty, because the next turn resets `_left`.
+        # Schedule a turn even if the queue is empty, because it resets `_left`.
         if not self._is_next_due:
             self._schedule_next()
 

@@ -138,7 +138,7 @@ class ProducerAccess:
 
     async def _start_epoch(self, request: AccessRequest) -> None:
         """Store the producer's epoch before the producer can send a message."""
-        # One at a time, because each epoch is the last stored one plus one.
+        # Store one epoch at a time, because each is the last stored one plus one.
         async with self._epoch_lock:
             if request.epoch is None:
                 request.epoch = 0 if self.epoch is None else self.epoch + 1

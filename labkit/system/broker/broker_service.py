@@ -201,7 +201,7 @@ class BrokerService:
 
     async def unload_bundle(self, bundle: NamespaceBundle) -> None:
         """Close the bundle's topics, then release it so that another broker can acquire it."""
-        # First make lookups fail, which clients retry until the bundle is released.
+        # First, make lookups fail, which clients retry until the bundle is released.
         await self.ownership.disable(bundle)
         await asyncio.gather(*map(self.unload, self._topics_of([bundle])))
         await self.ownership.release(bundle)

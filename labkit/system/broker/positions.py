@@ -46,7 +46,7 @@ async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> P
     ends = list(accumulate(link.entry_count for link in ledgers))
     # Binary search, because a topic may have millions of entries and each step is a read.
     low, high = 0, ends[-1] if ends else 0
-    # Not LATEST, which would skip the entries that are stored during the search.
+    # Do not use LATEST: it would skip entries that are stored during the search.
     position = (ledgers[-1].ledger_id, ledgers[-1].entry_count) if ledgers else EARLIEST
     while low < high:
         middle = (low + high) // 2

@@ -9,7 +9,7 @@ from labkit.system.check.promise import Check
 from labkit.system.trace.events import Event
 
 _REPORTED_BY_CLUSTER = ("node.paused", "node.resumed", "node.started")
-"""Not reported over the bookie's connection."""
+"""The cluster reports these, not the bookie over its connection."""
 
 
 class AnswerCheck(Check):

@@ -99,7 +99,7 @@ class BookKeeper:
         `BKNotEnoughBookiesException` if fewer than E bookies are writable.
         """
         check_quorums(ensemble_size, write_quorum, ack_quorum)
-        # First, so that no ledger id is wasted if there are too few bookies.
+        # Do this first, so that no ledger id is wasted if there are too few bookies.
         ensemble = await self.context.watcher.new_ensemble(ensemble_size, write_quorum)
         metadata = LedgerMetadata(
             ensemble_size,
@@ -173,7 +173,7 @@ class BookKeeper:
 
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
         """
-        # Before the request, because the ledger may be deleted even if the response is lost.
+        # Record this first: the ledger may be deleted even if the response is lost.
         self.recorder.record("ledger.deleting", ledger_id)
         await self.context.manager.delete(ledger_id)
         self.recorder.record("ledger.deleted", ledger_id)

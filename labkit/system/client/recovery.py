@@ -180,7 +180,7 @@ class LedgerRecovery:
     def confirmed_at_least(self, reported_lac: int) -> int:
         """Return the last entry that is certainly confirmed; recovery starts reading after it.
 
-        All entries before the last segment are, even if none of its bookies reports that.
+        All entries before the last segment are confirmed, even if none of its bookies reports that.
         """
         return max(reported_lac, self.metadata.segments[-1].first_entry_id - 1)
 

@@ -72,9 +72,9 @@ class LedgerWriter:
         self.last_add_pushed = NO_ENTRY_ID
         self.last_add_confirmed = NO_ENTRY_ID
         self.length = 0
-        """In payload bytes pushed."""
+        """The number of payload bytes pushed."""
         self.length_confirmed = 0
-        """In payload bytes up to and including LastAddConfirmed."""
+        """The number of payload bytes up to and including LastAddConfirmed."""
         self.recorder = context.recorder
         self.master_key = make_master_key(metadata.password)
         self.pending: deque[PendingAdd] = deque()
@@ -118,7 +118,7 @@ class LedgerWriter:
         entry = pack_entry(self.ledger_id, entry_id, lac, self.length, payload, self._digest)
         future = self._loop.create_future()
         pending = PendingAdd(entry_id, self.length, self.request_of(entry), future)
-        # Before sending it: an ensemble change resends everything in `pending`.
+        # Do this before sending it: an ensemble change resends everything in `pending`.
         self.pending.append(pending)
         if self.recorder.listening:
             checksum = f"{zlib.crc32(payload):08x}"

@@ -27,7 +27,7 @@ ENTRY_HEADER = Layout(
     ),
     Field("length", "q", "payload bytes in the ledger so far, this entry included"),
 )
-"""Followed by the digest (its size depends on the type) and the payload."""
+"""The digest, whose size depends on its type, and the payload follow."""
 _HEADER_SIZE = ENTRY_HEADER.size
 
 LAC_HEADER = Layout(
@@ -35,7 +35,7 @@ LAC_HEADER = Layout(
     Field("ledger id", "q", "the ledger"),
     Field("last add confirmed", "q", "the newest acknowledged entry"),
 )
-"""Followed by a digest over these 16 bytes."""
+"""A digest of these 16 bytes follows."""
 
 NO_ENTRY_ID = -1
 """As LastAddConfirmed: no entry is confirmed yet.  In a read request: the bookie's last entry."""
@@ -46,7 +46,7 @@ MAX_ENTRY_ID = 2**40 - 1
 
 
 class DigestType(IntEnum):
-    """Numbered as in the ledger metadata (`DataFormats.proto`)."""
+    """The numbers are those in the ledger metadata (`DataFormats.proto`)."""
 
     CRC32 = 1
     HMAC = 2
@@ -64,14 +64,14 @@ class Digest:
 
 
 def make_digest(digest_type: DigestType, password: bytes) -> Digest:
-    """Only HMAC depends on the password."""
+    """The password matters only to HMAC."""
     if digest_type is DigestType.CRC32C:
         return Digest(digest_type, 4, _crc32c)
     if digest_type is DigestType.CRC32:
         return Digest(digest_type, 8, _crc32)
     if digest_type is DigestType.DUMMY:
         return Digest(digest_type, 0, lambda header, payload: b"")
-    # Not the master key: bookies receive that, and must not be able to compute digests.
+    # This is not the master key, which bookies receive: they must not compute digests.
     key = hashlib.sha1(b"mac" + password).digest()
     return Digest(
         digest_type, 20, lambda header, payload: hmac.digest(key, header + payload, "sha1")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 
 LENGTH_SIZE = 4
-"""Of a u32."""
+"""The size of the length, a u32."""
 
 _LENGTH = struct.Struct(">I")
 

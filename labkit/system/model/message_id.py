@@ -133,6 +133,6 @@ def _signed(number: int) -> int:
 
 
 EARLIEST = MessageId(-1, -1)
-"""Before a topic's first message."""
+"""The position before a topic's first message."""
 LATEST = MessageId(_LARGEST, _LARGEST)
-"""After a topic's last message."""
+"""The position after a topic's last message."""

@@ -32,7 +32,7 @@ from labkit.system.model.proto.bookkeeper_protocol_pb2 import AuthMessage
 VERSION = 2
 MASTER_KEY_SIZE = 20
 MAX_FRAME_SIZE = 5 * 1024 * 1024
-"""In bytes, including the length field (`nettyMaxFrameSizeBytes`)."""
+"""The maximum number of bytes, including the length field (`nettyMaxFrameSizeBytes`)."""
 AUTH_DISABLED = "AuthDisabledPlugin"
 """The plugin name that a bookie without authentication returns."""
 
@@ -47,7 +47,7 @@ class Opcode(IntEnum):
 
 
 class Flag(IntEnum):
-    """Not an IntFlag, which creates an object for each test of a flag."""
+    """This is not an IntFlag, because that creates an object for each test of a flag."""
 
     FENCE = 1
     RECOVERY_ADD = 2
@@ -71,7 +71,7 @@ ADD_REQUEST = Layout(
     Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
     Field("master key", "20s", "proves the ledger's password"),
 )
-"""Followed by the entry as the bookie stores it."""
+"""The entry follows, as the bookie stores it."""
 
 READ_REQUEST = Layout(
     "read request",
@@ -99,7 +99,7 @@ ANSWER = Layout(
     Field("ledger id", "q", "as requested"),
     Field("entry id", "q", "as requested"),
 )
-"""Followed by the entry after a successful read."""
+"""The entry follows if the read succeeded."""
 
 _HEAD = struct.Struct(">i")
 _ADD_BEGIN = struct.Struct(">i20sqq")

@@ -31,7 +31,7 @@ class StorageConfig:
     file_info_format_version_to_write: int = setting(1, "fileInfoFormatVersionToWrite")
     journal_max_size_mb: int = setting(2048, "journalMaxSizeMB", at_least=1)
     journal_pre_alloc_size_mb: int = setting(16, "journalPreAllocSizeMB", at_least=1)
-    # At most half of the smallest preallocation, which writes the last block first.
+    # This is at most half of the smallest preallocation, which writes the last block first.
     journal_alignment_size: int = setting(
         512, "journalAlignmentSize", at_least=512, at_most=MIB // 2, multiple_of=512
     )

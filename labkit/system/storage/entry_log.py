@@ -284,7 +284,7 @@ class OpenLog:
         self.file = file
         self.end = LOG_HEADER.size
         self.has_durable_entries = False
-        """If so, indexes may point into the log."""
+        """If this is True, indexes may point into the log."""
         self._buffer = [LOG_HEADER.struct.pack(MAGIC, VERSION, 0, 0)]
         self._written = self._synced_to = 0
         self._ledger_bytes: dict[int, int] = {}
@@ -352,7 +352,7 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
         while position + head.size <= end:
             size, ledger_id, entry_id = head.unpack(file.read(position, head.size))
             if size <= 0:
-                # Zeros, or the filler that direct I/O leaves: search for the next entry.
+                # Skip zeros, or the filler that direct I/O leaves, to find the next entry.
                 position += 1 if size else zeros_to_skip(file, position)
                 continue
             if position + 4 + size > end:

@@ -235,7 +235,7 @@ class Journal:
             self._disk.remove(_path(file_id))
 
     def close(self) -> None:
-        """Lose the records that have not been committed."""
+        """Close the file; records that have not been committed are lost."""
         self._file.close()
 
     def _open_file(self, file_id: int) -> None:

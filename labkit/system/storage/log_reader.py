@@ -15,7 +15,7 @@ from labkit.system.storage.disk import File
 
 _READ_SIZE = 16 * 1024
 _READ_SIZE_IN_ORDER = 64 * 1024
-"""For a read that continues where the previous one ended."""
+"""The size of a read that continues where the previous one ended."""
 _HEAD = struct.Struct(">iqq")
 """Length, ledger id, entry id; the two ids are the first bytes of the entry."""
 _SMALLEST_ENTRY = 16

@@ -32,7 +32,7 @@ from labkit.system.storage.log_mark import LogMark
 from labkit.system.trace.recorder import Recorder
 
 _SPECIAL_BODY_OFFSET = 20
-"""After two ids and a length."""
+"""The key or LAC follows two ids and a length."""
 
 Apply = Callable[[Sequence[JournalRecord], str], None]
 """Called with a batch (entries, or one special record), and the journal's path for messages."""

@@ -201,7 +201,7 @@ class LedgerStore:
             raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
         if entry_id == NO_ENTRY_ID:
             entry_id = self.last_entry_id(ledger_id)
-        # Memory first, because during a flush, the index may not have the entry yet.
+        # Check memory first: during a flush, the index may not have the entry yet.
         data = self._in_memory(ledger_id, entry_id)
         if data is not None:
             return data
@@ -229,7 +229,7 @@ class LedgerStore:
         ledger = self.ledgers.get(ledger_id)
         if ledger is None:
             raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
-        # First, because a concurrent flush moves these entries to the index.
+        # Get these first, because a concurrent flush moves them to the index.
         found = set(self.memtable.entry_ids(ledger_id))
         if self.flushing_memtable:
             found.update(self.flushing_memtable.entry_ids(ledger_id))
@@ -421,7 +421,7 @@ class LedgerStore:
         """Flush what has been replayed so far, unless the disk is full, and advance LastLogMark to
         `ends`, the ends of the journals, if they are given.
         """
-        # Before the mark advances, because records before it are never replayed again.
+        # Sync before the mark advances, because records before it are never replayed again.
         for log_id in self.logs_to_sync:
             sync_file(self.entry_logger.disk_of(log_id), log_name(log_id))
         self.logs_to_sync.clear()

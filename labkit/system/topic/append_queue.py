@@ -33,7 +33,7 @@ class PendingEntry:
 
 
 class Appender(Protocol[E_contra]):
-    """Is notified when its entries are stored or have failed, many at a time.
+    """Receives a notification when entries of it are stored or have failed, many at a time.
 
     The managed ledger makes these calls while it is changing its own state, so implementations
     must only record the outcome, and react to it later.

@@ -288,7 +288,7 @@ class ManagedLedger:
             if self._ended is not None:
                 return []
             deleted = await self._end_if_fenced(self._store.trim(self._cursors.slowest_durable))
-        # Outside the lock, so that appends need not wait for deletions.
+        # Do this outside the lock, so that appends need not wait for deletions.
         await self._store.delete_removed_ledgers()
         return deleted
 
@@ -327,7 +327,7 @@ class ManagedLedger:
         self.queue.fail(error)
 
     def _report_confirmed(self) -> None:
-        # First, so that entries confirmed by an action are reported in the next turn.
+        # Clear this first, so that entries confirmed by an action are reported next turn.
         self._is_reporting = False
         for action in self._on_confirmed:
             action()

@@ -45,7 +45,7 @@ BUNDLE_BOUNDARIES = [
     f"0x{min(at * _RING // _BUNDLES_PER_NAMESPACE, _RING - 1):08x}"
     for at in range(_BUNDLES_PER_NAMESPACE + 1)
 ]
-"""As written in the policies of a namespace."""
+"""The bounds of all bundles, as the policies of a namespace list them."""
 BUNDLE_RANGES = ["_".join(pair) for pair in pairwise(BUNDLE_BOUNDARIES)]
 """The names of the bundles of a namespace."""
 _RETRY_S = 0.2
@@ -171,7 +171,7 @@ class TopicOwnership:
 
     @property
     def owned(self) -> list[NamespaceBundle]:
-        """Including bundles lost with an expired session, until this broker notices that."""
+        """The list contains bundles lost with an expired session until this broker notices that."""
         return sorted(self._owned)
 
     def owns(self, topic: str) -> bool:
@@ -269,7 +269,7 @@ class TopicOwnership:
         Next, close the bundle's topics and `release` it.
         """
         if bundle in self._owned:
-            # Before the store, so that this broker stops returning itself at once.
+            # Do this before the store, so that this broker stops returning itself at once.
             self._owned[bundle] = False
             async with self._turn:
                 if self._is_given_up(bundle):

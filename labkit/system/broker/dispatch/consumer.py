@@ -51,7 +51,7 @@ class Consumer:
         self.is_connected = True
         self._connection = connection
         self._on_disconnected = on_disconnected
-        # Reused, because creating a command takes longer than everything else.
+        # Reuse one command, because creating it takes longer than everything else.
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
         self._command.message.consumer_id = consumer_id
         self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))

@@ -120,7 +120,7 @@ class Consumers:
             )
         if len(self._attached) + len(self._pending_requests) >= MAX_PER_CONNECTION:
             raise too_many_error(self._attached, "consumers")
-        # Before the first await, because a CLOSE_CONSUMER may arrive in the same receive.
+        # Do this before the first await: a CLOSE_CONSUMER may arrive in the same receive.
         self._pending_requests[command.subscribe.consumer_id] = command.subscribe.request_id
         return self._handle_subscribe(command.subscribe)
 
@@ -229,7 +229,7 @@ class Consumers:
         response = reply.getLastMessageIdResponse
         response.request_id = request.request_id
         response.last_message_id.CopyFrom(await last_message_id(topic.ledger, partition))
-        # Without it, a reader that starts at "latest" never notices new messages.
+        # Without this, a reader that starts at "latest" never notices new messages.
         mark_delete = attached.subscription.cursor.mark_delete
         response.consumer_mark_delete_position.CopyFrom(message_id_data(mark_delete, partition))
         self._connection.send(reply)

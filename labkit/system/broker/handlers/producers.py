@@ -68,7 +68,7 @@ class Producers:
     def _register(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
         if len(self.attached) + len(self.pending_registrations) >= MAX_PER_CONNECTION:
             raise too_many_error(self.attached, "producers")
-        # Registered before the first await: a CLOSE_PRODUCER may arrive in the same receive.
+        # Register it before the first await: a CLOSE_PRODUCER may arrive in the same receive.
         return ProducerRegistration(self, command.producer).run()
 
     def _send(self, command: BaseCommand, message: bytes) -> None:

@@ -53,7 +53,7 @@ async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None
 
 
 class PartitionedDeletion:
-    """The part that one broker has in the deletion of a partitioned topic."""
+    """One broker's part in the deletion of a partitioned topic."""
 
     def __init__(self, broker: BrokerService, topic: str, record: PartitionedTopic) -> None:
         self._broker = broker

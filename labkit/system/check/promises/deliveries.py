@@ -296,7 +296,7 @@ class AcknowledgedIsNotDeliveredAgain(Check):
 
     def _judge(self, delivery: MessageDelivered, before: EntryAcknowledged) -> None:
         opened = self._opened.get((delivery.broker, delivery.message.topic), [])
-        # Not from `before.at` on: the broker may have responded before it reopened the topic.
+        # Do not start at `before.at`: the broker may have responded before it reopened the topic.
         if not any(before.asked <= seq < delivery.at for seq in opened):
             self.broke(
                 self.facts.before(delivery),

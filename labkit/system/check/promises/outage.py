@@ -172,7 +172,7 @@ class RunningBookiesStayRegistered(Check):
         self._not_before_us = 0
         """After a disturbance, no bookie has to register before this time."""
         self._waits_until_us: dict[str, int] = {}
-        """By node: until when it may be waiting for a lost response."""
+        """By node: the time until which it may be waiting for a lost response."""
         self._links_cut = 0
 
     @on("bookie.unregistered")

@@ -14,7 +14,7 @@ if it enforces a rule that it cannot satisfy.
 
 
 def in_name_order(bookies: Sequence[str], count: int) -> Sequence[str]:
-    """Make a lesson's plots the same in every run."""
+    """Choose the same bookies in every run, so that a lesson's plots do not change."""
     return sorted(bookies)[:count]
 
 

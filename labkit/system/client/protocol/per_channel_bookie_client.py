@@ -133,7 +133,7 @@ class PerChannelBookieClient(ABC):
             self._end(BKBookieHandleNotAvailableException(why))
 
     def _end(self, error: BKException) -> None:
-        # First, because a caller that receives the error may send another request.
+        # Clear this first: a caller that receives the error may send another request.
         self.connection = None
         self._retry_at = self.loop.time() + _RETRY_AFTER_S
         self._last_error = error

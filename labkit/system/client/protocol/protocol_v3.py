@@ -23,14 +23,14 @@ from labkit.system.model.wire_v3 import DEFERRED_SYNC, decode_response, encode_r
 
 
 class DiskSpace(NamedTuple):
-    """In bytes, for all ledger directories of a bookie."""
+    """The bytes on the file systems of all ledger directories of a bookie."""
 
     total: int
     free: int
 
 
 class StoredLac(NamedTuple):
-    """Both with digests, or b"" if the bookie does not have it."""
+    """Both contain digests, and are b"" if the bookie does not have them."""
 
     explicit_lac: bytes
     last_entry: bytes

@@ -24,13 +24,13 @@ INDEX_HEADER = Layout(
     Field("version", "i", "1: has room for an explicit LAC; 0: has none"),
     Field("master key length", "i", "20"),
 )
-"""Followed by the master key and `INDEX_STATE`, then zeros up to offset 1024."""
+"""The master key and `INDEX_STATE` follow, then zeros up to offset 1024."""
 INDEX_STATE = Layout(
     "index state",
     Field("state bits", "i", "bit 0: fenced"),
     Field("explicit LAC length", "i", "0: none; zeros in version 0"),
 )
-"""Followed by the explicit LAC."""
+"""The explicit LAC follows."""
 INDEX_SLOT = Layout(
     "index slot",
     Field("location", "q", "log id << 32 | offset of the entry; 0: not here"),
@@ -45,7 +45,7 @@ _LOCATION = INDEX_SLOT.struct
 _BYTES = frozenset(f"{byte:x}" for byte in range(256))
 """The names of the folders that contain indexes."""
 _READ_SIZE = 64 * INDEX_SLOT.size
-"""So many bytes of locations are kept per ledger."""
+"""The number of bytes of locations that are read at a time and kept per ledger."""
 
 
 def index_path(ledger_id: int) -> str:
@@ -124,14 +124,14 @@ class LedgerIndex:
     def __init__(self, ledger_id: int, header: IndexHeader, disk: Disk, page_size: int) -> None:
         self.ledger_id = ledger_id
         self.header = header
-        """As the next flush writes it."""
+        """The header that the next flush writes."""
         self.disk = disk
         self.page_size = page_size
         self._file: File | None = None
         self.on_open: Callable[[LedgerIndex], None] | None = None
         """Called when the index opens its file, which stays open until `forget_file`."""
         self._stored_header = b""
-        """Without its padding; empty if the file does not exist yet."""
+        """The header in the file, without its padding; empty if no file exists yet."""
         self._page_count = 0
         self._whole_page_count = 0
         """The number of complete pages in the file."""
@@ -238,12 +238,12 @@ class LedgerIndex:
     def _pages(self, start: int = 0) -> Iterator[int]:
         """Yield the pages from `start` on that may contain a location, in order.
 
-        Holes are skipped: if a client adds only entry 2**40 - 1, the hole has terabytes.
+        Holes are skipped: if a client adds only entry 2**40 - 1, the hole is terabytes long.
         """
         changed, page_id = sorted(self._changed.pages), start
         while page_id < self._page_count:
             stored = self._next_stored_page(page_id)
-            # Of the pages before `stored`, only the changes exist.
+            # Before `stored`, only changed pages exist.
             yield from changed[bisect_left(changed, page_id) : bisect_left(changed, stored)]
             if stored < self._page_count:
                 yield stored
@@ -279,7 +279,7 @@ class LedgerIndex:
 
         A new file is written under a temporary name, so it always has a complete header.
         """
-        # Only once: if a fence is set during the write, the next flush must notice the difference.
+        # Encode it only once: the next flush must notice a fence that is set during the write.
         header = self.header.encode()
         if header == self._stored_header and not self._changed.pages and not self._may_be_unsynced:
             return None
@@ -330,7 +330,7 @@ class LedgerIndex:
             self.on_open(self)
 
     def _page(self, page_id: int) -> bytes:
-        # First, because a concurrent flush moves the changes to the file.
+        # Get this first, because a concurrent flush moves the changes to the file.
         changed = self._changed
         return changed.put_into(page_id, self._stored_page(page_id))
 

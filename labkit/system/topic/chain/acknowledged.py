@@ -65,7 +65,7 @@ class Acknowledged:
 
     @property
     def batches(self) -> tuple[tuple[Position, int], ...]:
-        """As in `CursorState`, ascending."""
+        """The same as in `CursorState`, in ascending order."""
         return tuple(sorted(self._left.items()))
 
     def contains(self, position: Position) -> bool:

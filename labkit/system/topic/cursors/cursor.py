@@ -43,7 +43,7 @@ class ManagedCursor:
         """Use `ManagedLedger.open_cursor`."""
         self.name = name
         self.properties: Mapping[str, int] = dict(state.properties)
-        """Stored together with mark-delete."""
+        """Numbers that are stored together with mark-delete."""
         self.cursor_properties: Mapping[str, str] = dict(store.cursor_properties if store else ())
         """The subscriber's properties, from the cursor's creation."""
         self._acknowledged = Acknowledged(state, chain.next_position)
@@ -86,7 +86,7 @@ class ManagedCursor:
 
     @property
     def unacknowledged_count(self) -> int:
-        """The backlog, in confirmed entries."""
+        """The number of confirmed entries that are not acknowledged."""
         behind = self._chain.entry_count(self.mark_delete, self._chain.end)
         ranges = self._acknowledged.ranges
         return behind - sum(self._chain.entry_count(each.lower, each.upper) for each in ranges)
@@ -156,7 +156,7 @@ class ManagedCursor:
         `CursorStore.write` raises, after which the cursor retries with increasing pauses.
         """
         async with self._turn:
-            # Read before the write, which does not store later changes.
+            # Read this before the write, which does not store later changes.
             changes = self._changes
             if self._store is None or changes == self._changes_stored:
                 return

@@ -40,7 +40,7 @@ _MAX_PRODUCERS = 10_000
 _MAX_BYTES = 4 * 1024 * 1024
 """The limit for all marks: a snapshot must fit into one entry, so that none can be missing."""
 _MARK_OVERHEAD = 24
-"""Bytes in addition to the producer's name."""
+"""The number of bytes that a mark needs in addition to the producer's name."""
 _PRODUCER_INACTIVITY_S = 360 * 60.0
 _REPLAY_ENTRIES = 1000
 _REPLAY_BYTES = 4 * 1024 * 1024

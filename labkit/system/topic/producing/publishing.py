@@ -107,7 +107,7 @@ class TopicPublisher:
     ) -> None:
         self.deduplication = deduplication
         self.accepts_sends = True
-        """If not, sends are ignored."""
+        """If this is False, sends are ignored."""
         self.ledger = ledger
         self._recorder = recorder
         self._on_failed = on_failed
@@ -116,7 +116,7 @@ class TopicPublisher:
         self._pushing: asyncio.Task[None] | None = None
         self._in_push: set[Send] = set()
         self._after_push: list[Callable[[], None]] = []
-        """For sends of the current push that were stored or failed."""
+        """Callbacks for sends of the current push that were stored or failed."""
         self._pushed_count = 0
         """The number of pushed sends that are neither stored nor failed."""
         self._due: dict[AttachedProducer, None] = {}
