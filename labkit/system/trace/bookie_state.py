@@ -176,7 +176,7 @@ class BookieFold:
             self._latest = None
         self._copies[ledger][entry] = copy
 
-    def take_report(self, event: Event) -> None:
+    def apply_report(self, event: Event) -> None:
         """Apply what a writer or a reader reports about a copy on this bookie."""
         copy = self.copy(event)
         match event.kind:

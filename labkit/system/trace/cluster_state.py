@@ -205,7 +205,7 @@ class ClusterFold:
         if event.kind in states:
             ids = event.ledger, event.entry
             self.read = Read(event.node, *ids, event.peer, states[event.kind])
-        self._bookie(event.peer).take_report(event)
+        self._bookie(event.peer).apply_report(event)
 
     @on("read.served")
     def _served(self, event: Event) -> None:

@@ -169,10 +169,10 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
     def _choose(self, key: _Key, requests: Sequence[_Request]) -> _Request | None:
         """Choose the request that was answered, or None if the response is late."""
         chosen = next((each for each in requests if not each.timed_out), requests[0])
-        self._keep(key, [each for each in requests if each is not chosen])
+        self._set_pending(key, [each for each in requests if each is not chosen])
         return None if chosen.timed_out else chosen
 
-    def _keep(self, key: _Key, requests: Sequence[_Request]) -> None:
+    def _set_pending(self, key: _Key, requests: Sequence[_Request]) -> None:
         if requests:
             self._pending[key] = requests[0]
             requests[0].younger = requests[1:]
@@ -196,7 +196,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             # mistaken for another one.
             if self.connection is None or key[0] == _ADD:
                 oldest = self._pending[key]
-                self._keep(key, [e for e in (oldest, *oldest.younger) if e is not request])
+                self._set_pending(key, [e for e in (oldest, *oldest.younger) if e is not request])
         for (_, ledger_id, entry_id), request in _oldest_first(overdue):
             error = BKTimeoutException(
                 f"{self.bookie_id} did not respond for entry {entry_id} of ledger {ledger_id}"
