@@ -15,7 +15,7 @@ from labkit.system.topic.messages import (
     encode_batch,
     encode_in_batch,
     encode_message,
-    is_whole,
+    has_valid_checksum,
 )
 from labkit.system.topic.ownership import (
     BrokerAddress,
@@ -59,7 +59,7 @@ def _commands() -> tuple[bytes, ...]:
 
 def _frame(data: bytes) -> object:
     command, message = decode_frame(data)
-    return body_of(command), is_whole(message)
+    return body_of(command), has_valid_checksum(message)
 
 
 def _compared(data: bytes) -> object:

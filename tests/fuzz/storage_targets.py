@@ -127,7 +127,7 @@ def _read_entry_log(disk: SimDisk) -> None:
     logger = EntryLogger([disk], CONFIG)
     for offset in (0, 3, 1028, 1500, 2**31):
         for log_id in (0, 7, -1):
-            logger.holds(log_id << 32 | offset, LEDGER, 0)
+            logger.has_entry(log_id << 32 | offset, LEDGER, 0)
 
 
 def _read_whole_index(disk: SimDisk) -> None:

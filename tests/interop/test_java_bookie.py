@@ -154,4 +154,6 @@ async def test_labkit_fences_recovers_and_reads_in_batches_on_apaches_bookies(
         await writer.add(b"too late")
     batch = await reader.read_batch(5, 20, 1 << 20)
     assert [entry.payload for entry in batch] == PAYLOADS[5:25]
-    assert reader.batch_reads.can_ask, "the bookie closed the connection because of the batch read"
+    assert reader.batch_reads.is_supported, (
+        "the bookie closed the connection because of the batch read"
+    )

@@ -13,7 +13,7 @@ from typing import Any
 
 from IPython.core.getipython import get_ipython
 
-from labkit.views.widgets.stripes import MOST_BOOKIES, MOST_ENTRIES
+from labkit.views.widgets.stripes import MAX_BOOKIES, MAX_ENTRIES
 from labkit.worlds.sim.variants.variants import VARIANTS
 
 Values = Mapping[str, Any]
@@ -110,10 +110,10 @@ LESSONS: dict[str, dict[str, Rule]] = {
         "payload_size": NumberRange(1, 2000),
     },
     "05": {
-        "ensemble_size": NumberRange(2, MOST_BOOKIES),
+        "ensemble_size": NumberRange(2, MAX_BOOKIES),
         "write_quorum": lambda values: NumberRange(1, values["ensemble_size"]),
         "ack_quorum": lambda values: NumberRange(1, values["write_quorum"]),
-        "entry_count": NumberRange(2, MOST_ENTRIES),
+        "entry_count": NumberRange(2, MAX_ENTRIES),
     },
     "06": {
         "entry_count": NumberRange(3, 30),

@@ -229,7 +229,7 @@ def fragments(learner: Function) -> str:
         return tuple(answer)
 
     def run_one(scenario: Scenario) -> Trace:
-        trace = guest.run(scenario, rules=Rules(missing_places=missing))
+        trace = guest.run(scenario, rules=Rules(underreplicated_indexes=missing))
         if is_too_many:
             raise Refused(_TOO_MANY)
         return trace

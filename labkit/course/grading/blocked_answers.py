@@ -26,7 +26,7 @@ REAL = {
     ),
     "quorums.coverage": ("labkit.system.client.quorum:is_covered",),
     "quorums.write_set": ("labkit.system.client.striping:write_set",),
-    "repair.fragments": ("labkit.system.autorecovery.fragments:missing_places",),
+    "repair.fragments": ("labkit.system.autorecovery.fragments:underreplicated_indexes",),
     "streams.holes": ("labkit.views.spark.streams:missing_entries",),
     "streams.order": ("labkit.views.spark.streams:order_violations",),
     "topics.retention": ("labkit.system.topic.chain.retention:ledgers_to_delete",),

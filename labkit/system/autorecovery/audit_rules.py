@@ -11,10 +11,9 @@ from labkit.system.model.ledger import LedgerMetadata
 def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) -> float | None:
     """Return when to mark the ledgers of missing bookies, or None if no bookie is missing.
 
-    `missing` maps each missing bookie to the time since which it has been missing.  A single
-    missing bookie may be restarting, so it has `delay_s` to come back.  If two or more bookies are
-    missing, all of them count as lost at once, because an entry may have only one copy left.  This
-    means that the delay does not help if two bookies restart at the same time.
+    `missing` maps each bookie to the time since which it has been missing.  A single bookie may be
+    restarting, so it has `delay_s` to come back.  Two or more count as lost at once, because an
+    entry may have only one copy left; the delay does not help if two bookies restart together.
     """
     if not missing:
         return None
@@ -24,7 +23,7 @@ def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) ->
 
 
 def ledgers_of_bookies(ledgers: Iterable[tuple[int, LedgerMetadata]]) -> dict[str, list[int]]:
-    """Map each bookie to the ledgers, open or closed, that list it in any of their ensembles."""
+    """Map each bookie to the ledgers that list it in any of their ensembles."""
     index: dict[str, list[int]] = {}
     for ledger_id, metadata in ledgers:
         bookies = dict.fromkeys(b for segment in metadata.segments for b in segment.ensemble)
@@ -36,7 +35,7 @@ def ledgers_of_bookies(ledgers: Iterable[tuple[int, LedgerMetadata]]) -> dict[st
 def bookies_missed(
     index: Mapping[str, list[int]], registered: Collection[str]
 ) -> dict[int, list[str]]:
-    """Map each ledger that lists unregistered bookies to those bookies, sorted by bookie id."""
+    """Map each ledger that lists unregistered bookies to those bookies, sorted."""
     missed: dict[int, list[str]] = {}
     for bookie in sorted(index):
         if bookie not in registered:

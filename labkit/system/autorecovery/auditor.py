@@ -8,13 +8,12 @@
     if configured         compare the ensembles of closed ledgers with the rack policy
     the delay is written  audit at once, if the delay was set to 0 or to its current value
 
-The intervals are the defaults of `config`.  The auditor does one thing at a time.  While a bookie
-is missing, all periodic checks wait, because they would mark the bookie's ledgers before it counts
-as lost.
+The intervals are the defaults of `config`.  While a bookie is missing, all periodic checks wait,
+because they would mark the bookie's ledgers before it counts as lost.
 
-During a silence of the metadata store, sessions of running bookies may expire.  So a grace period
-follows (`metadata_silence`), before which no bookie counts as lost, and an audit that was in
-progress is discarded.
+After a silence of the metadata store, during which sessions of running bookies may have expired, an
+audit that was in progress is discarded, and no bookie counts as lost before the end of a grace
+period (`metadata_silence`).
 
 In BookKeeper: `replication/Auditor.java`, `AuditorBookieCheckTask.java`,
 `AuditorCheckAllLedgersTask.java`, `AuditorPlacementPolicyCheckTask.java`.
@@ -49,13 +48,11 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 WhenToAudit = Callable[[Mapping[str, float], float, float], float | None]
 _LEDGERS_AT_ONCE = 100
-"""How many ledgers' metadata is read at once: one takes minutes, all take too much memory."""
+"""Reading metadata one by one takes minutes, and all at once too much memory."""
 
 
 class Auditor:
-    """Tracks missing bookies and runs the periodic checks.
-
-    Invariant: a ledger is marked only because of facts that were read while the metadata store
+    """Invariant: a ledger is marked only because of facts that were read while the metadata store
     responded without interruption; a missing response from the store never counts as a loss.
     """
 
@@ -87,16 +84,16 @@ class Auditor:
         self._watched = WatchedNodes(client.store)
         self._missing = MissingBookies(silence)
         self._delay_s = self._delay_version = -1
-        """The lost-bookie delay and the version of its node; -1 before they are read."""
+        """The lost-bookie delay and its node's version; -1 before they are read."""
         self._is_requested = False
-        """Whether an audit has been requested but not done yet."""
+        """Whether a requested audit is pending."""
         self._audit_at = inf
         """When the next audit for missing bookies is due."""
         self._bookie_check = PeriodicCheck(
             config.auditor_periodic_bookie_check_interval_s, self._audit_bookies
         )
         self._checks = [self._bookie_check]
-        """The periodic checks, in the order in which they run if several are due."""
+        """The checks, in the order in which they run if several are due."""
         each, paths = self._check_each_ledger, manager.paths
         recorded: list[tuple[int, Callable[[str], Awaitable[bool]], str]] = [
             (
@@ -121,7 +118,7 @@ class Auditor:
 
         Raises `MetadataUnavailableError`.
         """
-        # Expect every bookie that has a cookie: those that are away now count as missing.
+        # Bookies that have a cookie and are away now count as missing.
         expected = await all_bookies(self._client.store)
         now = self._now()
         self._missing.begin(expected, await self._alive(), now, had_another=had_another)
@@ -136,7 +133,7 @@ class Auditor:
     # Lost bookies
 
     async def _audit_if_due(self) -> None:
-        # Clear the event before reading, so that a change during the reads wakes the auditor again.
+        # A change during the reads must wake the auditor again.
         self._watched.changed.clear()
         alive = await self._alive()
         now = self._now()
@@ -146,7 +143,7 @@ class Auditor:
         due: float | None = now
         if not self._is_requested:
             due = self._when_to_audit(missing.since, self._delay_s, now)
-        # Even a requested audit waits for the grace periods to end.
+        # Even a requested audit waits for grace periods.
         self._audit_at = inf if due is None else max(due, missing.settled_at)
         if self._audit_at <= now and await self._audit_bookies():
             self._bookie_check.reschedule(self._now())
@@ -156,7 +153,7 @@ class Auditor:
         return dict.fromkeys([*(await self._bookies.now()).alive, *own])
 
     async def _read_delay(self) -> bool:
-        """Read the lost-bookie delay; return whether someone has written it to request an audit."""
+        """Return whether someone has written the lost-bookie delay to request an audit."""
         try:
             data, version = await self._watched.data(self._manager.paths.lost_bookie_recovery_delay)
         except NoNodeError:
@@ -173,11 +170,10 @@ class Auditor:
         return was_written and is_zero_or_same and not is_first_read
 
     async def _audit_bookies(self) -> bool:
-        """Mark every ledger that lists an unregistered bookie in any of its ensembles.
+        """Mark every ledger that lists an unregistered bookie in any of its ensembles, even one
+        that this auditor has never seen.
 
-        This includes bookies that appear only in the metadata and that this auditor has never seen
-        registered.  Return False if autorecovery was disabled or the metadata store was silent in
-        the meantime.
+        Return False if autorecovery was disabled or the metadata store was silent in the meantime.
         """
         # Read the metadata first: that takes long, and the list of bookies must be recent.
         index = ledgers_of_bookies(await self._all_metadata())
@@ -196,7 +192,7 @@ class Auditor:
         for ledger_id, missed in bookies_missed(index, not_lost).items():
             await self._mark(ledger_id, missed)
         self._is_requested = False
-        # No event reports the bookies that left during the audit, so look again immediately.
+        # No event reports the bookies that left during the audit.
         self._audit_at = self._now()
         left_meanwhile = [bookie for bookie in were_alive if bookie not in registered]
         missing.forget_lost(left_meanwhile, self._audit_at)
@@ -212,7 +208,7 @@ class Auditor:
         return found
 
     async def _metadata(self, ledger_id: int) -> LedgerMetadata | None:
-        """Return a ledger's metadata, or None if the ledger was deleted or they are malformed."""
+        """Return None if the ledger was deleted or its metadata is malformed."""
         try:
             return await self._client.ledger_metadata(ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
@@ -239,7 +235,7 @@ class Auditor:
         self, check: Callable[[int], Awaitable[None]], recorded_at: str
     ) -> bool:
         for ledger_id in await self._client.list_ledgers():
-            # The whole check may take hours, so handle bookies that leave in the meantime.
+            # The check may take hours, in which bookies may leave.
             await self._audit_if_due()
             if self._missing.since or not await self._manager.is_enabled():
                 return False
@@ -258,7 +254,7 @@ class Auditor:
             await self._mark(ledger_id, missed)
 
     async def _check_placement(self, recorded_at: str) -> bool:
-        """Report closed ledgers that violate the rack policy; mark them if copies can be moved."""
+        """Report closed ledgers that violate the rack policy; mark those whose copies can move."""
         writable = await self._client.writable_bookies()
         try:
             policy = await self._client.context.watcher.policy()
@@ -296,11 +292,9 @@ class Auditor:
                 wait.cancel()
 
     def _next_due(self) -> float:
-        """Return when the next action is due if nothing changes before (infinite: none is)."""
+        """Return when the next action is due, or infinity."""
         if self._missing.since or self._is_requested:
-            # Periodic checks wait for this audit, which waits for the end of grace periods.
-            return self._audit_at
-        # No check may start until the list of bookies is settled.
+            return self._audit_at  # Periodic checks wait for this audit.
         return max(min(check.due_at for check in self._checks), self._silence.settled_at)
 
     def _now(self) -> float:

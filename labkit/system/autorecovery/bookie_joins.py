@@ -7,19 +7,19 @@ from labkit.system.metadata.bookie_watch import BookieWatch
 
 
 class BookieJoins:
-    """Waits for bookies to register; `run` must be running before the first call to `wait`."""
+    """Start `run` before the first call to `wait`."""
 
     def __init__(self, bookies: BookieWatch) -> None:
         self._bookies = bookies
         self._alive: tuple[str, ...] | None = None
-        """The registered bookies; None until `run` has read their list."""
+        """The registered bookies; None until `run` has read the list."""
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Follow the registered bookies forever.  Raises the errors of `BookieWatch.now`."""
+        """Follow the registered bookies forever.  Raises what `BookieWatch.now` raises."""
         while True:
             self._alive = (await self._bookies.now()).alive
-            # Replace the event, so that a task that waits again waits for the next change.
+            # A task that waits again waits for the next change.
             changed, self._changed = self._changed, asyncio.Event()
             changed.set()
             await self._bookies.changed()

@@ -21,16 +21,13 @@ from labkit.system.client.reads import BookieReads
 from labkit.system.client.striping import write_set
 from labkit.system.model.errors import PROVES_ABSENCE, BKException
 
-MissingPlaces = Callable[
+UnderreplicatedIndexes = Callable[
     [Fragment, Collection[str], Mapping[int, Sequence[BKException]]], tuple[int, ...]
 ]
 
 
 class LedgerChecker:
-    """Checks the copies of ledgers, by reading some entries from the registered bookies.
-
-    Unlike BookKeeper, it also verifies the digests of the entries.
-    """
+    """Reads some entries from the registered bookies.  Unlike BookKeeper's, it verifies digests."""
 
     def __init__(
         self,
@@ -38,19 +35,19 @@ class LedgerChecker:
         bookies: SettledBookies,
         percentage: int,
         draw: Draw,
-        missing_places: MissingPlaces,
+        underreplicated_indexes: UnderreplicatedIndexes,
     ) -> None:
         self._context = context
         self._bookies = bookies
         self._percentage = percentage
         self._draw = draw
-        self._missing_places = missing_places
+        self._underreplicated_indexes = underreplicated_indexes
 
     async def check(self, ledger: LedgerView) -> list[UnderreplicatedFragment]:
         """Return the fragments with missing copies.  Raises `MetadataUnavailableError`.
 
-        If the metadata store was silent in the meantime, the check is repeated, because during the
-        silence the client could not look up bookies.
+        Repeats the check after a silence of the metadata store, during which the client could not
+        look up bookies.
         """
         while True:
             registered = (await self._bookies.now()).alive
@@ -66,17 +63,16 @@ class LedgerChecker:
         found = []
         for fragment in await self._fragments(ledger, reads):
             errors = await self._errors(fragment, registered, reads)
-            if indexes := self._missing_places(fragment, registered, errors):
+            if indexes := self._underreplicated_indexes(fragment, registered, errors):
                 found.append(UnderreplicatedFragment(fragment, indexes))
         return found
 
     async def _fragments(self, ledger: LedgerView, reads: BookieReads) -> list[Fragment]:
-        """Return the fragments to check.  Omit the last one if nothing was written to it.
+        """Return the fragments to check, without the last one if nothing was written to it.
 
-        If the last fragment of an open ledger has no confirmed entry yet, its first entry may have
-        been written nevertheless.  If every bookie that should have this entry responds that it
-        does not exist, nothing was written, so no copy can be missing.  Otherwise, the fragment is
-        checked as if it ended with this entry.
+        If the last fragment of an open ledger has no confirmed entry, its first entry may have been
+        written nevertheless.  The fragment is checked as if it ended with this entry, unless every
+        bookie that should have the entry responds that it does not exist.
         """
         *others, last = fragments_of(ledger.metadata, ledger.last_confirmed)
         if ledger.is_closed or last.last >= last.first:

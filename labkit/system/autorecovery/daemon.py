@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from labkit.system.autorecovery.audit_rules import when_to_audit
 from labkit.system.autorecovery.auditor import Auditor, WhenToAudit
 from labkit.system.autorecovery.bookie_joins import BookieJoins
-from labkit.system.autorecovery.checker import LedgerChecker, MissingPlaces
+from labkit.system.autorecovery.checker import LedgerChecker, UnderreplicatedIndexes
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.election import win_election
-from labkit.system.autorecovery.fragments import missing_places
+from labkit.system.autorecovery.fragments import underreplicated_indexes
 from labkit.system.autorecovery.metadata_silence import MetadataSilence, SettledBookies
 from labkit.system.autorecovery.random_source import Draw
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
@@ -26,16 +26,16 @@ from labkit.system.metadata.store import MetadataStore, MetadataUnavailableError
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The replaceable decisions of autorecovery; lessons and simulations substitute their own."""
+    """Decisions that lessons and simulations replace."""
 
     when_to_audit: WhenToAudit = when_to_audit
-    missing_places: MissingPlaces = missing_places
+    underreplicated_indexes: UnderreplicatedIndexes = underreplicated_indexes
     replicator: Callable[..., LedgerFragmentReplicator] = LedgerFragmentReplicator
     metadata_silence: Callable[[MetadataStore], MetadataSilence] = MetadataSilence
 
 
 class AutoRecovery:
-    """One instance of autorecovery: a candidate for auditor, and a replication worker.
+    """A candidate for auditor, and a replication worker.
 
     Its client's metadata session owns the vote and the locks.  An error after which their state is
     unknown ends the instance; its owner then starts a new one in a new session.
@@ -52,9 +52,9 @@ class AutoRecovery:
         own_bookie: str = "",
         follows_silence: bool = False,
     ) -> None:
-        """`name` is the bookie's id or another human-readable name.  No other instance may share
-        `client` or its session.  `own_bookie` is the bookie in whose process this instance runs.
-        With `follows_silence`, the metadata store may just have expired sessions.
+        """`name` identifies this instance in its vote and locks.  No other instance may share
+        `client`.  `own_bookie` is the bookie in whose process this instance runs.  With
+        `follows_silence`, the metadata store may just have expired sessions.
         """
         self._name = name
         self._own_bookie = own_bookie
@@ -67,8 +67,7 @@ class AutoRecovery:
     async def run(self) -> None:
         """Run until cancelled, or until one component raises an error, which cancels the others.
 
-        Raises the component's error, such as `MetadataUnavailableError` if the session is lost or
-        its state is unknown.
+        Raises that error, such as `MetadataUnavailableError` if the session is lost.
         """
         self._silence = self._rules.metadata_silence(self._client.store)
         if self._follows_silence:
@@ -131,5 +130,5 @@ class AutoRecovery:
             SettledBookies(bookies, self._silence),
             self._config.auditor_ledger_verification_percentage,
             self._draw,
-            self._rules.missing_places,
+            self._rules.underreplicated_indexes,
         )

@@ -36,14 +36,14 @@ async def win_election(store: MetadataStore, bookie_id: str) -> bool:
     vote = encode_vote(bookie_id)
     path = await store.create(f"{election}/{_VOTE}", vote, ephemeral=True, sequential=True)
     mine = path.rpartition("/")[2]
-    # The preceding voter may have died while it was waiting, so reread the votes each time.
+    # The preceding voter may have died while it was waiting.
     while (votes := await _votes(store, election))[:1] != [mine]:
         if mine not in votes:
             raise MetadataUnavailableError(f"the vote {mine} was deleted: its session was lost")
         is_gone = asyncio.Event()
         if await store.exists(f"{election}/{votes[votes.index(mine) - 1]}", is_gone.set):
             await is_gone.wait()
-    # Each winner writes to this node once, so a higher version shows an earlier winner.
+    # Each winner writes to this node once.
     return await store.set(election, vote, ANY_VERSION) > 1
 
 
@@ -57,8 +57,7 @@ async def current_auditor(store: MetadataStore) -> str | None:
     election = AutoRecoveryPaths(store.location).election
     with suppress(NoNodeError):
         for name in await _votes(store, election):
-            # If the vote is deleted before it is read, try the next one.
-            with suppress(NoNodeError):
+            with suppress(NoNodeError):  # The vote has just been deleted: try the next one.
                 data, _ = await store.get(f"{election}/{name}")
                 return decode_vote(data)
     return None

@@ -1,5 +1,7 @@
 """The contents of autorecovery's nodes: protobuf messages, as text except for times of checks.
 
+Each `decode` function raises `BKMetadataSerializationException` if the data is malformed.
+
 In BookKeeper: `DataFormats.proto`, `meta/ZkLedgerUnderreplicationManager.java`.
 """
 
@@ -26,12 +28,10 @@ _LAYOUT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class UnderreplicatedLedger:
-    """The content of a mark."""
-
     bookies: tuple[str, ...]
-    """The bookies whose copies are missing; this field is called `replica` in the format."""
+    """The bookies whose copies are missing (`replica` in the format)."""
     ctime_ms: int
-    """The time at which the mark was last written, in ms since 1970; 0 if unknown."""
+    """When the mark was last written, in ms since 1970, or 0."""
 
 
 def encode_layout() -> bytes:
@@ -39,10 +39,7 @@ def encode_layout() -> bytes:
 
 
 def is_known_layout(data: bytes) -> bool:
-    """Return whether this package supports the layout of the marks.
-
-    Raises `BKMetadataSerializationException`.
-    """
+    """Raise `BKMetadataSerializationException` if the layout cannot be decoded."""
     layout = _parsed(data, LedgerRereplicationLayoutFormat(), "underreplication/LAYOUT")
     return layout.type == _LAYOUT_TYPE and layout.version == _LAYOUT_VERSION
 
@@ -52,7 +49,6 @@ def encode_underreplicated(mark: UnderreplicatedLedger) -> bytes:
 
 
 def decode_underreplicated(data: bytes) -> UnderreplicatedLedger:
-    """Raises `BKMetadataSerializationException`."""
     mark = _parsed(data, UnderreplicatedLedgerFormat(), "the mark of an under-replicated ledger")
     return UnderreplicatedLedger(tuple(mark.replica), mark.ctime)
 
@@ -66,7 +62,6 @@ def encode_vote(bookie_id: str) -> bytes:
 
 
 def decode_vote(data: bytes) -> str:
-    """Return the bookie id of the voter.  Raises `BKMetadataSerializationException`."""
     return _parsed(data, AuditorVoteFormat(), "an auditor's vote").bookieId
 
 
@@ -75,7 +70,6 @@ def encode_delay(delay_s: int) -> bytes:
 
 
 def decode_delay(data: bytes) -> int:
-    """Return the delay in seconds.  Raises `BKMetadataSerializationException`."""
     if not data.isdigit():
         raise BKMetadataSerializationException(
             f"lostBookieRecoveryDelay must be a number of seconds, got {data!r}"
@@ -89,7 +83,6 @@ def encode_check_time(time_ms: int) -> bytes:
 
 
 def decode_check_time(data: bytes) -> int:
-    """Raises `BKMetadataSerializationException`."""
     try:
         return CheckAllLedgersFormat.FromString(data).checkAllLedgersCTime
     except DecodeError as error:

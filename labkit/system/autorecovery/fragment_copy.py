@@ -5,15 +5,9 @@
     entries at a         many are        targets that should
     time                 being stored    have it
 
-The next entries are read while the previous ones are stored.  One round of `copy_fragment`:
-
-    1. wait for the entries that are being read
-    2. start reading the next ones
-    3. store the entries, each as soon as the window has room
-
-If an entry was read on its own, not as part of a batch, it is stored as soon as it arrives,
-provided that the window has room.  That way, a slow bookie does not delay entries from other
-bookies.  Step 3 skips such entries.
+The next entries are read while the previous ones are stored.  An entry that was read on its own,
+not as part of a batch, is stored as soon as it arrives if the window has room, so that a slow
+bookie does not delay entries from other bookies.
 
 In BookKeeper: `client/LedgerFragmentReplicator.java`.
 """
@@ -34,11 +28,11 @@ from labkit.system.model.errors import BKException, BKReadException
 from labkit.system.model.wire import Flag, add_header
 
 _BATCH_BYTES = 1024 * 1024
-"""Size of one batch read: little memory, but the cost of a read is spread over many entries."""
+"""This is little memory, but spreads the cost of a read over many entries."""
 
 
 class EntryUnreadableException(BKReadException):
-    """No bookie returned the entry (`entry_id`), so it cannot be copied."""
+    """No bookie returned the entry."""
 
     def __init__(self, message: str, entry_id: int) -> None:
         super().__init__(message)
@@ -55,7 +49,7 @@ async def copy_fragment(
     """Create the missing copies of a fragment; `targets` maps ensemble indexes to new bookies.
 
     Return when every target has stored all its copies durably.  Raises `EntryUnreadableException`,
-    or the error reported by a target; after an error, nothing more is sent.
+    or the error of a target, after which nothing more is sent.
     """
     window = CopyWindow(config)
     writer = FragmentWriter(ledger, short, targets, context, window)
@@ -75,7 +69,7 @@ async def copy_fragment(
 
 
 class FragmentReader:
-    """Reads entries from the bookies that have copies, at most one window of entries at a time."""
+    """Reads up to one window of entries at a time from the bookies that have copies."""
 
     def __init__(
         self,
@@ -92,10 +86,9 @@ class FragmentReader:
         self._batches = BatchReads(ledger.ledger_id, ledger.metadata, context)
 
     def begin(self, first: int) -> asyncio.Task[list[Entry]] | None:
-        """Start reading the next entries that a target should have, from `first` on.
+        """Start reading the next entries that a target should have, if any, from `first` on.
 
-        Returns None if there are none.  The task returns at least one entry, or raises
-        `EntryUnreadableException`.
+        The task returns at least one entry, or raises `EntryUnreadableException`.
         """
         left = range(first, self._short.fragment.last + 1)
         wanted = (entry_id for entry_id in left if self._writer.targets_of(entry_id))
@@ -107,7 +100,7 @@ class FragmentReader:
         return reading
 
     def _done(self, reading: asyncio.Task[list[Entry]]) -> None:
-        # Retrieve an exception here, because `copy_fragment` does not do so if a target has failed.
+        # If a target has failed, `copy_fragment` does not retrieve the exception.
         if not reading.cancelled():
             reading.exception()
         self._window.changed.set()
@@ -115,7 +108,7 @@ class FragmentReader:
     async def _read(self, entry_ids: Sequence[int]) -> list[Entry]:
         first, count = entry_ids[0], len(entry_ids)
         for bookie in self._short.sources(first):
-            if count == 1 or not self._batches.can_ask:
+            if count == 1 or not self._batches.is_supported:
                 break
             if entries := await self._batches.ask(bookie, first, count, _BATCH_BYTES):
                 return entries
@@ -129,30 +122,28 @@ class FragmentReader:
 
 
 class CopyWindow:
-    """Limits the entries that are being stored at a time, and the bytes stored per second.
-
-    `changed` is set whenever a target responds or a read ends.
-    """
+    """Limits the entries being stored, and the bytes stored per second."""
 
     def __init__(self, config: AutoRecoveryConfig) -> None:
         self.size = config.rereplication_entry_batch_size
         self.changed = asyncio.Event()
+        """Set whenever a target responds or a read ends."""
         self._bytes_per_s = config.replication_rate_by_bytes
         self._now = asyncio.get_running_loop().time
         self._next_at = self._now()
         self._unacked: dict[int, int] = {}
-        """For each entry being stored: how many targets have not acknowledged it yet."""
+        """How many targets have not acknowledged each entry yet."""
         self._error: BKException | None = None
         """The error of the first target that failed."""
 
     @property
     def has_room(self) -> bool:
-        """Whether another entry may be stored now; false after a target has failed."""
+        """Whether another entry may be stored now."""
         is_full = len(self._unacked) >= self.size
         return not is_full and self._error is None and self._next_at <= self._now()
 
     async def until_room(self) -> None:
-        """Wait until another entry may be stored.  Raises the error reported by a target."""
+        """Wait until another entry may be stored.  Raises the first error of a target."""
         while not self.has_room:
             await self.until(lambda: len(self._unacked) < self.size)
             if (pause_s := self._next_at - self._now()) > 0:
@@ -173,9 +164,9 @@ class CopyWindow:
         self._unacked[entry_id] = target_count
 
     def acknowledge(self, entry_id: int, size: int) -> None:
-        """Record that another target has stored this entry, which has `size` bytes."""
+        """Record that a target has stored this entry, which has `size` bytes."""
         if self._bytes_per_s != UNLIMITED:
-            # Never start before the current time: otherwise, idle time would allow a burst later.
+            # Idle time must not allow a burst later.
             self._next_at = max(self._next_at, self._now()) + size / self._bytes_per_s
         self._unacked[entry_id] -= 1
         if not self._unacked[entry_id]:
@@ -183,17 +174,12 @@ class CopyWindow:
         self.changed.set()
 
     def fail(self, error: BKException) -> None:
-        """Make the copy fail with the error reported by a target; only the first error is kept."""
         self._error = self._error or error
         self.changed.set()
 
 
 class FragmentWriter:
-    """Stores entries on all targets that should have them.
-
-    Entries are re-encoded with the current LastAddConfirmed, so the copies of an entry may differ
-    in that field.
-    """
+    """Stores entries on the targets, re-encoded with the current LastAddConfirmed."""
 
     def __init__(
         self,
@@ -209,16 +195,15 @@ class FragmentWriter:
         self._window = window
         metadata = ledger.metadata
         self._digest = make_digest(metadata.digest_type, metadata.password)
-        # If the ledger is fenced on the target, it accepts only recovery adds.
+        # The ledger may be fenced on the target.
         self._add_header = add_header(make_master_key(metadata.password), Flag.RECOVERY_ADD)
-        # Use one callback per target: a connection batches responses to adds with the same
-        # callback.
+        # A connection batches responses to adds with the same callback.
         self._on_stored = {name: partial(self._stored, name) for name in targets.values()}
         self._targets_by_turn = [
             [b for index, b in targets.items() if short.fragment.is_stored(entry_id, index)]
             for entry_id in range(len(short.fragment.ensemble))
         ]
-        """The targets of entries 0 to E - 1; the same pattern repeats for later entries."""
+        """The targets of entries 0 to E - 1, which repeat for later entries."""
         self._stored_early: set[int] = set()
 
     def targets_of(self, entry_id: int) -> list[str]:
@@ -233,7 +218,7 @@ class FragmentWriter:
     async def store(self, entry: Entry) -> None:
         """Store an entry as soon as the window has room, unless it was stored early.
 
-        Raises the error reported by a target.
+        Raises the first error of a target.
         """
         if entry.entry_id in self._stored_early:
             self._stored_early.remove(entry.entry_id)
@@ -242,7 +227,7 @@ class FragmentWriter:
             self._send(entry)
 
     def _send(self, entry: Entry) -> None:
-        # Store the current LastAddConfirmed, because a reader may learn it from this copy.
+        # A reader may learn LastAddConfirmed from this copy.
         confirmed = max(entry.last_add_confirmed, self._ledger.last_confirmed)
         ids = entry.ledger_id, entry.entry_id, confirmed
         body = self._add_header + pack_entry(*ids, entry.length, entry.payload, self._digest)
@@ -258,7 +243,7 @@ class FragmentWriter:
     def _stored(
         self, bookie: str, stored: Sequence[tuple[int, int]], error: BKException | None
     ) -> None:
-        """Handle a target's response to adds; `stored` contains the id and size of each entry."""
+        """`stored` contains the id and size of each entry."""
         if self._recorder.listening:
             kind, why = ("add.failed", type(error).__name__) if error else ("entry.copied", "")
             for entry_id, _ in stored:

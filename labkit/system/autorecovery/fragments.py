@@ -31,15 +31,13 @@ class Fragment:
     closed: bool
 
     def is_stored(self, entry_id: int, index: int) -> bool:
-        """Return whether the bookie at `index` should have the entry."""
         return index in write_set(entry_id, len(self.ensemble), self.write_quorum)
 
     def first_stored(self, index: int) -> int | None:
-        """Return the first entry that the bookie at `index` should have, or None."""
+        """Return the first entry that the bookie at `index` should have."""
         return next(self._stored(range(self.first, self.last + 1), index), None)
 
     def last_stored(self, index: int) -> int | None:
-        """Return the last entry that the bookie at `index` should have, or None."""
         return next(self._stored(range(self.last, self.first - 1, -1), index), None)
 
     def _stored(self, entry_ids: range, index: int) -> Iterator[int]:
@@ -59,11 +57,10 @@ class UnderreplicatedFragment:
 
     @property
     def bookie_at(self) -> dict[int, str]:
-        """The bookies whose copies are missing, by ensemble index."""
         return {index: self.fragment.ensemble[index] for index in self.bookie_indexes}
 
     def sources(self, entry_id: int) -> list[str]:
-        """Return the bookies from which to read an entry; those that miss copies come last."""
+        """Return the bookies from which to read an entry, the ones that miss copies last."""
         ensemble, write_quorum = self.fragment.ensemble, self.fragment.write_quorum
         indexes = write_set(entry_id, len(ensemble), write_quorum)
         return [ensemble[n] for n in sorted(indexes, key=lambda n: n in self.bookie_indexes)]
@@ -72,8 +69,7 @@ class UnderreplicatedFragment:
 def fragments_of(metadata: LedgerMetadata, last_confirmed: int) -> list[Fragment]:
     """Return a fragment for each segment; the last one ends at the last confirmed entry.
 
-    A segment begins at the writer's LastAddConfirmed + 1, so all entries before it are confirmed,
-    even if no bookie of the new ensemble knows that yet.
+    A segment begins at the writer's LastAddConfirmed + 1, so all entries before it are confirmed.
     """
     segments, is_closed = metadata.segments, metadata.state is LedgerState.CLOSED
     quorum = metadata.write_quorum
@@ -90,9 +86,9 @@ def fragments_of(metadata: LedgerMetadata, last_confirmed: int) -> list[Fragment
 def entries_to_test(fragment: Fragment, index: int, percentage: int, draw: Draw) -> list[int]:
     """Choose which entries to read from the bookie at `index` to check whether it has its copies.
 
-    These are the first and the last entry that the bookie should have, and one entry, drawn at
-    random, from each of as many equal parts of the range as `percentage` percent of its entries.
-    Entries that the bookie should not have are skipped.  (BookKeeper skips the last part.)
+    These are the first and the last one that the bookie should have, and a random one from each of
+    as many equal parts of the range as `percentage` percent of its entries, except those that the
+    bookie should not have.  (BookKeeper skips the last part.)
     """
     first, last = fragment.first_stored(index), fragment.last_stored(index)
     if first is None or last is None:
@@ -111,13 +107,13 @@ def entries_to_test(fragment: Fragment, index: int, percentage: int, draw: Draw)
     return sorted(tested)
 
 
-def missing_places(
+def underreplicated_indexes(
     fragment: Fragment, registered: Collection[str], failures: Mapping[int, Sequence[BKException]]
 ) -> tuple[int, ...]:
     """Return the ensemble indexes of the bookies whose copies must be replaced.
 
-    `failures` maps an ensemble index to the errors of its bookie.  An unregistered bookie is always
-    included, because as long as the metadata lists it, each audit marks the ledger.
+    `failures` maps an ensemble index to the errors of its bookie.  Unregistered bookies are always
+    included, because each audit marks a ledger whose metadata lists one.
     """
     return tuple(
         index
@@ -131,8 +127,7 @@ def replace_bookies(
 ) -> LedgerMetadata | None:
     """Return metadata in which a segment lists new bookies, or None if it lists no old one.
 
-    Raises `BKMetadataVersionException` if another client has already put one of the new bookies
-    into this segment.
+    Raises `BKMetadataVersionException` if another client has put one of the new bookies into it.
     """
     segments = {segment.first_entry_id: segment for segment in metadata.segments}
     before = segments[first_entry_id].ensemble if first_entry_id in segments else ()

@@ -19,8 +19,6 @@ _ENTRIES_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """A snapshot of a ledger.  If the ledger is closed, `last_confirmed` is its last entry."""
-
     ledger_id: int
     metadata: LedgerMetadata
     last_confirmed: int
@@ -33,8 +31,8 @@ class LedgerView:
 async def view_ledger(client: BookKeeper, ledger_id: int) -> LedgerView:
     """Read a ledger without fencing its writer; the password is in the metadata.
 
-    Raises `BKNoSuchLedgerExistsOnMetadataServerException`, or `BKReadException` if the ledger is
-    open and too few bookies report its LastAddConfirmed.
+    Raises `BKNoSuchLedgerExistsOnMetadataServerException`, or for an open ledger `BKReadException`
+    if too few bookies respond.
     """
     metadata = await client.ledger_metadata(ledger_id)
     if metadata.state is LedgerState.CLOSED:
@@ -46,7 +44,7 @@ async def view_ledger(client: BookKeeper, ledger_id: int) -> LedgerView:
 async def missing_copies(
     reads: BookieReads, bookie: str, entry_ids: Sequence[int]
 ) -> dict[int, BKException]:
-    """Read these entries from one bookie; return the error for each copy that is missing."""
+    """Read these entries from one bookie; return the error for each missing copy."""
     errors: dict[int, BKException] = {}
     for at in range(0, len(entry_ids), _ENTRIES_AT_ONCE):
         errors |= await _read_at_once(reads, bookie, entry_ids[at : at + _ENTRIES_AT_ONCE])

@@ -21,25 +21,20 @@ from labkit.system.metadata.store import MetadataStore
 _GRACE_S = 10.0
 """The minimum: a bookie that lost its session needs several attempts to re-register."""
 _GRACE_SESSIONS = 2
-"""In session timeouts: one until the bookie notices the loss, and one to re-register."""
+"""Session timeouts: one until the bookie notices the loss, and one to re-register."""
 
 
 class MetadataSilence:
-    """Tracks the silences of the metadata store, as seen by one session.
-
-    Times are those of the event loop, in seconds.
-    """
+    """Tracks the silences of the metadata store, as seen by one session, in event loop time."""
 
     def __init__(self, store: MetadataStore) -> None:
         self.grace_s = max(_GRACE_S, _GRACE_SESSIONS * store.session_timeout_s)
-        """How long bookies have to re-register after a silence."""
         self.began_at = _now()
         """When the metadata session began."""
         self.responding_since = self.began_at
-        """The time since which the store has been responding without interruption."""
+        """The end of the last silence."""
         self.settled_at = self.began_at
-        """From when on the list of bookies can be trusted; at once, unless `fell_silent` is called.
-        """
+        """The time from which the list of bookies can be trusted."""
         self.count = 0
         """How many times the store has fallen silent."""
         store.on_silence(self.fell_silent)
@@ -52,7 +47,7 @@ class MetadataSilence:
         self.settled_at = _now() + self.grace_s
 
     async def until_settled(self) -> None:
-        """Wait for the end of the grace period, even if it is restarted several times."""
+        """Wait for the end of the grace period, even if it is restarted."""
         while True:
             left_s = self.settled_at - _now()
             if left_s <= 0:
@@ -60,7 +55,7 @@ class MetadataSilence:
             await asyncio.sleep(left_s)
 
     def fell_silent(self) -> None:
-        """Handle the end of a silence, during which any bookie's session may have expired."""
+        """Handle the end of a silence."""
         self.count += 1
         self.responding_since = _now()
         self.begin_grace_period()
@@ -75,14 +70,11 @@ class SettledBookies:
 
     @property
     def silence_count(self) -> int:
-        """The number of silences so far.  Results from before and after one do not go together."""
+        """The number of silences so far: do not combine results from before and after one."""
         return self._silence.count
 
     async def now(self) -> RegisteredBookies:
-        """Wait until the list of bookies can be trusted, and return it.
-
-        Raises `MetadataUnavailableError`.
-        """
+        """Wait until the list can be trusted, and return it.  Raises `MetadataUnavailableError`."""
         while True:
             await self._silence.until_settled()
             bookies = await self._bookies.now()

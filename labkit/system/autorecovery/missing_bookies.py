@@ -14,32 +14,29 @@ from labkit.system.autorecovery.metadata_silence import MetadataSilence
 
 
 class MissingBookies:
-    """Follows the list of registered bookies for one auditor.
-
-    Times are those of the event loop, in seconds.
-    """
+    """Follows the list of registered bookies for one auditor, in event loop time."""
 
     def __init__(self, silence: MetadataSilence) -> None:
         self.tracked: dict[str, None] = {}
-        """The bookies that are registered, and those that are missing but not lost yet."""
+        """Bookies that are registered, or missing but not lost yet."""
         self.since: dict[str, float] = {}
-        """For each missing bookie: the time since which it has been missing."""
+        """The time since which each missing bookie has been missing."""
         self._silence = silence
         self._silence_count = silence.count
         """The number of silences that `update` has taken into account."""
         self._earliest_loss = 0.0
-        """The time before which no bookie counts as lost; set when the auditor begins."""
+        """No bookie counts as lost before this time."""
         self._came_back: dict[str, None] = {}
         """Bookies that have re-registered since the last silence."""
 
     def begin(
         self, expected: Iterable[str], alive: Collection[str], now: float, *, had_another: bool
     ) -> None:
-        """Start tracking the expected bookies; those that are not registered count as missing from
-        now on.
+        """Start tracking the expected bookies; those that are not registered are missing from now
+        on.
 
-        Bookies may have lost their sessions at the same time as an earlier auditor, and may be
-        about to re-register, so they get a grace period.
+        They get a grace period, because they may have lost their sessions at the same time as an
+        earlier auditor, and may be about to re-register.
         """
         self.tracked = dict.fromkeys(expected)
         if had_another:
@@ -50,12 +47,11 @@ class MissingBookies:
     def update(self, alive: Collection[str], now: float) -> None:
         """Update from the list of registered bookies.
 
-        If a bookie comes back during the grace period, the other bookies get the full grace period
-        again.  Each bookie can cause this only once per silence, so the wait ends eventually.
+        If a bookie comes back during the grace period, the others get the full period again, at
+        most once per bookie and silence.
         """
         returned = [b for b in self.since if b in alive and b not in self._came_back]
         if not self.is_up_to_date:
-            # Measure all absences from the end of the last silence.
             self._silence_count = self._silence.count
             self.since = dict.fromkeys(self.since, self._silence.responding_since)
             self._came_back.clear()
@@ -63,13 +59,12 @@ class MissingBookies:
             self._came_back.update(dict.fromkeys(returned))
             self._silence.begin_grace_period()
         self.tracked.update(dict.fromkeys(alive))
-        # Do this last: it removes the bookies that came back, but keeps the times set above.
         missing = [bookie for bookie in self.tracked if bookie not in alive]
         self.since = {bookie: self.since.get(bookie, now) for bookie in missing}
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether the metadata store has responded without interruption since the last `update`."""
+        """Whether the metadata store has not been silent since the last `update`."""
         return self._silence_count == self._silence.count
 
     @property

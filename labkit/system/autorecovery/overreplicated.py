@@ -3,11 +3,11 @@
     b0 leaves     its ledgers are copied to b3, and their metadata lists b3 instead of b0
     b0 returns    its copies are garbage, because no reader uses them
 
-So a bookie periodically reads the metadata of its ledgers.  It may delete its copies of a closed
-ledger if no ensemble contains the bookie, unless a worker may be copying the ledger to it again:
-because the ledger is locked or marked (then copies are scarce, too), or because the bookie has just
-received entries of it, which the bookie itself checks.  BookKeeper checks only the lock, so it can
-delete copies that its command `recover` has just made without a lock (#4668).
+A bookie periodically reads the metadata of its ledgers, and deletes its copies of a closed ledger
+if no ensemble contains the bookie, unless a worker may be copying the ledger to it again: because
+the ledger is locked or marked, or because the bookie has just received entries of it (which the
+bookie checks).  BookKeeper checks only the lock, so it can delete copies that its command `recover`
+has just made without a lock (#4668).
 
 In BookKeeper: `bookie/ScanAndCompareGarbageCollector.java` (removeOverReplicatedledgers).
 """
@@ -30,19 +30,14 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 
 def is_overreplicated(metadata: LedgerMetadata, bookie: str) -> bool:
-    """Return whether the bookie will never need any entry of the ledger again.
-
-    A ledger that is not closed may get a new ensemble with this bookie at any time.
-    """
+    """A ledger that is not closed may get a new ensemble with this bookie at any time."""
     is_closed = metadata.state is LedgerState.CLOSED
     return is_closed and not any(bookie in segment.ensemble for segment in metadata.segments)
 
 
 class OverreplicatedLedgers:
-    """Finds the closed ledgers that a bookie stores although their metadata no longer lists it.
-
-    Invariant: a ledger is deleted only while its lock is held, based on metadata that was read
-    under the lock, so that no worker can put the bookie into the metadata in the meantime.
+    """Invariant: a ledger is deleted only under its lock, based on metadata that was read under the
+    lock, so that no worker can put the bookie into the metadata in the meantime.
     """
 
     def __init__(
@@ -64,7 +59,7 @@ class OverreplicatedLedgers:
 
         If the metadata store does not respond, raises `MetadataError` and deletes nothing more.
         """
-        # First check all ledgers without locks, because only a few of them are over-replicated.
+        # Only a few of the ledgers are over-replicated and need a lock.
         found = [each for each in ledger_ids if await self._is_overreplicated(self._ledgers, each)]
         if found:
             session = await self._begin_session()

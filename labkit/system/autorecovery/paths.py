@@ -31,7 +31,6 @@ class AutoRecoveryPaths:
         self.election = f"{root}/auditorelection"
 
     def mark(self, ledger_id: int) -> str:
-        """Return the path of a ledger's mark, below one directory for each four hex digits."""
         digits = f"{ledger_id:016x}"
         groups = (digits[at : at + 4] for at in range(0, 16, 4))
         return f"{self.ledgers}/{'/'.join(groups)}/{_name(ledger_id)}"

@@ -12,27 +12,24 @@ from labkit.system.autorecovery.underreplication import NEVER_MS
 
 @dataclass(slots=True)
 class PeriodicCheck:
-    """One of the auditor's repeated checks; an interval of 0 turns it off.
-
-    A check without `last_ms` always runs when the auditor begins, even with an interval of 0.
-    Times are those of the event loop, in seconds.
-    """
+    """An interval of 0 turns a check off, but without `last_ms` it runs when the auditor begins."""
 
     interval_s: int
     run: Callable[[], Awaitable[bool]]
-    """Does the check; returns False if it was interrupted, and must be repeated when possible."""
+    """Returns False if the check was interrupted, and must be repeated when possible."""
     last_ms: Callable[[], Awaitable[int]] | None = None
     """Returns when an auditor last completed the check (ms since 1970, or `NEVER_MS`)."""
     due_at: float = inf
+    """When the check runs next, in event loop time."""
 
     async def begin(self, now: Callable[[], float], wall_clock_ms: Callable[[], int]) -> None:
-        """Set the time at which the check is due, continuing the schedule of earlier auditors."""
+        """Continue the schedule of earlier auditors."""
         if self.last_ms is None:
             self.due_at = now()
             return
         last_ms = await self.last_ms()
         if self.interval_s:
-            # Even if the wall clocks of two machines differ, the interval must not become longer.
+            # The wall clocks of two machines may differ, but must not prolong the interval.
             ago_s = max(0.0, (wall_clock_ms() - last_ms) / 1000)
             self.due_at = now() + (0 if last_ms == NEVER_MS else max(0, self.interval_s - ago_s))
 

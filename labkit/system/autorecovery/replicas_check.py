@@ -1,8 +1,7 @@
 """The replicas check counts the copies of every entry, and reports missing ones.
 
-It asks each bookie which entries of a ledger it stores, using a request of BookKeeper's protocol
-version 3.  If a bookie does not return the list, the check reads the entries one by one, whereas
-BookKeeper treats them as missing.
+It asks each bookie which entries of a ledger it stores.  If a bookie does not return the list, the
+check reads the entries one by one, whereas BookKeeper treats them as missing.
 
 In BookKeeper: `replication/AuditorReplicasCheckTask.java`.
 """
@@ -18,16 +17,11 @@ from labkit.system.model.errors import PROVES_ABSENCE, BKException
 
 
 class ReplicasCheck:
-    """Compares the entries that each bookie should have with the entries that it has."""
-
     def __init__(self, client: BookKeeper) -> None:
         self._client = client
 
     async def check(self, ledger_id: int) -> None:
-        """Count the copies of a closed ledger, and report missing ones.
-
-        Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
-        """
+        """Raise `BKNoSuchLedgerExistsOnMetadataServerException` if the ledger does not exist."""
         ledger = await view_ledger(self._client, ledger_id)
         if not ledger.is_closed:
             return

@@ -22,8 +22,6 @@ class LedgerFragmentReplicator:
     lost copies gets them back; BookKeeper does nothing in that case.
 
     Invariant: the metadata lists a bookie only after the bookie has durably stored all its copies.
-    If copying is interrupted, the metadata is unchanged, and the next repair starts from the
-    beginning.
     """
 
     def __init__(self, context: ClientContext, config: AutoRecoveryConfig) -> None:
@@ -33,15 +31,14 @@ class LedgerFragmentReplicator:
     async def replicate(self, ledger: LedgerView, short: UnderreplicatedFragment) -> None:
         """Repair a closed fragment.
 
-        Raises `EntryUnreadableException`, or the error reported by a bookie; in these cases, the
-        targets whose copies failed are not added to the metadata.  Raises
-        `BKNotEnoughBookiesException` if there were not enough bookies for all missing copies.
+        Raises `EntryUnreadableException`, the error of a target, or `BKNotEnoughBookiesException`
+        if there were not enough bookies for all missing copies.
         """
         assert short.fragment.closed, "its writer may still add to it"
         targets = await self.choose_targets(short)
         old = {index: name for index, name in targets.items() if name in short.bookies}
         new = {index: name for index, name in targets.items() if index not in old}
-        # Start with the new bookies: one that has lost copies may fail again and end the repair.
+        # Try new bookies first: one that has lost copies may fail again and end the repair.
         for some in filter(None, (new, old)):
             await self.copy(ledger, short, some)
             await self.publish(ledger.ledger_id, short, some)
@@ -54,7 +51,7 @@ class LedgerFragmentReplicator:
     async def move(
         self, ledger: LedgerView, fragment: Fragment, targets: Mapping[int, str]
     ) -> None:
-        """Move the copies at these indexes to other bookies; raises the errors of `replicate`."""
+        """Move the copies at these indexes to other bookies; raises what `replicate` raises."""
         leaving = UnderreplicatedFragment(fragment, tuple(targets))
         await self.copy(ledger, leaving, targets)
         await self.publish(ledger.ledger_id, leaving, targets)
@@ -71,12 +68,10 @@ class LedgerFragmentReplicator:
     # Steps of a repair, which a subclass may call in another order
 
     async def choose_targets(self, short: UnderreplicatedFragment) -> dict[int, str]:
-        """Choose a bookie for each ensemble index with missing copies, or for as many of these
-        indexes as possible if there are too few bookies.
+        """Choose a bookie for as many ensemble indexes with missing copies as possible.
 
-        The client's placement policy chooses among the writable bookies outside the ensemble
-        (`client/placement`).  A writable bookie that lost copies is also replaced, but if there are
-        not enough other bookies, it gets its copies back.
+        `client/placement` chooses among the writable bookies outside the ensemble.  If there are
+        not enough of them, a writable bookie that lost copies gets them back.
         """
         ensemble, watcher = list(short.fragment.ensemble), self._context.watcher
         write_quorum = short.fragment.write_quorum
@@ -87,10 +82,9 @@ class LedgerFragmentReplicator:
         targets = await watcher.replacements(ensemble, unwritable, write_quorum)
         if retriable:
             ensemble = list(with_replacements(ensemble, targets))
-            # The bookies replaced above may have become writable since: they are the last choice.
+            # The bookies replaced above may have become writable since.
             last_choice = list(unwritable.values())
             others = await watcher.replacements(ensemble, retriable, write_quorum, last_choice)
-            # A writable bookie keeps its index unless another bookie was found for this index.
             targets = {**targets, **retriable, **others}
         return targets
 
@@ -102,7 +96,7 @@ class LedgerFragmentReplicator:
     async def publish(
         self, ledger_id: int, short: UnderreplicatedFragment, targets: Mapping[int, str]
     ) -> None:
-        """Write the targets into the ledger's metadata, once they have stored their copies."""
+        """Write the targets into the metadata; they must have stored their copies."""
         ensemble, first = short.fragment.ensemble, short.fragment.first
         replaced = {ensemble[at]: new for at, new in targets.items() if ensemble[at] != new}
         if not replaced or await self._replace(ledger_id, first, replaced):
@@ -110,14 +104,10 @@ class LedgerFragmentReplicator:
             self._context.recorder.record("fragment.replicated", ledger_id, first, bookies=bookies)
 
     async def _replace(self, ledger_id: int, first: int, replaced: Mapping[str, str]) -> bool:
-        """Replace bookies in the metadata, and retry if the metadata was changed in the meantime.
-
-        Return False if the segment no longer contains any of the old bookies.
-        """
+        """Return False if the segment no longer contains any of the old bookies."""
         manager = self._context.manager
         while True:
             metadata, version = await manager.read(ledger_id)
-            # A `BKMetadataVersionException` from this call is not retried: it ends the repair.
             updated = replace_bookies(metadata, first, replaced)
             if updated is None:
                 return False

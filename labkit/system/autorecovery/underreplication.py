@@ -1,8 +1,7 @@
 """Manages the marks of under-replicated ledgers, the locks of workers, and the shared settings.
 
 `paths` shows where the nodes are.  A mark is deleted only if its version has not changed since it
-was read under the lock.  If the ledger is marked again during a repair, the version changes, so the
-repair cannot delete the mark, and the ledger is checked again.
+was read under the lock: if the ledger is marked again during a repair, it is checked again.
 
 In BookKeeper: `meta/ZkLedgerUnderreplicationManager.java`.
 """
@@ -37,9 +36,9 @@ from labkit.system.metadata.store import (
 from labkit.system.model.errors import LabkitError
 
 _MAX_NAMED = 1000
-"""How many bookies a mark lists at most, to fit into a node; the worker checks all of them."""
+"""The maximum number of bookies in a mark, which must fit into a node."""
 _LEVELS = 4
-"""The levels of directories above a mark, so that a list of children fits into a response."""
+"""The levels of directories above a mark, so that each list of children fits into a response."""
 _NAME = re.compile(r"urL(\d+)")
 NEVER_MS = -1
 """The time of a check that has never been completed."""
@@ -66,7 +65,7 @@ class LedgerUnderreplicationManager:
     def __init__(
         self, store: MetadataStore, holder: str, draw: Draw, wall_clock_ms: Callable[[], int]
     ) -> None:
-        """`holder` identifies the owner of a lock to people who inspect the lock."""
+        """`holder` is stored in locks, so that people can see who holds them."""
         self.paths = AutoRecoveryPaths(store.location)
         self.store = store
         self._lock_data = encode_lock(holder)
@@ -77,7 +76,7 @@ class LedgerUnderreplicationManager:
         """By locked ledger: the version of the mark read under the lock, or None after `lock`."""
 
     async def prepare(self) -> None:
-        """Create the parents of all nodes.  Raises `CompatibilityException` for another layout."""
+        """Create the parent nodes.  Raises `CompatibilityException` if there is another layout."""
         for path, data in (
             (self.paths.layout, encode_layout()),
             (self.paths.ledgers, b""),
@@ -85,7 +84,7 @@ class LedgerUnderreplicationManager:
         ):
             with suppress(NodeExistsError):
                 await self.store.create(path, data)
-        # Always read the layout, because another instance may have created it first.
+        # Another instance may have created the layout first.
         layout, _ = await self.store.get(self.paths.layout)
         if not is_known_layout(layout):
             raise CompatibilityException(
@@ -98,7 +97,7 @@ class LedgerUnderreplicationManager:
     async def mark(self, ledger_id: int, missing: Sequence[str]) -> bool:
         """Mark a ledger that has lost its copies on the `missing` bookies.
 
-        Returns whether the mark is new or lists more bookies than before.
+        Return whether the mark is new or lists more bookies than before.
         """
         path = self.paths.mark(ledger_id)
         while True:
@@ -113,8 +112,8 @@ class LedgerUnderreplicationManager:
                 added = tuple(bookie for bookie in missing if bookie not in before)
                 if not added:
                     return False
-                # Write the mark even if it has no room for another bookie: its new version tells a
-                # worker that is repairing the ledger about this loss.
+                # Even if the mark has no room for another bookie, a worker that is repairing the
+                # ledger notices its new version.
                 mark = UnderreplicatedLedger((before + added)[:_MAX_NAMED], now_ms)
                 await self.store.set(path, encode_underreplicated(mark), version)
             except (NoNodeError, BadVersionError):
@@ -129,7 +128,7 @@ class LedgerUnderreplicationManager:
         return decode_underreplicated(data)
 
     async def ledgers(self) -> list[int]:
-        """Return the ids of all marked ledgers in ascending order."""
+        """Return the marked ledgers in ascending order."""
         return sorted(await self._ledgers_below(self.paths.ledgers, 0))
 
     async def _ledgers_below(self, path: str, level: int) -> list[int]:
@@ -149,12 +148,12 @@ class LedgerUnderreplicationManager:
     async def lock_any(self) -> int:
         """Wait for a marked ledger that nobody has locked, lock it and return its id.
 
-        The search visits the marks in random order, so that different workers rarely try the same
-        ledger.  In BookKeeper: `getLedgerToRereplicate`.
+        Marks are visited in random order, so that workers rarely try the same ledger.  In
+        BookKeeper: `getLedgerToRereplicate`.
         """
         while True:
             await self.wait_until_enabled()
-            # Clear this before the search, so that marks created during the search are not missed.
+            # Marks may be created during the search.
             self._watched.changed.clear()
             ledger_id = await self._lock_any_below(self.paths.ledgers, 0)
             if ledger_id is not None:
@@ -188,10 +187,7 @@ class LedgerUnderreplicationManager:
         return ledger_id
 
     async def lock(self, ledger_id: int) -> bool:
-        """Prevent all other instances from repairing a ledger, marked or not, until `release`.
-
-        Return False if another instance holds the lock.
-        """
+        """Lock a ledger, marked or not; return False if another instance holds the lock."""
         try:
             await self.store.create(self.paths.lock(ledger_id), self._lock_data, ephemeral=True)
         except NodeExistsError:
@@ -200,17 +196,17 @@ class LedgerUnderreplicationManager:
         return True
 
     async def release(self, ledger_id: int) -> None:
-        """Release the ledger's lock if this instance holds it; a mark remains."""
+        """Release the lock, if this instance holds it; a mark remains."""
         if ledger_id in self._held:
             del self._held[ledger_id]
             with suppress(NoNodeError):
                 await self.store.delete(self.paths.lock(ledger_id))
 
     async def unmark_and_release(self, ledger_id: int) -> bool:
-        """Delete the mark of a ledger that is fully replicated, and release its lock.
+        """Delete the mark of a ledger that was locked with `lock_any`, and release its lock.
 
-        The ledger must have been locked with `lock_any`.  If it has been marked again since then,
-        keep the mark and return False.  In BookKeeper: `markLedgerReplicated`.
+        If the ledger has been marked again since, keep the mark and return False.  In BookKeeper:
+        `markLedgerReplicated`.
         """
         version = self._held[ledger_id]
         assert version is not None, "the version of the mark was not read under the lock"
@@ -233,7 +229,7 @@ class LedgerUnderreplicationManager:
     # Shared settings
 
     async def disable(self) -> None:
-        """Stop audits and repairs on all instances; repairs that are already running are completed.
+        """Stop audits and repairs on all instances; repairs in progress are completed.
 
         Raises `UnavailableException` if autorecovery is already disabled.
         """
@@ -243,10 +239,7 @@ class LedgerUnderreplicationManager:
             raise UnavailableException("autorecovery is already disabled") from None
 
     async def enable(self) -> None:
-        """Resume audits and repairs.
-
-        Raises `UnavailableException` if autorecovery is already enabled.
-        """
+        """Raise `UnavailableException` if autorecovery is already enabled."""
         try:
             await self.store.delete(self.paths.disable)
         except NoNodeError:
@@ -263,15 +256,11 @@ class LedgerUnderreplicationManager:
             await self._watched.changed.wait()
 
     async def init_lost_bookie_recovery_delay(self, delay_s: int) -> None:
-        """Set the delay, unless the metadata store already has one."""
         with suppress(NodeExistsError):
             await self.store.create(self.paths.lost_bookie_recovery_delay, encode_delay(delay_s))
 
     async def lost_bookie_recovery_delay_s(self) -> int:
-        """Return how long a single missing bookie has to come back before it counts as lost.
-
-        Raises `UnavailableException` if the delay is not set.
-        """
+        """Raise `UnavailableException` if the delay is not set."""
         try:
             data, _ = await self.store.get(self.paths.lost_bookie_recovery_delay)
         except NoNodeError:
@@ -281,15 +270,15 @@ class LedgerUnderreplicationManager:
         return decode_delay(data)
 
     async def set_lost_bookie_recovery_delay(self, delay_s: int) -> None:
-        """Change the delay.  Setting it to its current value, or to 0, requests an audit."""
+        """Setting the delay to its current value, or to 0, requests an audit."""
         await self._put(self.paths.lost_bookie_recovery_delay, encode_delay(delay_s))
 
     # Times of checks
 
     async def last_check_ms(self, path: str) -> int:
-        """Return the time at which a check was last completed, in ms since 1970, or `NEVER_MS`.
+        """Return when a check was last completed, in ms since 1970, or `NEVER_MS`.
 
-        `path` is `paths.ledgers_checked`, `paths.replicas_checked` or `paths.placement_checked`.
+        `path` is one of the paths of `AutoRecoveryPaths` that end with `_checked`.
         """
         try:
             data, _ = await self.store.get(path)
@@ -298,7 +287,6 @@ class LedgerUnderreplicationManager:
         return decode_check_time(data)
 
     async def record_check(self, path: str) -> None:
-        """Record that the check to which this path belongs has just been completed."""
         await self._put(path, encode_check_time(self._wall_clock_ms()))
 
     async def _put(self, path: str, data: bytes) -> None:

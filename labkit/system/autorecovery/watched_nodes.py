@@ -16,10 +16,8 @@ T = TypeVar("T")
 class WatchedNodes:
     """Caches the result of each request until the watch that was set by the request fires.
 
-    There is at most one watch per request, so repeated reads cost the store nothing.  `changed` is
-    set whenever a cached result becomes invalid.  To wait for a change, clear `changed`, read, and
-    then wait for `changed`.  Since there is only one event, each task that waits needs its own
-    `WatchedNodes`.
+    `changed` is set whenever a cached result becomes invalid.  To wait for a change, clear
+    `changed`, read, and then wait for `changed`; each task that waits needs its own `WatchedNodes`.
     """
 
     def __init__(self, store: MetadataStore) -> None:
@@ -30,18 +28,14 @@ class WatchedNodes:
         self._exists: dict[str, bool] = {}
 
     async def children(self, path: str) -> list[str]:
-        """Return the sorted names of the children.
-
-        If the node does not exist, return an empty list and do not watch for its creation; only an
-        existing node is watched for new children.
-        """
+        """Return the sorted names of the children, or [] without a watch if there is no node."""
         try:
             return await self._read(self._children, path, partial(self._store.children, path))
         except NoNodeError:
             return []
 
     async def data(self, path: str) -> tuple[bytes, int]:
-        """Return data and version.  Raises `NoNodeError`, without setting a watch."""
+        """Return data and version, or raise `NoNodeError` without setting a watch."""
         return await self._read(self._data, path, partial(self._store.get, path))
 
     async def exists(self, path: str) -> bool:

@@ -39,24 +39,23 @@ Spawn = Callable[[Coroutine[None, None, None]], object]
 """Runs a coroutine alongside the worker; if either raises an error, the other is cancelled."""
 
 _SHORTER_PAUSES = 5
-"""How many shorter pauses precede the longest one, because copies may be missing only briefly."""
+"""How many shorter pauses precede the longest one."""
 _MAX_REMEMBERED = 2000
-"""How many ledgers' or fragments' failures a worker remembers, because it may run for months."""
+"""Limits how many failures a worker remembers, because it may run for months."""
 
 
 def lock_release_delay_ms(failures: int, grace_period_ms: int) -> int:
-    """Return how long a ledger remains locked after `failures` unsuccessful repairs (at least 1).
+    """Return how long a ledger remains locked after `failures` (>= 1) unsuccessful repairs.
 
-    The delay is 1/32 of `grace_period_ms` after the first unsuccessful repair and doubles with each
-    further one, until it is the whole period after the sixth: 9.4 s, 18.8 s, ..., 300 s by default.
+    The delay is 1/32 of `grace_period_ms` after the first one and doubles with each further one,
+    until it is the whole period after the sixth: 9.4 s, 18.8 s, ..., 300 s by default.
     """
     return grace_period_ms >> max(0, _SHORTER_PAUSES + 1 - failures)
 
 
 class ReplicationWorker:
-    """Repairs ledgers, one at a time.
+    """A ledger whose repair is deferred remains locked, so that no other worker tries it meanwhile.
 
-    A ledger whose repair is deferred remains locked, so that no other worker tries it meanwhile.
     The public members are for subclasses: one in `labkit.course` repairs in a different order.
     """
 
@@ -85,13 +84,13 @@ class ReplicationWorker:
         self._config = config
         self.spawn = spawn
         self._unsuccessful: dict[int, int] = {}
-        """For each ledger: the number of consecutive repairs that left copies missing."""
+        """By ledger: the number of consecutive repairs that left copies missing."""
         self._unreadable: dict[tuple[int, int], int] = {}
-        """By ledger and first entry of a fragment: an entry of it that could not be read."""
+        """By ledger and first entry of a fragment: an entry that could not be read."""
 
     async def run(self) -> None:
-        """Repair ledgers forever.  If this raises an error, the session must end: nobody knows
-        which locks this worker holds.
+        """Repair ledgers forever.  After an error, it is unknown which locks this worker holds, so
+        the session must end.
         """
         while True:
             ledger_id = await self._manager.lock_any()
@@ -100,12 +99,11 @@ class ReplicationWorker:
                 self._registered = (await self._bookies.now()).alive
                 await self.rereplicate(ledger_id)
             except BKNoSuchLedgerExistsOnMetadataServerException:
-                # A deleted ledger has no missing copies.
                 self._recorder.record("ledger.deleted", ledger_id)
                 await self.finish(ledger_id)
             except BKException as error:
                 self._defer(ledger_id, "failed", str(error))
-                # Another worker may reach bookies that this one cannot, so release the lock first.
+                # Release the lock first: another worker may reach bookies that this one cannot.
                 await self._manager.release(ledger_id)
                 await asyncio.sleep(self._config.rw_rereplicate_backoff_ms / 1000)
 
@@ -143,10 +141,7 @@ class ReplicationWorker:
             self._defer(ledger_id, "marked again", "it was marked again in the meantime")
 
     async def release_later(self, ledger_id: int, why: str) -> None:
-        """Release the lock after a pause, because an immediate retry is unlikely to help.
-
-        The pause ends early if a bookie has registered since the repair began: it may have copies.
-        """
+        """Release the lock after a pause, or once a bookie has registered since the repair."""
         failures = self._unsuccessful.pop(ledger_id, 0) + 1
         _remember(self._unsuccessful, ledger_id, failures)
         grace_ms = self._config.lock_release_of_failed_ledger_grace_period_ms
@@ -166,8 +161,7 @@ class ReplicationWorker:
         """Repair a fragment; return the reason for a failure, or ""."""
         key = ledger.ledger_id, short.fragment.first
         try:
-            # First try to read the entry that was unreadable before.  If it still cannot be read,
-            # the repair would fail, possibly after copying many other entries.
+            # If the entry still cannot be read, the repair fails.
             if key in self._unreadable:
                 entry_id = self._unreadable[key]
                 if not await self.replicator.can_read(ledger, short, entry_id):
@@ -185,9 +179,9 @@ class ReplicationWorker:
         return ""
 
     async def _move_to_other_racks(self, ledger: LedgerView) -> str:
-        """Move copies of a closed ledger to satisfy the rack policy, as far as bookies allow it.
+        """Move copies of a closed ledger as the rack policy requires.
 
-        Returns the reason for the last failure, or "".
+        Return the reason for the last failure, or "".
         """
         is_configured = self._config.repaired_placement_policy_not_adhering_bookie_enabled
         if not is_configured or not ledger.is_closed:
@@ -209,13 +203,12 @@ class ReplicationWorker:
     async def _needs_recovery(
         self, ledger: LedgerView, short_fragments: list[UnderreplicatedFragment]
     ) -> bool:
-        """Return whether the last fragment of an open ledger needs a repair.
-
-        Only the writer or a recovery can make that possible.
+        """Return whether the last fragment of an open ledger needs a repair, which the writer or a
+        recovery must make possible.
         """
         if ledger.is_closed:
             return False
-        # The checker omits the last fragment if it is empty, so also look for absent bookies.
+        # The checker omits an empty last fragment, whose bookies may also be absent.
         registered = (await self._bookies.now()).alive
         ensemble = ledger.metadata.segments[-1].ensemble
         is_open_short = any(not short.fragment.closed for short in short_fragments)

@@ -1,5 +1,4 @@
-"""A bookie: a storage node that only stores and returns entries, and leaves all decisions to
-others.
+"""A bookie: a storage node, which stores and returns entries, and leaves all decisions to clients.
 
     receive  decode all frames that arrived together into requests
     add      check the master key and the fence -> memtable and journal -> wait for the sync
@@ -18,12 +17,10 @@ operations on the same store:
     explicit LAC   a LastAddConfirmed that is written to the journal without an entry
     queries        which entries of a ledger are stored here, and how much disk space is free
 
-There is no task or future per entry, because requests and responses are handled in batches.
-
-Adds are processed on arrival.  All other requests share a bounded part of each iteration of the
-event loop; if clients send more requests than fit, the clients are served in turn.  A bookie stops
-reading from a client that does not read its responses, so such a client uses little of the bookie's
-memory.
+Requests and responses are handled in batches, without a task or future per entry.  Adds are
+processed on arrival.  All other requests share a bounded part of each iteration of the event loop;
+if more arrive than fit, the clients are served in turn.  A bookie stops reading from a client that
+does not read its responses.
 
 Invariants:
   - No add, fencing read or explicit LAC is acknowledged before its journal record is durable; only
@@ -31,10 +28,10 @@ Invariants:
   - A bookie responds "no such ledger" or "no such entry" only if that is certain; every other
     failure to read is reported as an I/O error.
 
-A deleted ledger cannot be revived.  A bookie notices the deletion when it collects garbage.  From
-then on it responds to every add to the ledger, even from recovery, as if the ledger were fenced,
-and to all other requests with "no such ledger".  As in BookKeeper, a bookie can do no more than
-that, so a writer whose ledger was deleted may still receive acknowledgements
+A bookie notices that a ledger was deleted when it collects garbage.  From then on it responds to
+every add to the ledger, even from recovery, as if the ledger were fenced, and to all other requests
+with "no such ledger".  As in BookKeeper, a writer whose ledger was deleted may still receive
+acknowledgements
   - before the next collection (`gcWaitTime`), if the ledger is not fenced;
   - from a bookie that had no entry of the ledger when the ledger was deleted, until the bookie's
     next collection;
@@ -70,6 +67,5 @@ Differences from BookKeeper:
     a period.  The response to a long poll does not contain the time at which LastAddConfirmed
     advanced (`lacUpdateTimestamp`).
 
-Read in this order: `node`, `channel`, `turns`, `protocol_v2`, `refusals`, `batch_read`, `commit`,
-`checkpoints`, `disk_monitor`, `garbage_collection`; then `protocol_v3`, `long_poll`.
+Read `node` and `protocol_v2` first, then `commit` and `checkpoints`.
 """

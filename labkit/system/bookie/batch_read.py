@@ -11,15 +11,14 @@ from labkit.system.storage.entry_batch import EntryBatch, read_entries
 from labkit.system.storage.store import LedgerStore
 
 MAX_ENTRIES = 1000
-"""Most entries per response, whatever the request says, so that others need not wait long."""
+"""The limit per response, so that other clients need not wait long."""
 
 
 def read_batch(
     read: Callable[[int, int], bytes], store: LedgerStore, request: BatchReadRequest
 ) -> EntryBatch:
-    """Read at least the first entry, and end the batch before the first later entry that does not
-    fit or cannot be read.  `read` is the bookie's method; if it raises an error for the first
-    entry, so does this function.
+    """Read entries until one does not fit or cannot be read.  Raises what `read`, the bookie's
+    method, raises for the first entry.
     """
     first, ledger_id = request.first_entry_id, request.ledger_id
     entry = read(ledger_id, first)
@@ -34,5 +33,4 @@ def read_batch(
 
 
 def source_of(store: LedgerStore, ledger_id: int, entry_id: int) -> str:
-    """Return the component from which an entry is read, for use in the trace."""
     return "memtable" if store.is_in_memory(ledger_id, entry_id) else "entry log"

@@ -16,8 +16,8 @@ from labkit.system.model.net import Connection
 from labkit.system.storage.log_mark import LogMark
 
 REQUEST_COST = 4096
-"""Cost of a request besides the size of its response; the unit is the time to copy a byte."""
-MAX_OWED = 1024 * 1024
+"""The cost of a request besides the size of its response; the unit is the time to copy a byte."""
+MAX_DELAYED_COST = 1024 * 1024
 """While the cost of a channel's delayed responses is at least this, the channel is not served."""
 
 R = TypeVar("R")
@@ -33,50 +33,46 @@ class Pause(Enum):
 
 
 class Channel:
-    """A connection, its waiting requests, and the reasons why the bookie does not read from it."""
-
     def __init__(self, connection: Connection, wake: Callable[["Channel"], None]) -> None:
         self.connection = connection
         self.waiting: deque[tuple[Serve[Any], Any]] = deque()
         """Requests that have not been served yet, oldest first."""
         self.is_queued = False
-        """Whether the channel is in the queue of channels to serve."""
+        """Whether `Turns` has queued the channel."""
         self.is_closed = False
         self._wake = wake
-        self._owed = 0
+        self._delayed_cost = 0
         self._pauses: set[Pause] = set()
 
     @property
     def is_blocked(self) -> bool:
-        """Whether its delayed responses cost so much that the channel must not be served."""
-        return self._owed >= MAX_OWED
+        """Whether delayed responses cost so much that the channel must not be served."""
+        return self._delayed_cost >= MAX_DELAYED_COST
 
     @property
     def may_be_served(self) -> bool:
-        """Whether the client reads its responses, and the channel is not blocked."""
         return not self.is_blocked and self.connection.is_writable
 
     def wait(self, serve: Serve[R], request: R) -> None:
-        """Queue a request, unless the connection is closed."""
         if not self.is_closed:
             self.waiting.append((serve, request))
 
-    def owe(self, cost: int) -> None:
-        """Add the cost of a response that will be sent later, such as after a journal sync."""
-        self._owed += cost
+    def add_delayed_cost(self, cost: int) -> None:
+        """Add the cost of a response that is sent later, such as after a journal sync."""
+        self._delayed_cost += cost
 
-    def pay(self, cost: int) -> None:
-        self._owed -= cost
+    def remove_delayed_cost(self, cost: int) -> None:
+        self._delayed_cost -= cost
         self._wake(self)
 
     def pause(self, why: Pause) -> None:
-        """Stop reading from the client, so that its requests wait on its side."""
+        """Stop reading from the client."""
         if not self._pauses:
             self.connection.pause()
         self._pauses.add(why)
 
     def resume(self, why: Pause) -> None:
-        """Remove a reason for pausing, and resume reading if it was the last one."""
+        """Remove a reason for the pause, and resume reading after the last one."""
         if why in self._pauses:
             self._pauses.remove(why)
             if not self._pauses:
@@ -113,11 +109,11 @@ class Batch:
     ) -> None:
         """Add a response that is sent after a journal sync, and count its cost until then.
 
-        Without `entry_ids`, the request has no journal record.
+        A request without `entry_ids` has no journal record.
         """
         cost = REQUEST_COST + len(body)
         self.cost += cost
-        self.channel.owe(cost)
+        self.channel.add_delayed_cost(cost)
         ids = [ledger_id]
         self.others += (
             Pending(self.channel.connection, [body], ids, entry_ids, [b""], mark),
@@ -127,10 +123,10 @@ class Batch:
 
 @dataclass(slots=True)
 class _Paid:
-    """A sink queued after a response that waits for the journal; it subtracts the cost."""
+    """Subtracts the cost of the response that was queued before it."""
 
     channel: Channel
     cost: int
 
     def send(self, bodies: Sequence[bytes]) -> None:
-        self.channel.pay(self.cost)
+        self.channel.remove_delayed_cost(self.cost)

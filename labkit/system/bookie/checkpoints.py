@@ -21,8 +21,6 @@ OnSpace = Callable[[OSError | None], None]
 
 
 class Checkpoints:
-    """Runs the store's checkpoints, one at a time, concurrently with adds and reads."""
-
     def __init__(
         self,
         store: LedgerStore,
@@ -31,7 +29,7 @@ class Checkpoints:
         on_flushed: Callable[[], None],
         on_space: OnSpace,
     ) -> None:
-        """`on_flushed` is called after each checkpoint."""
+        """Call `on_flushed` after each checkpoint."""
         self._store = store
         self._run_blocking = run_blocking
         self._on_flushed = on_flushed
@@ -40,16 +38,16 @@ class Checkpoints:
         self._wanted = asyncio.Event()
         self._interval = Poll(flush_interval_ms / 1000, self._is_worthwhile, self._wanted.set)
 
-    def consider(self) -> None:
+    def start_if_needed(self) -> None:
         if self._store.needs_checkpoint:
             self._wanted.set()
 
     async def run(self) -> None:
-        """Checkpoint forever.  Raises `OSError` if the disk fails; even then, no entry is lost."""
+        """Checkpoint forever.  Raises `OSError` if the disk fails."""
         while True:
             self._interval.begin()
             await self._wanted.wait()
-            # A checkpoint that was started by a full memtable also restarts the interval.
+            # A checkpoint of a full memtable also restarts the interval.
             self._interval.end()
             self._wanted.clear()
             lack_of_space = await self._checkpoint()
@@ -58,11 +56,11 @@ class Checkpoints:
                 self._on_space(lack_of_space)
 
     def _is_worthwhile(self) -> bool:
-        # If the disk was full, only another attempt shows whether space has become available.
+        # If the disk was full, only another attempt shows whether it still is.
         return not self._has_space or self._store.mark_can_advance
 
     async def _checkpoint(self) -> OSError | None:
-        """Make a checkpoint; return the error if it ran out of disk space."""
+        """Return the error if the checkpoint ran out of disk space."""
         checkpoint = self._store.begin_checkpoint()
         try:
             await self._run_blocking(partial(self._store.flush, checkpoint))
@@ -72,6 +70,6 @@ class Checkpoints:
             return error
         self._store.end_checkpoint()
         # The memtable may have become full again during the flush.
-        self.consider()
+        self.start_if_needed()
         self._on_flushed()
         return None

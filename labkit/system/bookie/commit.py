@@ -1,8 +1,7 @@
 """Group commit: responses wait for the journal sync that covers their records.
 
-While one group of records is being written, the next one is collected.  So groups grow with the
-load, and an add that arrives alone does not wait for other adds.  (By default, BookKeeper waits two
-milliseconds for more adds; here, that is optional.)
+While one group of records is being written, the next one is collected, so groups grow with the
+load.  (By default, BookKeeper waits two milliseconds for more adds; here, that is optional.)
 
 Responses to adds with deferred sync are sent after the write, before the sync.  A group that
 contains only such adds is not synced until another request needs a sync or the journal file ends.
@@ -28,15 +27,13 @@ T = TypeVar("T")
 class RunBlocking(Protocol):
     """Runs blocking disk operations outside the event loop, one after another."""
 
-    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
-        """Return the result of the call, or raise its error."""
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 class Sink(Protocol):
-    """Receives responses; represents a client's connection."""
+    """Represents a client's connection."""
 
-    def send(self, bodies: Sequence[bytes]) -> None:
-        """Send the responses in one write."""
+    def send(self, bodies: Sequence[bytes]) -> None: ...
 
 
 class Pending(NamedTuple):
@@ -56,7 +53,7 @@ class Pending(NamedTuple):
     def record(self, recorder: Recorder, kind: str, size: int = -1) -> None:
         """Record an event for each entry, with the position of its journal record."""
         file, offset = self.mark.file_name, self.mark.offset
-        # Do not zip strictly, because a force request has a ledger but no records.
+        # A force request has a ledger but no records.
         columns = zip(self.ledger_ids, self.entry_ids, self.records, strict=False)
         for ledger_id, entry_id, record in columns:
             recorder.record(kind, ledger_id, entry_id, file=file, offset=offset, size=size)
@@ -64,8 +61,6 @@ class Pending(NamedTuple):
 
 
 class GroupCommit:
-    """Writes the journal in groups, and sends the responses of each group."""
-
     def __init__(
         self,
         journal: Journal,
@@ -74,7 +69,7 @@ class GroupCommit:
         config: StorageConfig,
         on_synced: Callable[[], None],
     ) -> None:
-        """`on_synced` is called after each group."""
+        """Call `on_synced` after each group."""
         self._journal = journal
         self._run_blocking = run_blocking
         self._recorder = recorder
@@ -83,15 +78,15 @@ class GroupCommit:
         self._waiting: list[Pending] = []
         self._deferred: list[Pending] = []
         self._unsynced: JournalGroup | None = None
-        """The last group that was written, if it has not been synced yet."""
+        """The last group, if it is written but not synced."""
         self._to_report: list[Pending] = []
-        """Adds that are acknowledged but not synced; only filled while the trace has a listener."""
+        """Acknowledged adds that are not synced, while the trace has a listener."""
         self._something_waits = asyncio.Event()
         self._group_is_full = asyncio.Event()
 
     def wait(self, pending: list[Pending], deferred: list[Pending]) -> None:
-        """Send the responses of `pending` once all records appended so far are durable, and those
-        of `deferred` once their records are written.
+        """Send responses: of `pending` once all records appended so far are durable, of `deferred`
+        once their records are written.
         """
         self._waiting += pending
         self._deferred += deferred
@@ -102,17 +97,16 @@ class GroupCommit:
     async def run(self) -> None:
         """Commit forever.
 
-        Raises `OSError` if the journal cannot be written or synced.  The contents of the disk are
-        then unknown, so the waiting responses are never sent and the bookie must stop.
+        Raises `OSError` if the journal cannot be written or synced; the contents of the disk are
+        then unknown, and the bookie must stop.
         """
         while True:
             await self._something_waits.wait()
             if not self._config.journal_flush_when_queue_empty:
                 await self._gather()
-            # Before sealing, because requests that arrive during the write set it again.
+            # Requests that arrive during the write set it again.
             self._something_waits.clear()
             group = self._journal.seal()
-            # These responses wait only for the records of this group.
             ready, self._waiting = self._waiting, []
             deferred, self._deferred = self._deferred, []
             if deferred or self._unsynced is not None:
@@ -157,7 +151,7 @@ class GroupCommit:
 
 
 def _send(ready: list[Pending]) -> None:
-    # Identify connections by `id`, because they need not be hashable.
+    # Connections need not be hashable.
     by_connection: dict[int, tuple[Sink, list[bytes]]] = {}
     for pending in ready:
         connection = pending.connection

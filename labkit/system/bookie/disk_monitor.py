@@ -18,11 +18,11 @@ Usages = Callable[[], Mapping[str, float]]
 """Returns the usage (0 to 1) of the file system of each ledger directory, by path."""
 
 OnReadOnly = Callable[[bool, str], None]
-"""Called with the reason when the bookie becomes read-only (True) or writable (False)."""
+"""Receives True if the bookie becomes read-only, False if writable, and the reason."""
 
 
 class Space(Enum):
-    """How much disk space is available in the fullest ledger directory."""
+    """The disk space in the fullest ledger directory."""
 
     ENOUGH = "enough"
     ALMOST_FULL = "almost full"
@@ -78,7 +78,7 @@ class DiskConfig:
 
     @property
     def low_water_mark(self) -> float:
-        """Usage below which a full directory is usable again after all directories were full."""
+        """After all directories were full, one is usable again below this usage."""
         lwm = self.disk_usage_lwm_threshold
         return self.disk_usage_threshold if lwm is None else lwm
 
@@ -90,8 +90,8 @@ def full_directories(usages: Sequence[float], all_were_full: bool, config: DiskC
 
 
 class DiskMonitor:
-    """Keeps new files out of full directories, makes the bookie read-only if no other directory is
-    left, and reports the available space to garbage collection.
+    """Keeps new files out of full directories, makes the bookie read-only if all are full, and
+    reports the available space to garbage collection.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class DiskMonitor:
 
     async def run(self) -> None:
         """Check forever.  Raises `OSError` if the usage of a directory cannot be read, and
-        `NoWritableLedgerDirException` if the bookie may not become read-only when it would have to.
+        `NoWritableLedgerDirException` if the bookie would have to become read-only but may not.
         """
         while True:
             self.check()
@@ -133,7 +133,7 @@ class DiskMonitor:
             self._check_due.clear()
 
     def check(self) -> None:
-        """Check every directory once, and report changes.  Raises the same errors as `run`."""
+        """Check every directory once, like `run`."""
         self._checked_usages = self._usages()
         usages = list(self._checked_usages.values())
         self._full = full_directories(usages, self._all_are_full, self._config)
@@ -147,9 +147,7 @@ class DiskMonitor:
         self._report_changes()
 
     def on_checkpoint(self, lack_of_space: OSError | None) -> None:
-        """Take the error of a checkpoint that ran out of space, or None once one succeeds again.
-        Until then, the bookie lacks space, regardless of the directories' usages.
-        """
+        """After a checkpoint that ran out of space, the bookie lacks space until one succeeds."""
         self._failed_checkpoint = str(lack_of_space or "")
         self._check_due.set()
         if self._config.read_only_mode_enabled:

@@ -1,12 +1,10 @@
 """Schedules garbage collections, and limits the rate of compactions.
 
-Each collection removes deleted ledgers.  From time to time, a collection also removes
-over-replicated ledgers.  In the metadata of such a ledger, other bookies have replaced this one, so
-no reader uses its copies.
+Each collection removes deleted ledgers, and from time to time also over-replicated ledgers, in
+whose metadata other bookies have replaced this one.
 
-A compaction needs disk space before it frees any, so minor and major compactions are suspended when
-the ledger directories are nearly full.  Deleted ledgers, and logs without live entries, are always
-removed.
+A compaction needs disk space before it frees any, so compactions are suspended when the ledger
+directories are nearly full.  Deleted ledgers, and logs without live entries, are always removed.
 
 In BookKeeper: `bookie/GarbageCollectorThread.java` (runWithFlags), `bookie/AbstractLogCompactor`.
 """
@@ -28,16 +26,16 @@ from labkit.system.storage.garbage import Copied, deleted_ledgers, logs_to_compa
 from labkit.system.storage.store import LedgerStore
 
 ExistingLedgers = Callable[[], Awaitable[Collection[int]]]
-"""Returns the ids of all existing ledgers, or raises an error if it cannot be certain."""
+"""Returns the ids of all existing ledgers, or raises `MetadataError` if it cannot be certain."""
 
 DropOverreplicated = Callable[[Sequence[int], Callable[[int], None]], Awaitable[None]]
-"""Calls its second argument for each ledger that is certainly over-replicated.  Raises an error if
-the metadata store is unavailable.
+"""Calls its second argument for each ledger that is certainly over-replicated, or raises
+`MetadataError`.
 """
 
 _DAY_S = 86_400
 _BATCH_ENTRIES = 1000
-"""Number of entries that a compaction copies before it pauses to limit its rate."""
+"""A compaction pauses after this many entries to limit its rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,7 @@ class GarbageConfig:
     interval of 0 disables that kind of compaction.  Over-replicated ledgers are removed every
     `gc_overreplicated_ledger_wait_time_ms` (0: never).  The rates are per second;
     `is_throttle_by_bytes` selects the one that limits compactions.  With
-    `is_force_gc_allow_when_no_space`, a lack of space does not suspend compactions.  Instead, every
-    collection starts one.
+    `is_force_gc_allow_when_no_space`, a lack of space makes every collection start a compaction.
 
     Raises `BKIncorrectParameterException`.
     """
@@ -94,7 +91,7 @@ class Compaction(Enum):
 def due_compaction(
     config: GarbageConfig, space: Space, since_minor_s: float, since_major_s: float
 ) -> Compaction | None:
-    """Return which kind of compaction is due, given the seconds since the last one of each kind."""
+    """Return which kind of compaction is due, given the time since the last one of each kind."""
     forced = is_forced(config, space)
     for kind, interval_s, since_s in (
         (Compaction.MAJOR, config.major_compaction_interval_s, since_major_s),
@@ -111,8 +108,7 @@ def is_forced(config: GarbageConfig, space: Space) -> bool:
 
 
 def is_suspended(kind: Compaction, config: GarbageConfig, space: Space) -> bool:
-    """Return whether a compaction is suspended: any if directories are full, and major ones even if
-    directories are almost full.
+    """If directories are full, all compactions are suspended; if almost full, only major ones.
 
     In BookKeeper: `InterleavedLedgerStorage.getLedgerDirsListener`.
     """
@@ -166,12 +162,11 @@ class GarbageCollection:
                 await self.collect()
                 await self._compact_if_due()
             except MetadataError as error:
-                # Delete no ledger unless it is certain that it no longer exists.
                 self._recorder.record("garbage.kept", explanation=str(error))
             except OSError as error:
                 if not is_out_of_space(error):
                     raise
-                # Keep running: deleting ledgers may free the space that compactions need.
+                # Deleting ledgers may free the space that compactions need.
                 self._recorder.record("garbage.kept", explanation=str(error))
 
     async def collect(self) -> None:
@@ -179,10 +174,10 @@ class GarbageCollection:
 
         Raises `MetadataError`, and removes nothing, if it is uncertain which ledgers exist.
         """
-        # List the stored ledgers first, so that a ledger created in between does not look deleted.
+        # List these before the existing ones, so that a new ledger does not look deleted.
         stored = self._store.ledger_ids()
         deleted = deleted_ledgers(stored, set(await self._existing_ledgers()))
-        # Do this before the indexes are deleted, so that no add can recreate a deleted ledger.
+        # Do this before deleting the indexes, so that no add can recreate a ledger.
         self._store.collected.advance_to(asyncio.get_running_loop().time())
         self._store.collected.add(deleted)
         for ledger_id in deleted:
@@ -190,13 +185,14 @@ class GarbageCollection:
         empty = await self._run_blocking(partial(self._store.garbage.collect, deleted))
         self._recorder.record("garbage.collected", size=len(deleted))
         for log_id in empty:
-            # Delete logs in the event loop, not in the thread, so that no read can be in progress.
+            # This runs on the event loop, so no read can be in progress.
             self._store.garbage.remove_log(log_id)
             self._recorder.record("log.removed", file=log_name(log_id))
 
     async def drop_overreplicated(self) -> None:
         """Delete the entries of over-replicated ledgers that received none since the last call.
-        Raises `MetadataError`; ledgers deleted before the error stay deleted.
+
+        Raises `MetadataError`.
         """
         settled = self._store.ledgers.take_settled(self._store.ledger_ids())
         await self._drop_overreplicated(settled, self._drop)
@@ -223,7 +219,7 @@ class GarbageCollection:
                 return
             batches = self._store.garbage.compact(log_id, _BATCH_ENTRIES)
             next_batch = partial(next, batches, None)
-            # In batches, because flushes run in the same thread and must not wait for a whole log.
+            # Flushes run in the same thread and must not wait for a whole log.
             while (copied := await self._run_blocking(next_batch)) is not None:
                 batch_pause_s = pause_s(copied, self._config)
                 await asyncio.sleep(batch_pause_s)

@@ -1,9 +1,7 @@
 """Long polls: readers that wait until a ledger's LastAddConfirmed exceeds the value they know.
 
-A poll needs a timer but no task, so thousands of polls are possible.  A poll ends when
-LastAddConfirmed advances, the ledger is fenced (its writer cannot confirm anything more), the
-timeout expires, there are too many polls, or the connection is closed.  The reader receives a
-response in all cases except the last.
+A poll ends when LastAddConfirmed advances, the ledger is fenced (its writer cannot confirm anything
+more), the timeout expires, there are too many polls, or the connection is closed.
 
 In BookKeeper: `proto/LongPollReadEntryProcessorV3.java`, `common/util/Watchable.java`.
 """
@@ -16,8 +14,8 @@ from typing import NamedTuple
 from labkit.system.model.net import Connection
 
 MAX_POLLS = 10_000
-"""Maximum number of polls over all connections; beyond it, the oldest poll of the connection with
-the most polls is answered early, so that one client cannot displace many polls of others.
+"""With more polls, the oldest one of the connection with the most polls is answered early, so that
+one client cannot displace many polls of others.
 """
 
 
@@ -30,7 +28,7 @@ class _Poll(NamedTuple):
 
 
 class LongPolls:
-    """The long polls of one bookie; each is answered exactly once, unless its connection closes."""
+    """Each poll is answered exactly once, unless its connection closes."""
 
     def __init__(self) -> None:
         self._last_number = self._count = 0
@@ -61,23 +59,22 @@ class LongPolls:
         self._by_ledger.setdefault(ledger_id, {})[number] = poll
         if connection not in self._by_connection:
             self._by_connection[connection] = {}
-            # Register this callback once per connection, not once per poll.
             connection.when_closed(partial(self._closed, connection))
         self._by_connection[connection][number] = poll
         self._count += 1
         if self._count > MAX_POLLS:
-            most = max(self._by_connection, key=lambda each: len(self._by_connection[each]))
-            self._answer(most, next(iter(self._by_connection[most])))
+            busiest = max(self._by_connection, key=lambda each: len(self._by_connection[each]))
+            self._answer(busiest, next(iter(self._by_connection[busiest])))
 
-    def moved(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """Answer the polls from readers that know only a smaller LastAddConfirmed."""
+    def advance(self, ledger_id: int, last_add_confirmed: int) -> None:
+        """Answer the polls of a ledger whose readers know only a smaller LastAddConfirmed."""
         # Iterate over a copy, because answering a poll removes it.
         for number, poll in list(self._by_ledger.get(ledger_id, {}).items()):
             if last_add_confirmed > poll.previous_lac:
                 self._answer(poll.connection, number)
 
     def fenced(self, ledger_id: int) -> None:
-        """Answer all polls of a ledger whose writer cannot confirm anything more."""
+        """Answer all polls of a ledger."""
         for number, poll in list(self._by_ledger.get(ledger_id, {}).items()):
             self._answer(poll.connection, number)
 

@@ -25,8 +25,6 @@ from labkit.system.storage.store import LedgerStore
 
 
 class Bookie:
-    """Serves one `LedgerStore`."""
-
     def __init__(
         self,
         store: LedgerStore,
@@ -36,9 +34,8 @@ class Bookie:
         on_space: OnSpace,
         disk_space: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
-        """`write_journals` (one per journal of the store) and `write_entries` run disk operations
-        one after another. `disk_space` returns the total and free bytes of the ledger directories'
-        file systems; simulated disks are unlimited.
+        """`write_journals` has one element per journal.  `disk_space` returns the total and free
+        bytes of the ledger directories' file systems.
         """
         self.disk_space = disk_space
         self._store = store
@@ -58,8 +55,8 @@ class Bookie:
         self._read_only = False
 
     async def run(self) -> None:
-        """Serve until cancelled. Raises `OSError` if a disk fails, or `StorageDamagedException` if
-        a checkpoint reads corrupt data; in either case, the bookie must stop.
+        """Serve until cancelled.  Raises `OSError` if a disk fails, or `StorageDamagedException` if
+        a checkpoint reads corrupt data; then the bookie must stop.
         """
         failed: list[BaseException] = []
         try:
@@ -70,8 +67,7 @@ class Bookie:
         except* UNREADABLE as errors:
             failed += errors.exceptions
         if failed:
-            # Raise this outside of `except*`, which might wrap the error in a group.
-            raise failed[0]
+            raise failed[0]  # `except*` might wrap the error in a group.
 
     @property
     def read_only(self) -> bool:
@@ -84,8 +80,8 @@ class Bookie:
         self._resume_clients()
 
     def accept(self, connection: Connection) -> OnBodies:
-        """Accept a client, and return the callback that receives its frames; the first one tells
-        the protocol version of the connection.
+        """Accept a client, and return the callback that receives its frames, the first of which
+        determines the protocol version.
         """
         channel = self._turns.open(connection)
         serve: Callable[[Batch, Sequence[bytes]], None] | None = None
@@ -111,7 +107,7 @@ class Bookie:
     def read(self, ledger_id: int, entry_id: int) -> bytes:
         where = ""
         if self._recorder.listening:
-            # Determine this before the read, because a flush may end during the read.
+            # A flush may end during the read.
             where = source_of(self._store, ledger_id, entry_id)
         entry = self._store.read_entry(ledger_id, entry_id)
         if where and entry_id >= 0:
@@ -126,29 +122,27 @@ class Bookie:
             if self._recorder.listening and (adds or deferred):
                 self._record_adds(adds + deferred)
             self._wait(adds + others, deferred)
-            self._checkpoints.consider()
+            self._checkpoints.start_if_needed()
             if not self._polls.is_empty:
                 self._v3.wake(
                     dict.fromkeys(chain.from_iterable(add.ledger_ids for add in adds + deferred))
                 )
         self._turns.hold_back(channel)
         if self._must_hold:
-            # Apply back-pressure: further frames wait in the client's buffers.
             channel.pause(Pause.SPACE)
             self._held[channel] = None
 
     def _wait(self, pending: list[Pending], deferred: list[Pending]) -> None:
         """Make each response wait for the journal that contains its ledger's records."""
         count = len(self._commits)
-        # Fast path: most bookies have one journal.
-        if count == 1:
+        if count == 1:  # The fast path of most bookies.
             self._commits[0].wait(pending, deferred)
             return
         for number, commit in enumerate(self._commits):
-            mine = [item for item in pending if item.ledger_ids[0] % count == number]
-            my_deferred = [item for item in deferred if item.ledger_ids[0] % count == number]
-            if mine or my_deferred:
-                commit.wait(mine, my_deferred)
+            own_pending = [item for item in pending if item.ledger_ids[0] % count == number]
+            own_deferred = [item for item in deferred if item.ledger_ids[0] % count == number]
+            if own_pending or own_deferred:
+                commit.wait(own_pending, own_deferred)
 
     @property
     def _must_hold(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 class Poll:
     """Calls `holds`, which has no side effects, at intervals until it is true, and then `act`.
 
-    A simulated event loop may skip calls if nothing has changed since the last one.
+    A simulated event loop may skip calls if nothing has changed.
     """
 
     def __init__(
@@ -21,7 +21,6 @@ class Poll:
         self._act = act
 
     def begin(self) -> None:
-        """Start polling; `holds` is first called after one interval."""
         self._timer = asyncio.get_running_loop().call_later(self.interval_s, self)
 
     def end(self) -> None:

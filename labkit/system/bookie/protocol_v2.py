@@ -49,10 +49,10 @@ class BookieOperations(Protocol):
         """
 
     def read(self, ledger_id: int, entry_id: int) -> bytes:
-        """Return the entry's bytes.  Raises the same errors as `LedgerStore.read_entry`."""
+        """Raise what `LedgerStore.read_entry` raises."""
 
     def disk_space(self) -> tuple[int, int]:
-        """Return the total and free bytes of the ledger directories' file systems."""
+        """Return total and free bytes."""
 
 
 class ProtocolV2:
@@ -63,7 +63,7 @@ class ProtocolV2:
         self._has_one_journal = len(store.journals) == 1
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """Serve requests that were received together: adds immediately, other requests in turn."""
+        """Serve adds immediately, other requests in turn."""
         for request in decode_requests(bodies):
             if isinstance(request, AddBatch):
                 for add in [request] if self._has_one_journal else request.by_ledger():
@@ -88,7 +88,7 @@ class ProtocolV2:
             if len(ledgers) == 1:
                 batch.responses += add.answers(code_of(error))
             else:
-                # Only some of the ledgers may be refused, so add each ledger's entries separately.
+                # Only some of the ledgers may be refused.
                 for each in ledgers:
                     self._add(batch, each)
         else:
@@ -117,7 +117,7 @@ class ProtocolV2:
         if mark is None:
             batch.respond(response, count)
         else:
-            # An error response also implies that the ledger is fenced, so it waits for the sync.
+            # An error response also implies that the ledger is fenced.
             batch.respond_when_synced(response, ledger_id, mark)
 
 

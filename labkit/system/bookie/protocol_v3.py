@@ -1,7 +1,6 @@
 """Serves protocol version 3, using the same store and the same group commit as version 2.
 
-Each operation returns the body of its response, or None if the response is sent later, that is,
-after the journal is written or synced, or when a long poll ends.
+Each operation returns the body of its response, or None if the response is sent later.
 
 In BookKeeper: `proto/*ProcessorV3.java`, `proto/BookieRequestProcessor.java`.
 """
@@ -40,7 +39,7 @@ from labkit.system.storage.store import LedgerStore
 T = TypeVar("T")
 
 _LIST_COST = 64 * 1024
-"""Cost of a pending list of entries, chosen so that a channel can have at most 16 pending lists."""
+"""With this cost, a channel can have at most 16 pending lists of entries."""
 
 
 class ProtocolV3:
@@ -71,12 +70,11 @@ class ProtocolV3:
         }
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """Serve each request in turn, even adds, because decoding one takes as long as an add."""
+        """Serve even adds in turn, because decoding one takes as long as an add."""
         for body in bodies:
             self._turns.serve_or_queue(batch, self._serve, body)
 
     def _serve(self, batch: Batch, body: bytes) -> None:
-        """Serve a request. An invalid frame closes the connection; earlier requests are served."""
         if batch.channel.is_closed:
             return
         try:
@@ -87,7 +85,7 @@ class ProtocolV3:
             return
         operation = self._operations.get(request.header.operation)
         if operation is None or not is_possible(request):
-            # This includes START_TLS, because the bookie has no certificate.
+            # START_TLS ends here, for example, because the bookie has no certificate.
             batch.respond(encode_response(request.header, pb.EBADREQ))
         elif request.header.version != pb.VERSION_THREE:
             batch.respond(encode_response(request.header, pb.EBADVERSION))
@@ -101,7 +99,7 @@ class ProtocolV3:
         for ledger_id in filter(self._polls.is_waited_for, ledger_ids):
             # If LastAddConfirmed cannot be read now, the polls end with their timeouts.
             with suppress(*REFUSALS, *UNREADABLE):
-                self._polls.moved(ledger_id, last_add_confirmed(self._store, ledger_id))
+                self._polls.advance(ledger_id, last_add_confirmed(self._store, ledger_id))
 
     # Adds and forces
 
@@ -146,7 +144,7 @@ class ProtocolV3:
         return None
 
     def _fencing_read(self, batch: Batch, request: pb.Request) -> None:
-        """Fence and read; even an error implies the fence, so it waits for the sync, too."""
+        """Even an error response implies that the ledger is fenced, so it waits for the sync."""
         read = request.readRequest
         mark = self._bookie.fence(read.ledgerId, read.masterKey)
         part = _run_or_refuse(request, partial(self._entry, request, read.entryId))
@@ -157,10 +155,7 @@ class ProtocolV3:
         batch.respond(_encoded(request, result))
 
     def _poll_result(self, request: pb.Request) -> pb.ReadResponse:
-        """Return the response to a long poll: LastAddConfirmed and, if requested, the next entry.
-
-        Because of striping, this bookie may not have that entry.
-        """
+        """Return LastAddConfirmed and, if requested and stored here, the next entry."""
         read = request.readRequest
         if not is_flagged(read, pb.ReadRequest.ENTRY_PIGGYBACK):
             return self._found(request)
@@ -196,7 +191,7 @@ class ProtocolV3:
         return None
 
     def _read_lac(self, batch: Batch, request: pb.Request) -> Message:
-        """Return the explicit LAC and the last entry, or "no such entry" if there is neither."""
+        """Return the explicit LAC and the last entry, or if there is neither, "no such entry"."""
         ledger_id = request.readLacRequest.ledgerId
         found = pb.ReadLacResponse(status=pb.ENOENTRY, ledgerId=ledger_id)
         ledger = self._store.ledger(ledger_id)
@@ -210,12 +205,10 @@ class ProtocolV3:
     # Queries
 
     def _list_entries(self, batch: Batch, request: pb.Request) -> None:
-        """List a ledger's entries, which reads the whole index, outside the event loop: one list at
-        a time, in the same thread as checkpoints.
-        """
+        """Read a ledger's whole index in the thread of checkpoints, for one request at a time."""
         batch.cost += REQUEST_COST
         # Count the cost now, so that a client cannot queue an unlimited number of lists.
-        batch.channel.owe(_LIST_COST)
+        batch.channel.add_delayed_cost(_LIST_COST)
         task = asyncio.get_running_loop().create_task(self._list(batch.channel, request))
         self._listing[task] = None
         task.add_done_callback(self._listing.pop)
@@ -233,7 +226,7 @@ class ProtocolV3:
             if not channel.is_closed:
                 part = await self._run_blocking(lambda: _run_or_refuse(request, listed))
                 channel.connection.send([_encoded(request, part)])
-        channel.pay(_LIST_COST)
+        channel.remove_delayed_cost(_LIST_COST)
 
     def _bookie_info(self, batch: Batch, request: pb.Request) -> Message:
         wanted, info = request.getBookieInfoRequest.requested, pb.GetBookieInfoResponse()
@@ -250,7 +243,7 @@ class ProtocolV3:
 
 
 def _run_or_refuse(request: pb.Request, operation: Callable[[], T]) -> T | Message:
-    """Return the result of the operation or, if it fails, the response that reports its error."""
+    """Return the result of the operation, or the response that reports its error."""
     try:
         return operation()
     except REFUSALS + UNREADABLE as error:

@@ -24,5 +24,4 @@ REFUSALS: tuple[type[Exception], ...] = tuple(_CODES)
 
 
 def code_of(error: Exception) -> Code:
-    """Return the response code of a definite refusal, or that of an I/O error for other errors."""
     return _CODES.get(type(error), Code.IO_ERROR)

@@ -7,8 +7,7 @@
 
 So large reads by one client do not delay the adds of other clients, which are received between
 turns.  The bookie stops reading from a channel that has waiting requests or whose client does not
-read its responses, so one client can use little more of the bookie's memory than a single response
-needs.
+read its responses, which bounds the memory per client.
 
 In BookKeeper: `proto/BookieRequestProcessor.java` (thread pools by kind of request,
 `maxPendingReadRequestsPerThread`), `proto/PacketProcessorBase.java` (sendResponseAndWait).
@@ -25,9 +24,9 @@ from labkit.system.model.net import Connection
 R = TypeVar("R")
 
 TURN_COST = 1024 * 1024
-"""Maximum cost of a turn, summed over all channels; it takes about a millisecond."""
+"""The maximum cost of a turn, which takes about a millisecond."""
 SHARE_COST = TURN_COST // 4
-"""Maximum cost of a turn for one waiting channel."""
+"""The maximum cost for one waiting channel."""
 
 
 class Turns:
@@ -55,7 +54,7 @@ class Turns:
         before = batch.cost
         serve(batch, request)
         self._left -= batch.cost - before
-        # Even if the queue is empty, because the next turn resets the time that is left.
+        # Schedule a turn even if the queue is empty, because it resets `_left`.
         if not self._is_next_due:
             self._schedule_next()
 
@@ -93,7 +92,7 @@ class Turns:
             if channel.may_be_served:
                 self._serve_share(Batch(channel))
             self._wake(channel)
-        # Not earlier, because the loop above also serves channels that are woken meanwhile.
+        # The loop above also serves channels that are woken meanwhile.
         self._is_next_due = False
         if self._queue:
             self._schedule_next()

@@ -18,13 +18,11 @@
     errors          the broker's errors and their Pulsar error codes
 
 The broker stores each entry exactly as the client sent it: all bytes of the SEND frame after the
-command, from the magic number 0x0e01 on.  It never parses batches or compressed payloads, and its
-ledgers contain the same bytes that Pulsar would store.
+command, from the magic number 0x0e01 on.  It never parses batches or compressed payloads.
 
 Write path: SEND -> checksum -> the topic's publisher (`topic/producing/publishing`) -> managed
-ledger -> Qa bookies -> SEND_RECEIPT.  All messages that arrive in one receive are added together,
-and all receipts of one event loop iteration are written together.  Read path: managed ledger ->
-dispatcher, while a consumer has permits -> MESSAGE -> ACK -> cursor.
+ledger -> Qa bookies -> SEND_RECEIPT.  Read path: managed ledger -> dispatcher, while a consumer has
+permits -> MESSAGE -> ACK -> cursor.
 
 Invariants: a receipt is sent only after Qa bookies have the entry.  A producer's receipts are sent
 in the order of its sends.  After an add fails, no further message from any producer of the topic is
@@ -33,8 +31,8 @@ next lookup.  Recovery then determines which entries exist, so no broker has to 
 ownership is only a hint (`topic/ownership`): ledger fencing is what prevents two brokers from both
 storing.
 
-Memory per client is bounded in both directions: the broker stops reading from a client that sends
-faster than the bookies can store, and stops sending to a client that does not read.
+The broker stops reading from a client that sends faster than the bookies can store, and stops
+sending to a client that does not read, so memory per client is bounded.
 
 Not supported: transactions, geo-replication, topic-list watches, non-persistent topics, compaction.
 

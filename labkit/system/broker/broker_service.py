@@ -1,9 +1,8 @@
 """Topic lookup, and the topics that this broker has loaded.
 
 A topic is opened at the first request if this broker owns its bundle, and closed when the broker
-gives up the bundle.  A topic ends immediately when the broker's metadata session expires, when
-another owner fences its ledgers, or when an add fails; the owning broker then reopens it at the
-next request.
+gives up the bundle.  It ends immediately when the broker's metadata session expires, when another
+owner fences its ledgers, or when an add fails.
 
 In Pulsar: `broker/service/BrokerService.java`.
 """
@@ -35,6 +34,7 @@ from labkit.system.topic.names import (
     partition_of,
     partitions_path,
     shorten,
+    without_partition,
 )
 from labkit.system.topic.ownership import BrokerAddress, NamespaceBundle, TopicOwnership, bundle_of
 from labkit.system.topic.partitions import PartitionedTopic, read_partitioned_topic
@@ -54,8 +54,8 @@ class BrokerService:
         log: Callable[[str], None],
     ) -> None:
         """`address` is the one that clients connect to.  Without `authenticate`, every client is
-        accepted; without `authorization`, every client may do anything.  `log` receives a message
-        for each request rejected because of a client error.
+        accepted; without `authorization`, it may do anything.  `log` is called for each request
+        rejected because of a client error.
         """
         self.client = client
         self.store = client.store
@@ -69,33 +69,25 @@ class BrokerService:
         self.schemas = Schemas(client, config.managed_ledger)
         self.producer_names = ProducerNames(client.store)
         self.cluster = config.cluster_name
-        """The name of the cluster; resolved by `start`."""
+        """Set by `start` if the configuration does not name the cluster."""
         self.deleting: dict[str, None] = {}
-        """Topics that must not be opened here because a request is deleting them."""
+        """Topics that must not be opened, because a request is deleting them."""
         self._topics: dict[str, asyncio.Task[BrokerTopic]] = {}
         self._is_closing = False
         self.ownership.when_lost(self._on_bundles_lost)
 
     async def start(self) -> None:
-        """Register this broker so that clients and other brokers can find it.
-
-        Raises `MetadataUnavailableError`, and the same exceptions as `join_cluster`.
-        """
+        """Register this broker.  Raises what `join_cluster` and `TopicOwnership.register` raise."""
         self.cluster = await join_cluster(self.store, self.cluster, self.address)
         await self.ownership.register()
 
     async def close(self) -> None:
-        # Set this before closing topics, so that no lookup directs a client to a broker that is
-        # shutting down.
+        # Set this first, so that no lookup directs a client to this broker.
         self._is_closing = True
         await self.ownership.unregister()
         await asyncio.gather(*map(self.unload_bundle, self.ownership.owned))
 
     def identify(self, method: str, data: bytes) -> Identity:
-        """Return the identity that these credentials prove.
-
-        Raises `BrokerError` if they are invalid.
-        """
         return ANONYMOUS if self.authenticate is None else self.authenticate(method, data)
 
     async def check_permission(
@@ -115,8 +107,8 @@ class BrokerService:
         `MetadataUnavailableError`.
         """
         name = full_topic_name(topic)
-        owner = await self.ownership.owner_of(name)
-        # A znode with this address may have been created by an earlier process that died.
+        owner = await self.ownership.owner_of(bundle_of(name))
+        # An earlier process that died may have created a znode with this address.
         is_own = owner is not None and owner.service_url == self.address.service_url
         if owner is not None and not is_own:
             return owner, True
@@ -132,8 +124,8 @@ class BrokerService:
     async def partition_count(self, topic: str, *, create: bool) -> int:
         """Return the number of partitions of a topic, or 0 if it is not partitioned.
 
-        With `create`, a missing topic is created if the configuration allows it.  Raises
-        `BrokerError` if the topic does not exist and is not created.
+        With `create`, create a missing topic if the configuration allows it.  Raises `BrokerError`
+        if the topic does not exist.
         """
         name = full_topic_name(topic)
         create = create and self.config.allow_auto_topic_creation
@@ -155,12 +147,10 @@ class BrokerService:
         return 0
 
     async def create(self, name: str) -> None:
-        """Create an empty topic unless it exists.
+        """Create an empty topic unless it exists.  Raises what `namespace_policies` raises.
 
-        This is the only way to create a topic that is named like a partition of a missing
-        partitioned topic.  Opening does not create it, because the client may not have noticed that
-        the whole partitioned topic was deleted.  Raises `BrokerError` if the namespace does not
-        exist.
+        Opening never creates a topic that is named like a partition, because the client may not
+        have noticed that the partitioned topic was deleted.
         """
         await check_namespace_exists(self.store, namespace_of(name))
         with suppress(NodeExistsError):
@@ -174,7 +164,7 @@ class BrokerService:
         return [task.result() for task in opened if task.done() and task.exception() is None]
 
     async def topic(self, name: str) -> BrokerTopic:
-        """Return a topic that this broker serves, opening it if necessary.
+        """Open the topic if necessary.
 
         Raises `BrokerError` if another broker serves it, and what `BrokerTopic.open` raises.
         """
@@ -186,16 +176,13 @@ class BrokerService:
         if opening is None:
             opening = asyncio.get_running_loop().create_task(self._open(name))
             self._topics[name] = opening
-        # Other clients may be waiting for the same task, so cancelling this one must not cancel it.
+        # Other clients may be waiting for the same task, so this one must not cancel it.
         topic = await asyncio.shield(opening)
         topic.check_open()
         return topic
 
     async def find_open_topic(self, name: str) -> BrokerTopic | None:
-        """Return the topic if it is open here or being opened, else None.
-
-        Raises `BrokerError` if another broker serves it.
-        """
+        """Return None if it is not open.  Raises `BrokerError` if another broker serves it."""
         await self._check_owned(name)
         opening = self._topics.get(name)
         if opening is not None:
@@ -214,8 +201,7 @@ class BrokerService:
 
     async def unload_bundle(self, bundle: NamespaceBundle) -> None:
         """Close the bundle's topics, then release it so that another broker can acquire it."""
-        # Disable the bundle before closing topics: lookups fail at once, and clients retry until it
-        # is released.
+        # First, make lookups fail, which clients retry until the bundle is released.
         await self.ownership.disable(bundle)
         await asyncio.gather(*map(self.unload, self._topics_of([bundle])))
         await self.ownership.release(bundle)
@@ -239,12 +225,10 @@ class BrokerService:
             topic = await self.topic_class.open(
                 self.client, policies, context, self._on_topic_ended
             )
-        except BaseException:
-            # This includes cancellation: the next request starts a new task.
+        except BaseException:  # Includes cancellation: the next request starts a new task.
             self._forget(name, task)
             raise
-        # Opening takes time, during which the session may expire and another broker acquire the
-        # topic.
+        # Meanwhile, the session may have expired and another broker acquired the topic.
         if self._topics.get(name) is not task or not self.ownership.owns(name):
             topic.end(_not_served_error(name))
         else:
@@ -254,10 +238,7 @@ class BrokerService:
         return topic
 
     async def policies(self, namespace: str) -> Policies:
-        """Return the settings of the namespace's topics.
-
-        Raises `BrokerError` if the namespace does not exist.
-        """
+        """Return the settings of the namespace's topics.  Raises what `read_policies` raises."""
         config = self.config
         defaults = Policies(
             config.broker_deduplication_enabled,
@@ -292,16 +273,12 @@ class BrokerService:
         return await self.store.exists(managed_ledger_path(name))
 
     async def _is_partition(self, name: str) -> bool:
-        """Return whether the name is that of an existing partition.
-
-        Raises `BrokerError` if the topic has fewer partitions or is being deleted.
-        """
+        """Raise `BrokerError` if the topic has fewer partitions or is being deleted."""
         partition = partition_of(name)
         if partition < 0:
             return False
-        whole = name.removesuffix(f"-partition-{partition}")
         try:
-            count = (await self._partitioned_topic(whole)).count
+            count = (await self._partitioned_topic(without_partition(name))).count
         except NoNodeError:
             return False
         if partition >= count:
@@ -355,10 +332,7 @@ def _no_topic_error(name: str) -> BrokerError:
 
 
 def full_topic_name(topic: str) -> str:
-    """Return a topic's full name.
-
-    Raises `BrokerError` if the name is invalid or that of a non-persistent topic.
-    """
+    """Raise `BrokerError` if the name is invalid or that of a non-persistent topic."""
     if topic.startswith("non-persistent://"):
         raise BrokerError(
             ServerError.NotAllowedError,

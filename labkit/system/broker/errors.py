@@ -26,7 +26,7 @@ def no_partitioned_topic_error(topic: str) -> BrokerError:
 
 
 def code_of(error: LabkitError) -> ServerError:
-    """Return the error code for the client; a retriable one makes it look the topic up again."""
+    """Return the error code for the client, which looks the topic up again if it is retriable."""
     if isinstance(error, BrokerError):
         return error.code
     if isinstance(error, BKException):

@@ -1,7 +1,4 @@
-"""Skips and expires messages, on request or periodically, and reloads policies.
-
-Skipping and expiring work for all subscription types.  Consumers keep the messages that they have
-already received.
+"""Skips and expires messages, on request or periodically, and periodically reloads policies.
 
 In Pulsar: `broker/service/BrokerService.java` (`checkMessageExpiry`),
 `persistent/PersistentSubscription.java`, `PersistentMessageExpiryMonitor.java`.
@@ -23,10 +20,7 @@ _POLICIES_INTERVAL_S = 5.0
 
 
 async def skip(ledger: ManagedLedger, subscription: Subscription, count: int) -> None:
-    """Skip the next `count` unacknowledged entries, or all if there are fewer.
-
-    Raises the same exceptions as `Subscription.skip`.
-    """
+    """Skip the next `count` unacknowledged entries.  Raises what `Subscription.skip` raises."""
     if count > 0:
         last = nth_unacknowledged(ledger, subscription.cursor, count)
         await subscription.skip(last or ledger.last_confirmed)
@@ -37,7 +31,7 @@ async def expire(
 ) -> bool:
     """Acknowledge the entries published before that time; return whether there was a backlog.
 
-    Raises the same exceptions as `first_published_from` and `Subscription.skip`.
+    Raises what `first_published_from` and `Subscription.skip` raise.
     """
     if not subscription.cursor.unacknowledged_count:
         return False

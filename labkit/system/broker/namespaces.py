@@ -18,19 +18,15 @@ from labkit.system.topic.names import check_namespace, decode_name
 
 
 async def topics_of(store: MetadataStore, namespace: str) -> list[str]:
-    """Return the full names of the stored topics and partitions of a `tenant/namespace`, sorted.
-
-    Raises `BrokerError` if the namespace's name is invalid.
+    """Return the sorted full names of topics and partitions.  Raises `BrokerError` if `namespace`
+    is not a valid `tenant/namespace`.
     """
     names = await _names(store, "/managed-ledgers", namespace)
     return [f"persistent://{namespace}/{name}" for name in names if not name.startswith("__")]
 
 
 async def partitioned_topics_of(store: MetadataStore, namespace: str) -> list[str]:
-    """Return the full names of the partitioned topics, without their partitions, sorted.
-
-    Raises `BrokerError` if the namespace's name is invalid.
-    """
+    """Return the sorted full names of partitioned topics.  Raises what `topics_of` raises."""
     names = await _names(store, "/admin/partitioned-topics", namespace)
     return [f"persistent://{namespace}/{name}" for name in names]
 

@@ -36,7 +36,7 @@ MESSAGE_TTL = "message_ttl_in_seconds"
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The settings of a topic.  Messages expire after `message_ttl_ms`; 0: never."""
+    """The settings of a topic; `message_ttl_ms` is 0 if messages do not expire."""
 
     deduplication_enabled: bool
     message_ttl_ms: int
@@ -48,7 +48,7 @@ def policies_path(name: str) -> str:
 
 
 async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, Any], int | None]:
-    """Return a tenant's or namespace's policies and the znode's version; ({}, None) if missing."""
+    """Return the policies of a tenant or namespace, and the znode's version or None."""
     try:
         data, version = await store.get(policies_path(name))
     except NoNodeError:
@@ -57,14 +57,13 @@ async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, An
 
 
 async def namespace_policies(store: MetadataStore, namespace: str) -> dict[str, Any]:
-    """Return the stored policies.  Raises `BrokerError` if the namespace does not exist."""
+    """Raise `BrokerError` if the namespace does not exist or is being deleted."""
     policies, version = await stored_policies(store, namespace)
     _check_exists(namespace, None if version is None else policies)
     return policies
 
 
 async def check_namespace_exists(store: MetadataStore, namespace: str) -> None:
-    """Raise `BrokerError` if the namespace does not exist or is being deleted."""
     await namespace_policies(store, namespace)
 
 
@@ -82,8 +81,7 @@ async def change_policy(
 ) -> None:
     """Replace a policy by the result of `change`, which is called with the current value.
 
-    Both the current value and the result are None if the policy is not set.  Raises `BrokerError`
-    if the namespace does not exist, and what `change` raises.
+    None stands for an unset policy.  Raises what `namespace_policies` and `change` raise.
     """
 
     def changed(policies: dict[str, Any] | None) -> dict[str, Any]:
@@ -100,10 +98,9 @@ async def change_policies(
     name: str,
     change: Callable[[dict[str, Any] | None], Mapping[str, Any] | None],
 ) -> None:
-    """Replace a tenant's or namespace's policies by the result of `change`; None keeps them.
+    """Replace a tenant's or namespace's policies by the result of `change`, unless it is None.
 
-    `change` is called with the stored policies, or None if there are none, and again if another
-    client changes them at the same time.
+    `change` gets the stored policies or None, and is called again if another client was faster.
     """
     while True:
         policies, version = await stored_policies(store, name)
@@ -120,10 +117,7 @@ async def change_policies(
 
 
 async def read_policies(store: MetadataStore, namespace: str, defaults: Policies) -> Policies:
-    """Return the settings of a namespace's topics.
-
-    Raises `BrokerError` if the namespace does not exist.
-    """
+    """Return the settings of a namespace's topics.  Raises what `namespace_policies` raises."""
     stored = await namespace_policies(store, namespace)
     deduplication_enabled = stored.get(DEDUPLICATION)
     if deduplication_enabled is None:

@@ -37,17 +37,16 @@ def nth_unacknowledged(ledger: ManagedLedger, cursor: ManagedCursor, count: int)
 
 
 async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> Position:
-    """Return the first entry published at that time or later, or the position of the next new
-    entry.
+    """Return the first entry published at that time or later, or the position of the next new one.
 
-    Assumes that entries are sorted by publish time, as is the case if the producers' clocks are
-    accurate.  Raises the same exceptions as `ManagedLedger.read`.
+    Assumes that entries are sorted by publish time: the producers' clocks must be accurate.  Raises
+    what `ManagedLedger.read` raises.
     """
     ledgers = ledger.ledgers
     ends = list(accumulate(link.entry_count for link in ledgers))
     # Binary search, because a topic may have millions of entries and each step is a read.
     low, high = 0, ends[-1] if ends else 0
-    # Use this end rather than LATEST: entries stored during the search are published later.
+    # Do not use LATEST: it would skip entries that are stored during the search.
     position = (ledgers[-1].ledger_id, ledgers[-1].entry_count) if ledgers else EARLIEST
     while low < high:
         middle = (low + high) // 2
@@ -64,7 +63,7 @@ async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> P
 async def last_message_id(ledger: ManagedLedger, partition: int) -> MessageIdData:
     """Return the id of the topic's last message, with its batch index; (-1, -1) if there is none.
 
-    Raises the same exceptions as `ManagedLedger.read`.
+    Raises what `ManagedLedger.read` raises.
     """
     last = ledger.last_confirmed
     if last[1] < 0:

@@ -33,9 +33,7 @@ from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.names import partition_of
 
 _MAX_PARTLY_ACKED_BATCHES = 10_000
-"""Maximum number of partly acknowledged batches (Pulsar:
-managedLedgerMaxBatchDeletedIndexToPersist).
-"""
+"""In Pulsar: managedLedgerMaxBatchDeletedIndexToPersist."""
 
 Acknowledgement = tuple[Position, Sequence[int]]
 """An entry and the bit set of its batch's unacknowledged messages; empty: the whole entry."""
@@ -53,11 +51,7 @@ class SubscriptionType(NamedTuple):
         if command.subType != CommandSubscribe.Key_Shared:
             return cls(command.subType)
         meta = command.keySharedMeta
-        return cls(
-            command.subType,
-            meta.keySharedMode == STICKY,
-            not meta.allowOutOfOrderDelivery,
-        )
+        return cls(command.subType, meta.keySharedMode == STICKY, not meta.allowOutOfOrderDelivery)
 
     def __str__(self) -> str:
         mode = " with sticky hash ranges" if self.sticky else ""
@@ -111,7 +105,7 @@ class Subscription:
             self._dispatcher.add(consumer)
             self._dispatcher.retry()
         except BrokerError:
-            # Detect dead clients quickly, so that their consumers do not keep others out for long.
+            # The client of a consumer that keeps this one out may have died.
             for other in self.consumers:
                 other.probe()
             self._stop_if_empty()
@@ -131,7 +125,7 @@ class Subscription:
         return MultipleConsumersDispatcher(ledger, cursor, selector, context)
 
     def remove(self, consumer: Consumer) -> None:
-        """Remove the consumer if it is connected, and redeliver its unacknowledged entries."""
+        """Remove the consumer, if connected, and redeliver its unacknowledged entries."""
         if self._dispatcher is not None and consumer in self._dispatcher.consumers:
             self._dispatcher.remove(consumer)
             self.departed_traffic.add(consumer.traffic.messages, consumer.traffic.bytes)
@@ -151,7 +145,7 @@ class Subscription:
             self._dispatcher = None
 
     def acknowledge(self, consumer: Consumer, acks: Iterable[Acknowledgement]) -> None:
-        """Acknowledge entries or individual messages of batches; ignore nonexistent entries."""
+        """Acknowledge entries or messages of batches; ignore entries that do not exist."""
         confirmed = self._ledger.last_confirmed
         stored = [(position, ack_set) for position, ack_set in acks if position <= confirmed]
         self.cursor.acknowledge([position for position, ack_set in stored if not ack_set])
@@ -166,8 +160,8 @@ class Subscription:
     def acknowledge_up_to(self, position: Position, ack_set: Sequence[int]) -> None:
         """Acknowledge everything up to and including this entry or these messages of its batch.
 
-        Clients send (L, -1) for "everything before ledger L", which acknowledges nothing in L.
-        Raises `BrokerError` if the subscription type does not allow cumulative acknowledgement.
+        Clients send (L, -1) for "everything before ledger L".  Raises `BrokerError` if the
+        subscription type does not allow cumulative acknowledgement.
         """
         if isinstance(self._dispatcher, MultipleConsumersDispatcher):
             raise BrokerError(
@@ -192,14 +186,13 @@ class Subscription:
                 f"the subscription {self.name!r} already has {_MAX_PARTLY_ACKED_BATCHES} partly"
                 " acknowledged batches; acknowledge whole batches first",
             )
-        # The client does not send the batch size; it is at most the number of bits.
+        # The client does not send the size of the batch, which is at most the number of bits.
         self.cursor.acknowledge_batch(position, 64 * len(ack_set), from_java_longs(ack_set))
 
     async def skip(self, position: Position) -> None:
-        """Acknowledge everything up to the position on behalf of an administrator.
+        """Acknowledge everything up to the position, durably, on behalf of an administrator.
 
-        This works for all subscription types.  The acknowledgement is durable when this returns.
-        Raises the same exceptions as `ManagedCursor.flush`.
+        Raises what `ManagedCursor.flush` raises.
         """
         self.cursor.acknowledge_up_to(position)
         if self._dispatcher is not None:

@@ -1,9 +1,8 @@
 """A topic's subscriptions: create, join, seek, delete.
 
 A durable subscription exists until a client unsubscribes.  A reader's subscription is kept in
-memory and deleted when its consumer leaves.  A seek is the exception: it disconnects every
-consumer, but the reader returns to the same subscription, so after a seek the subscription is
-deleted only when the client's connection closes.
+memory and deleted when its consumer leaves, but not when a seek disconnects the consumer, because
+the reader then subscribes again.
 
 In Pulsar: `broker/service/persistent/PersistentTopic.java` (`subscribe`, `unsubscribe`).
 """
@@ -35,7 +34,7 @@ class Subscriptions:
         self._lock = asyncio.Lock()
         self._closed = False
         self.is_fenced = False
-        """Whether new clients are rejected, because the topic is about to be deleted."""
+        """Whether the topic is about to be deleted, so that new clients are rejected."""
         self._cleanup_tasks: dict[asyncio.Task[None], None] = {}
         self._by_name = {
             name: Subscription(ledger, cursor, context, durable=True)
@@ -62,7 +61,7 @@ class Subscriptions:
         command: CommandSubscribe,
         on_disconnected: Callable[[int], None],
     ) -> tuple[Subscription, Consumer]:
-        """Add a client's consumer to the subscription, which is created if it does not exist.
+        """Add a consumer to the subscription, which is created if it does not exist.
 
         `on_disconnected` is called with the consumer's id when the broker disconnects it.  Raises
         `BrokerError`, and what `ManagedLedger.open_cursor` raises.
@@ -85,8 +84,7 @@ class Subscriptions:
                     f"{self._topic} already has a subscription {command.subscription!r}, which is"
                     f" {'durable' if subscription.durable else 'a reader'}; choose another name",
                 )
-            # Check again: the topic may have ended or been fenced while the cursor was being
-            # opened.
+            # The topic may have ended or been fenced while the cursor was being opened.
             self._check_accepts_clients()
             consumer = Consumer(
                 connection,
@@ -106,7 +104,7 @@ class Subscriptions:
     async def create(
         self, name: str, position: Position = EARLIEST, properties: Mapping[str, str] | None = None
     ) -> bool:
-        """Create a durable subscription that starts at the position; return False if it exists."""
+        """Create a durable subscription unless it exists; return whether it was created."""
         async with self._lock:
             self._check_accepts_clients()
             if name in self._by_name:
@@ -142,8 +140,7 @@ class Subscriptions:
     ) -> None:
         """Disconnect the consumers, then mark everything from the position on as unacknowledged.
 
-        `batch` is the size of the batch at the position and the bit set of the messages to deliver;
-        the other messages of the batch are acknowledged.
+        `batch` is the size of the batch at the position and the bit set of the messages to deliver.
         """
         async with self._lock:
             self._check_open()
@@ -175,8 +172,7 @@ class Subscriptions:
                 await self._delete_if_unused(subscription)
 
     async def _delete_if_unused(self, subscription: Subscription) -> None:
-        # Compare identity: the name may belong to a new subscription created while this one was
-        # closing.
+        # The name may belong to a new subscription by now.
         exists = self._by_name.get(subscription.name) is subscription
         if exists and not subscription.durable and not subscription.consumers:
             await self._delete(subscription)
@@ -184,9 +180,9 @@ class Subscriptions:
     async def unsubscribe(
         self, subscription: Subscription, consumer: Consumer | None, *, force: bool = False
     ) -> None:
-        """Delete the subscription and its acknowledgements.  `force` disconnects other consumers.
+        """Delete the subscription and its acknowledgements.
 
-        Raises `BrokerError` if consumers other than `consumer` are connected and `force` is False.
+        Raises `BrokerError` if consumers other than `consumer` are connected, unless `force`.
         """
         async with self._lock:
             self._check_open()
@@ -209,7 +205,7 @@ class Subscriptions:
         del self._by_name[subscription.name]
 
     async def close(self) -> None:
-        """Disconnect all consumers after any change in progress; do not close the cursors."""
+        """Finish a change in progress, then disconnect all consumers; the cursors stay open."""
         self._closed = True
         async with self._lock:
             self.disconnect()

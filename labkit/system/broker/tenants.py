@@ -40,11 +40,11 @@ TenantInfo = Mapping[str, Any]
 
 
 async def join_cluster(store: MetadataStore, wanted: str, address: BrokerAddress) -> str:
-    """Return the name of the broker's cluster, creating the cluster if the store contains none.
+    """Return the name of the broker's cluster, which is created if the store contains none.
 
-    If `wanted` is empty, the only existing cluster is joined.  Creating a cluster also creates the
-    tenants and namespaces of topics stored by earlier versions of labkit, which did not need them.
-    Raises `BKIncorrectParameterException` if `wanted` does not select an existing cluster.
+    If `wanted` is empty, the only existing cluster is joined.  With a cluster, the tenants and
+    namespaces of existing topics are created, because earlier versions of labkit had none.  Raises
+    `BKIncorrectParameterException` if `wanted` is not one of the existing clusters.
     """
     existing = await clusters(store)
     if existing:
@@ -136,7 +136,7 @@ async def update_tenant(store: MetadataStore, tenant: str, info: TenantInfo) -> 
 
 
 async def delete_tenant(store: MetadataStore, tenant: str) -> None:
-    """Delete a tenant.  Raises `BrokerError` if it does not exist or has namespaces."""
+    """Raise `BrokerError` if the tenant does not exist or has namespaces."""
     try:
         await store.delete(policies_path(tenant))
     except NoNodeError:
@@ -172,7 +172,6 @@ async def namespaces(store: MetadataStore, tenant: str) -> list[str]:
 async def create_namespace(
     store: MetadataStore, namespace: str, policies: Mapping[str, Any]
 ) -> None:
-    """Create a namespace; its tenant must exist."""
     await tenant_info(store, namespace.partition("/")[0])
     try:
         await store.create(policies_path(namespace), json.dumps(policies).encode())
@@ -183,11 +182,11 @@ async def create_namespace(
 
 
 async def delete_namespace(store: MetadataStore, namespace: str) -> None:
-    """Delete an empty namespace.  Raises `BrokerError` if it does not exist or has topics."""
+    """Raise `BrokerError` if the namespace does not exist or has topics."""
     _, version = await stored_policies(store, namespace)
     if version is None:
         raise BrokerError(ServerError.TopicNotFound, f"namespace {namespace} does not exist")
-    # Mark it first so that no topic is created meanwhile.  An interrupted deletion can be repeated.
+    # Mark it first, so that no topic is created meanwhile.
     await _mark_deleted(store, namespace, deleted=True)
     try:
         for root in _TOPICS:

@@ -33,19 +33,17 @@ class ConnectedProducer(Protocol):
     traffic: Traffic
 
     def disconnect(self) -> None:
-        """Disconnect the producer; its client must look the topic up again."""
+        """Disconnect the producer; its client looks the topic up again."""
 
     def probe(self) -> None:
-        """Check that the client is alive, because another producer wants the same name."""
+        """Disconnect the client if it does not respond to a PING."""
 
 
 class BrokerTopic:
     """A topic's managed ledger, producers and subscriptions.
 
     A topic ends when it is closed, when an add fails, or when another owner fences its ledgers.
-    Its clients are then disconnected; they reconnect when the topic is reopened.
-
-    Subclasses replace the class attributes to plant bugs.
+    Its clients are then disconnected.  Subclasses replace the class attributes to plant bugs.
     """
 
     ledger_class: ClassVar[type[ManagedLedger]] = ManagedLedger
@@ -86,7 +84,7 @@ class BrokerTopic:
     async def open(
         cls, client: BookKeeper, policies: Policies, context: DispatchContext, on_ended: OnEnded
     ) -> "BrokerTopic":
-        """Open the topic's managed ledger.  Raises the same exceptions as `ManagedLedger.open`."""
+        """Raise what `ManagedLedger.open` raises."""
         name = context.topic
         path = managed_ledger_path(name)
         ledger = cls.ledger_class(name, path, client, policies.managed_ledger)
@@ -96,8 +94,7 @@ class BrokerTopic:
             if policies.deduplication_enabled:
                 deduplication = await cls.deduplication_class.open(ledger, client.recorder)
             elif CURSOR_NAME in ledger.cursors:
-                # The cursor would block trimming, and the sequence ids in it would become stale
-                # while deduplication is disabled.
+                # The cursor would block trimming, and its sequence ids would become stale.
                 await ledger.delete_cursor(CURSOR_NAME)
         except LabkitError:
             with suppress(LabkitError):
@@ -106,7 +103,7 @@ class BrokerTopic:
         return cls(name, ledger, deduplication, policies, context, on_ended)
 
     def apply(self, policies: Policies) -> None:
-        """Apply new policies; deduplication changes take effect when the topic is next opened."""
+        """Apply new policies; for deduplication, they take effect when the topic is reopened."""
         self.policies = policies
         self.ledger.configure(policies.managed_ledger)
 
@@ -143,10 +140,10 @@ class BrokerTopic:
         )
 
     async def terminate(self) -> Position:
-        """Store the messages that have arrived, then seal the topic; return the last position.
+        """Store the messages received so far, then seal the topic; return its last position.
 
-        Producers are disconnected and can no longer register; consumers can read the remaining
-        messages.  Raises `BrokerError`, and what `ManagedLedger.terminate` raises.
+        Producers can no longer register, but consumers can read the remaining messages.  Raises
+        `BrokerError`, and what `ManagedLedger.terminate` raises.
         """
         self.check_open()
         self.publisher.stop()
@@ -162,8 +159,7 @@ class BrokerTopic:
     async def close(self) -> None:
         """Finish pending adds, store acknowledgements, disconnect all clients, close the ledgers.
 
-        Returns when all of that is done, even if another caller started it.  Raises what
-        `ManagedLedger.close` raises.
+        If another caller has started this, wait for it.  Raises what `ManagedLedger.close` raises.
         """
         if self._closing is None:
             self.is_ended = True
@@ -189,7 +185,7 @@ class BrokerTopic:
                 self._recorder.record("topic.closed", topic=self.name)
 
     def end(self, error: LabkitError) -> None:
-        """Stop immediately, even during `close`: this broker must not acknowledge anything more."""
+        """Stop at once, even during `close`: this broker must not acknowledge anything more."""
         if self._has_stopped:
             return
         self.is_ended = self._has_stopped = True

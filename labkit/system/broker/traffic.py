@@ -1,4 +1,4 @@
-"""Message and byte counters of a producer or consumer, and their rates per second.
+"""Message and byte counters, and their rates between the last two updates, per second.
 
 In Pulsar: `pulsar-common/.../stats/Rate.java`.
 """
@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Traffic:
-    """Total counts, and the rates of the period between the last two calls of `update_rates`."""
-
     messages: int = 0
     bytes: int = 0
     message_rate: float = 0.0

@@ -30,10 +30,7 @@ Terms:
 BookKeeper has no such checks: its tests examine states, and its specification is separate from its
 code.
 
-    promises/   the checks
-
-Read in this order: `verdict`, `promise`, `facts`, `segments`, `answers`, `attempts`,
-`messages`, `promises/durability.py`, `judge`.
+Read `promise`, `facts` and `promises/durability.py` first.
 """
 
 from labkit.system.check.facts import EPILOGUE

@@ -1,8 +1,7 @@
 """Base class of checks that require an event on a bookie before the bookie's response.
 
-The events of a live bookie arrive over one connection, in order. A response without the required
-event therefore breaks a promise only if a later event from that bookie has arrived; otherwise, the
-event may have been lost when the bookie was killed.
+The events of a live bookie arrive over one connection, in order. If no later event from the bookie
+has arrived, the required event may have been lost when the bookie was killed.
 """
 
 from labkit.system.check.facts import Facts
@@ -10,7 +9,7 @@ from labkit.system.check.promise import Check
 from labkit.system.trace.events import Event
 
 _REPORTED_BY_CLUSTER = ("node.paused", "node.resumed", "node.started")
-"""Events that the cluster reports on behalf of a bookie, not over the bookie's connection."""
+"""The cluster reports these, not the bookie over its connection."""
 
 
 class AnswerCheck(Check):

@@ -11,13 +11,13 @@ from labkit.system.check.promise import Check
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
-NEWS_DELAY_US = 200_000
-"""It takes a node at most this long to notice that a bookie has registered or left."""
+NOTICE_DELAY_US = 200_000
+"""A node notices within this time that a bookie has registered or left."""
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """A worker's attempt to repair a ledger; `marked` is the first mark written meanwhile."""
+    """`marked` is the first mark written during the attempt."""
 
     begun: Event
     asked_for_lac: set[str] = field(default_factory=set)
@@ -30,12 +30,12 @@ class AttemptCheck(Check):
 
     If the last ensemble of an open ledger contains a lost bookie, the worker must give the writer
     some time and then recover the ledger. Until then, it must neither report the repair as done nor
-    defer it because copies are missing. The check applies this rule only to simulated runs, because
-    a live worker may learn late that a bookie is lost.
+    defer it because copies are missing. This is checked only in simulated runs, because a live
+    worker may learn late that a bookie is lost.
 
-    A mark that is written during an attempt must survive the attempt. The check applies this rule
-    only if the audit began after the worker had locked the ledger, and if the worker read copies
-    after the mark was written.
+    A mark that is written during an attempt must survive the attempt. This is checked only if the
+    audit began after the worker had locked the ledger, and the worker read copies after the mark
+    was written.
 
     The check skips nodes that have also been the auditor, because they read copies in both roles.
     """
@@ -49,7 +49,7 @@ class AttemptCheck(Check):
         self._auditors: set[str] = set()
         self._may_be_late: set[str] = set()
         self._left_open: list[tuple[Event, str, Event]] = []
-        """For each suspect attempt: its last event, what went wrong, and the loss of the bookie."""
+        """For each suspect attempt: its last event, the problem, and the loss of the bookie."""
 
     @on("auditor.elected")
     def became_auditor(self, event: Event) -> None:
@@ -77,7 +77,7 @@ class AttemptCheck(Check):
 
     @on("ledger.underreplicated")
     def marked(self, event: Event) -> None:
-        # If the audit began after the worker took the lock, the mark is newer than the lock.
+        # Only if the audit began after the worker took the lock is the mark certainly newer.
         audit = self._last_lost.get(event.node)
         for attempt in self._attempts[event.ledger].values():
             if audit is not None and audit.seq > attempt.begun.seq:
@@ -113,7 +113,7 @@ class AttemptCheck(Check):
             lost, down = self._lost[bookie], self.facts.down.get(bookie)
             if down is None or down.seq > lost.seq:
                 continue
-            if lost.time_us + NEWS_DELAY_US < attempt.begun.time_us:
+            if lost.time_us + NOTICE_DELAY_US < attempt.begun.time_us:
                 wrong = (
                     f"{event.node} found ledger {event.ledger} open, with the lost bookie {bookie}"
                     f" in its last ensemble, and {did}"

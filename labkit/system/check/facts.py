@@ -17,7 +17,7 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import handlers_of, on
 
 EPILOGUE = "epilogue"
-"""The last node of a simulated run: it recovers all ledgers, and reads every copy of each entry."""
+"""The last node of a simulated run, which recovers all ledgers and reads every copy."""
 
 FENCE = -1
 """The entry id of a fence in `LedgerFacts.synced`."""
@@ -34,7 +34,7 @@ def proves_absence(event: Event) -> bool:
 
 @dataclass(slots=True, eq=False)
 class LedgerFacts:
-    """The state of a ledger. Until an event sets them, ids are -1, names "" and quorums 0."""
+    """Until an event sets them, ids are -1, names "" and quorums 0."""
 
     ledger_id: int
 
@@ -55,14 +55,12 @@ class LedgerFacts:
     before: tuple[str, ...] = ()
     """The ensemble that the latest `ensemble.set` replaced."""
     views: dict[str, Segments] = field(default_factory=dict)
-    """The segments as each writer or recoverer knows them. It may not know yet what another node
-    has stored, and a recoverer stores its changes only when it closes the ledger.
-    """
+    """The segments as each writer or recoverer knows them."""
 
     # Entries
 
     pushed: dict[int, str] = field(default_factory=dict)
-    """By entry: the checksum of the content that the writer pushed."""
+    """By entry: the checksum of what the writer pushed."""
     last_pushed: int = -1
     synced: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     """By bookie: the entries that it has stored durably."""
@@ -71,20 +69,18 @@ class LedgerFacts:
     formatted: dict[str, set[int]] = field(default_factory=dict)
     """By bookie: the entries that an operator deleted by formatting the bookie."""
     confirmed: int = -1
-    """The last entry that the writer confirmed before the ledger was deleted, and before the
-    writer's node recovered it.
-    """
+    """The last entry that the writer confirmed, before it was deleted or recovered on that node."""
     secured: int = -1
     """The last entry confirmed to any node, including recoverers."""
 
     # Recoverers and readers
 
     recovering: dict[str, int] = field(default_factory=dict)
-    """By node: how many recoveries it is running; a broker that loses its session may run two."""
+    """By node: how many recoveries it is running."""
     overlapping: set[str] = field(default_factory=set)
     """Nodes that have run two recoveries at once."""
     recoverers: dict[str, Event] = field(default_factory=dict)
-    """By node: when it first started to recover the ledger."""
+    """By node: its first `recovery.started`."""
     covered: dict[str, int] = field(default_factory=dict)
     """By recoverer that has fenced the ledger: the entry after which it looks for the end."""
     readers: set[str] = field(default_factory=set)
@@ -103,11 +99,11 @@ class LedgerFacts:
     """Bookies that have collected the ledger as garbage."""
 
     def write_set_of(self, node: str, entry: int) -> tuple[str, ...]:
-        """Return the entry's write set as this node knows it, or () if it is unknown."""
+        """Return the entry's write set as this node knows it, or ()."""
         return self.views.get(node, self.segments).write_set(entry)
 
     def has(self, bookie: str, entry: int) -> bool:
-        """Return whether an event shows that the entry was once durable on the bookie."""
+        """Return whether the entry was once durable on the bookie."""
         return entry in self.synced[bookie] or entry in self.acked[bookie]
 
     def was_formatted_away(self, entry: int) -> bool:
@@ -115,7 +111,7 @@ class LedgerFacts:
         return any(entry in entries for entries in self.formatted.values())
 
     def holders(self, entry: int) -> int:
-        """Return how many bookies of the entry's write set have ever stored it durably."""
+        """Return how many bookies of the entry's write set once stored it durably."""
         write_set = self.segments.write_set(entry)
         return sum(1 for bookie in write_set if self.has(bookie, entry))
 
@@ -157,8 +153,7 @@ class Facts:
     down          nodes that were killed and have not been restarted
     bad_disks     bookies whose disk has ever failed, been damaged or been formatted
     skewed        nodes whose clock has ever differed from the trace's clock
-    is_simulated  whether the trace is of a complete simulated run, which only its end shows; a live
-                  trace may lack events of some clients, and a live node may be slow
+    is_simulated  whether the trace is of a complete simulated run, which only its end shows
     """
 
     def __init__(self, events: Sequence[Event], answers: Sequence[Answer] = ()) -> None:
@@ -172,16 +167,15 @@ class Facts:
         self.skewed: set[str] = set()
         self.is_simulated = False
         self._fences: defaultdict[str, set[int]] = defaultdict(set)
-        """By bookie: the ledgers whose fences it has appended to its journal since it started."""
+        """By bookie: the ledgers whose fences it has appended since it started."""
         self.handlers = handlers_of(type(self))
 
     @property
     def kept(self) -> list[LedgerFacts]:
-        """The ledgers that have not been deleted."""
         return [ledger for ledger in self.ledgers.values() if ledger.deleted is None]
 
     def first(self, kind: str, ledger: int, entry: int, node: str = "") -> Event | None:
-        """Return the first matching event in the whole trace, as a witness of a violation."""
+        """Return the first matching event in the whole trace, as a witness."""
         wanted = kind, ledger, entry
         found = (e for e in self.events if (e.kind, e.ledger, e.entry) == wanted)
         return next((event for event in found if node in ("", event.node)), None)
@@ -194,7 +188,6 @@ class Facts:
         return self.events[answer.at - 1]
 
     def after(self, event: Event) -> Iterator[Event]:
-        """Return the events that follow this one."""
         return islice(dropwhile(lambda each: each is not event, self.events), 1, None)
 
     @on("epilogue.started")

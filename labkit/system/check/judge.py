@@ -79,27 +79,22 @@ CHECKS: tuple[type[Check], ...] = (
     marks.MarkedLedgersAreRepaired,
     callers.StepsEnd,
 )
-"""The promises of the system, then the invariants of the specification, and last the promises to
-callers and about marks, which are often broken only because an earlier promise is broken.
-"""
+"""In the order of the verdicts; the last ones are often broken only because an earlier one is."""
 
 
 class HasEvents(Protocol):
     """A trace of a live cluster, or of a simulated run, which also has `answers`."""
 
     @property
-    def events(self) -> Sequence[Event]:
-        """All events, in the order of their `seq`."""
+    def events(self) -> Sequence[Event]: ...
 
 
 def check_all(
     trace: HasEvents | Sequence[Event], checks: Iterable[type[Check]] = CHECKS
 ) -> list[Verdict]:
-    """Check a trace and return one verdict for each promise, in the order of `checks`.
-
-    In a live trace, `seq` numbers the events as they arrive, so they are sorted by time first.
-    """
+    """Check a trace and return one verdict for each promise, in the order of `checks`."""
     recorded = trace if isinstance(trace, Sequence) else trace.events
+    # In a live trace, `seq` numbers the events as they arrive.
     events = sorted(recorded, key=attrgetter("time_us"))
     judge = Judge(events, checks, getattr(trace, "answers", ()))
     for event in events:
@@ -130,7 +125,6 @@ class Judge:
                 self._handlers.setdefault(kind, []).append(getattr(receiver, method))
 
     def take(self, event: Event) -> None:
-        """Pass the next event to all checks."""
         for handle in self._handlers.get(event.kind, ()):
             handle(event)
 
@@ -147,7 +141,6 @@ class Judge:
 
 
 def broken(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts whose promise is broken."""
     return [verdict for verdict in verdicts if verdict.outcome is Outcome.INVALID]
 
 

@@ -22,8 +22,6 @@ from labkit.system.trace.handlers import on
 
 
 class Message(NamedTuple):
-    """The unique identity of a message."""
-
     topic: str
     producer: str
     sequence_id: int
@@ -33,7 +31,6 @@ class Message(NamedTuple):
 
 
 def message_of(event: Event) -> Message:
-    """Return the message of a `message.acked` or `message.found` event."""
     return Message(event.topic, event.producer, event.sequence_id)
 
 
@@ -59,7 +56,7 @@ class _MessageCheck(Check):
 
     @on("epilogue.started")
     def over(self, _: Event) -> None:
-        # Ignore later receipts: their messages may have been stored after the topic was read.
+        # The messages of later receipts may have been stored after the topic was read.
         self._is_over = True
 
     @on("message.acked")
@@ -76,10 +73,7 @@ class _MessageCheck(Check):
         self.read[event.topic] = event
 
     def acked_and_read(self) -> list[tuple[Message, Event]]:
-        """Return the messages with a receipt, except those in trimmed ledgers.
-
-        Reports a doubt for each message whose fate the trace does not show.
-        """
+        """Return the messages with a receipt, except those in trimmed ledgers; report doubts."""
         trimmed, acked = self.trimmed(), []
         for message, event in self.acked.items():
             gone = trimmed[message.topic]

@@ -54,7 +54,6 @@ class Check:
         self.doubt(f"the trace does not include the creation of ledger {ledger.ledger_id}")
 
     def verdict(self) -> Verdict:
-        """Return the verdict so far, without the lineage."""
         name, promise, judged = type(self).__name__, self.promise, self.judged
         if self._break is not None:
             event, reason, seqs = self._break

@@ -1,15 +1,12 @@
-"""The segments of a ledger, as events report them: which bookies store which entries.
+"""The segments of a ledger, as events report them.
 
-This module computes write sets itself, because a check that called the client's function would
-share its bugs.
+Write sets are computed here, because a check that used the client's function would share its bugs.
 """
 
 from bisect import bisect_left, bisect_right
 
 
 class Segments:
-    """A ledger's ensembles, sorted by the first entry of their segments."""
-
     __slots__ = ("_write_sets", "ensembles", "firsts")
 
     def __init__(self) -> None:
@@ -18,9 +15,9 @@ class Segments:
         self._write_sets: list[tuple[tuple[str, ...], ...]] = []
 
     def put(self, first: int, ensemble: tuple[str, ...], write_quorum: int) -> tuple[str, ...]:
-        """Set the ensemble that stores the entries from `first` to the start of the next segment.
+        """Set the ensemble of the segment that starts at `first`; return the replaced one or ().
 
-        Returns the replaced ensemble, or (). A write quorum of 0 means that the quorum is unknown.
+        A write quorum of 0 means that the quorum is unknown.
         """
         size = len(ensemble)
         write_sets = tuple(

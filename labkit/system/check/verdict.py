@@ -12,7 +12,7 @@ _CARD = (
     "border-left:4px solid {colour};padding:.3em .9em;margin:.3em 0;"
     "color:var(--jp-content-font-color1,inherit)"
 )
-# Without this, JupyterLab breaks preformatted lines in the middle of words.
+# Otherwise, JupyterLab breaks preformatted lines in the middle of words.
 _SEQUENCE = "white-space:pre-wrap;word-break:normal"
 
 
@@ -36,10 +36,8 @@ _COLOURS = {
 class Verdict:
     """The result of checking one promise in one trace.
 
-    name       name of the check
-    promise    the promise, in one sentence
     judged     how many times the trace tested the promise
-    reason     one sentence: how the promise was broken, or why the trace does not decide it
+    reason     how the promise was broken, or why the trace does not decide it
     seq        the event that broke the promise, or -1
     witnesses  other events that the reason refers to
     lineage    the event that broke the promise, the witnesses and all their causes, in order

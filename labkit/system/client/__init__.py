@@ -39,10 +39,7 @@ ever confirmed.
     protocol/    how a client talks to one bookie
     placement/   which bookies store a ledger
 
-Read in this order: `striping`, `writer`, `pending_add`, `protocol/` (connections and requests),
-`ensemble_change`, `ensemble`, `metadata_update`, `fence_check`, `quorum_timeout`; `reader`,
-`reads`, `batch_read`; `quorum`, `recovery`; `context`, `bookkeeper`; then the features of protocol
-version 3: `lac_reads`, `explicit_lac`, `deferred_sync`.
+Read `striping` and `writer` first, then `ensemble_change`, `reads` and `recovery`.
 
 Differences from BookKeeper:
 

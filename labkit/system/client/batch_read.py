@@ -21,41 +21,37 @@ from labkit.system.model.wire import MAX_FRAME_SIZE, Answer, BatchReadRequest, O
 
 
 class BatchReads:
-    """Batch reads of one ledger.
-
-    If the connection is lost during a batch read, no more batch reads are sent, because a bookie
-    that does not support them closes the connection.
+    """Sends batch reads until a connection is lost during one: a bookie that does not support them
+    closes the connection.
     """
 
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
         self._ledger_id = ledger_id
         self._context = context
         self._digest = make_digest(metadata.digest_type, metadata.password)
-        self.can_ask = metadata.ensemble_size == metadata.write_quorum
-        """Whether batch reads may be sent; no bookie of a striped ledger has consecutive entries.
-        """
+        self.is_supported = metadata.ensemble_size == metadata.write_quorum
+        """False for striped ledgers, none of whose bookies has consecutive entries."""
 
     async def read(
         self, metadata: LedgerMetadata, first: int, count: int, max_size: int
     ) -> list[Entry]:
-        """Return up to `count` entries from `first` on, all from the same segment.
-
-        The list is empty if no bookie returns a batch: the caller then has to read single entries.
+        """Return up to `count` entries of one segment from `first` on, or [] if no bookie returns a
+        batch: then read single entries.
         """
         end = end_of_segment(metadata, first)
-        # A request goes to a single ensemble, so it must not ask for entries of the next segment.
+        # The bookies of this ensemble need not have entries of the next segment.
         count = count if end is None else min(count, end - first)
         ensemble = metadata.ensemble_at(first)
         sizes = metadata.ensemble_size, metadata.write_quorum
         for index in write_set(first, *sizes):
-            if not self.can_ask:
+            if not self.is_supported:
                 break
             if entries := await self.ask(ensemble[index], first, count, max_size):
                 return entries
         return []
 
     async def ask(self, bookie: str, first: int, count: int, max_size: int) -> list[Entry]:
-        """Return up to `count` entries from `first` on from this bookie, or [] after an error."""
+        """Like `read`, but ask only this bookie, and return [] after an error."""
         answered: asyncio.Future[Answer | BKException] = asyncio.get_running_loop().create_future()
 
         def on_answer(answer: Answer | BKException) -> None:
@@ -74,7 +70,7 @@ class BatchReads:
                 raise answer
             bounds = find_batch_entries(answer.entry)[:count]
         except BKException as error:
-            self.can_ask = not isinstance(error, BKBookieHandleNotAvailableException)
+            self.is_supported = not isinstance(error, BKBookieHandleNotAvailableException)
             record("read.failed", self._ledger_id, first, peer=bookie, error=type(error).__name__)
             return []
         return self._decode(bookie, first, answer.entry, bounds)

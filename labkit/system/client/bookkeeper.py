@@ -34,10 +34,7 @@ from labkit.system.trace.recorder import Recorder
 
 
 class BookKeeper:
-    """A client of the cluster, which can have any number of ledgers open.
-
-    The class attributes are hooks: `worlds/sim/variants` and the course's exercises replace them.
-    """
+    """`worlds/sim/variants` and the course's exercises replace the class attributes."""
 
     writer_class: ClassVar[type[LedgerWriter]] = LedgerWriter
     recovery_class: ClassVar[type[LedgerRecovery]] = LedgerRecovery
@@ -55,8 +52,8 @@ class BookKeeper:
         wall_clock_ms: Callable[[], int],
         config: ClientConfig | None = None,
     ) -> None:
-        """`new_token` returns random numbers in [0, 2**63) for creation tokens: if the response to
-        a create request is lost, the token shows whether this client has created the ledger.
+        """`new_token` returns random numbers in [0, 2**63).  If the response to a create request is
+        lost, the token in the metadata shows whether this client has created the ledger.
         """
         self.store = store
         self.recorder = recorder
@@ -102,7 +99,7 @@ class BookKeeper:
         `BKNotEnoughBookiesException` if fewer than E bookies are writable.
         """
         check_quorums(ensemble_size, write_quorum, ack_quorum)
-        # Choose the bookies first, so that no ledger id is wasted if there are too few bookies.
+        # Do this first, so that no ledger id is wasted if there are too few bookies.
         ensemble = await self.context.watcher.new_ensemble(ensemble_size, write_quorum)
         metadata = LedgerMetadata(
             ensemble_size,
@@ -149,7 +146,7 @@ class BookKeeper:
         `digest_type` is used only with metadata of version 1, which stores neither the digest type
         nor the password.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`,
         `BKUnauthorizedAccessException` for a wrong password, and `BKLedgerRecoveryException` if too
-        few bookies respond to determine where the ledger ends.
+        few bookies respond.
         """
         metadata, version = await self._read_metadata(ledger_id, digest_type, password)
         metadata = await self.recovery_class(ledger_id, metadata, version, self.context).run()
@@ -158,10 +155,9 @@ class BookKeeper:
     async def open_ledger_no_recovery(
         self, ledger_id: int, *, digest_type: DigestType = DigestType.CRC32C, password: bytes = b""
     ) -> LedgerReader:
-        """Return a reader without disturbing the writer; the arguments are those of `open_ledger`.
+        """Return a reader without disturbing the writer.
 
-        Raises `BKReadException` if too few bookies respond to determine LastAddConfirmed, and the
-        other errors of `open_ledger`.
+        Raises `BKReadException` if too few bookies respond, and the other errors of `open_ledger`.
         """
         metadata, _ = await self._read_metadata(ledger_id, digest_type, password)
         reader = self.reader_class(ledger_id, metadata, self.context)
@@ -169,10 +165,7 @@ class BookKeeper:
         return reader
 
     async def ledger_metadata(self, ledger_id: int) -> LedgerMetadata:
-        """Read the ledger's metadata from the metadata store.
-
-        Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
-        """
+        """Raise `BKNoSuchLedgerExistsOnMetadataServerException` if the ledger does not exist."""
         return (await self.context.manager.read(ledger_id))[0]
 
     async def delete_ledger(self, ledger_id: int) -> None:
@@ -180,21 +173,19 @@ class BookKeeper:
 
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
         """
-        # Record this before the request: the ledger may be deleted even if the response is lost.
+        # Record this first: the ledger may be deleted even if the response is lost.
         self.recorder.record("ledger.deleting", ledger_id)
         await self.context.manager.delete(ledger_id)
         self.recorder.record("ledger.deleted", ledger_id)
 
     async def list_ledgers(self) -> list[int]:
-        """Return the ids of all ledgers in ascending order."""
         return await self.context.manager.ids()
 
     async def writable_bookies(self) -> list[str]:
-        """Return the ids of the writable bookies, sorted."""
         return await writable_bookies(self.store)
 
     def close(self) -> None:
-        """Close all connections to bookies.  This does not close any ledger."""
+        """Close all connections to bookies, but no ledgers."""
         self.context.bookie_client.close()
 
     async def _read_metadata(
@@ -202,7 +193,7 @@ class BookKeeper:
     ) -> tuple[LedgerMetadata, int]:
         metadata, version = await self.context.manager.read(ledger_id)
         if not metadata.has_password:
-            # Bookies reject a wrong password, and with a wrong digest type no digest is correct.
+            # Bookies reject a wrong password; with a wrong digest type, no digest is correct.
             return replace(metadata, digest_type=digest_type, password=password), version
         if metadata.password != password:
             raise BKUnauthorizedAccessException(f"wrong password for ledger {ledger_id}")

@@ -14,8 +14,6 @@ from labkit.system.trace.recorder import Recorder
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """Client settings: timeouts, tolerance of failures, and placement."""
-
     request_timeout_s: float = setting(5.0, at_least=0.001)
     """A request fails if it has no response after this time (`addEntryTimeoutSec`, ...)."""
     speculative_read_timeout_ms: int = setting(2000, at_least=0)
@@ -54,8 +52,6 @@ class ClientConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClientContext:
-    """The objects that a client passes to each of its writers, readers and recoveries."""
-
     config: ClientConfig
     manager: LedgerManager
     bookie_client: BookieClient

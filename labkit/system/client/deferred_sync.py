@@ -27,8 +27,6 @@ from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 
 
 class _NoEnsembleChange(EnsembleChange):
-    """Ends the writer instead of replacing a bookie."""
-
     def start(self, *, at_once: bool = False) -> None:
         names = ", ".join(self.failed.values())
         self.writer.end(
@@ -52,21 +50,19 @@ class DeferredSyncWriter(LedgerWriter):
     ) -> None:
         super().__init__(ledger_id, metadata, version, context)
         self.last_add_acknowledged = NO_ENTRY_ID
-        """The last entry such that it and all earlier entries have Qa acknowledgements."""
+        """This entry and all earlier ones have Qa acknowledgements."""
         self._length_acknowledged = 0
         self._v3_channels = [context.bookie_client.get_v3(name) for name in self.ensemble]
         self._connections: dict[int, int] = {}
-        """By ensemble index: the connection on which the first add since the force was
-        acknowledged.
-        """
+        """By ensemble index: the connection of the first acknowledgement since the last force."""
         # A concurrent force would not see the connections that the first one has set aside.
         self._force_lock = asyncio.Lock()
 
     async def force(self) -> None:
         """Make all acknowledged entries durable, and advance LastAddConfirmed to the last of them.
 
-        Raises the error that ended this writer, or a `BKException` if a bookie could not sync, in
-        which case LastAddConfirmed does not advance, and the next force may succeed.
+        Raises the error that ended this writer, or a `BKException` if a bookie could not sync; then
+        the next force may succeed.
         """
         async with self._force_lock:
             self._check_open()
@@ -86,7 +82,6 @@ class DeferredSyncWriter(LedgerWriter):
             self._end_if_reconnected(unsynced)
             self._check_open()
             lac_before = self.last_add_confirmed
-            # Entries that were acknowledged after the force began may not be synced.
             self.last_add_confirmed, self.length_confirmed = last, length
             for entry_id in range(lac_before + 1, last + 1):
                 self.recorder.record("lac.advanced", self.ledger_id, entry_id)
@@ -132,7 +127,6 @@ class DeferredSyncWriter(LedgerWriter):
         self.on_responses(index, self.channels[index], [pending], error)
 
     def complete_adds(self) -> None:
-        """Complete adds in order, up to the first one with too few acknowledgements."""
         while self.pending and self.has_enough_acks(self.pending[0]):
             pending = self.pending.popleft()
             self.last_add_acknowledged = pending.entry_id

@@ -10,7 +10,7 @@ from labkit.system.model.ledger import LedgerMetadata, Segment
 
 
 def first_of_new_segment(last_add_confirmed: int) -> int:
-    """Return the first entry of a new segment, which is the first unconfirmed entry.
+    """Return the first unconfirmed entry.
 
     All unconfirmed entries move to the new ensemble, even if they were pushed before the entry
     whose add failed, or if some bookies of the old ensemble have stored them.
@@ -19,7 +19,7 @@ def first_of_new_segment(last_add_confirmed: int) -> int:
 
 
 def end_of_segment(metadata: LedgerMetadata, entry_id: int) -> int | None:
-    """Return where the segment after this entry's segment starts; None if there is none."""
+    """Return where the segment after this entry's segment starts, if there is one."""
     starts = (s.first_entry_id for s in metadata.segments)
     return next((start for start in starts if start > entry_id), None)
 
@@ -27,9 +27,9 @@ def end_of_segment(metadata: LedgerMetadata, entry_id: int) -> int | None:
 def with_ensemble(
     metadata: LedgerMetadata, first_entry_id: int, ensemble: Sequence[str]
 ) -> LedgerMetadata:
-    """Return metadata without creation token in which this ensemble stores further entries.
+    """Return metadata in which a segment with this ensemble starts at `first_entry_id`.
 
-    If the last segment also starts there, it is replaced: none of its entries were confirmed.
+    It replaces the last segment if that starts there: none of its entries were confirmed.
     """
     last_start = metadata.segments[-1].first_entry_id
     assert last_start <= first_entry_id, (
@@ -40,11 +40,10 @@ def with_ensemble(
     return replace(metadata, segments=segments, c_token=0)
 
 
-def still_placed(ensemble: Sequence[str], failed: Mapping[int, str]) -> dict[int, str]:
+def still_in_ensemble(ensemble: Sequence[str], failed: Mapping[int, str]) -> dict[int, str]:
     """Return the failed bookies that are still in the ensemble, by ensemble index."""
     return {index: bookie for index, bookie in failed.items() if ensemble[index] == bookie}
 
 
 def with_replacements(ensemble: Sequence[str], replacements: Mapping[int, str]) -> tuple[str, ...]:
-    """Return the ensemble with the bookies at these indices replaced."""
     return tuple(replacements.get(index, bookie) for index, bookie in enumerate(ensemble))

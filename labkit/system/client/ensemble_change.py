@@ -21,7 +21,7 @@ from typing import Protocol
 from labkit.system.client.context import ClientContext
 from labkit.system.client.ensemble import (
     first_of_new_segment,
-    still_placed,
+    still_in_ensemble,
     with_ensemble,
     with_replacements,
 )
@@ -43,9 +43,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState, encode_ledge
 _LARGEST_METADATA = MAX_NODE_BYTES - 100_000
 """Leaves room for what other clients add when they recover, close or repair the ledger."""
 _RETRY_AFTER_S = 1.0
-"""After a search for replacements has failed, the next one is started by the first failure or add
-after this time.
-"""
+"""The pause after a search for replacements has failed."""
 
 
 class WriterInterface(Protocol):
@@ -84,16 +82,14 @@ class EnsembleChange:
         self.writer = writer
         self.recorder = context.recorder
         self.failed: dict[int, str] = {}
-        """By ensemble index: the failed bookies that the running or the next change replaces; empty
-        after a change, even if it found too few replacements.
-        """
+        """By ensemble index: the bookies that the running or the next change replaces."""
         self.last_failure: BKException | None = None
         self._watcher = context.watcher
         self._config = context.config
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
-        self._given_up: dict[str, None] = {}
-        """All bookies that this writer has replaced; they are its last choice."""
+        self._replaced: dict[str, None] = {}
+        """All bookies that this writer has replaced, its last choice from then on."""
         self._retry_at = 0.0
         self._changes_left = context.config.max_allowed_ensemble_changes
 
@@ -102,7 +98,6 @@ class EnsembleChange:
         return self._task is not None
 
     async def wait(self) -> None:
-        """Wait for the running change, if any."""
         if self._task is not None:
             await asyncio.shield(self._task)
 
@@ -116,7 +111,6 @@ class EnsembleChange:
         self.last_failure = error
         # If the entry already has Qa acknowledgements, it does not need an ensemble change now.
         was_acknowledged = self.writer.has_enough_acks(pending)
-        # Record the index, not the bookie id: another bookie may have this index later.
         pending.failed |= 1 << index
         is_blocked = self._cannot_get_enough_acks(pending)
         if self._config.delay_ensemble_change:
@@ -133,9 +127,9 @@ class EnsembleChange:
             self.start(at_once=is_blocked)
 
     def start(self, *, at_once: bool = False) -> None:
-        """Start a change, unless one is running: it also replaces bookies that fail meanwhile.
+        """Start a change, unless one is running, which also replaces bookies that fail meanwhile.
 
-        With `at_once`, start the change even if a search has just found no replacement.
+        With `at_once`, start it even if a search has just found no replacement.
         """
         if self._task is None and (at_once or self._loop.time() >= self._retry_at):
             self._task = self._loop.create_task(self._run())
@@ -187,7 +181,7 @@ class EnsembleChange:
     # Helpers for the hooks
 
     def switch_to_new_ensemble(self) -> frozenset[int]:
-        """Use the new ensemble from now on; return the ensemble indices of its new bookies."""
+        """Use the new ensemble; return the ensemble indices of its new bookies."""
         pairs = zip(self.writer.channels, self.writer.ensemble, strict=True)
         replaced = frozenset(
             index for index, (old, new_id) in enumerate(pairs) if old.bookie_id != new_id
@@ -196,7 +190,7 @@ class EnsembleChange:
         return replaced
 
     def send_again(self, pending: PendingAdd, index: int) -> None:
-        """Send an entry to the new bookie; the old bookie's acknowledgement no longer counts."""
+        """Send an entry to a new bookie; the old bookie's acknowledgement no longer counts."""
         pending.acked &= ~(1 << index)
         pending.failed &= ~(1 << index)
         self.writer.send(pending, index)
@@ -208,10 +202,10 @@ class EnsembleChange:
         try:
             while shortage is None and not writer.is_ended:
                 # A late failure may have put a bookie that was replaced into `failed` again.
-                failed, self.failed = still_placed(writer.ensemble, self.failed), {}
+                failed, self.failed = still_in_ensemble(writer.ensemble, self.failed), {}
                 if not failed:
                     break
-                self._given_up.update(dict.fromkeys(failed.values()))
+                self._replaced.update(dict.fromkeys(failed.values()))
                 shortage = await self._replace(failed)
         except LabkitError as error:
             writer.end(error)
@@ -228,14 +222,14 @@ class EnsembleChange:
     async def _replace(self, failed: dict[int, str]) -> LabkitError | None:
         """Store an ensemble in which as many failed bookies as possible are replaced.
 
-        Returns None if all were replaced, or the error with which the writer must fail if it cannot
-        continue without the others.  Raises the errors of `store_ensemble`.
+        Return None, or if some could not be replaced, the error with which the writer fails if it
+        cannot continue without them.  Raises what `store_ensemble` raises.
         """
         writer = self.writer
         while failed:
             try:
                 found = await self._watcher.replacements(
-                    writer.ensemble, failed, writer.metadata.write_quorum, list(self._given_up)
+                    writer.ensemble, failed, writer.metadata.write_quorum, list(self._replaced)
                 )
             # This is not fatal: Qa acknowledgements may be possible without a replacement.
             except MetadataUnavailableError as error:
@@ -249,7 +243,7 @@ class EnsembleChange:
             if await self.store_ensemble(first, with_replacements(writer.ensemble, found)):
                 return None if len(found) == len(failed) else self._not_enough_bookies(failed)
             # Another client stored its change first, and may have replaced some of these bookies.
-            failed = still_placed(writer.ensemble, failed)
+            failed = still_in_ensemble(writer.ensemble, failed)
         return None
 
     def _not_enough_bookies(self, failed: dict[int, str]) -> BKNotEnoughBookiesException:

@@ -1,7 +1,6 @@
 """Sends a ledger's LastAddConfirmed to the bookies even if no further entry carries it.
 
-Normally, readers need the next entry to learn that an entry is confirmed.  If the writer is idle,
-its newest entry would therefore look unconfirmed.
+Otherwise, the newest entry of an idle writer would look unconfirmed to readers.
 
 In BookKeeper: `client/ExplicitLacFlushPolicy.java`, `client/PendingWriteLacOp.java`.
 """
@@ -17,11 +16,7 @@ from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 
 
 class ExplicitLacSender:
-    """Sends a writer's LastAddConfirmed once per interval until Qa bookies have it.
-
-    After a failure, it waits for the next interval, because a delay only makes readers wait longer.
-    It stops when the writer has ended.
-    """
+    """Sends a writer's LastAddConfirmed once per interval until Qa bookies have it."""
 
     def __init__(self, writer: LedgerWriter, context: ClientContext) -> None:
         self._writer = writer

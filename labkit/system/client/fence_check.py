@@ -16,10 +16,9 @@ for the first connections of a new ledger.
 
 The check calls `sync` first, because a ZooKeeper server that lags behind the others could still
 return OPEN.  A watch is not enough, because it may report the change after the acknowledgement, and
-neither is the bookie's cookie, which changes only if the disks are emptied.
-
-The metadata is read once for each new connection, never for an add.  Creating the ledger and each
-ensemble change prove that the ledger is OPEN, too.
+neither is the bookie's cookie, which changes only if the disks are emptied.  The metadata is read
+once for each new connection; creating the ledger and each ensemble change prove that it is OPEN,
+too.
 
 BookKeeper has no such check: its writer counts every acknowledgement (BookKeeper issue 4812).
 """
@@ -40,10 +39,7 @@ _RETRY_S = 1.0
 
 
 class FenceCheck:
-    """Holds back one writer's acknowledgements until the metadata has been read as OPEN.
-
-    `end` ends the writer; `is_ended` returns whether it has ended.
-    """
+    """Holds back one writer's acknowledgements until the metadata has been read as OPEN."""
 
     def __init__(
         self,
@@ -62,27 +58,26 @@ class FenceCheck:
         self._expected: dict[PerChannelBookieClient, None] = {}
         """Channels that are connecting (an ordered set)."""
         self._held: list[tuple[float, Callable[[], None]]] = []
-        """By response on hold: when its connection was made, and how to count its acknowledgements.
-        """
+        """For each response on hold: when its connection was made, and how to count it."""
         self._task: asyncio.Task[None] | None = None
 
     def passed(self, channel: PerChannelBookieClient) -> bool:
-        """Return whether acknowledgements on this channel's connection are to be counted."""
+        """Return whether acknowledgements on this channel's connection count."""
         return channel.connected_at <= self._open_at + _TOO_SHORT_FOR_A_RESTART_S
 
     def expect(self, channel: PerChannelBookieClient) -> None:
-        """Read the metadata as soon as this channel is connected: its responses will need it."""
+        """Read the metadata as soon as this channel is connected."""
         if channel not in self._expected:
             self._expected[channel] = None
             channel.after_connecting(partial(self._connected, channel))
 
     def hold(self, channel: PerChannelBookieClient, count: Callable[[], None]) -> None:
-        """Call `count` once acknowledgements on this connection may be counted."""
+        """Call `count` once acknowledgements on this connection count."""
         self._held.append((channel.connected_at, count))
         self._start()
 
     def saw_open(self, requested_at: float) -> None:
-        """Record that the response to a request sent then proves that the ledger was OPEN."""
+        """Record that the response to a request sent then proves that the metadata was OPEN."""
         self._open_at = requested_at
         held, self._held = self._held, []
         for connected_at, count in held:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from labkit.system.client.context import ClientContext
 from labkit.system.client.protocol.protocol_v3 import LongPollResult
-from labkit.system.client.quorum import collect_until_covered, most_telling
+from labkit.system.client.quorum import collect_until_covered, most_informative
 from labkit.system.model.entry import (
     NO_ENTRY_ID,
     Entry,
@@ -29,14 +29,12 @@ from labkit.system.model.ledger import LedgerMetadata
 T = TypeVar("T")
 
 _POLL_S = 1.0
-"""Duration of a single long poll; polls are repeated until the reader's own timeout."""
+"""The duration of one long poll; polls are repeated until the reader's own timeout."""
 _RETRY_S = 0.1
-"""Pause before the next poll of a bookie that has no entry of the ledger yet."""
+"""The pause before polling a bookie again that has no entry of the ledger yet."""
 
 
 class LacReads:
-    """Reads the LastAddConfirmed of one ledger from its bookies."""
-
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
         self._ledger_id = ledger_id
         self._bookie_client = context.bookie_client
@@ -44,9 +42,9 @@ class LacReads:
         self._digest = make_digest(metadata.digest_type, metadata.password)
 
     async def highest(self, metadata: LedgerMetadata) -> int:
-        """Return the highest LastAddConfirmed that the last ensemble has stored (-1: none).
+        """Return the highest LastAddConfirmed that the last ensemble has stored, or -1.
 
-        Raises `BKReadException` if one of the bookies that do not respond could have a higher one.
+        Raises `BKReadException` if a bookie that does not respond could have a higher one.
         """
         ensemble = metadata.segments[-1].ensemble
         with _asked_in_parallel(ensemble, self._proven_by) as replies:
@@ -61,8 +59,8 @@ class LacReads:
     ) -> tuple[int, Entry | None]:
         """Wait up to `wait_s` seconds until a bookie has a LastAddConfirmed above `lac_before`.
 
-        Returns the LastAddConfirmed, and entry `lac_before` + 1 if the response contains it
-        (otherwise None).  Raises the most telling error if no bookie accepts the poll.
+        Returns the LastAddConfirmed, and entry `lac_before` + 1 if the response contains it.
+        Raises the `most_informative` error if no bookie accepts the poll.
         """
         ensemble = metadata.segments[-1].ensemble
         errors: list[BKException] = []
@@ -74,14 +72,14 @@ class LacReads:
                     if isinstance(reply, BKException):
                         raise reply
                     if reply.last_add_confirmed > lac_before:
-                        # The response contains no digest, so ask for one that does.
+                        # The response contains no digest.
                         lac = await self._proven_by(ensemble[index])
                         if lac > lac_before:
                             return lac, self._entry_of(reply, ensemble[index], lac_before + 1)
                 except BKException as error:
                     errors.append(error)
         if len(errors) == len(ensemble):
-            raise most_telling(errors)
+            raise most_informative(errors)
         return lac_before, None
 
     async def _poll(self, lac_before: int, deadline: float, bookie: str) -> LongPollResult:
@@ -126,10 +124,7 @@ class LacReads:
 def _asked_in_parallel(
     bookies: Sequence[str], ask: Callable[[str], Awaitable[T]]
 ) -> Iterator[asyncio.Queue[tuple[int, T | BKException]]]:
-    """Ask all bookies; yield a queue of their indices and replies, in order of arrival.
-
-    On exit, the pending requests are cancelled.
-    """
+    """Ask all bookies; yield a queue of their indices and replies.  Cancel the rest on exit."""
     replies: asyncio.Queue[tuple[int, T | BKException]] = asyncio.Queue()
 
     async def ask_one(index: int, bookie: str) -> None:

@@ -19,10 +19,9 @@ async def compare_and_set(
 ) -> tuple[bool, LedgerMetadata, int]:
     """Store `wanted` if the stored metadata still has this version, that of `current`.
 
-    Returns whether `wanted` was stored, the metadata that is now stored, and its version.  After a
-    conflict, the caller has to decide again, based on that metadata.  Raises the same errors as
-    `LedgerManager.write`, except `BKMetadataVersionException`; after `MetadataUnavailableError` it
-    is unknown whether `wanted` was stored.
+    Returns whether `wanted` was stored, the metadata that is now stored, and its version.  Raises
+    what `LedgerManager.write` raises, except `BKMetadataVersionException`; after
+    `MetadataUnavailableError` it is unknown whether `wanted` was stored.
     """
     try:
         version = await context.manager.write(ledger_id, wanted, version)

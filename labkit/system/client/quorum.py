@@ -7,8 +7,8 @@ There are two rules, which are easily confused:
     absence    an entry was never acknowledged if so many bookies deny having it that fewer than Qa
                can have it; only an explicit denial counts
 
-`PROVES_ABSENCE` lists the denials: "no such entry" and "no such ledger".  Other errors and silence
-prove nothing under either rule (BookKeeper issue 2908).
+The denials, in `PROVES_ABSENCE`, are "no such entry" and "no such ledger".  Other errors and
+silence prove nothing under either rule (BookKeeper issue 2908).
 
 In BookKeeper: `RoundRobinDistributionSchedule.RRQuorumCoverageSet`, `client/PendingReadOp.java`.
 """
@@ -26,8 +26,6 @@ T = TypeVar("T")
 
 
 class Verdict(Enum):
-    """The result of `judge`."""
-
     FOUND = "found"
     """At least one bookie has the entry."""
     NEVER_ACKNOWLEDGED = "never acknowledged"
@@ -38,11 +36,8 @@ class Verdict(Enum):
 def is_covered(
     responded: Collection[int], ensemble_size: int, write_quorum: int, ack_quorum: int
 ) -> bool:
-    """Return whether, in each write set, fewer than Qa bookies are missing from `responded`.
-
-    If so, no entry can have been acknowledged only by bookies that have not responded.  `responded`
-    contains the ensemble indices of the bookies that returned an entry or denied having one; errors
-    and silence do not count.
+    """Return whether, in each write set, fewer than Qa bookies are missing from `responded`, the
+    ensemble indices of the bookies that returned an entry or denied having one.
     """
     return all(
         sum((first + i) % ensemble_size not in responded for i in range(write_quorum)) < ack_quorum
@@ -58,8 +53,8 @@ async def collect_until_covered(
 ) -> dict[int, T | BKException]:
     """Collect responses of the last ensemble, by ensemble index, until they cover it.
 
-    `replies` receives one reply per bookie, with its ensemble index; `is_response` returns whether
-    an error counts as a response.  Raises `BKReadException` if too few bookies respond.
+    `is_response` decides whether an error counts.  Raises `BKReadException` if too few bookies
+    respond.
     """
     ensemble = metadata.segments[-1].ensemble
     sizes = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
@@ -81,7 +76,7 @@ async def collect_until_covered(
 
 
 def judge(answers: Sequence[Entry | BKException], write_quorum: int, ack_quorum: int) -> Verdict:
-    """Judge whether an entry was stored, from the responses so far of its write set."""
+    """Judge whether an entry was stored, from the responses of its write set so far."""
     if any(isinstance(answer, Entry) for answer in answers):
         return Verdict.FOUND
     denied = sum(isinstance(answer, PROVES_ABSENCE) for answer in answers)
@@ -90,6 +85,6 @@ def judge(answers: Sequence[Entry | BKException], write_quorum: int, ack_quorum:
     return Verdict.UNKNOWN
 
 
-def most_telling(errors: Sequence[BKException]) -> BKException:
-    """Return the error to raise.  Prefer one that is not a denial, because the entry may exist."""
+def most_informative(errors: Sequence[BKException]) -> BKException:
+    """Prefer an error that is not a denial, because the entry may exist."""
     return next((error for error in errors if not isinstance(error, PROVES_ABSENCE)), errors[0])

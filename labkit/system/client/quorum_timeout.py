@@ -1,8 +1,8 @@
 """Ends a writer whose adds do not get enough acknowledgements in time.
 
-If a bookie does not respond, the request to it fails after `request_timeout_s`, and the bookie is
-replaced.  The same may happen to its replacements, one after another.  This timeout limits the
-total time, for callers that would rather switch to a new ledger.
+If a bookie does not respond within `request_timeout_s`, it is replaced, and so may be its
+replacements.  This timeout limits the total time, for callers that would rather switch to a new
+ledger.
 
 In BookKeeper: `LedgerHandle.monitorPendingAddOps`, `PendingAddOp.maybeTimeout`.
 """
@@ -19,18 +19,16 @@ _CHECKS = 8
 
 
 class QuorumTimeoutMonitor:
-    """Checks one writer's pending adds at regular intervals until the writer ends.
-
-    An add is late only if it lacks acknowledgements, not if it is only waiting for earlier entries
-    or for an ensemble change.
+    """An add is late only if it lacks acknowledgements, not if it is waiting for earlier entries or
+    for an ensemble change.
     """
 
     def __init__(self, writer: LedgerWriter, config: ClientConfig) -> None:
         self._writer = writer
         self._timeout_s = config.add_entry_quorum_timeout_s
         self._pushed: deque[int] = deque(maxlen=_CHECKS + 1)
-        """LastAddPushed at the last checks, newest last.  When the deque is full, its first item is
-        one timeout old: adds up to that entry that lack acknowledgements are late.
+        """LastAddPushed at the last checks.  When the deque is full, its first item is one timeout
+        old, so adds up to that entry are late.
         """
 
     def start(self) -> None:

@@ -22,17 +22,14 @@ from labkit.system.model.errors import PROVES_ABSENCE, BKException, BKReadExcept
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 _CHUNK_SIZE = 256
-"""The number of entries that `read` requests at once: enough to keep every bookie busy."""
+"""`read` requests this many entries at once, which keeps every bookie busy."""
 
 
 class LedgerReader:
-    """Reads entries up to LastAddConfirmed.
+    """Reads entries up to LastAddConfirmed, and notices ensemble changes and the ledger's close.
 
     Invariant: every returned entry was confirmed and has a correct digest, so all later readers get
     the same entry.
-
-    A reader can be used for as long as you like: it notices when the ensemble changes and when the
-    ledger is closed.
     """
 
     reads_class: ClassVar[type[BookieReads]] = BookieReads
@@ -40,30 +37,28 @@ class LedgerReader:
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
         self.ledger_id = ledger_id
         self.metadata = metadata
-        # This is NO_ENTRY_ID unless the ledger is closed.
         self.last_add_confirmed = metadata.last_entry_id
         self._context = context
         self.bookie_reads = self.reads_class(ledger_id, metadata, context)
         self.batch_reads = BatchReads(ledger_id, metadata, context)
         self._lac_reads = LacReads(ledger_id, metadata, context)
         self.is_watching = False
-        """Whether a watch on the metadata is set, which means that `metadata` is up to date."""
+        """Whether a watch is set, so that `metadata` is up to date."""
         self._changed: asyncio.Future[None] | None = None
-        """Is done when the metadata has changed; None unless a call waits for that."""
+        """Done when the metadata has changed, if a call waits for that."""
 
     @property
     def is_closed(self) -> bool:
-        """Whether this reader's metadata is CLOSED; `check_closed` rereads it if necessary."""
+        """`check_closed` rereads the metadata if necessary."""
         return self.metadata.state is LedgerState.CLOSED
 
     # LastAddConfirmed
 
     async def read_last_add_confirmed(self) -> int:
-        """Ask the bookies for LastAddConfirmed; if the ledger is closed, take it from the metadata.
+        """Ask the bookies for LastAddConfirmed, unless the ledger is closed.
 
-        Returns at least the LastAddConfirmed that any entry carried that was stored before.  The
-        newest entry of an open ledger therefore appears confirmed only once the next entry has been
-        stored.  Raises `BKReadException` if too few bookies respond.
+        Entries carry it, so the newest entry of an open ledger appears confirmed only once the next
+        one has been stored.  Raises `BKReadException` if too few bookies respond.
         """
         if not await self.check_closed():
             entries = await self.bookie_reads.last_entries(self.metadata)
@@ -71,10 +66,8 @@ class LedgerReader:
         return self.last_add_confirmed
 
     async def try_read_last_add_confirmed(self) -> int:
-        """Like `read_last_add_confirmed`, but return as soon as one bookie reports progress.
-
-        This is cheaper, but the result may be too low.  Raises `BKReadException` if no bookie
-        responds.
+        """Like `read_last_add_confirmed`, but return as soon as one bookie reports progress, so the
+        result may be too low.  Raises `BKReadException` if no bookie responds.
         """
         if await self.check_closed():
             return self.last_add_confirmed
@@ -100,8 +93,7 @@ class LedgerReader:
         """Wait until an entry is confirmed and read it; return LastAddConfirmed and the entry.
 
         The entry is None if the ledger is closed at an earlier entry, or if `timeout_s` expires.
-        Raises the errors of `read_entry`, and the most telling error if no bookie accepts a long
-        poll.
+        Raises what `read_entry` and `LacReads.long_poll` raise.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
@@ -118,13 +110,13 @@ class LedgerReader:
     async def _wait_for_change(self, wait_s: float) -> Entry | None:
         """Wait until LastAddConfirmed advances, the metadata changes, or the time is up.
 
-        Returns the entry after the previous LastAddConfirmed if the response contains it.
+        Return the entry after the previous LastAddConfirmed if a response contains it.
         """
         if not self.is_watching:
             return None
         loop = asyncio.get_running_loop()
         lac_before = self.last_add_confirmed
-        # If the metadata changes, the ledger is closed, or there are other bookies to ask.
+        # Then the ledger is closed, or there are other bookies to ask.
         changed = self._changed = loop.create_future()
         poll = loop.create_task(self._lac_reads.long_poll(self.metadata, lac_before, wait_s))
         try:
@@ -139,16 +131,13 @@ class LedgerReader:
         return entry
 
     async def read_explicit_last_add_confirmed(self) -> int:
-        """Like `read_last_add_confirmed`, but also consider explicit LACs.
-
-        So the newest entry may appear confirmed before the next one is stored.
-        """
+        """Like `read_last_add_confirmed`, but also consider explicit LACs."""
         if not await self.check_closed():
             self._advance_to(await self._lac_reads.highest(self.metadata))
         return self.last_add_confirmed
 
     def _advance_to(self, last_add_confirmed: int, *, detail: str = "") -> None:
-        # Never lower it: a bookie that missed the newest entries reports a lower value.
+        # A bookie that missed the newest entries reports a lower value.
         self.last_add_confirmed = max(self.last_add_confirmed, last_add_confirmed)
         self._context.recorder.record(
             "lac.read", self.ledger_id, self.last_add_confirmed, detail=detail
@@ -157,10 +146,7 @@ class LedgerReader:
     # Entries
 
     async def read(self, first: int = 0, last: int | None = None) -> AsyncIterator[Entry]:
-        """Yield the entries from `first` to `last` (default: LastAddConfirmed).
-
-        Raises the errors of `read_entry`.
-        """
+        """Yield the entries from `first` to `last` (default: LastAddConfirmed)."""
         last = self.last_add_confirmed if last is None else last
         for start in range(first, last + 1, _CHUNK_SIZE):
             for entry in await self.read_entries(start, min(last, start + _CHUNK_SIZE - 1)):
@@ -169,17 +155,14 @@ class LedgerReader:
     async def read_entry(self, entry_id: int) -> Entry:
         """Read an entry from the first bookie of its write set that has it.
 
-        Raises `BKReadException` if the id is beyond LastAddConfirmed, or the most telling error of
-        the bookies: "no such entry" only if no bookie failed in another way.
+        Raises `BKReadException` if the id is beyond LastAddConfirmed, or the `most_informative`
+        error of the bookies.
         """
         [entry] = await self.read_entries(entry_id, entry_id)
         return entry
 
     async def read_entries(self, first: int, last: int) -> list[Entry]:
-        """Read the entries from `first` to `last` in parallel.
-
-        Raises the errors of `read_entry`.
-        """
+        """Read the entries from `first` to `last` in parallel, like `read_entry`."""
         for entry_id in (first, last):
             self._check_readable(entry_id)
         segments_before = self.metadata.segments
@@ -201,9 +184,8 @@ class LedgerReader:
         """Read entries, beginning with `first`, with one request.
 
         Returns between one and `max_count` entries (0: no limit), with at most `max_size` bytes of
-        payload in total, unless the first entry alone is larger.  Unless E = Qw, or if a bookie
-        does not support batch reads, the entries are read one by one.  Raises the errors of
-        `read_entry`.
+        payload in total, unless the first entry alone is larger.  If a batch read is not possible,
+        the entries are read one by one.  Raises what `read_entry` raises.
         """
         self._check_readable(first)
         available = self.last_add_confirmed - first + 1

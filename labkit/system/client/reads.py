@@ -14,7 +14,7 @@ from functools import partial
 
 from labkit.system.client.context import ClientContext
 from labkit.system.client.ensemble import end_of_segment
-from labkit.system.client.quorum import collect_until_covered, most_telling
+from labkit.system.client.quorum import collect_until_covered, most_informative
 from labkit.system.client.striping import write_set
 from labkit.system.model.entry import NO_ENTRY_ID, Entry, decode_entry, make_digest
 from labkit.system.model.errors import PROVES_ABSENCE, BKException, BKUnauthorizedAccessException
@@ -25,7 +25,7 @@ OnReply = Callable[[str, int, Entry | BKException], None]
 """Called with the bookie, the requested entry id, and the reply."""
 _READ = Opcode.READ
 Replies = asyncio.Queue[tuple[int, Entry | BKException]]
-"""Each item contains a bookie's index in the list of bookies that were asked, and its reply."""
+"""The index of each bookie that was asked, and its reply."""
 
 
 class BookieReads:
@@ -45,7 +45,7 @@ class BookieReads:
         fence_key: bytes = b"",
         flags: int = 0,
     ) -> None:
-        """Read an entry from one bookie.  With a `fence_key`, the bookie fences the ledger first.
+        """Read an entry from one bookie, which fences the ledger first if there is a `fence_key`.
 
         `on_reply` receives an entry with a correct digest, or a `BKException`.
         """
@@ -64,7 +64,7 @@ class BookieReads:
     def ask_all(
         self, bookies: Sequence[str], entry_id: int, *, fence_key: bytes = b"", flags: int = 0
     ) -> Replies:
-        """Ask all bookies at once; the queue receives one reply from each, in order of arrival."""
+        """Ask all bookies at once; the queue receives one reply from each."""
         replies: Replies = asyncio.Queue()
 
         def on_reply(index: int, _bookie: str, _entry_id: int, reply: Entry | BKException) -> None:
@@ -77,11 +77,10 @@ class BookieReads:
     async def last_entries(
         self, metadata: LedgerMetadata, *, fence_key: bytes = b""
     ) -> list[Entry]:
-        """Return the newest entry of each bookie of the last ensemble that responds in time.
+        """Return the newest entry of each bookie that responds, until they cover the last ensemble.
 
-        That is until the others are too few to have acknowledged an entry.  Raises
-        `BKReadException` if too few bookies respond, and `BKUnauthorizedAccessException` if one
-        rejects the password.
+        Raises `BKReadException` if too few bookies respond, and `BKUnauthorizedAccessException` if
+        one rejects the password.
         """
 
         def is_response(error: BKException) -> bool:
@@ -97,7 +96,7 @@ class BookieReads:
     # Hook: overridden by `worlds/sim/variants`.
 
     def is_answer(self, error: BKException) -> bool:
-        """Return whether this error is a valid response: the bookie has no such entry."""
+        """Return whether the error denies having the entry, which is a valid response."""
         return isinstance(error, PROVES_ABSENCE)
 
     # Replies
@@ -157,26 +156,25 @@ class SequenceRead:
         bookies: Mapping[int, Sequence[str]],
         on_entry: Callable[[Entry], None] | None = None,
     ) -> None:
-        """`bookies` maps entries to write sets in read order; `on_entry` gets each read entry."""
+        """`bookies` maps entries to write sets in read order."""
         self._reads = reads
         self._on_entry = on_entry
         self._bookies = bookies
         self.unreadable: int | None = None
         """The entry that could not be read, if any."""
         self._asked = dict.fromkeys(self._bookies, 0)
-        """For each entry that has not been read yet: how many bookies were asked."""
+        """How many bookies were asked for each entry that has not been read yet."""
         self._errors: dict[int, list[BKException]] = {}
-        """For each entry: the errors that bookies returned."""
         self._entries: dict[int, Entry] = {}
         self._responsive: dict[str, None] = {}
-        """The bookies that have returned an entry during this read (an ordered set)."""
+        """The bookies that have returned an entry (an ordered set)."""
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timer: asyncio.TimerHandle | None = None
 
     async def run(self) -> list[Entry]:
         """Return the entries in the order of `bookies`.
 
-        Raises the most telling error for the first entry that no bookie can return.
+        Raises the `most_informative` error for the first entry that no bookie can return.
         """
         if not self._bookies:
             return []
@@ -219,7 +217,7 @@ class SequenceRead:
             del self._asked[entry_id]
             if not self._done.done():
                 self.unreadable = entry_id
-                self._done.set_exception(most_telling(errors))
+                self._done.set_exception(most_informative(errors))
         elif len(errors) == asked:
             self._ask_next(entry_id)
 
@@ -239,7 +237,7 @@ class SequenceRead:
 
 
 def bookies_by_entry(metadata: LedgerMetadata, first: int, last: int) -> dict[int, tuple[str, ...]]:
-    """Return the bookies of the write set, in read order, for each entry from `first` to `last`."""
+    """Return the write set, in read order, of each entry from `first` to `last`."""
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     found: dict[int, tuple[str, ...]] = {}
     start: int | None = first

@@ -15,9 +15,9 @@ If a bookie does not respond, the read from it fails with `BKTimeoutException` a
 `request_timeout_s`.  If the responses to a read prove neither that the entry exists nor that it
 cannot have been acknowledged, recovery fails and leaves the ledger IN_RECOVERY.
 
-If the client crashes at any point, the next client that opens the ledger recovers it.  If two
-clients recover a ledger at the same time, they write back the same entries, and the first client to
-store CLOSED determines the last entry.
+If the client crashes, the next client that opens the ledger recovers it.  If two clients recover a
+ledger at the same time, they write back the same entries, and the first one to store CLOSED
+determines the last entry.
 
 In BookKeeper: `client/LedgerRecoveryOp.java`, `client/ReadOnlyLedgerHandle.java`.
 """
@@ -32,7 +32,7 @@ from labkit.system.client.ensemble import with_ensemble
 from labkit.system.client.ensemble_change import EnsembleChange, WriterInterface
 from labkit.system.client.fence_check import NoFenceCheck
 from labkit.system.client.metadata_update import compare_and_set
-from labkit.system.client.quorum import Verdict, judge, most_telling
+from labkit.system.client.quorum import Verdict, judge, most_informative
 from labkit.system.client.reads import BookieReads, SequenceRead, bookies_by_entry
 from labkit.system.client.striping import write_set
 from labkit.system.client.writer import LedgerWriter
@@ -58,15 +58,14 @@ _NOT_WRAPPED = (
 
 
 class RecoveryEnsembleChange(EnsembleChange):
-    """The ensemble changes made by a recovery, which are stored only when the ledger is closed."""
+    """Ensemble changes that are stored only when the ledger is closed."""
 
     def __init__(self, writer: WriterInterface, context: ClientContext) -> None:
         super().__init__(writer, context)
         self.stored = writer.metadata
-        """The metadata as stored in the metadata store, without the new ensembles."""
+        """The metadata as it is stored, without the new ensembles."""
         self.new_ensembles: dict[int, tuple[str, ...]] = {}
-        """By first entry: the ensembles to store on close (BookKeeper: `newEnsemblesFromRecovery`).
-        """
+        """By first entry (BookKeeper: `newEnsemblesFromRecovery`)."""
 
     async def store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
         first, writer = first_entry_id, self.writer
@@ -79,9 +78,8 @@ class RecoveryEnsembleChange(EnsembleChange):
 class RecoveryWriter(LedgerWriter):
     """Writes recovered entries back; bookies accept its adds despite the fence.
 
-    It stores the ensembles with replaced bookies only when it closes the ledger.  Otherwise,
-    another recovery would ask bookies that never had the entries, and conclude from their denials
-    that the ledger ends there.
+    New ensembles are stored only on close.  Otherwise, another recovery would ask bookies that
+    never had the entries, and conclude from their denials that the ledger ends there.
     """
 
     ensemble_change: RecoveryEnsembleChange
@@ -103,7 +101,7 @@ class RecoveryWriter(LedgerWriter):
     def write_back(self, entry: Entry) -> None:
         """Write the next entry again; `all_confirmed` and `drain` raise any error."""
         assert entry.entry_id == self.last_add_pushed + 1
-        # Keep the length that the writer stored: `add` adds the size of the payload.
+        # `add` adds the size of the payload.
         self.length = entry.length - len(entry.payload)
         self.add(entry.payload).add_done_callback(_retrieve_exception)
 
@@ -130,8 +128,6 @@ class RecoveryWriter(LedgerWriter):
 
 
 class LedgerRecovery:
-    """One client's attempt to recover one ledger."""
-
     writer_class: ClassVar[type[RecoveryWriter]] = RecoveryWriter
 
     def __init__(
@@ -170,8 +166,8 @@ class LedgerRecovery:
     async def fence(self) -> tuple[int, int]:
         """Fence the last ensemble.
 
-        Returns the last entry that is certainly confirmed (-1: none), and the length that is stored
-        in the entry with the highest LastAddConfirmed.
+        Returns the last entry that is certainly confirmed, or -1, and the length that is stored in
+        the entry with the highest LastAddConfirmed.
         """
         key, reads = self.master_key, self.bookie_reads
         last_entries = await reads.last_entries(self.metadata, fence_key=key)
@@ -184,13 +180,12 @@ class LedgerRecovery:
     def confirmed_at_least(self, reported_lac: int) -> int:
         """Return the last entry that is certainly confirmed; recovery starts reading after it.
 
-        All entries before the last segment were confirmed when this segment was created, even if
-        none of its bookies reports that.
+        All entries before the last segment are confirmed, even if none of its bookies reports that.
         """
         return max(reported_lac, self.metadata.segments[-1].first_entry_id - 1)
 
     def fence_key_of_reads(self) -> bytes:
-        """Return the key with which each read of an entry also fences the ledger (b"": none).
+        """Return the key with which each read also fences the ledger (b"": none).
 
         A bookie that `fence` has not fenced must not accept an entry from the writer after it has
         denied having the entry (BookKeeper issue 2614).
@@ -229,7 +224,6 @@ class LedgerRecovery:
         self.recorder.record("recovery.ended", self.ledger_id, self.metadata.last_entry_id)
 
     async def _write_back(self, writer: RecoveryWriter) -> None:
-        """Read and write back entries until the first one that cannot have been acknowledged."""
         while (entry := await self._read(writer.last_add_pushed + 1)) is not None:
             writer.write_back(entry)
             # There may be millions of entries to write back.
@@ -239,7 +233,7 @@ class LedgerRecovery:
     async def _read(self, entry_id: int) -> Entry | None:
         """Return the entry, or None if it cannot have been acknowledged.
 
-        Raises `BKLedgerRecoveryException` if the responses do not show which of these is the case.
+        Raises `BKLedgerRecoveryException` if the responses prove neither.
         """
         metadata = self.metadata
         ensemble = metadata.ensemble_at(entry_id)
@@ -248,7 +242,7 @@ class LedgerRecovery:
             [ensemble[index] for index in indices],
             entry_id,
             fence_key=self.fence_key_of_reads(),
-            # Readers wait for the recovery, so a busy bookie must accept the request.
+            # A busy bookie must accept the request, because readers wait for the recovery.
             flags=Flag.HIGH_PRIORITY,
         )
         # Judge after each response, instead of waiting for a bookie that may be down.
@@ -257,14 +251,14 @@ class LedgerRecovery:
             answers.append((await replies.get())[1])
             if self.judge(answers) is not Verdict.UNKNOWN:
                 return next((each for each in answers if isinstance(each, Entry)), None)
-        reason = most_telling([each for each in answers if isinstance(each, BKException)])
+        reason = most_informative([each for each in answers if isinstance(each, BKException)])
         raise BKLedgerRecoveryException(
             f"ledger {self.ledger_id} could not be recovered: it is unknown whether entry"
             f" {entry_id} was stored ({reason})"
         )
 
     async def _length_at(self, entry_id: int, reported_length: int) -> int:
-        """Return the length of a ledger whose last entry is `entry_id`; the entry contains it.
+        """Return the length that is stored in the ledger's last entry.
 
         If the entry cannot be read, return the length that the fenced bookies reported, as
         BookKeeper does.  It may include entries that were not recovered, or be 0.
@@ -280,6 +274,6 @@ class LedgerRecovery:
 
 
 def _retrieve_exception(added: asyncio.Future[int]) -> None:
-    """Keep asyncio from logging the exception, because `all_confirmed` raises it anyway."""
+    """Keep asyncio from logging the exception, which `all_confirmed` raises."""
     if not added.cancelled():
         added.exception()

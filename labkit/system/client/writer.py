@@ -35,7 +35,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 from labkit.system.model.wire import MAX_FRAME_SIZE, add_header
 
 _OVERHEAD = 128
-"""Upper bound on the bytes of a frame that are not payload: lengths, headers, key and digest."""
+"""Upper bound for the lengths, headers, key and digest in a frame."""
 MAX_PAYLOAD_SIZE = MAX_FRAME_SIZE - _OVERHEAD
 
 _FATAL = (BKLedgerFencedException, BKUnauthorizedAccessException, BKClientClosedException)
@@ -45,11 +45,10 @@ _FATAL = (BKLedgerFencedException, BKUnauthorizedAccessException, BKClientClosed
 class LedgerWriter:
     """Adds entries to a ledger that it created.
 
-    Invariants: `last_add_confirmed` <= `last_add_pushed`.  Entries are confirmed in the order of
-    their ids.  An entry is confirmed once it and all earlier entries are on disk on `ack_quorum`
-    bookies of their write sets; an acknowledgement counts only if the bookie cannot have forgotten
-    a fence (`fence_check`).  Nothing is confirmed during an ensemble change, so a new segment
-    starts after all confirmed entries.
+    Invariants: Entries are confirmed in the order of their ids, once they and all earlier entries
+    are on disk on `ack_quorum` bookies of their write sets; an acknowledgement counts only if the
+    bookie cannot have forgotten a fence (`fence_check`).  Nothing is confirmed during an ensemble
+    change, so a new segment starts after all confirmed entries.
 
     A failed bookie is replaced at once, unless the failed add already had Qa acknowledgements (then
     the next `add` starts the replacement), or `delay_ensemble_change` is set and Qa
@@ -73,7 +72,7 @@ class LedgerWriter:
         self.last_add_pushed = NO_ENTRY_ID
         self.last_add_confirmed = NO_ENTRY_ID
         self.length = 0
-        """The number of payload bytes pushed so far."""
+        """The number of payload bytes pushed."""
         self.length_confirmed = 0
         """The number of payload bytes up to and including LastAddConfirmed."""
         self.recorder = context.recorder
@@ -87,7 +86,7 @@ class LedgerWriter:
         self._add_header = add_header(self.master_key)
         self._digest = make_digest(metadata.digest_type, metadata.password)
         self.connect_to_last_ensemble()
-        # Cached because every add needs the loop, and looking it up takes a system call.
+        # Looking up the loop takes a system call.
         self._loop = asyncio.get_running_loop()
         self.ensemble_change = self.ensemble_change_class(self, context)
         self.fence_check = self.fence_check_class(
@@ -95,24 +94,23 @@ class LedgerWriter:
         )
 
     def add(self, payload: bytes) -> asyncio.Future[int]:
-        """Append an entry; the returned future resolves to its id once the entry is confirmed.
+        """Append an entry; the future resolves to its id once the entry is confirmed.
 
         You need not wait for earlier adds; call `drain` to limit how many are pending.  The future
         fails with a `LabkitError` if this writer can no longer confirm the entry, but a recovery
-        may still keep the entry.  Raises `BKIncorrectParameterException` if the payload is larger
-        than `MAX_PAYLOAD_SIZE` bytes, and the error that ended this writer if it has ended.
+        may still keep it.  Raises `BKIncorrectParameterException` if the payload exceeds
+        `MAX_PAYLOAD_SIZE` bytes, and the error that ended this writer.
         """
         if self.ensemble_change.failed and self.ended_by is None:
             # Replace bookies whose failed adds had enough acknowledgements from other bookies.
             self.ensemble_change.start()
-        # Check this after `start`, which ends the writer if no bookie can be replaced.
+        # `start` may have ended the writer.
         if self.ended_by is not None:
             raise self.ended_by
         if len(payload) > MAX_PAYLOAD_SIZE:
             raise BKIncorrectParameterException(
                 f"payload is {len(payload)} bytes; it must be at most {MAX_PAYLOAD_SIZE}"
             )
-        # Compute this before packing: the digest covers the entry id and the length.
         self.last_add_pushed += 1
         self.length += len(payload)
         entry_id = self.last_add_pushed
@@ -120,7 +118,7 @@ class LedgerWriter:
         entry = pack_entry(self.ledger_id, entry_id, lac, self.length, payload, self._digest)
         future = self._loop.create_future()
         pending = PendingAdd(entry_id, self.length, self.request_of(entry), future)
-        # Append the add before sending it: an ensemble change resends everything in `pending`.
+        # Do this before sending it: an ensemble change resends everything in `pending`.
         self.pending.append(pending)
         if self.recorder.listening:
             checksum = f"{zlib.crc32(payload):08x}"
@@ -161,16 +159,14 @@ class LedgerWriter:
         """Make all acknowledged entries durable; they are already, except with deferred sync."""
 
     async def close(self) -> None:
-        """Close the ledger with LastAddConfirmed as its last entry.
+        """Close the ledger with LastAddConfirmed as its last entry, even if it is IN_RECOVERY: the
+        recovery then accepts this last entry.
 
         Unconfirmed adds fail with `BKLedgerClosedException`, so await them first.  Raises
         `BKMetadataVersionException` if another client has closed the ledger at a different entry.
-
-        A writer may close a ledger that is IN_RECOVERY, because only the writer confirms entries;
-        the recovery then accepts this last entry.
         """
         closed = f"ledger {self.ledger_id} was closed by its writer"
-        # Stop first: no further add may be confirmed while the metadata is being written.
+        # No further add may be confirmed while the metadata is being written.
         await self.stop(BKLedgerClosedException(closed))
         last = self.last_add_confirmed
         # After a conflict, retry with the metadata that another client has stored.
@@ -190,7 +186,7 @@ class LedgerWriter:
     # Hooks: overridden by recovery, deferred sync, the course and `worlds/sim/variants`.
 
     def lac_to_piggyback(self) -> int:
-        """Return the LastAddConfirmed to store in the next entry, up to which readers may read."""
+        """Return the LastAddConfirmed to store in the next entry."""
         return self.last_add_confirmed
 
     def request_of(self, entry: bytes) -> bytes:
@@ -207,7 +203,6 @@ class LedgerWriter:
         channel.add(self.ledger_id, entry_id, pending.request, self._on_added[index], pending)
 
     def has_enough_acks(self, pending: PendingAdd) -> bool:
-        """Return whether Qa bookies have acknowledged the entry."""
         return pending.acked.bit_count() >= self.metadata.ack_quorum
 
     def complete_adds(self) -> None:
@@ -263,7 +258,6 @@ class LedgerWriter:
             self._count_acks(index, channel, adds)
 
     def acking_channel(self, index: int) -> PerChannelBookieClient:
-        """Return the channel on which the bookie at this ensemble index acknowledges adds."""
         return self.channels[index]
 
     def _count_acks(
@@ -293,9 +287,9 @@ class LedgerWriter:
     async def update_metadata(self, metadata: LedgerMetadata) -> bool:
         """Compare-and-set the metadata and return whether it was stored.
 
-        After a conflict, `self.metadata` is the metadata that another client stored.
+        After a conflict, `self.metadata` is what another client stored.
         """
-        # Use the time before the request was sent: the ledger was OPEN at some moment after that.
+        # The ledger was OPEN at some moment after the request was sent.
         requested_at = self._loop.time()
         stored, self.metadata, self._version = await compare_and_set(
             self.ledger_id, self.metadata, self._version, metadata, self._context
@@ -308,7 +302,7 @@ class LedgerWriter:
         """Reject further adds with this error and fail the pending ones; the ledger stays open."""
         if self.ended_by is None:
             self.ended_by = error
-        # Empty the queue first: a caller whose add fails may use this writer immediately.
+        # A caller whose add fails may use this writer immediately.
         abandoned, self.pending = self.pending, deque()
         for pending in abandoned:
             if pending.future.done():

@@ -26,11 +26,7 @@ Invariants:
     empty cluster: no ledger is deleted or marked because it is not listed there.
   - A bookie starts only if it has all the directories that it had when it joined the cluster.
 
-`/ledgers` is the default root.  `location` specifies where a cluster's tree is; several
-clusters can share a ZooKeeper ensemble if their paths differ.
+`/ledgers` is the default root.  Not supported: etcd as a metadata store, access control lists.
 
-Not supported: etcd as a metadata store, access control lists.
-
-Read in this order: `location`, `store`, `ledger_layout`, `cluster`, `ledger_ids`, `ledger_manager`,
-`registration`, `bookie_watch`, `cookie`, `racks`.
+Read `store` and `ledger_manager` first.
 """

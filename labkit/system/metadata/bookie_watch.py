@@ -1,6 +1,4 @@
-"""A cache of the registered bookies, updated by watches.
-
-A watch only reports that a list has changed, and the list is then read again.
+"""A cache of the registered bookies, read again when a watch reports a change.
 
 In BookKeeper: `discover/ZKRegistrationClient.java` (`watchWritableBookies`,
 `watchReadOnlyBookies`).
@@ -17,10 +15,7 @@ from labkit.system.metadata.store import MetadataStore, NoNodeError
 
 @dataclass(frozen=True, slots=True)
 class RegisteredBookies:
-    """The sorted ids of the writable bookies and of the read-only bookies that are running.
-
-    A bookie that is changing from one state to the other may be in both lists.
-    """
+    """Sorted bookie ids; a bookie that is changing its state may be in both lists."""
 
     writable: tuple[str, ...]
     read_only: tuple[str, ...]
@@ -41,8 +36,7 @@ class BookieWatch:
     async def now(self) -> RegisteredBookies:
         """Return a snapshot, in which no bookie is missing because it moves between the lists.
 
-        Raises `MetadataUnavailableError`, or `NoClusterError` if there is no list of bookies, which
-        does not mean that all bookies are down.
+        Raises `MetadataUnavailableError`, or `NoClusterError` if there is no list of bookies.
         """
         while not (self._writable.is_fresh and self._read_only.is_fresh):
             await self._writable.refresh()
@@ -53,19 +47,13 @@ class BookieWatch:
         return RegisteredBookies(writable, self._read_only.names)
 
     async def changed(self) -> None:
-        """Wait until the registered bookies may differ from the last result of `now`.
-
-        Return at once if `now` has not been called yet, or if the session has been lost since.
-        """
+        """Wait until the registered bookies may differ from the last result of `now`, if any."""
         if self._writable.is_fresh and self._read_only.is_fresh:
-            # The last result of `now` includes every change reported so far.
             self._changed.clear()
             await self._changed.wait()
 
 
 class _Children:
-    """The children of a node, and whether they may have changed since they were read."""
-
     def __init__(self, store: MetadataStore, path: str, on_change: Callable[[], None]) -> None:
         self.names: tuple[str, ...] = ()
         self.path = path
@@ -81,7 +69,7 @@ class _Children:
 
     async def refresh(self) -> None:
         if not self.is_fresh:
-            # Read the count first, so that a change during the request makes the result stale.
+            # A change during the request makes the result stale.
             change_count = self._change_count
             names = await self._read()
             self.exists, self.names = names is not None, names or ()

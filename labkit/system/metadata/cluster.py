@@ -29,8 +29,7 @@ class ClusterInUseError(LabkitError):
 class NoClusterError(MetadataUnavailableError):
     """The metadata store contains no cluster, or a different one than before.
 
-    Ledgers and bookies that the metadata store does not list may still exist, so nothing may be
-    deleted or marked.
+    Ledgers and bookies that it does not list may still exist: delete and mark nothing.
     """
 
 
@@ -39,9 +38,9 @@ async def init_cluster(
 ) -> str:
     """Create the cluster's missing nodes, and return its instance id.
 
-    `instance_id`, a fresh UUID, and `layout` are used only if the cluster has none yet.  The
-    default layout is that of the metadata store's URI, or hierarchical.  Raises
-    `ForeignLayoutError` if the cluster's layout is unknown or is not the requested one.
+    `instance_id`, a fresh UUID, and `layout` (default: that of the metadata store's URI, or
+    hierarchical) are used only if the cluster has none yet.  Raises `ForeignLayoutError` if the
+    cluster's layout is unknown or is not the requested one.
     """
     location = store.location
     if layout is not None and location.layout not in (None, layout):
@@ -54,7 +53,6 @@ async def init_cluster(
         (location.available, b""),
         (location.read_only, b""),
     ):
-        # Another bookie may have created the node first, or the cluster already exists.
         with suppress(NodeExistsError):
             await store.create(path, data)
     found = await read_layout(store)
@@ -85,7 +83,7 @@ async def read_layout(store: MetadataStore) -> LedgerLayout | None:
 
 
 async def read_instance_id(store: MetadataStore) -> str:
-    """Return the cluster's instance id.  Raises `NoNodeError` if there is no cluster."""
+    """Raise `NoNodeError` if there is no cluster."""
     try:
         data, _ = await store.get(f"{store.location.ledgers_root}/INSTANCEID")
     except NoNodeError:
@@ -112,7 +110,7 @@ async def check_instance_id(store: MetadataStore, instance_id: str) -> None:
 async def init_new_cluster(
     store: MetadataStore, instance_id: str, layout: LedgerLayout | None = None
 ) -> None:
-    """Create a cluster like `init_cluster`, but raise `ClusterInUseError` if one exists."""
+    """Like `init_cluster`, but raise `ClusterInUseError` if a cluster exists."""
     root = store.location.ledgers_root
     if await store.exists(root):
         raise ClusterInUseError(f"a cluster already exists at {root}; choose another path")
@@ -128,7 +126,7 @@ async def format_cluster(
     """
     root = store.location.ledgers_root
     try:
-        # Delete the cookies first: no old bookie may start if formatting is interrupted.
+        # Delete the cookies first, so that no old bookie starts if formatting is interrupted.
         names = sorted(await store.children(root), key=lambda name: name != "cookies")
     except NoNodeError:
         names = []

@@ -1,8 +1,8 @@
 """The cookie of a set of directories identifies the bookie and the cluster to which they belong.
 
-The same text is stored in each directory (in the file `VERSION`) and in the metadata store.  A
-bookie starts only if all copies agree.  Otherwise, a bookie whose disk was replaced by an empty one
-would respond "no such entry" for entries that it had acknowledged.
+A bookie starts only if the copies in each directory (file `VERSION`) and in the metadata store
+agree.  Otherwise, a bookie whose disk was replaced by an empty one would respond "no such entry"
+for entries that it had acknowledged.
 
 When a bookie starts for the first time, it writes the cookie in three steps, so that an interrupted
 start can be resumed and is not mistaken for a lost disk:
@@ -32,7 +32,7 @@ from labkit.system.storage.disk import Disk
 LAYOUT_VERSION = 5
 _FOLDER = "current"
 _MAX_SIZE = 1024 * 1024
-"""Maximum number of bytes to read from a cookie file; real cookies are far shorter."""
+"""The number of bytes to read from a file; real cookies are far shorter."""
 _VERSION_FILE = f"{_FOLDER}/VERSION"
 _NEW_NAME = "VERSION.new"
 _NEW_FILE = f"{_FOLDER}/{_NEW_NAME}"
@@ -58,7 +58,7 @@ class Cookie:
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> "Cookie":
-        """Parse a cookie.  Raises `InvalidCookieException`, whose message begins with `where`."""
+        """Raise `InvalidCookieException`, whose message begins with `where`, if it is corrupt."""
         version, _, text = data.decode(errors="replace").partition("\n")
         if version not in ("4", "5"):
             raise InvalidCookieException(
@@ -79,7 +79,7 @@ class Cookie:
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> CookieFormat:
-    # Cached, because each start reads the same text from every directory.
+    # A start reads the same text from every directory.
     return text_format.Parse(text, CookieFormat())
 
 
@@ -89,10 +89,8 @@ async def check_cookie(
     """Check that a bookie has all of its directories; on its first start, write the cookie to them.
 
     `disks` contains the journal directory, followed by the ledger directories in the order of the
-    cookie.  With `allow_expansion`, empty ledger directories may be added.
-
-    Raises `InvalidCookieException` if a directory or the node in the metadata store does not match,
-    and the same errors as `refuse_other_storages`.
+    cookie.  With `allow_expansion`, empty ledger directories may be added.  Raises
+    `InvalidCookieException` if a cookie does not match, and what `refuse_other_storages` raises.
     """
     refuse_other_storages(disks)
     registered = await read_cookie(store, cookie.bookie_id)
@@ -153,10 +151,7 @@ async def _expand(
 
 
 async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
-    """Return a bookie's cookie from the metadata store, or None if the bookie has no cookie.
-
-    Raises `InvalidCookieException`.
-    """
+    """Return the cookie in the metadata store, if any.  Raises `InvalidCookieException`."""
     node = _node(store, bookie_id)
     try:
         data, _ = await store.get(node)
@@ -166,10 +161,7 @@ async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
 
 
 async def delete_cookie(store: MetadataStore, bookie_id: str) -> None:
-    """Remove a bookie from the cluster, so that it cannot restart on its old directories.
-
-    Raises `NoNodeError` if the bookie has no cookie.
-    """
+    """Prevent a bookie from restarting on its old directories.  Raises `NoNodeError`."""
     await store.delete(_node(store, bookie_id))
 
 
@@ -227,7 +219,7 @@ def _read(disk: Disk, name: str) -> Cookie:
 
 
 def _verify_expands(found: Cookie, expected: Cookie, where: str) -> None:
-    """Verify a cookie like `_verify`, but allow `found` to lack some of the ledger directories."""
+    """Like `_verify`, but allow `found` to lack some of the ledger directories."""
     if set(found.ledger_dirs) <= set(expected.ledger_dirs):
         found = replace(found, ledger_dirs=expected.ledger_dirs)
     _verify(found, expected, where)

@@ -3,10 +3,9 @@
     <id folder>/ID-<10 digits>              short ids, below 2147483647
     idgen-long/HOB-<10 digits>/ID-<10 digits>   long ids: the first number is the high 32 bits
 
-Each node is deleted as soon as it has been created, and its number is never reused.  A cluster
-generates short ids until they are exhausted or `idgen-long` exists.  If the layout allows long ids,
-the first client that finds the short ids exhausted creates that node, and from then on all ids are
-long.
+Each node is deleted as soon as it has been created, and its number is never reused.  If the layout
+allows long ids, the first client that finds the short ids exhausted creates `idgen-long`, and from
+then on all ids are long.
 
 In BookKeeper: `meta/ZkLedgerIdGenerator.java`, `meta/LongZkLedgerIdGenerator.java`.
 """
@@ -22,8 +21,6 @@ _FIRST_HIGH = 1
 
 
 class LedgerIdGenerator:
-    """Generates ids for new ledgers of the cluster at `root`."""
-
     def __init__(self, store: MetadataStore, root: str, layout: LedgerLayout) -> None:
         self._store = store
         self._short_prefix = f"{root}{layout.id_folder}/ID-"
@@ -32,10 +29,7 @@ class LedgerIdGenerator:
         self._is_long = False
 
     async def next_id(self) -> int:
-        """Return an id that no ledger of this cluster has ever had.
-
-        Raises `BKLedgerIdOverflowException` if all ids that the layout supports are used up.
-        """
+        """Raise `BKLedgerIdOverflowException` if all ids that the layout supports are used up."""
         if self._long_ids_allowed and not self._is_long:
             self._is_long = await self._store.exists(self._long_folder)
         if self._is_long:
@@ -48,7 +42,7 @@ class LedgerIdGenerator:
                 f"all ledger ids below {SHORT_ID_LIMIT} are used up, and the cluster's layout does"
                 " not support longer ids"
             )
-        # This node is never deleted, because a cluster with long ids must not return to short ones.
+        # Nothing deletes it, because a cluster with long ids must not return to short ones.
         with suppress(NodeExistsError):
             await self._store.create(self._long_folder, b"")
         return await self._next_long_id()

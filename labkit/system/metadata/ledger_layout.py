@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
 
 SHORT_ID_LIMIT = 2**31 - 1
-"""Ids below this limit are short."""
 
 _FORMAT = "2"
 _MANAGER_VERSION = "1"
@@ -25,7 +24,7 @@ _PACKAGE = "org.apache.bookkeeper.meta."
 
 
 class ForeignLayoutError(LabkitError):
-    """The cluster's layout is not the requested one, or labkit does not support it."""
+    """The layout is not the requested one, or labkit does not support it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class LedgerLayout:
     long_ids: bool
 
     def path_of(self, ledger_id: int) -> str:
-        """Return the path of a ledger, relative to the root of all ledgers.
+        """Return the path relative to the root of all ledgers.
 
         Raises `BKIncorrectParameterException` if the id has more digits than the layout supports.
         """
@@ -58,7 +57,6 @@ class LedgerLayout:
 
     @property
     def factory_class(self) -> str:
-        """The fully qualified name of the ledger manager factory in BookKeeper."""
         return f"{_PACKAGE}{self.factory}"
 
     def encode(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Stores ledger metadata; it generates ids, and creates, reads, updates, deletes and lists ledgers.
+"""Stores ledger metadata, and generates ledger ids.
 
 In BookKeeper: `meta/LedgerManager.java`, `meta/AbstractZkLedgerManager.java` and its subclasses.
 """
@@ -30,10 +30,7 @@ from labkit.system.model.ledger import (
 
 
 class LedgerManager:
-    """The ledgers of a cluster, at the paths that its LAYOUT determines.
-
-    Every method raises `ForeignLayoutError` if labkit does not support the layout.
-    """
+    """Every method raises `ForeignLayoutError` if labkit does not support the cluster's layout."""
 
     def __init__(self, store: MetadataStore) -> None:
         self.store = store
@@ -42,7 +39,7 @@ class LedgerManager:
         self._ids: LedgerIdGenerator | None = None
 
     async def layout(self) -> LedgerLayout:
-        """Return the cluster's layout, which never changes, or the default one."""
+        """Return the cluster's layout, which never changes, or the default."""
         if self._layout is None:
             self._layout = await read_layout(self.store)
         return self._layout or HIERARCHICAL
@@ -57,9 +54,9 @@ class LedgerManager:
         return await self._ids.next_id()
 
     async def create(self, ledger_id: int, metadata: LedgerMetadata) -> int:
-        """Store the metadata of a new ledger, and return the version of the metadata.
+        """Store the metadata of a new ledger, and return their version.
 
-        After a lost response, a retry recognizes its ledger by the creation token.  Raises
+        A retry after a lost response recognizes its ledger by the creation token.  Raises
         `BKLedgerExistException` if another client created the ledger.
         """
         try:
@@ -71,7 +68,7 @@ class LedgerManager:
     async def read(
         self, ledger_id: int, on_change: OnChange | None = None
     ) -> tuple[LedgerMetadata, int]:
-        """Return a ledger's metadata and version; call `on_change` when they change or are deleted.
+        """Return metadata and version; call `on_change` when they change or are deleted.
 
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and then never calls `on_change`.
         """
@@ -84,8 +81,7 @@ class LedgerManager:
     async def write(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> int:
         """Replace the metadata if they still have this version, and return the new version.
 
-        Raises `BKMetadataVersionException` if another client has changed them: read them again, and
-        decide anew.
+        Raises `BKMetadataVersionException` if another client has changed them.
         """
         try:
             data = encode_ledger_metadata(metadata)
@@ -110,16 +106,16 @@ class LedgerManager:
         await self._delete_empty_parents(path)
 
     async def ids(self) -> list[int]:
-        """Return the ids of all ledgers in ascending order.  Raises `NoClusterError`."""
+        """Return all ids in ascending order.  Raises `NoClusterError`."""
         return sorted([ledger_id async for ids in self.ranges() for ledger_id in ids])
 
     async def ids_in(self, instance_id: str) -> list[int]:
-        """Return the ids of all ledgers, for a bookie that will delete all others.
+        """Return all ids, for a bookie that will delete all other ledgers.
 
         Raises `NoClusterError` if the metadata store contains another cluster, as it may if it has
         lost its data.
         """
-        # Check after listing, in case the store loses its data in between.
+        # The store may lose its data before it lists the ledgers.
         found = await self.ids()
         await check_instance_id(self.store, instance_id)
         return found
@@ -127,11 +123,9 @@ class LedgerManager:
     async def ranges(self) -> AsyncIterator[list[int]]:
         """Yield the ids of all ledgers in ascending order, as one list for each parent node.
 
-        Ledgers that are created or deleted in the meantime may be missing.  Raises
-        `NoClusterError`.
+        Ledgers created or deleted in the meantime may be missing.  Raises `NoClusterError`.
         """
-        # A ZooKeeper server that lags behind would omit the newest ledgers, and a bookie would
-        # delete them.
+        # If a ZooKeeper server lagged behind, bookies would delete the newest ledgers.
         await self.store.sync()
         for shape in (await self.layout()).shapes:
             async for ids in self._ranges_below(self._root, "", shape):
@@ -140,7 +134,7 @@ class LedgerManager:
     async def _version_of_own(self, ledger_id: int, metadata: LedgerMetadata) -> int:
         with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
             found, version = await self.read(ledger_id)
-            # Tokens are random, so if the token is the same, this client created the ledger.
+            # Tokens are random, so this client created a ledger with the same token.
             if found.c_token and found.c_token == metadata.c_token:
                 return version
         raise BKLedgerExistException(f"ledger {ledger_id} already exists")
@@ -150,15 +144,14 @@ class LedgerManager:
     ) -> AsyncIterator[list[int]]:
         """Yield the ids that start with `digits`, followed by groups of the sizes in `shape`.
 
-        Nodes whose names have another shape are not ledgers, such as `cookies` and `idgen`.
+        Nodes with other names, such as `cookies`, are not ledgers.
         """
         try:
             names = await self.store.children(path)
         except NoNodeError:
             if path == self._root:
                 raise NoClusterError(f"{self._root} is missing in the metadata store") from None
-            # In the meantime, the node's last ledger was deleted, and the node with it.
-            return
+            return  # The node was deleted with its last ledger.
         size, *inner = shape
         if not inner:
             leaves = [name[1:] for name in names if name.startswith("L")]
@@ -171,11 +164,9 @@ class LedgerManager:
 
     async def _delete_empty_parents(self, path: str) -> None:
         parent = path.rpartition("/")[0]
-        # If a node has another ledger below it, keep it and all its ancestors.
         with suppress(NotEmptyError):
             while parent != self._root:
-                # Another client that is deleting a ledger may already have deleted the node.
-                with suppress(NoNodeError):
+                with suppress(NoNodeError):  # Another client that deletes a ledger was faster.
                     await self.store.delete(parent)
                 parent = parent.rpartition("/")[0]
 

@@ -7,8 +7,8 @@
        |              ZooKeeper's servers
        the ledger manager: null (accept the cluster's), flat, hierarchical, longhierarchical
 
-Two clusters can share a ZooKeeper ensemble if their paths differ.  A session sees `chroot` as the
-root of the tree, as with ZooKeeper's own chroot, and all other paths in labkit are relative to it.
+Clusters can share a ZooKeeper ensemble if their paths differ.  All other paths in labkit are
+relative to `chroot`.
 
 In BookKeeper: `meta/zk/ZKMetadataDriverBase.java`, `conf/AbstractConfiguration.java`
 (`getMetadataServiceUri`).
@@ -34,9 +34,7 @@ _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[^/\s]+)*")
 
 @dataclass(frozen=True, slots=True)
 class MetadataLocation:
-    """The location of one cluster's metadata.
-
-    `servers` is a list of "host:port" items, separated by commas.  `ledgers_root` is relative to
+    """`servers` is a list of "host:port" items, separated by commas.  `ledgers_root` is relative to
     `chroot`.  If `layout` is set, only a cluster with this layout is accepted.
     """
 
@@ -71,8 +69,7 @@ def parse_location(text: str) -> MetadataLocation:
 
     Raises `BKIncorrectParameterException` for any other text, and for stores other than ZooKeeper.
     """
-    # Check for Pulsar's own prefixes as well: a URI such as "oxia:host:port" has no "://", so it
-    # looks like a list of servers.
+    # A URI of Pulsar such as "oxia:host:port" looks like a list of servers.
     if "://" in text or text.partition(":")[0] in _OTHER_STORES:
         return _parse_uri(text)
     servers, slash, chroot = text.partition("/")

@@ -2,8 +2,7 @@
 
     /bookies    {"group": {"10.0.0.1:3181": {"rack": "/rack1", "hostname": "bookie-1"}, ...}, ...}
 
-Use `pulsar-admin bookies set-bookie-rack`, or any ZooKeeper client, to write the node.  labkit
-ignores groups and host names.
+`pulsar-admin bookies set-bookie-rack` writes this node.  labkit ignores groups and host names.
 
 In Pulsar: `bookie/rackawareness/BookieRackAffinityMapping.java`.
 """
@@ -19,10 +18,7 @@ DEFAULT_RACK = "/default-rack"
 
 
 async def read_racks(store: MetadataStore) -> dict[str, str]:
-    """Return the rack of each listed bookie; the dict is empty if the node does not exist.
-
-    Raises `BKMetadataSerializationException`.
-    """
+    """Return the rack of each listed bookie.  Raises `BKMetadataSerializationException`."""
     try:
         data, _ = await store.get(RACKS)
     except NoNodeError:
@@ -31,7 +27,6 @@ async def read_racks(store: MetadataStore) -> dict[str, str]:
 
 
 def decode_racks(data: bytes) -> dict[str, str]:
-    """Raises `BKMetadataSerializationException`."""
     racks: dict[str, str] = {}
     try:
         for bookies in json.loads(data or b"{}").values():

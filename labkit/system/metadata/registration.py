@@ -1,7 +1,6 @@
 """The bookies of a cluster: which bookies exist, which are running, and where they listen.
 
-A bookie counts as running while its ephemeral node exists.  The node lists the bookie's endpoints;
-BookKeeper's clients look for protocol `bookie-rpc`.
+A bookie counts as running while its ephemeral node exists, which lists its endpoints.
 
 In BookKeeper: `discover/ZKRegistrationManager.java`, `discover/BookieServiceInfoUtils.java`.
 """
@@ -28,8 +27,6 @@ _BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of one of a bookie's services."""
-
     protocol: str
     host: str
     port: int
@@ -57,7 +54,7 @@ def encode_service_info(endpoints: list[Endpoint]) -> bytes:
 
 
 def decode_service_info(bookie_id: str, data: bytes) -> list[Endpoint]:
-    """Return the endpoints in a registration; if it is empty, the bookie id must be host:port.
+    """Return the endpoints in a registration, or if it is empty, the id, which must be host:port.
 
     Raises `BKMetadataSerializationException`.
     """
@@ -83,8 +80,7 @@ async def register_bookie(
     """Register a bookie as writable or read-only until the session of `store` ends.
 
     The caller must have locked the bookie's directories, so an existing registration is its own or
-    that of a dead process, and is replaced at once; BookKeeper waits until it expires.  The new
-    node is created before the old one is deleted, so that the bookie is always in one of the lists.
+    that of a dead process, and is replaced at once; BookKeeper waits until it expires.
     """
     location = store.location
     path, other = f"{location.available}/{bookie_id}", f"{location.read_only}/{bookie_id}"
@@ -95,7 +91,7 @@ async def register_bookie(
         await store.create(path, data, ephemeral=True)
     except NodeExistsError:
         if not read_only:
-            # While its old node is replaced, the bookie is listed as read-only.
+            # The bookie must always be in one of the lists.
             await _recreate(store, other, data)
         await _recreate(store, path, data)
     with suppress(NoNodeError):
@@ -115,7 +111,7 @@ async def writable_bookies(store: MetadataStore) -> list[str]:
 
 
 async def all_bookies(store: MetadataStore) -> list[str]:
-    """Return the sorted ids of all bookies that have a cookie, whether they are running or not."""
+    """Return the sorted ids of all bookies that have a cookie."""
     return await _names(store, store.location.cookies)
 
 
@@ -127,10 +123,7 @@ async def _names(store: MetadataStore, folder: str) -> list[str]:
 
 
 async def find_endpoint(store: MetadataStore, bookie_id: str, protocol: str) -> Endpoint:
-    """Return the endpoint at which a running bookie serves this protocol.
-
-    Raises `BKBookieHandleNotAvailableException` if it is not registered with such an endpoint.
-    """
+    """Raise `BKBookieHandleNotAvailableException` if the bookie registered no such endpoint."""
     for folder in (store.location.available, store.location.read_only):
         try:
             data, _ = await store.get(f"{folder}/{bookie_id}")

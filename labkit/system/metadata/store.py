@@ -1,6 +1,6 @@
 """The port to the metadata store: a tree of versioned nodes, as in ZooKeeper.
 
-If an error is called definite, the request was certainly not carried out.
+After any error but `MetadataUnavailableError`, the request was certainly not carried out.
 """
 
 from collections.abc import Callable
@@ -10,28 +10,25 @@ from labkit.system.metadata.location import MetadataLocation
 from labkit.system.model.errors import LabkitError
 
 
-class MetadataError(LabkitError):
-    """Base class of errors from the metadata store."""
+class MetadataError(LabkitError): ...
 
 
-class NoNodeError(MetadataError):
-    """The node does not exist.  This error is definite."""
+class NoNodeError(MetadataError): ...
 
 
-class NodeExistsError(MetadataError):
-    """The node already exists.  This error is definite."""
+class NodeExistsError(MetadataError): ...
 
 
 class BadVersionError(MetadataError):
-    """Another client has changed the node since the expected version.  This error is definite."""
+    """Another client has changed the node since the expected version."""
 
 
 class NotEmptyError(MetadataError):
-    """The node has children, so it cannot be deleted.  This error is definite."""
+    """The node has children, so it cannot be deleted."""
 
 
 class NodeTooLargeError(MetadataError):
-    """The node is too large.  The request is not sent: ZooKeeper would close the session."""
+    """The request is not sent: ZooKeeper would close the session."""
 
 
 class MetadataUnavailableError(MetadataError):
@@ -45,7 +42,7 @@ MAX_NODE_BYTES = 1_000_000
 
 
 def check_node(path: str, data: bytes) -> None:
-    """Raise `NodeTooLargeError` if a node is too large; stores call this before each write."""
+    """Raise `NodeTooLargeError`; stores call this before each write."""
     if len(path) + len(data) > MAX_NODE_BYTES:
         raise NodeTooLargeError(
             f"node {path[:200]} with {len(data)} bytes is too large; at most {MAX_NODE_BYTES} fit"
@@ -56,8 +53,7 @@ OnChange = Callable[[], None]
 """A watch: called once, from the event loop, at the next change or when a lost session has been
 replaced by a new one, before any request that sees the change returns.
 
-Its owner must then read and watch again, because no further change is reported.  After a short loss
-of the connection, it may be called although nothing has changed.
+After a short loss of the connection, it may be called although nothing has changed.
 """
 
 
@@ -69,13 +65,13 @@ class MetadataStore(Protocol):
 
     @property
     def location(self) -> MetadataLocation:
-        """The location of the cluster's metadata; all paths are relative to its `chroot`."""
+        """All paths are relative to its `chroot`."""
 
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Create a node and missing ancestors, and return its path, to which the store appends a
-        number if `sequential` is set.  Raises `NodeExistsError`.
+        """Create a node and missing ancestors, and return its path, which ends with a number if it
+        is `sequential`.  Raises `NodeExistsError`.
         """
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
@@ -100,22 +96,20 @@ class MetadataStore(Protocol):
         """
 
     async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
-        """Return the sorted names of the children; call `on_change` if they change.
-
-        That includes the deletion of the node.  Raises `NoNodeError`; in this case, no watch is
-        set.
+        """Return the sorted names of the children; call `on_change` if they change, or the node is
+        deleted.  Raises `NoNodeError`; in this case, no watch is set.
         """
 
     async def sync(self) -> None:
         """Wait until this client's reads see every change that was made before the call.
 
-        One of ZooKeeper's servers serves them, and may lag behind the others.  So call this before
-        you read a list if you are going to delete what is not on the list.
+        The ZooKeeper server that serves them may lag behind the others, so call this before you
+        read a list if you are going to delete what is not on the list.
         """
 
     @property
     def session_timeout_s(self) -> float:
-        """How long a session lasts after the last request from its owner."""
+        """After this time without a request from its owner, a session expires."""
 
     def on_new_session(self, action: Callable[[], None]) -> None:
         """Call `action` whenever a new session has replaced a lost one, whose ephemeral nodes and
@@ -131,7 +125,5 @@ class MetadataStore(Protocol):
 
 
 class MetadataSession(MetadataStore, Protocol):
-    """A session that can be closed, which deletes its ephemeral nodes, such as locks, at once."""
-
     async def stop(self) -> None:
-        """Close the session."""
+        """Close the session, which deletes its ephemeral nodes, such as locks, at once."""

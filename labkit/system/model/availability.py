@@ -48,8 +48,6 @@ class Sequences:
 
 @dataclass(frozen=True, slots=True)
 class AvailabilityOfEntries:
-    """The entries of one ledger on one bookie."""
-
     groups: tuple[Sequences, ...]
 
     def __contains__(self, entry_id: int) -> bool:
@@ -57,7 +55,7 @@ class AvailabilityOfEntries:
 
 
 def availability_of(entry_ids: Iterable[int]) -> AvailabilityOfEntries:
-    """Describe these entries, whose ids must be in ascending order."""
+    """The ids must be in ascending order."""
     groups: list[Sequences] = []
     for run in _runs(entry_ids):
         merged = _merge(groups[-1], run) if groups else None
@@ -69,7 +67,6 @@ def availability_of(entry_ids: Iterable[int]) -> AvailabilityOfEntries:
 
 
 def _runs(entry_ids: Iterable[int]) -> Iterator[Sequences]:
-    """Split the entries into runs without gaps."""
     first = end = -1
     for entry_id in entry_ids:
         # The size is an i32, so a longer run is split.
@@ -83,7 +80,7 @@ def _runs(entry_ids: Iterable[int]) -> Iterator[Sequences]:
 
 
 def _merge(group: Sequences, run: Sequences) -> Sequences | None:
-    """Return the group extended by the run, or None if the run does not match its pattern."""
+    """Return None if the run does not match the pattern of the group."""
     period = run.first - group.last
     if run.size != group.size or period > _LONGEST or group.period not in (0, period):
         return None
@@ -91,7 +88,6 @@ def _merge(group: Sequences, run: Sequences) -> Sequences | None:
 
 
 def encode_availability(availability: AvailabilityOfEntries) -> bytes:
-    """Encode the entries for a response."""
     header = AVAILABILITY_HEADER.struct.pack(_VERSION, len(availability.groups))
     group = AVAILABILITY_GROUP.struct
     return header + b"".join(
@@ -100,7 +96,7 @@ def encode_availability(availability: AvailabilityOfEntries) -> bytes:
 
 
 def decode_availability(data: bytes) -> AvailabilityOfEntries:
-    """Decode the entries from a response.  Raises `ValueError` for invalid bytes."""
+    """Raise `ValueError` if the bytes are invalid."""
     try:
         version, count = AVAILABILITY_HEADER.struct.unpack_from(data)
         rows = list(AVAILABILITY_GROUP.struct.iter_unpack(data[AVAILABILITY_HEADER.size :]))

@@ -1,7 +1,7 @@
 """Batch reads of wire protocol version 2: several entries in one response.
 
-A response contains fewer entries than requested if they do not fit, or if the bookie does not have
-one of them.  It contains at least one entry, or an error code.
+A response contains at least one entry, or an error code; it ends before an entry that does not fit,
+or that the bookie does not have.
 
 In BookKeeper (from 4.17 on): `proto/BatchedReadEntryProcessor.java`.
 """
@@ -23,11 +23,10 @@ from labkit.system.model.wire import (
 _REQUEST_ID = struct.Struct(">q")
 _ENTRY_SIZE = struct.Struct(">i")
 _ANSWER_OVERHEAD = 4 + ANSWER.size + _REQUEST_ID.size
-"""Bytes of a response frame without entries, including its length field."""
+"""Bytes of a response frame without entries."""
 
 
 def encode_batch_read(request: BatchReadRequest) -> bytes:
-    """Encode the body of a batch read request."""
     head = packet_header(Opcode.BATCH_READ, request.flags)
     return BATCH_READ_REQUEST.struct.pack(head, *request[:5]) + request.master_key
 
@@ -38,24 +37,22 @@ def room_for(request: BatchReadRequest) -> int:
 
 
 def room_taken(entry: bytes) -> int:
-    """Return the size of an entry in the response."""
     return _ENTRY_SIZE.size + len(entry)
 
 
 def encode_size(entry: bytes) -> bytes:
-    """Encode the length field that precedes an entry in a response."""
     return _ENTRY_SIZE.pack(len(entry))
 
 
 def encode_batch_answer(request: BatchReadRequest, code: Code, pieces: Iterable[bytes]) -> bytes:
-    """Encode the body of a response; `pieces`, joined, are length-prefixed entries."""
+    """`pieces`, joined, are length-prefixed entries."""
     head = packet_header(Opcode.BATCH_READ)
     answer = ANSWER.struct.pack(head, code, request.ledger_id, request.first_entry_id)
     return b"".join((answer, _REQUEST_ID.pack(request.request_id), *pieces))
 
 
 def find_batch_entries(data: bytes) -> list[tuple[int, int]]:
-    """Return the start and end of each entry in a response without the ids.
+    """Return the start and end of each entry in the part of a response after the ids.
 
     Raises `BKReadException` if it ends within an entry.
     """

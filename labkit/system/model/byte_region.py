@@ -7,11 +7,10 @@ from labkit.system.model.layout import Span
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Consecutive bytes of a file or a frame.
-
-    `offset` and the offsets of `spans` are relative to the start of `file`.  The first `safe_size`
-    bytes are certain to survive a power failure.  `lined_up` is the offset of a byte that starts a
-    row, so that pieces can be compared row by row.  `absent` says why a piece has no data.
+    """`offset` and the offsets of `spans` are relative to the start of `file`.  The first
+    `safe_size` bytes are certain to survive a power failure.  `lined_up` is the offset of a byte
+    that starts a row, so that pieces can be compared row by row.  `absent` says why there is no
+    data.
     """
 
     title: str

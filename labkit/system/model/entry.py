@@ -1,8 +1,8 @@
 """An entry: the unit that is written, replicated, stored and read.
 
-A client packs a payload once; the same bytes go over the wire, into the journal and into the
-entry log of each bookie in the write set.  The digest covers header and payload; the writing client
-computes it, the reading client checks it, and bookies ignore it.
+A client packs a payload once; the same bytes are sent over the wire and stored in the journal and
+the entry log of each bookie in the write set.  The digest covers header and payload; the writing
+client computes it, the reading client checks it, and bookies ignore it.
 
 In BookKeeper: `proto/checksum/DigestManager.java`.
 """
@@ -27,7 +27,7 @@ ENTRY_HEADER = Layout(
     ),
     Field("length", "q", "payload bytes in the ledger so far, this entry included"),
 )
-"""Followed by the digest (its size depends on the type) and the payload."""
+"""The digest, whose size depends on its type, and the payload follow."""
 _HEADER_SIZE = ENTRY_HEADER.size
 
 LAC_HEADER = Layout(
@@ -35,7 +35,7 @@ LAC_HEADER = Layout(
     Field("ledger id", "q", "the ledger"),
     Field("last add confirmed", "q", "the newest acknowledged entry"),
 )
-"""Followed by a digest over these 16 bytes."""
+"""A digest of these 16 bytes follows."""
 
 NO_ENTRY_ID = -1
 """As LastAddConfirmed: no entry is confirmed yet.  In a read request: the bookie's last entry."""
@@ -46,7 +46,7 @@ MAX_ENTRY_ID = 2**40 - 1
 
 
 class DigestType(IntEnum):
-    """Types of digest, numbered as in the ledger metadata (`DataFormats.proto`)."""
+    """The numbers are those in the ledger metadata (`DataFormats.proto`)."""
 
     CRC32 = 1
     HMAC = 2
@@ -56,7 +56,7 @@ class DigestType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Computes an entry's digest: `size` bytes from the header and the payload."""
+    """`compute` returns `size` bytes for a header and a payload."""
 
     type: DigestType
     size: int
@@ -64,14 +64,14 @@ class Digest:
 
 
 def make_digest(digest_type: DigestType, password: bytes) -> Digest:
-    """Return a ledger's digest; only HMAC depends on the password."""
+    """The password matters only to HMAC."""
     if digest_type is DigestType.CRC32C:
         return Digest(digest_type, 4, _crc32c)
     if digest_type is DigestType.CRC32:
         return Digest(digest_type, 8, _crc32)
     if digest_type is DigestType.DUMMY:
         return Digest(digest_type, 0, lambda header, payload: b"")
-    # Do not use the master key here: bookies receive it, but must not be able to compute digests.
+    # This is not the master key, which bookies receive: they must not compute digests.
     key = hashlib.sha1(b"mac" + password).digest()
     return Digest(
         digest_type, 20, lambda header, payload: hmac.digest(key, header + payload, "sha1")
@@ -93,7 +93,7 @@ def make_master_key(password: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A decoded entry; `length` is the total payload size of the ledger up to and including it."""
+    """`length` is the total payload size of the ledger up to and including this entry."""
 
     ledger_id: int
     entry_id: int
@@ -103,7 +103,6 @@ class Entry:
 
 
 def encode_entry(entry: Entry, digest: Digest) -> bytes:
-    """Encode an entry as it is sent and stored."""
     return pack_entry(
         entry.ledger_id,
         entry.entry_id,
@@ -137,8 +136,8 @@ def decode_entry(
 ) -> Entry:
     """Check and decode a stored entry: all of the bytes, or those from `start` to `end`.
 
-    Pass `NO_ENTRY_ID` as `entry_id` to accept any entry as the bookie's last one.
-    Raises `BKDigestMatchException` if the digest or the ids do not match.
+    `NO_ENTRY_ID` as `entry_id` accepts any entry.  Raises `BKDigestMatchException` if the digest or
+    the ids do not match.
     """
     digest_at = start + _HEADER_SIZE
     payload_at = digest_at + digest.size
@@ -161,13 +160,12 @@ def decode_entry(
 
 
 def encode_explicit_lac(ledger_id: int, last_add_confirmed: int, digest: Digest) -> bytes:
-    """Encode the body that sends LastAddConfirmed to a bookie without adding an entry."""
     header = LAC_HEADER.struct.pack(ledger_id, last_add_confirmed)
     return header + digest.compute(header, b"")
 
 
 def decode_explicit_lac(body: bytes, digest: Digest, ledger_id: int) -> int:
-    """Return an explicit LAC; raise `BKDigestMatchException` for another digest or ledger id."""
+    """Raise `BKDigestMatchException` if the digest or the ledger id does not match."""
     header, found = body[: LAC_HEADER.size], body[LAC_HEADER.size :]
     if len(header) < LAC_HEADER.size or found != digest.compute(header, b""):
         raise BKDigestMatchException(

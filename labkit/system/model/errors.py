@@ -4,9 +4,8 @@ Clients of a cluster see `BKException` and its subclasses; their names are those
 `client/api/BKException.Code`.  `BookieException` and its subclasses are raised inside
 a bookie.
 
-`PROVES_ABSENCE` lists the errors that prove that a bookie does not have an entry.  "No such entry"
-proves it; "could not read" does not, and treating it as proof would lose data (BookKeeper issue
-2908).
+"No such entry" proves that a bookie does not have an entry (`PROVES_ABSENCE`); "could not read"
+does not, and treating it as proof would lose data (BookKeeper issue 2908).
 """
 
 
@@ -31,7 +30,7 @@ class BKNotEnoughBookiesException(BKException):
 
 
 class BKNoSuchLedgerExistsException(BKException):
-    """The bookie does not know the ledger."""
+    """The bookie does not have the ledger."""
 
 
 class BKBookieHandleNotAvailableException(BKException):
@@ -103,12 +102,11 @@ class BKMetadataSerializationException(BKException):
 
 
 PROVES_ABSENCE = (BKNoSuchEntryException, BKNoSuchLedgerExistsException)
-"""Errors that prove that the bookie does not have the entry; after any other error, it may have it.
-"""
+"""After any other error, the bookie may have the entry."""
 
 
 class BookieException(LabkitError):
-    """Raised inside one bookie."""
+    """Raised inside a bookie."""
 
 
 class NoLedgerException(BookieException):

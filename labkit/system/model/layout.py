@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a layout; `code` is its `struct` format: ``q`` is an i64, ``504x`` are zeros."""
+    """`code` is a `struct` format: ``q`` is an i64, ``504x`` are zeros."""
 
     name: str
     code: str
@@ -44,7 +44,7 @@ class Layout:
         self.size = self.struct.size
 
     def spans(self, data: bytes, offset: int = 0) -> Iterator[Span]:
-        """Return a span for each field of `data[offset:]`; raise `struct.error` if it is short."""
+        """Label the fields of `data[offset:]`; raise `struct.error` if it is too short."""
         values = iter(self.struct.unpack_from(data, offset))
         for field in self.fields:
             filler = field.code.endswith("x")

@@ -1,8 +1,7 @@
 """A ledger's metadata: its ensembles, its quorums and its state.
 
-The metadata is stored in one znode per ledger and changed only by compare-and-set.  New ledgers use
-format version 3; an update keeps the version that was read, so that the software that created the
-ledger can still read it:
+New ledgers use format version 3; an update keeps the version that was read, so that the software
+that created the ledger can still read it:
 
     1    since BookKeeper 4.0   lines of text; Qa is Qw, and there is no password
     2    since 4.2              protobuf's text format
@@ -38,9 +37,7 @@ _IN_RECOVERY_MARK = "-102"
 
 
 class LedgerState(IntEnum):
-    """OPEN: a writer may add entries.  IN_RECOVERY: a client determines the last entry.  CLOSED:
-    the ledger's entries never change again.
-    """
+    """IN_RECOVERY: a client determines the last entry.  CLOSED: the entries never change again."""
 
     OPEN = 1
     IN_RECOVERY = 2
@@ -57,14 +54,12 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class LedgerMetadata:
-    """A ledger's metadata, as in the metadata store.
-
-    Invariants: ensemble size E >= write quorum Qw >= ack quorum Qa >= 1; every ensemble has E
+    """Invariants: ensemble size E >= write quorum Qw >= ack quorum Qa >= 1; every ensemble has E
     bookies; segments ascend; `last_entry_id` and `length` are meaningful only if CLOSED.
 
-    A creator recognises its own ledger by `c_token`.  `ctime_ms` is the wall-clock time of creation
-    and is preserved if other software stored it.  Without `has_password` (version 1), password and
-    digest type are not stored, and the client that opens the ledger must supply them.
+    A creator recognises its own ledger by `c_token`.  `ctime_ms` is the wall-clock time of
+    creation, if other software stored it.  Without `has_password` (version 1), the client that
+    opens the ledger must supply password and digest type.
     """
 
     ensemble_size: int
@@ -83,18 +78,12 @@ class LedgerMetadata:
     format_version: int = _NEWEST
 
     def ensemble_at(self, entry_id: int) -> tuple[str, ...]:
-        """Return the ensemble of the entry's segment."""
         return next(s.ensemble for s in reversed(self.segments) if s.first_entry_id <= entry_id)
 
     def closed(self, last_entry_id: int, length: int) -> "LedgerMetadata":
         """Return closed metadata, without the creation token, which every update removes."""
-        return replace(
-            self,
-            state=LedgerState.CLOSED,
-            last_entry_id=last_entry_id,
-            length=length,
-            c_token=0,
-        )
+        state = LedgerState.CLOSED
+        return replace(self, state=state, last_entry_id=last_entry_id, length=length, c_token=0)
 
 
 def check_quorums(ensemble_size: int, write_quorum: int, ack_quorum: int) -> None:
@@ -107,30 +96,23 @@ def check_quorums(ensemble_size: int, write_quorum: int, ack_quorum: int) -> Non
 
 
 def encode_ledger_metadata(metadata: LedgerMetadata) -> bytes:
-    """Encode the metadata in its own format version.
-
-    Versions 1 and 2 omit the creation token; version 1 also omits Qa, password, digest type,
-    creation time and custom metadata.
-    """
+    """Encode the metadata in its own format version, which may omit some fields."""
     header = _VERSION_LINE + b"%d\n" % metadata.format_version
     if metadata.format_version == 1:
         return header + "\n".join(_version_1_lines(metadata)).encode()
     message = _to_message(metadata)
     if metadata.format_version == 2:
         return header + text_format.MessageToString(message, as_utf8=False).encode()
-    # Do not store this in version 2, because readers of its text format reject unknown fields.
+    # Readers of version 2 reject unknown fields.
     message.cToken = metadata.c_token
     body = message.SerializeToString(deterministic=True)
     return header + _varint(len(body)) + body
 
 
 def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
-    """Decode metadata that `encode_ledger_metadata` has encoded.
-
-    Raises `BKMetadataSerializationException` for versions other than 1 to 3, and for metadata that
+    """Raise `BKMetadataSerializationException` for versions other than 1 to 3, and for data that
     violates the invariants of `LedgerMetadata`.
     """
-    # All formats start with this line, which states the version.
     line, end, body = data.partition(b"\n")
     version = _VERSIONS.get(line + end)
     if version is None:
@@ -143,7 +125,6 @@ def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
         else:
             message = _parse_text(body) if version == 2 else _parse_bytes(body)
             metadata = replace(_from_message(message), format_version=version)
-        # Check once, so that no other code has to handle an empty ensemble or a gap.
         _check_invariants(metadata)
     except (
         DecodeError,
@@ -250,7 +231,6 @@ def _from_version_1(text: str) -> LedgerMetadata:
 
 
 def _check_invariants(metadata: LedgerMetadata) -> None:
-    """Raise `ValueError` or `BKIncorrectParameterException`."""
     check_quorums(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
     firsts = [segment.first_entry_id for segment in metadata.segments]
     if not firsts or firsts[0] != 0 or any(a >= b for a, b in pairwise(firsts)):

@@ -32,7 +32,7 @@ _MEANINGS = {
 
 
 def ledger_metadata_spans(data: bytes) -> Iterator[Span]:
-    """Label all bytes of the znode, or raise `BKMetadataSerializationException` if it is text."""
+    """Raise `BKMetadataSerializationException` if the znode is text."""
     if not data.startswith(_HEADER):
         raise BKMetadataSerializationException(
             f"only ledger metadata of format version 3 is binary; these bytes begin"

@@ -1,8 +1,7 @@
 """MessageID: the position of a message, written `ledgerId:entryId:partition:batchIndex`.
 
-The metadata store assigns the ledger id, and the ledger's writer assigns the entry id.  The
-partition is part of the topic name, and the producer assigns the batch index.  A value
-of -1 has a special meaning:
+The metadata store assigns the ledger id, the ledger's writer the entry id, and the producer the
+batch index; the partition is part of the topic name.  -1 has a special meaning:
 
     entry id      the position before the ledger's first entry
     partition     the topic is not partitioned
@@ -29,16 +28,12 @@ _LARGEST = (1 << 63) - 1
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class MessageId:
-    """The address of one message.
+    """Ids within a partition sort in the order in which their messages were stored; the id of a
+    whole entry sorts before the ids of its messages.  Comparing the order of ids from different
+    partitions raises `TypeError`, except with `EARLIEST` and `LATEST`.
 
-    Ids within a partition sort in the order in which their messages were stored; the id of a whole
-    entry (batch index -1) sorts before the ids of its messages.  Comparing the order of ids from
-    different partitions raises `TypeError`, but `EARLIEST` and `LATEST` can be compared with any
-    id.
-
-    Clients set `batch_size` to the number of messages in the message's batch.  The id of a chunked
-    message is the id of its last chunk, and `first_chunk` is the id of its first chunk.
-    Comparisons ignore both fields.
+    The id of a chunked message is that of its last chunk; `first_chunk` is that of its first one.
+    Comparisons ignore `batch_size` and `first_chunk`.
     """
 
     ledger_id: int
@@ -68,7 +63,7 @@ class MessageId:
 
     @classmethod
     def parse(cls, text: str) -> "MessageId":
-        """Parse what `str` returns; raise `BKIncorrectParameterException` for any other text."""
+        """Parse what `str` returns, or raise `BKIncorrectParameterException`."""
         try:
             ledger_id, entry_id, partition, batch_index = (int(part) for part in text.split(":"))
             parsed = cls(ledger_id, entry_id, partition, batch_index)
@@ -84,7 +79,7 @@ class MessageId:
 
     @property
     def _is_printed(self) -> bool:
-        """Whether `parse` accepts this id: a message can have it, or it is `EARLIEST`."""
+        """Whether a message can have this id, or it is `EARLIEST`."""
         ids, indexes = (self.ledger_id, self.entry_id), (self.partition, self.batch_index)
         return self == EARLIEST or (min(ids) >= 0 and min(indexes) >= -1)
 
@@ -107,10 +102,10 @@ class MessageId:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "MessageId":
-        """Decode what `to_bytes` returns; raise `BKIncorrectParameterException` for other bytes."""
+        """Decode what `to_bytes` returns, or raise `BKIncorrectParameterException`."""
         try:
             parsed = MessageIdData.FromString(data)
-            # The protobuf parser accepts bytes that lack fields which the schema requires.
+            # The parser accepts bytes without the required fields.
             is_id = parsed.IsInitialized()
         except DecodeError:
             is_id = False
@@ -138,6 +133,6 @@ def _signed(number: int) -> int:
 
 
 EARLIEST = MessageId(-1, -1)
-"""Before a topic's first message."""
+"""The position before a topic's first message."""
 LATEST = MessageId(_LARGEST, _LARGEST)
-"""Behind its last message, whatever that is by then."""
+"""The position after a topic's last message."""

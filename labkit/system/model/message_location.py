@@ -17,10 +17,8 @@ class ChainLink:
 
 @dataclass(frozen=True, slots=True)
 class EntryCopy:
-    """The copy of the entry on one bookie of the entry's write set.
-
-    `piece` holds the stored bytes, starting with the entry's length field.  If the copy is missing,
-    `piece` has no data, and `piece.absent` says why.
+    """`piece` has the stored bytes, starting with the entry's length field, or `piece.absent` says
+    why the copy is missing.
     """
 
     bookie: str
@@ -31,10 +29,10 @@ class EntryCopy:
 class Lineage:
     """Every step from a message's id to its bytes on the bookies' disks.
 
-    `topic` is the full name of the partition, or of the topic itself if the topic is not
-    partitioned (`partition_count` is 0).  `last_entry_id` is the last known entry of the ledger.
-    `batch_size` is 0 if the entry is a single message instead of a batch.  In each copy, the
-    message occupies `size` bytes, starting at `offset`.  `copies` has the order of the write set.
+    `topic` is the full name of the partition, or of a topic that is not partitioned
+    (`partition_count` is 0).  `batch_size` is 0 if the entry is a single message instead of a
+    batch.  In each copy, the message occupies `size` bytes, starting at `offset`.  `copies` has the
+    order of the write set.
     """
 
     message_id: MessageId

@@ -44,10 +44,8 @@ _SINGLE = FieldNames(SingleMessageMetadata.DESCRIPTOR, _NAMES)
 
 @dataclass(frozen=True, slots=True)
 class MessageFrame:
-    """The labelled payload of an entry, and the location of the selected message in it.
-
-    `message_count` is 0 if the entry is a single message instead of a batch.  The message starts at
-    `offset` and is `size` bytes long, including its own metadata if it is part of a batch.
+    """`message_count` is 0 if the entry is a single message instead of a batch.  The selected
+    message starts at `offset` and is `size` bytes long, including its own metadata in a batch.
     """
 
     spans: tuple[Span, ...]
@@ -83,7 +81,7 @@ def parse_message(payload: bytes, batch_index: int) -> MessageFrame:
 
 
 def _head_spans(payload: bytes) -> Iterator[Span]:
-    """Return the spans up to and including the size of the message metadata."""
+    """Yield the spans up to and including the size of the message metadata."""
     at = 0
     if payload.startswith(_BROKER_MAGIC):
         yield Span("broker magic", 0, 2, "0e02", "the broker has put something in front")
@@ -135,7 +133,6 @@ def _in_batch(
 
 
 def _end_of(payload: bytes, start: int) -> int:
-    """Return the end of the message in a batch that begins at `start`."""
     head = start + _SIZE.size
     own: int = head + _SIZE.unpack_from(payload, start)[0]
     return own + SingleMessageMetadata.FromString(payload[head:own]).payload_size

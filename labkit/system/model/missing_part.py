@@ -5,10 +5,7 @@ The message is the same everywhere, because `labkit doctor` calls the same check
 
 
 class MissingPart(RuntimeError):
-    """Something that labkit needs is missing or unsuitable.
-
-    `part` is its name, `detail` says what is wrong, and `remedy` says what to do.
-    """
+    """`detail` says what is wrong with the `part`, and `remedy` says what to do."""
 
     def __init__(self, part: str, detail: str, remedy: str) -> None:
         self.part = part

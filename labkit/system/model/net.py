@@ -1,40 +1,36 @@
 """Network interface: connections that deliver frame bodies in order and in batches.
 
-Sending never blocks and never fails.  A closed connection silently discards whatever is sent; its
-owner learns of the closing from `on_close`, which is called once.
+Sending never blocks and never fails: a closed connection discards what is sent.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 OnBodies = Callable[[Sequence[bytes]], None]
-"""Takes the bodies of frames that came together."""
+"""Called with the bodies of frames that were received together."""
 OnClose = Callable[[], None]
 OnWritable = Callable[[], None]
 
 
 class Connection(Protocol):
-    """One end of a connection."""
-
     def send(self, bodies: Sequence[bytes]) -> None:
-        """Send a frame for each of these bodies, all in one write."""
+        """Send a frame for each body, all in one write."""
 
     @property
     def is_writable(self) -> bool:
         """Whether the other end is receiving fast enough.
 
-        If it is not, everything that is sent is buffered in memory on this side, so whoever sends
-        large amounts of data should wait for `when_writable`.
+        If it is not, this side buffers everything in memory, so wait for `when_writable` before
+        sending large amounts of data.
         """
 
     def when_writable(self, on_writable: OnWritable) -> None:
         """Call `on_writable` whenever the connection becomes writable again."""
 
     def pause(self) -> None:
-        """Stop receiving until `resume`; data from the other end is held back on its side."""
+        """Stop receiving until `resume`."""
 
-    def resume(self) -> None:
-        """Resume receiving after `pause`."""
+    def resume(self) -> None: ...
 
     def close(self) -> None:
         """Close the connection; `on_close` is called on both ends."""
@@ -44,15 +40,11 @@ class Connection(Protocol):
 
 
 class Network(Protocol):
-    """Opens connections to named endpoints."""
-
     async def connect(
         self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> Connection:
-        """Open a connection and call `on_bodies` once per receive, with all frames that it
-        completed.
+        """Open a connection, whose end calls `on_close` once.
 
-        Raises an `OSError`, such as `ConnectionRefusedError` or `TimeoutError`.  If the connection
-        is closed again before this call returns, `on_close` is called, and this call raises
-        `ConnectionResetError`.
+        Raises an `OSError`, such as `ConnectionRefusedError`, `TimeoutError`, or
+        `ConnectionResetError` (after calling `on_close`) if it is closed before this call returns.
         """

@@ -1,8 +1,7 @@
 """Labels the bytes of a protobuf message with field names, for the byte X-ray.
 
 An encoded field starts with a key, which contains the field number and the type of encoding.  The
-key is followed by the value, which has a length prefix if it is text, bytes or a message.  A field
-that is missing from the message definition is labelled with its number.
+value follows, with a length prefix if it is text, bytes or a message.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,13 +20,13 @@ _TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class FieldNames:
-    """A message definition (protobuf's C or Python descriptor) and its fields' meanings."""
+    """A message definition (a C or Python descriptor) and its fields' meanings."""
 
     descriptor: Any
     meanings: Mapping[str, str]
 
     def spans(self, data: bytes, at: int, end: int) -> Iterator[Span]:
-        """Label the bytes from `at` to `end`; all offsets are relative to the start of `data`.
+        """Label the bytes from `at` to `end`.
 
         Raises `BKMetadataSerializationException` if a field extends past `end`.
         """

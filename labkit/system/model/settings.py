@@ -24,10 +24,8 @@ _SETTING = "setting"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A field's key in the configuration file, and the range of its values.
-
-    `key` is "" if a file cannot set the field.  `unit` is the factor that
-    converts the file's value to the field's, such as 1000 if the file uses s and the field ms.
+    """`key` is "" if a configuration file cannot set the field.  `unit` is the factor from the
+    file's value to the field's: 1000 if the file uses s and the field ms.
     """
 
     key: str
@@ -47,7 +45,6 @@ class Setting:
 
     @property
     def range(self) -> str:
-        """The range as text, for an error message."""
         words = f"at least {self.at_least}"
         if self.at_most is not None:
             words += f" and at most {self.at_most}"
@@ -57,7 +54,7 @@ class Setting:
 
 
 def setting(default: Any = _REQUIRED, key: str = "", **known: Any) -> Any:
-    """Declare a field of a dataclass; `known` is passed on to `Setting`."""
+    """Declare a field of a dataclass; `known` are fields of `Setting`."""
     metadata = {_SETTING: Setting(key, **known)}
     return (
         field(metadata=metadata)
@@ -67,7 +64,7 @@ def setting(default: Any = _REQUIRED, key: str = "", **known: Any) -> Any:
 
 
 def settings_by_key(kind: type) -> Mapping[str, tuple[Field[Any], Setting]]:
-    """Return the fields of a dataclass that a configuration file can set, by key."""
+    """Return the fields that a configuration file can set."""
     found = ((it, it.metadata.get(_SETTING)) for it in fields(kind))
     return {known.key: (it, known) for it, known in found if known and known.key}
 
@@ -81,10 +78,8 @@ def check_ranges(settings: Any) -> None:
 
 
 class Named(NamedTuple):
-    """A setting's name and value, as shown in an error.
-
-    In a rule, `{field}` is replaced with "name is value"; `{field.name}` and `{field.value}` are
-    replaced with one of the two.
+    """In a rule, `{field}` is replaced with "name is value", `{field.name}` with the name, and
+    `{field.value}` with the value.
     """
 
     name: str
@@ -95,10 +90,7 @@ class Named(NamedTuple):
 
 
 class InvalidSettingException(BKIncorrectParameterException):
-    """A setting is out of range, or two settings contradict each other.
-
-    `rule` is the message, with field names of `settings` in braces (see `Named`).
-    """
+    """`rule` is the message, with field names of `settings` in braces (see `Named`)."""
 
     def __init__(self, settings: Any, rule: str) -> None:
         super().__init__(settings, rule)
@@ -109,7 +101,7 @@ class InvalidSettingException(BKIncorrectParameterException):
         return self.message({})
 
     def message(self, named: Mapping[str, Named]) -> str:
-        """Return the message with the given names and values in place of some fields."""
+        """Return the message with `named` in place of some fields."""
         own = {
             it.name: Named(it.name, getattr(self.settings, it.name)) for it in fields(self.settings)
         }

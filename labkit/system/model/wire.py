@@ -32,13 +32,13 @@ from labkit.system.model.proto.bookkeeper_protocol_pb2 import AuthMessage
 VERSION = 2
 MASTER_KEY_SIZE = 20
 MAX_FRAME_SIZE = 5 * 1024 * 1024
-"""The largest frame in bytes, including its length field (`nettyMaxFrameSizeBytes`)."""
+"""The maximum number of bytes, including the length field (`nettyMaxFrameSizeBytes`)."""
 AUTH_DISABLED = "AuthDisabledPlugin"
 """The plugin name that a bookie without authentication returns."""
 
 
 class Opcode(IntEnum):
-    """The operation that a frame requests; a response has its request's opcode."""
+    """A response has its request's opcode."""
 
     ADD = 1
     READ = 2
@@ -47,7 +47,7 @@ class Opcode(IntEnum):
 
 
 class Flag(IntEnum):
-    """Modifiers of a request; not an IntFlag, which creates an object for each test of a flag."""
+    """This is not an IntFlag, because that creates an object for each test of a flag."""
 
     FENCE = 1
     RECOVERY_ADD = 2
@@ -55,8 +55,6 @@ class Flag(IntEnum):
 
 
 class Code(IntEnum):
-    """Result code of a response."""
-
     OK = 0
     NO_LEDGER = 1
     NO_ENTRY = 2
@@ -73,7 +71,7 @@ ADD_REQUEST = Layout(
     Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
     Field("master key", "20s", "proves the ledger's password"),
 )
-"""Followed by the entry as the bookie stores it."""
+"""The entry follows, as the bookie stores it."""
 
 READ_REQUEST = Layout(
     "read request",
@@ -88,20 +86,20 @@ BATCH_READ_REQUEST = Layout(
     Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
     Field("ledger id", "q", "the ledger"),
     Field("first entry id", "q", "the entry to begin with"),
-    Field("request id", "q", "comes back with the answer"),
-    Field("max count", "i", "most entries to answer with; 0: any number"),
-    Field("max size", "q", "most bytes to answer with, unless the first entry is larger"),
+    Field("request id", "q", "repeated in the response"),
+    Field("max count", "i", "maximum number of entries; 0: no limit"),
+    Field("max size", "q", "maximum size of the response, unless the first entry is larger"),
 )
 """Followed by the master key if the flag FENCE is set."""
 
 ANSWER = Layout(
     "answer",
     Field("packet header", "i", "that of the request, flags 0"),
-    Field("code", "i", "0: done; else why not"),
+    Field("code", "i", "0: success; otherwise the reason for the failure"),
     Field("ledger id", "q", "as requested"),
     Field("entry id", "q", "as requested"),
 )
-"""Followed by the entry if a read was done."""
+"""The entry follows if the read succeeded."""
 
 _HEAD = struct.Struct(">i")
 _ADD_BEGIN = struct.Struct(">i20sqq")
@@ -122,12 +120,11 @@ class AddBatch(NamedTuple):
     entries: list[bytes]
 
     def answers(self, code: Code) -> list[bytes]:
-        """Return the bodies of the responses, one per entry, all with this code."""
+        """Return the bodies of the responses, one per entry."""
         pack, ids = ANSWER.struct.pack, zip(self.ledger_ids, self.entry_ids, strict=True)
         return [pack(_ADD_ANSWERED, code, ledger_id, entry_id) for ledger_id, entry_id in ids]
 
     def by_ledger(self) -> list["AddBatch"]:
-        """Split the batch into one batch per ledger."""
         if self.ledger_ids.count(self.ledger_ids[0]) == len(self.ledger_ids):
             return [self]
         parts: dict[int, AddBatch] = {}
@@ -149,8 +146,6 @@ class ReadRequest(NamedTuple):
 
 
 class BatchReadRequest(NamedTuple):
-    """Request for several entries; with the flag FENCE, the bookie first fences the ledger."""
-
     ledger_id: int
     first_entry_id: int
     request_id: int
@@ -161,13 +156,11 @@ class BatchReadRequest(NamedTuple):
 
 
 class AuthRequest(NamedTuple):
-    """A message of the client's authentication plugin."""
-
     message: bytes
 
 
 class BadRequest(NamedTuple):
-    """A frame that is not a valid request; the response repeats its header and contains `code`."""
+    """An invalid frame; the response repeats its header and contains `code`."""
 
     head: int
     code: Code
@@ -187,7 +180,6 @@ Request = AddBatch | ReadRequest | BatchReadRequest | AuthRequest | BadRequest
 
 
 def packet_header(opcode: Opcode, flags: int = 0) -> int:
-    """Return the i32 that starts every body."""
     return VERSION << 24 | opcode << 16 | flags
 
 
@@ -196,18 +188,17 @@ _PLAIN_READ = packet_header(Opcode.READ)
 
 
 def add_header(master_key: bytes, flags: int = 0) -> bytes:
-    """Return the start of all add requests to a ledger; the entry follows it."""
+    """Return the start of all add requests to a ledger."""
     header: bytes = ADD_REQUEST.struct.pack(packet_header(Opcode.ADD, flags), master_key)
     return header
 
 
 def encode_add(master_key: bytes, entry: bytes, flags: int = 0) -> bytes:
-    """Encode the body of an add request."""
     return add_header(master_key, flags) + entry
 
 
 def encode_read(ledger_id: int, entry_id: int, fence_key: bytes = b"", flags: int = 0) -> bytes:
-    """Encode the body of a read request; with a `fence_key` the bookie first fences the ledger."""
+    """With a `fence_key`, the bookie first fences the ledger."""
     if not (fence_key or flags):
         plain: bytes = READ_REQUEST.struct.pack(_PLAIN_READ, ledger_id, entry_id)
         return plain
@@ -219,34 +210,31 @@ def encode_read(ledger_id: int, entry_id: int, fence_key: bytes = b"", flags: in
 def encode_answer(
     opcode: Opcode, code: Code, ledger_id: int, entry_id: int, entry: bytes = b""
 ) -> bytes:
-    """Encode the body of a response."""
     return ANSWER.struct.pack(packet_header(opcode), code, ledger_id, entry_id) + entry
 
 
 def encode_no_authentication() -> bytes:
-    """Encode the response to an `AuthRequest`, which accepts every client and has no code."""
+    """Encode the response to an `AuthRequest`, which has no code and accepts every client."""
     message = AuthMessage(authPluginName=AUTH_DISABLED, payload=b"")
     return _HEAD.pack(packet_header(Opcode.AUTH)) + message.SerializeToString()
 
 
 def encode_bad_request(request: BadRequest) -> bytes:
-    """Encode the body of the response to an invalid frame."""
-    # It may have been impossible to decode the ids, so return -1 for both.  Clear the flags.
+    # The ids may be undecodable, so return -1 for both.  Clear the flags.
     return ANSWER.struct.pack(request.head & ~0xFFFF, request.code, -1, -1)
 
 
 def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
     """Decode all requests of one receive call.
 
-    The bytes before the ledger id are the same in most add requests, so an add request joins the
-    batch of an earlier one that starts with the same bytes.  An add request never moves past a
-    request of another kind.
+    An add request joins the batch of an earlier one with the same bytes before the ledger id, but
+    never moves past a request of another kind.
     """
     requests: list[Request] = []
     batches: dict[bytes, AddBatch] = {}
     for body in bodies:
         batch = batches.get(body[:_ADD_HEADER_SIZE])
-        # These first bytes were decoded with the first add of the batch, so only the ids are new.
+        # The first add of the batch had the same first bytes, so only the ids are new.
         if batch is not None and len(body) >= _SMALLEST_ADD:
             # A negative id, decoded as an unsigned number, also exceeds the limit.
             ledger_id, entry_id = _UNSIGNED_IDS.unpack_from(body, _ADD_HEADER_SIZE)
@@ -291,7 +279,7 @@ def _decode_read(body: bytes) -> ReadRequest | None:
     head, ledger_id, entry_id = READ_REQUEST.struct.unpack_from(body)
     if ledger_id < 0 or entry_id < NO_ENTRY_ID:
         return None
-    # Only a fencing read contains a key; for other reads the key is empty.
+    # Only a fencing read contains a key.
     key = body[READ_REQUEST.size :][:MASTER_KEY_SIZE]
     return ReadRequest(ledger_id, entry_id, head & 0xFFFF, key)
 
@@ -322,7 +310,7 @@ _DECODERS: dict[int, Callable[[bytes], Request | None]] = {
 
 
 def decode_answers(bodies: Iterable[bytes]) -> list[Answer]:
-    """Decode all responses of one receive call.  Raises `struct.error` if a body is too short."""
+    """Raise `struct.error` if a body is too short."""
     answers = []
     for body in bodies:
         head, code, ledger_id, entry_id = ANSWER.struct.unpack_from(body)
@@ -340,16 +328,16 @@ EXCEPTIONS: dict[int, type[BKException]] = {
 }
 
 _MEANINGS: dict[int, str] = {
-    Code.NO_LEDGER: "it stores nothing of that ledger",
+    Code.NO_LEDGER: "it has no entries of that ledger",
     Code.NO_ENTRY: "it does not have that entry",
-    Code.UNAUTHORIZED: "the ledger's password is another one",
+    Code.UNAUTHORIZED: "the password does not match the ledger's",
     Code.FENCED: "the ledger is fenced: another client recovers it",
-    Code.READ_ONLY: "it takes no writes at present",
+    Code.READ_ONLY: "it is read-only",
 }
 
 
 def error_of(answer: Answer, bookie: str) -> BKException:
-    """Return the exception that the client raises for a response whose code is not OK.
+    """Return the exception for a response whose code is not OK.
 
     In BookKeeper: `proto/CompletionValue.java`.
     """

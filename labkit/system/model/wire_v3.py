@@ -1,11 +1,8 @@
 """BookKeeper's wire protocol, version 3: the bodies of frames are protobuf messages.
 
-Version 2 supports only adds and reads.  Version 3 numbers its requests (`txnId`), so responses are
-matched by that number instead of by ledger and entry ids.  It also supports adds that are
-acknowledged before they are synced (and a request that syncs them), reads that wait for the next
-entry, the explicit LAC, and queries about a bookie.
-
-Decoding either returns a complete message or raises `ValueError`; no message is decoded partially.
+Responses are matched by `txnId` instead of by ledger and entry ids.  Version 3 also supports adds
+that are acknowledged before they are synced (and a request that syncs them), reads that wait for
+the next entry, the explicit LAC, and queries about a bookie.
 
 In BookKeeper: `BookkeeperProtocol.proto`, `proto/BookieProtoEncoding.java` (RequestEnDecoderV3).
 """
@@ -22,9 +19,9 @@ from labkit.system.model.wire import EXCEPTIONS, MASTER_KEY_SIZE, Code
 M = TypeVar("M", pb.Request, pb.Response)
 
 HIGH_PRIORITY = 100
-"""A header's `priority` for recovery; anything above 0 counts."""
+"""The `priority` of recovery; anything above 0 counts."""
 DEFERRED_SYNC = 1
-"""The bit of `writeFlags` that asks for an answer before the sync."""
+"""The bit of `writeFlags` that requests a response before the sync."""
 
 STATUSES = {
     Code.OK: pb.EOK,
@@ -37,7 +34,7 @@ STATUSES = {
     Code.FENCED: pb.EFENCED,
     Code.READ_ONLY: pb.EREADONLY,
 }
-"""Version 3's numbers for how a request went."""
+"""Version 3's result codes."""
 
 _LARGEST_DIGEST_SIZE = 20
 
@@ -55,13 +52,13 @@ _PARTS: dict[int, tuple[str, type[Message]]] = {
         pb.GetListOfEntriesOfLedgerResponse,
     ),
 }
-"""Where in a message an operation's part is (`addRequest`, `addResponse`), and an answer's type."""
+"""By operation: the prefix of its fields (`addRequest`, `addResponse`), and the response's type."""
 
 
 def encode_request(
     operation: pb.OperationType, txn_id: int, part: Message, priority: int = 0
 ) -> bytes:
-    """Encode the body of a request; `part` is the operation's message, such as an `AddRequest`."""
+    """`part` is the operation's message, such as an `AddRequest`."""
     request = pb.Request()
     header = request.header
     header.version, header.operation, header.txnId = pb.VERSION_THREE, operation, txn_id
@@ -74,10 +71,7 @@ def encode_request(
 def encode_response(
     asked: pb.BKPacketHeader, status: pb.StatusCode, part: Message | None = None
 ) -> bytes:
-    """Encode the body of the response to the request whose header is `asked`.
-
-    Without a `part`, as for an invalid request, the response contains only the status.
-    """
+    """`asked` is the header of the request; without a `part`, the response has only a status."""
     response = pb.Response(status=status)
     header = response.header
     header.version, header.operation = pb.VERSION_THREE, asked.operation
@@ -89,7 +83,8 @@ def encode_response(
 
 def answer_to(request: pb.Request, status: pb.StatusCode) -> Message:
     """Return the operation's part of a response, with the status and the ids from the request.
-    Not for AUTH and START_TLS, because the parts of their responses have no status.
+
+    Not for AUTH and START_TLS, whose parts have no status.
     """
     name, kind = _PARTS[request.header.operation]
     asked, part = getattr(request, f"{name}Request"), kind(status=status)
@@ -100,12 +95,12 @@ def answer_to(request: pb.Request, status: pb.StatusCode) -> Message:
 
 
 def decode_request(body: bytes) -> pb.Request:
-    """Decode a request.  Raises `ValueError` for other bytes, including requests of version 2."""
+    """Raise `ValueError` if the bytes are not a request of version 3."""
     return _parsed(pb.Request(), body)
 
 
 def decode_response(body: bytes) -> pb.Response:
-    """Decode a response.  Raises `ValueError` for other bytes."""
+    """Raise `ValueError` if the bytes are not a response of version 3."""
     return _parsed(pb.Response(), body)
 
 
@@ -121,10 +116,7 @@ def _parsed(message: M, body: bytes) -> M:
 
 
 def is_version_3(body: bytes) -> bool:
-    """Return whether a connection whose first frame has this body uses version 3.
-
-    A body of version 2 starts with the byte 2, and no protobuf message starts with that byte.
-    """
+    """Return whether the body is a request of version 3: no protobuf message starts with a 2."""
     try:
         decode_request(body)
     except ValueError:
@@ -133,7 +125,7 @@ def is_version_3(body: bytes) -> bool:
 
 
 def is_possible(request: pb.Request) -> bool:
-    """Return whether the request contains the operation's part, and the values in it are valid."""
+    """Return whether the request contains the operation's part with valid values."""
     operation = request.header.operation
     if operation not in _PARTS:
         return False
@@ -151,7 +143,7 @@ def is_possible(request: pb.Request) -> bool:
 
 
 def _is_possible_add(add: pb.AddRequest) -> bool:
-    """Return whether the ids in the request match the entry and are small enough to be indexed."""
+    """Return whether the ids match the entry and are small enough to be indexed."""
     if len(add.body) < ENTRY_HEADER.size or len(add.masterKey) != MASTER_KEY_SIZE:
         return False
     ledger_id, entry_id, _, _ = ENTRY_HEADER.struct.unpack_from(add.body)
@@ -160,9 +152,8 @@ def _is_possible_add(add: pb.AddRequest) -> bool:
 
 
 def _is_possible_read(read: pb.ReadRequest) -> bool:
-    """Return whether the ids are in range.
-
-    A request for a piggybacked entry must also contain the LastAddConfirmed that the client knows.
+    """Return whether the ids are in range, and a request for a piggybacked entry also contains the
+    LastAddConfirmed that the client knows.
     """
     if read.ledgerId < 0 or read.entryId < NO_ENTRY_ID:
         return False
@@ -182,7 +173,6 @@ def _is_possible_lac(write: pb.WriteLacRequest) -> bool:
 
 
 def is_flagged(part: pb.ReadRequest | pb.AddRequest, flag: int) -> bool:
-    """Return whether the request has that flag; a request has at most one flag."""
     return part.HasField("flag") and part.flag == flag
 
 
@@ -191,7 +181,7 @@ _WRITES = (pb.ADD_ENTRY, pb.WRITE_LAC, pb.FORCE_LEDGER)
 
 
 def error_of(response: pb.Response, bookie: str) -> BKException | None:
-    """Return the exception that the client raises for a response, or None if the request succeeded.
+    """Return the exception for a response, or None if the request succeeded.
 
     In BookKeeper: `proto/CompletionValue.java`.
     """

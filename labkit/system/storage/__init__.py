@@ -14,9 +14,8 @@
     start       replay: put the entry of every journal record after LastLogMark into the memtable
                 again
 
-An entry is put into the memtable before its record goes to the journal. So if a record is synced
-when the mark is taken, its entry is already in the memtable, and the flush that follows writes the
-entry.
+An entry is put into the memtable before its record goes to the journal, so if a record is synced
+when the mark is taken, the flush that follows writes its entry.
 
 All code is synchronous and runs over the small `Disk` interface. File formats are byte for byte
 those of BookKeeper 4.17 in its default configuration (SortedLedgerStorage, journal version 6).
@@ -46,10 +45,8 @@ per journal, and a thread for flushes and garbage collection; the simulated worl
     flush thread     `LedgerStore.flush`, `GarbageCollector.collect` and `compact`; listing a
                      ledger's entries
 
-Read in this order: `disk`, `config`, `log_mark`, `journal`, `journal_scan`, `memtable`,
-`entry_log`, `last_log_id`, `log_reader`, `index/`, `store`, `directories`, `replay`, `entry_batch`,
-`last_add_confirmed`, `collected_ledgers`, `garbage`. The remaining modules are not part of the
-write path: `xray` and `entry_locations` inspect the files, and `flush_events` reports to the trace.
+Read `journal` and `store` first. `xray` and `entry_locations` inspect the files, and `flush_events`
+reports to the trace; they are not part of the write path.
 
 Differences from BookKeeper (labkit and BookKeeper can read each other's files):
   - The entry log is synced before the index is written, so an index never points to bytes that a
@@ -70,13 +67,10 @@ Differences from BookKeeper (labkit and BookKeeper can read each other's files):
     (BookKeeper does not start).
   - An index file stays in its directory if the directory becomes full (BookKeeper moves it to
     another directory).
-  - The largest entry id is 2**40 - 1 (BookKeeper accepts larger ones). An index that contains only
-    entry 2**40 - 1 is valid: the file is 8 TiB long, but only the pages that were written take up
-    space.
+  - The largest entry id is 2**40 - 1 (BookKeeper accepts larger ones).
   - If a journal contains a record that no writer produces and that would corrupt the index, the
     start fails with an error that names the file and the offset (BookKeeper accepts the record, and
     later cannot read the index header).
-  - If a journal file is missing between two others that replay needs, the start fails
-    (BookKeeper only notices that the file that LastLogMark names is missing, and starts without the
-    acknowledged entries of any other missing file).
+  - If any journal file that replay needs is missing, the start fails (BookKeeper only notices that
+    the file that LastLogMark names is missing).
 """

@@ -5,8 +5,7 @@ its old writer could recreate it here, and would receive acknowledgements for en
 collection drops.
 
 So a dropped ledger is remembered until seven days after the last request for it, or until the
-process exits. The period cannot be configured, and the number of remembered ledgers is not limited;
-each ledger takes about a hundred bytes.
+process exits. Each one takes about a hundred bytes.
 
 In BookKeeper: `bookie/HandleFactoryImpl.java` (recentlyFencedAndDeletedLedgers, from pull request
 4462), which remembers only ledgers that its process has written, fenced or replayed.
@@ -15,14 +14,11 @@ In BookKeeper: `bookie/HandleFactoryImpl.java` (recentlyFencedAndDeletedLedgers,
 from collections.abc import Iterable
 
 KEPT_S = 7 * 86_400
-"""Seconds for which a ledger is remembered after the last request for it."""
 
 
 class CollectedLedgers:
-    """The ids of dropped ledgers, each with the time of the last request for it.
-
-    Time advances only when `advance_to` is called, so a ledger may be forgotten too early, by up to
-    the interval between two calls.
+    """Time advances only when `advance_to` is called, so a ledger may be forgotten too early, by up
+    to the interval between two calls.
     """
 
     def __init__(self) -> None:
@@ -30,7 +26,7 @@ class CollectedLedgers:
         self._now_s = 0.0
 
     def advance_to(self, now_s: float) -> None:
-        """Set the time in seconds of a monotonic clock, and forget ledgers whose period is over."""
+        """Set the time on a monotonic clock, and forget ledgers whose period is over."""
         self._now_s = now_s
         for ledger_id in [i for i, at_s in self._requested_at_s.items() if now_s - at_s >= KEPT_S]:
             del self._requested_at_s[ledger_id]
@@ -38,7 +34,7 @@ class CollectedLedgers:
     def add(self, ledger_ids: Iterable[int]) -> None:
         self._requested_at_s.update(dict.fromkeys(ledger_ids, self._now_s))
 
-    def refuses(self, ledger_id: int) -> bool:
+    def must_reject(self, ledger_id: int) -> bool:
         """Return whether requests for the ledger must be rejected; if so, restart its period."""
         if ledger_id not in self._requested_at_s:
             return False

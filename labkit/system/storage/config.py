@@ -19,11 +19,10 @@ class StorageConfig:
     two thresholds, one in bytes and one in records (0 disables a threshold).
 
     `page_limit` is the maximum number of index pages with unwritten changes (-1: labkit chooses the
-    limit). Only the changed locations of these pages are in memory. If the changes touch more pages
-    than that, all indexes are written at once.
+    limit). If the changes touch more pages than that, all indexes are written at once.
 
-    `ledger_storage_class` names one of the two BookKeeper storages whose file formats labkit
-    writes. The two write the same files, so it makes no difference which one is named.
+    `ledger_storage_class` names one of the two BookKeeper storages that write the same files as
+    labkit.
 
     Raises `BKIncorrectParameterException` if a value is out of range.
     """
@@ -32,7 +31,7 @@ class StorageConfig:
     file_info_format_version_to_write: int = setting(1, "fileInfoFormatVersionToWrite")
     journal_max_size_mb: int = setting(2048, "journalMaxSizeMB", at_least=1)
     journal_pre_alloc_size_mb: int = setting(16, "journalPreAllocSizeMB", at_least=1)
-    # At most half of the smallest preallocation, because preallocation writes the last block first.
+    # This is at most half of the smallest preallocation, which writes the last block first.
     journal_alignment_size: int = setting(
         512, "journalAlignmentSize", at_least=512, at_most=MIB // 2, multiple_of=512
     )

@@ -1,5 +1,4 @@
-"""Rejects directories that another storage implementation has written, because a bookie must serve
-only files that it can read.
+"""Rejects directories that another storage implementation has written.
 
 A directory of DbLedgerStorage has the same journals and entry logs, but its index is a database. If
 labkit served such a directory, it would respond "no such ledger" to every read, and garbage
@@ -16,13 +15,12 @@ from labkit.system.storage.disk import Disk
 
 _FOLDER = "current"
 _DB_LEDGER_STORAGE_NAMES = ("ledgers", "locations")
-"""The names of the two databases of DbLedgerStorage."""
 _OLD_LAYOUT_SUFFIXES = (".txn", ".log", ".idx")
-"""Suffixes of files that the oldest layouts keep outside `current`, next to the file `VERSION`."""
+"""The oldest layouts keep these files outside `current`, next to `VERSION`."""
 
 
 def refuse_other_storages(disks: Iterable[Disk]) -> None:
-    """Raise `OtherStorageException` for files of another storage or a layout before version 3."""
+    """Raise `OtherStorageException` for another storage, or a layout before version 3."""
     for disk in disks:
         names = disk.names(_FOLDER)
         for name in _DB_LEDGER_STORAGE_NAMES:

@@ -4,10 +4,9 @@
 and when a crash is simulated, it determines which unsynced bytes survive. Paths are relative to the
 directory and use "/".
 
-The storage assumes that a failed sync cannot be repaired by another one: the operating system may
-report success for the second sync and return the bytes to readers, although it never writes them to
-the device. So after a failed sync, or if a sync may have failed in an earlier process, the storage
-writes the bytes again. Other modules refer to this as the failed-sync rule.
+The failed-sync rule: after a failed sync, or if a sync may have failed in an earlier process, the
+storage writes the bytes again. The operating system may report success for a second sync and return
+the bytes to readers, although it never writes them to the device.
 """
 
 import errno
@@ -30,12 +29,12 @@ class File(Protocol):
 
     def next_data(self, offset: int) -> int:
         """Return the offset of the first byte at or after `offset` that may be nonzero, or the file
-        size if there is no such byte. A hole is skipped without being read.
+        size. A hole is skipped without being read.
         """
 
     def sync(self) -> None:
-        """Return once all bytes written so far are durable. Raises `OSError` on failure; it is then
-        unknown whether the bytes are on the device.
+        """Return once all bytes written so far are durable. After `OSError`, it is unknown whether
+        the bytes are on the device.
         """
 
     def close(self) -> None:
@@ -45,29 +44,29 @@ class File(Protocol):
 class Disk(Protocol):
     """A directory. Creating, renaming or deleting a file is durable after `sync_folder`.
 
-    If a FIFO, a folder or a link has the name of an expected file, it is neither opened nor
-    ignored: methods raise a `StorageDamagedException` that contains its name.
+    If a FIFO, a folder or a link has the name of an expected file, methods raise
+    `StorageDamagedException`.
     """
 
     def create(self, path: str) -> File:
-        """Create an empty file and any missing parent folders; replace the file if it exists."""
+        """Create or replace an empty file, and create its missing parent folders."""
 
     def open(self, path: str) -> File:
-        """Open an existing file for reading and writing. Raises `FileNotFoundError`."""
+        """Open for reading and writing. Raises `FileNotFoundError`."""
 
     def exists(self, path: str) -> bool: ...
 
     def names(self, folder: str) -> list[str]:
-        """Return the names in a folder, sorted; empty if the folder does not exist."""
+        """Return the sorted names in a folder, if it exists."""
 
     def files(self, folder: str, suffix: str) -> list[str]:
         """Return the sorted names of the files in a folder, if any, that end with `suffix`."""
 
     def path(self, name: str) -> str:
-        """Return the full path of a file or folder in this directory, for use in messages."""
+        """Return the full path of a file or folder, for messages."""
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file atomically, replacing any existing file with the new name."""
+        """Rename atomically, replacing any existing file."""
 
     def remove(self, path: str) -> None: ...
 
@@ -75,15 +74,13 @@ class Disk(Protocol):
         """Return once the names in the folder are durable."""
 
     def sync_whole(self) -> bool:
-        """Sync all file contents and names in one step, which is faster for many files, and return
-        True, or return False if this is not supported.
-
-        Raises `OSError` on failure; it is then unknown which of the writes are on the device.
+        """Sync all contents and names in one step, which is faster for many files; return False if
+        this is not supported. After `OSError`, it is unknown which writes are on the device.
         """
 
 
 def is_out_of_space(error: OSError) -> bool:
-    """Return whether the file system or a quota is full, so that the write may succeed later."""
+    """Return whether the file system or a quota is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -98,7 +95,7 @@ def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:
             number = int(stem, 16)
         except ValueError:
             number = -1
-        # Compare as text, because int() also accepts signs, spaces, underscores and capitals.
+        # int() also accepts signs, spaces, underscores and capitals.
         if f"{number:x}" != stem or not 0 <= number < 2**63:
             raise StorageDamagedException(
                 f"{disk.path(folder)}/{name} is not a file of this storage: expected a hexadecimal"
@@ -109,7 +106,7 @@ def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:
 
 
 def read_if_exists(disk: Disk, path: str, size: int, offset: int = 0) -> bytes:
-    """Return up to `size` bytes of a file, or none if it does not exist."""
+    """Return up to `size` bytes of a file."""
     if not disk.exists(path):
         return b""
     with closing(disk.open(path)) as file:

@@ -1,7 +1,7 @@
 """Entry batches: consecutive entries of one ledger, each preceded by its length.
 
-The entry log and the response to a batch read use the same format. So entries that are consecutive
-in the entry log are sent as one slice of the file, which takes only a single index lookup.
+The entry log and the response to a batch read use the same format, so entries that are consecutive
+in the entry log are sent as one slice of the file.
 
 In BookKeeper, `proto/BatchedReadEntryProcessor.java` reads the entries one at a time.
 """
@@ -17,7 +17,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class EntryBatch(NamedTuple):
-    """Consecutive entries: joined, the `pieces` are the entries, each preceded by its length."""
+    """Joined, the `pieces` are the entries, each preceded by its length."""
 
     pieces: list[bytes]
     entry_count: int
@@ -26,10 +26,8 @@ class EntryBatch(NamedTuple):
 def read_entries(
     store: LedgerStore, ledger_id: int, first: int, max_entries: int, max_bytes: int
 ) -> EntryBatch:
-    """Read the entries from id `first` on: at most `max_entries` entries, and at most `max_bytes`
-    bytes, including the entries' lengths.
-
-    The batch ends, possibly empty, before the first entry that is missing, unreadable or too large.
+    """Read the entries from id `first` on, up to the first one that is missing, unreadable or too
+    large; `max_bytes` includes the lengths.
     """
     pieces: list[bytes] = []
     entry_id, end = first, first + max_entries
@@ -49,7 +47,7 @@ def _from_memory(
     store: LedgerStore, ledger_id: int, first: int, end: int, max_bytes: int
 ) -> EntryBatch:
     pieces: list[bytes] = []
-    # Get both memtables before the loop, because a flush may end during it.
+    # A flush may end during the loop.
     newer, older = store.memtable, store.flushing_memtable
     for entry_id in range(first, end):
         data = newer.get(ledger_id, entry_id)
@@ -71,7 +69,7 @@ def _from_log(
     try:
         pieces, count = store.entry_logger.read_all(locations, ledger_id, first, max_bytes)
         if not count:
-            # The first entry may be larger than the part of the log that was read.
+            # The first entry may be larger than what was read of the log.
             data = store.entry_logger.read(locations[0], ledger_id, first)
             pieces, count = [_LENGTH.pack(len(data)) + data], 1
     except (StorageDamagedException, OSError):

@@ -1,9 +1,8 @@
 """Finds one entry in a bookie's files: its copies in the journal and in the entry log, and its slot
 in the index.
 
-This module only reads the files, through the `Disk` interface. So it works while the bookie is
-running, after the bookie was stopped in the middle of a write, and on files that Apache BookKeeper
-wrote.
+This works while the bookie is running, after it was stopped in the middle of a write, and on files
+that Apache BookKeeper wrote.
 """
 
 from dataclasses import replace
@@ -27,11 +26,11 @@ def locate_entry(
     digest_size: int = 4,
     after_power_cut: tuple[Disk, Disk] | None = None,
 ) -> tuple[Piece, ...]:
-    """Return the entry as its client packed it, then its bytes in the journal, its bytes in the
-    entry log, and its index slot.
+    """Return the entry as its client packed it, in the journal, in the entry log, and its index
+    slot.
 
-    `after_power_cut` contains the two disks as they would be after a power failure now. If it is
-    given, only bytes that are also on these disks count as synced; otherwise all bytes do.
+    `after_power_cut` contains the two disks as they would be after a power failure: only bytes that
+    are also on these disks count as synced.
     """
     ledger_id, entry_id, *_ = ENTRY_HEADER.struct.unpack_from(entry)
     spans = entry_spans(entry, 0, digest_size)
@@ -90,11 +89,8 @@ def _in_index(disk: Disk, ledger_id: int, entry_id: int) -> Piece:
 
 
 def _with_safe_size(piece: Piece, after: Disk) -> Piece:
-    """Return the piece with `safe_size` set to the number of its bytes that would also be on the
-    disk after a power failure.
-
-    A torn piece keeps its first bytes. If the only bytes that match are leading zeros, they were
-    probably on the disk before the piece was written, so none of the piece's bytes count as safe.
+    """Set `safe_size` to the number of first bytes that would also be on the disk after a power
+    failure. Leading zeros alone do not count, because they were probably there before.
     """
     if not piece.data:
         return piece

@@ -2,11 +2,10 @@
 
 A log file is named `<hex id>.log`. It starts with a 1024-byte header, followed by entries, each
 preceded by its i32 length. When a log is full, a ledgers map is appended, which says how many bytes
-of the log belong to each ledger, and a new log is begun. Logs that an earlier process wrote are
-never appended to.
+of the log belong to each ledger. Logs of an earlier process are never appended to.
 
-A location is an i64: its upper half is the log id, and its lower half is the offset of the entry's
-first byte (after the length). Location 0 means "no entry".
+A location is an i64: the log id, and in its lower half the offset of the entry's first byte (after
+the length). Location 0 means "no entry".
 
 In BookKeeper: `bookie/DefaultEntryLogger.java`, `bookie/EntryLoggerAllocator.java`.
 """
@@ -39,7 +38,7 @@ LOG_ENTRY_HEADER = Layout(
     Field("ledger id", "q", "the ledger"),
     Field("entry id", "q", "the entry's index in the ledger"),
 )
-"""The two ids are the first fields of the entry itself."""
+"""The two ids are part of the entry."""
 
 LEDGERS_MAP_HEADER = Layout(
     "ledgers map",
@@ -64,11 +63,11 @@ _LENGTH = struct.Struct(">i")
 _WRITE_SIZE = 64 * 1024
 _SHARED = -1
 _MAX_READERS = 64
-"""Maximum number of logs kept open for reading."""
+"""The maximum number of logs open for reading."""
 
 
 class LogEntry(NamedTuple):
-    """An entry found by a scan; `offset` is the offset of its length field."""
+    """`offset` is that of the length field."""
 
     offset: int
     ledger_id: int
@@ -77,7 +76,6 @@ class LogEntry(NamedTuple):
 
 
 def location_of(log_id: int, offset: int) -> int:
-    """Return the location of the entry whose first byte is at `offset` in the log."""
     return log_id << 32 | offset
 
 
@@ -86,20 +84,18 @@ def log_name(log_id: int) -> str:
 
 
 class EntryLogger:
-    """All entry logs in a bookie's ledger directories, including the active logs, to which entries
-    are being appended.
+    """All entry logs in a bookie's ledger directories.
 
     All ledgers share one active log, so that the disk writes sequentially. Optionally, each ledger
-    has its own logs, which are deleted as a whole when the ledger is deleted. New logs are assigned
-    to the directories in turn.
+    has its own logs, which are deleted as a whole with the ledger. New logs are assigned to the
+    directories in turn.
 
     A log goes through these states: created ahead (an empty file), active, ended (complete, but its
     last sync is pending), finished (never written to again).
 
-    Invariants: `sync` makes every entry durable that was appended before the call, including
-    entries in logs that have ended in the meantime. After a failed write or sync, a log is never
-    written to again, because the contents of the device are unknown; the entries that were not
-    synced must be appended again.
+    Invariants: `sync` makes every entry durable that was appended before. After a failed write or
+    sync, a log is never written to again, because the contents of the device are unknown; the
+    entries that were not synced must be appended again.
     """
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
@@ -111,14 +107,14 @@ class EntryLogger:
         self._per_ledger = config.entry_log_per_ledger_enabled
         self._max_active = config.maximum_number_of_active_entry_logs
         self._active: dict[int, OpenLog] = {}
-        """The active logs by ledger id; a log that all ledgers share has the key `_SHARED`."""
+        """By ledger id, or `_SHARED`."""
         self._ended: list[OpenLog] = []
-        # Start above every id ever used, because an index may still point to a deleted log.
+        # An index may still point to a deleted log.
         self._last_id = max(-1, *self._disk_of, *(read_last_id(disk) for disk in disks))
         self._created_ahead: int | None = None
 
     def append(self, ledger_id: int, entries: Sequence[bytes]) -> list[int]:
-        """Append entries of a ledger, and return their locations. They are durable after `sync`."""
+        """Append entries, which are durable after `sync`, and return their locations."""
         owner = ledger_id if self._per_ledger else _SHARED
         log = self._active.get(owner)
         try:
@@ -130,8 +126,8 @@ class EntryLogger:
             raise
 
     def sync(self) -> None:
-        """Make everything appended so far durable, and end logs over the size limit and, if too
-        many logs are active, the oldest of them.
+        """Make everything appended so far durable, and end logs over the size limit, and the oldest
+        active ones over the limit on their number.
         """
         try:
             self._sync_logs()
@@ -140,9 +136,9 @@ class EntryLogger:
             raise
 
     def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
-        """Return an entry; raise `StorageDamagedException` if it is incomplete or elsewhere."""
+        """Raise `StorageDamagedException` if the complete entry is not at that location."""
         log_id, offset = location >> 32, location & 0xFFFFFFFF
-        # If only the upper half of a location was written, the location points into the header.
+        # A location of which only the upper half was written points into the header.
         if offset > LOG_HEADER.size:
             data = self._reader(log_id).entry(offset, ledger_id, entry_id)
             if data is not None:
@@ -161,9 +157,9 @@ class EntryLogger:
         offsets = [location & 0xFFFFFFFF for location in in_same_log]
         return self._reader(log_id).entries(offsets, ledger_id, first, max_bytes)
 
-    def holds(self, location: int, ledger_id: int, entry_id: int) -> bool:
-        """Return whether the complete entry is at that location. It may be missing after a crash of
-        a bookie that syncs its indexes before its logs.
+    def has_entry(self, location: int, ledger_id: int, entry_id: int) -> bool:
+        """Return whether the complete entry is at that location, which is not certain after a crash
+        of a bookie that syncs its indexes before its logs.
         """
         try:
             self.read(location, ledger_id, entry_id)
@@ -172,7 +168,7 @@ class EntryLogger:
         return True
 
     def finished_log_ids(self) -> list[int]:
-        """Return the ids of the logs that are never written to again, in ascending order."""
+        """Return the logs that are never written to again, in ascending order."""
         open_ids = {self._created_ahead, *(log.log_id for log in self._active.values())}
         open_ids.update(log.log_id for log in self._ended)
         return [log_id for log_id in sorted(self._disk_of) if log_id not in open_ids]
@@ -182,7 +178,7 @@ class EntryLogger:
         self._full_disks = directories if len(directories) < len(self._disks) else set()
 
     def disk_of(self, log_id: int) -> Disk:
-        """Return the disk that contains a log; raise `StorageDamagedException` if there is none."""
+        """Raise `StorageDamagedException` if no disk contains the log."""
         disk = self._disk_of.get(log_id)
         if disk is None:
             folders = ", ".join(each.path("current") for each in self._disks)
@@ -192,7 +188,7 @@ class EntryLogger:
         return disk
 
     def remove(self, log_id: int) -> None:
-        """Delete a finished log to which no index points, in the thread that runs the reads."""
+        """Delete a finished log without live entries, in the thread that runs the reads."""
         reader = self._readers.pop(log_id, None)
         if reader is not None:
             reader.close()
@@ -201,14 +197,14 @@ class EntryLogger:
         disk.sync_folder("current")
 
     def close(self) -> None:
-        """Close all files. Active logs are left without a ledgers map, as in BookKeeper."""
+        """Leave active logs without a ledgers map, as BookKeeper does."""
         for reader in self._readers.values():
             reader.close()
         for log in self._active.values():
             log.file.close()
 
     def open_log(self, file: File, log_id: int) -> "OpenLog":
-        """Return a new log in the given empty file; a subclass may use another class for logs."""
+        """A subclass may use another class."""
         return OpenLog(log_id, file)
 
     def _sync_logs(self) -> None:
@@ -228,7 +224,7 @@ class EntryLogger:
         abandoned, self._active, self._ended = (*self._active.values(), *self._ended), {}, []
         for log in abandoned:
             log.file.close()
-            # No index points into such a log: locations are set only after a log's first sync.
+            # Locations are set only after a sync.
             if not log.has_durable_entries:
                 self.remove(log.log_id)
 
@@ -236,13 +232,13 @@ class EntryLogger:
         reader = self._readers.get(log_id)
         if reader is None:
             if len(self._readers) >= _MAX_READERS:
-                # Do not close the reader, because a read in another thread may still be using it.
+                # A read in another thread may still be using the reader, so do not close it.
                 del self._readers[next(iter(self._readers))]
             reader = self._readers[log_id] = EntryLogReader(_open(self.disk_of(log_id), log_id))
         return reader
 
     def _begin_log(self, owner: int) -> "OpenLog":
-        """Begin the log created ahead, or a new one if its directory is full; create the next."""
+        """Begin the log created ahead, unless its directory is full, and create the next one."""
         log_id = self._created_ahead
         if log_id is None or self._is_on_full_directory(log_id):
             log_id = self._allocate()
@@ -253,7 +249,7 @@ class EntryLogger:
         return self._active[owner]
 
     def _end_log(self, owner: int) -> None:
-        """End the owner's log by appending its ledgers map; its last sync is still pending."""
+        """Append the ledgers map; the last sync is still pending."""
         log = self._active.pop(owner)
         self._ended.append(log)
         log.append_ledgers_map()
@@ -281,14 +277,14 @@ class EntryLogger:
 
 
 class OpenLog:
-    """A log to which entries are appended. They are buffered, so read them only after `sync`."""
+    """Entries are buffered, so read them only after `sync`."""
 
     def __init__(self, log_id: int, file: File) -> None:
         self.log_id = log_id
         self.file = file
         self.end = LOG_HEADER.size
         self.has_durable_entries = False
-        """Whether the log has been synced, so that indexes may point into it."""
+        """If this is True, indexes may point into the log."""
         self._buffer = [LOG_HEADER.struct.pack(MAGIC, VERSION, 0, 0)]
         self._written = self._synced_to = 0
         self._ledger_bytes: dict[int, int] = {}
@@ -318,7 +314,7 @@ class OpenLog:
             self._buffer += (LEDGERS_MAP_ITEM.struct.pack(*item) for item in batch)
             self.end += 4 + size
         self._write()
-        # Write the header last, because it must not point to a map that has not been written yet.
+        # The header must not point to a map that has not been written.
         self.file.write(0, LOG_HEADER.struct.pack(MAGIC, VERSION, map_offset, len(items)))
 
     def sync(self) -> None:
@@ -330,7 +326,7 @@ class OpenLog:
 
     def _write(self) -> None:
         pieces, self._buffer = self._buffer, []
-        # Join a few pieces at a time, so that the joined bytes fit into the processor's caches.
+        # The joined bytes should fit into the processor's caches.
         at_a_time = max(1, len(pieces) * _WRITE_SIZE // (self.end - self._written or 1))
         for first in range(0, len(pieces), at_a_time):
             joined = b"".join(pieces[first : first + at_a_time])
@@ -356,8 +352,7 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
         while position + head.size <= end:
             size, ledger_id, entry_id = head.unpack(file.read(position, head.size))
             if size <= 0:
-                # This is not an entry: either zeros or the filler that direct I/O leaves. Neither
-                # has a length, so search for the next entry.
+                # Skip zeros, or the filler that direct I/O leaves, to find the next entry.
                 position += 1 if size else zeros_to_skip(file, position)
                 continue
             if position + 4 + size > end:
@@ -368,7 +363,7 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
 
 
 def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:
-    """Return the bytes per ledger from the log's ledgers map, or None if it is not complete.
+    """Return the bytes per ledger, or None if there is no complete ledgers map.
 
     In BookKeeper: `DefaultEntryLogger.extractEntryLogMetadataFromIndex`.
     """

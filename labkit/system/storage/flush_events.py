@@ -10,8 +10,6 @@ from labkit.system.trace.recorder import Recorder
 
 
 class WrittenEntry(NamedTuple):
-    """An entry of `size` bytes that a flush has written to `location` in the entry logs."""
-
     ledger_id: int
     entry_id: int
     location: int
@@ -21,7 +19,7 @@ class WrittenEntry(NamedTuple):
 def written_entries(
     runs: Sequence[LedgerEntries], locations: Sequence[Sequence[int]]
 ) -> Iterator[WrittenEntry]:
-    """Yield the entries of all runs with their locations; `locations` has one sequence per run."""
+    """`locations` has one sequence per run."""
     for run, run_locations in zip(runs, locations, strict=True):
         entries = zip(run.entry_ids, run.entries, run_locations, strict=True)
         for entry_id, data, location in entries:

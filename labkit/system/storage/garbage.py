@@ -1,13 +1,12 @@
 """Garbage collection and compaction: reclaiming the disk space of deleted ledgers.
 
-Ledgers are deleted one by one, but ledgers share the logs that store their entries. So garbage
-collection first removes the indexes of the deleted ledgers. Then it deletes the logs in which no
-remaining ledger has entries. A log that is mostly garbage is compacted: its live entries are
-appended to the current log, and the old log is deleted.
+Ledgers share the logs that store their entries. So garbage collection first removes the indexes of
+the deleted ledgers, and then the logs in which no remaining ledger has entries. A log that is
+mostly garbage is compacted: its live entries are appended to the current log, and the old log is
+deleted.
 
-A bookie may also have copies of entries that now belong on other bookies. Those copies become
-garbage in the same way, except that the ledger's index is kept, without locations, because it
-contains the fence, which must still stop an old writer.
+Copies of entries that now belong on other bookies become garbage in the same way, except that the
+ledger's index is kept, without locations, because the fence in it must still stop an old writer.
 
 Every step is safe against a crash: a copy is synced before the index points to it, the index is
 synced before the old log is deleted, and a copy that no index points to is ordinary garbage.
@@ -38,7 +37,7 @@ _BUCKETS = 10
 
 @dataclass(frozen=True, slots=True)
 class EntryLogMetadata:
-    """The size of a log, and how many of its bytes, with length fields, each ledger still needs."""
+    """`ledger_bytes` has the bytes, with length fields, that each ledger still needs."""
 
     log_id: int
     total_bytes: int
@@ -46,7 +45,7 @@ class EntryLogMetadata:
 
     @property
     def usage(self) -> float:
-        """The fraction of the log's bytes that belongs to existing ledgers, from 0 to 1."""
+        """The fraction of the log that belongs to existing ledgers, from 0 to 1."""
         return sum(self.ledger_bytes.values()) / self.total_bytes if self.total_bytes else 0.0
 
     def without(self, deleted: Collection[int]) -> "EntryLogMetadata":
@@ -60,11 +59,7 @@ class Copied(NamedTuple):
 
 
 def deleted_ledgers(stored: Iterable[int], existing: Collection[int]) -> list[int]:
-    """Return the ledgers of a bookie that no longer exist in the metadata store.
-
-    The caller must list `stored` before it queries `existing`, so that a ledger created in between
-    is not mistaken for a deleted one.
-    """
+    """List `stored` before `existing`, so that a ledger created in between is not returned."""
     return [ledger_id for ledger_id in stored if ledger_id not in existing]
 
 
@@ -74,13 +69,13 @@ def logs_to_compact(logs: Iterable[EntryLogMetadata], threshold: float) -> list[
     In BookKeeper: `GarbageCollectorThread.doCompactEntryLogs`.
     """
     candidates = [log for log in logs if 0 < log.usage < threshold]
-    # Put the emptiest logs first, because they free the most space per byte copied.
+    # The emptiest logs free the most space per byte copied.
     candidates.sort(key=lambda log: (min(_BUCKETS - 1, int(log.usage * _BUCKETS)), log.log_id))
     return [log.log_id for log in candidates]
 
 
 def read_log_metadata(disk: Disk, log_id: int) -> EntryLogMetadata:
-    """Return a log's metadata from its ledgers map or, if there is no map, from a scan."""
+    """Read the ledgers map or, if there is none, scan the log."""
     ledger_bytes = read_ledgers_map(disk, log_id)
     if ledger_bytes is None:
         ledger_bytes = {}
@@ -102,7 +97,7 @@ class GarbageCollector:
         self.ledgers = ledgers
         self._logs: dict[int, EntryLogMetadata] = {}
         self._emptied: dict[int, LedgerIndex] = {}
-        """The ledgers whose entries have been dropped in memory but not yet on disk."""
+        """Ledgers whose entries have been dropped in memory but not yet on disk."""
 
     @property
     def logs(self) -> list[EntryLogMetadata]:
@@ -110,10 +105,8 @@ class GarbageCollector:
         return list(self._logs.values())
 
     def drop_entries(self, ledger_id: int) -> bool:
-        """Drop all entries of a ledger and return True, or return False if the ledger has no
-        entries or has received new ones since `take_settled`.
-
-        The next `collect` counts the space of the dropped entries as garbage.
+        """Drop all entries of a ledger, whose space is garbage for the next `collect`; return False
+        if it has none, or has received new ones since `take_settled`.
         """
         ledger = self.ledgers.get(ledger_id)
         if ledger is None or ledger.got_entries or ledger.index.last_entry_id() < 0:
@@ -122,7 +115,7 @@ class GarbageCollector:
         return True
 
     def collect(self, deleted: Iterable[int]) -> list[int]:
-        """Drop these ledgers; return the ids of the logs that are now empty, for `remove_log`."""
+        """Drop these ledgers; return the logs without live entries, for `remove_log`."""
         for ledger_id in deleted:
             # Otherwise, the loop below would flush the index of a deleted ledger.
             self._emptied.pop(ledger_id, None)
@@ -131,23 +124,23 @@ class GarbageCollector:
         while self._emptied:
             ledger_id, index = next(iter(self._emptied.items()))
             index.flush()
-            # Delete the item only now, so that the next collection retries a failed flush.
+            # The next collection must retry a failed flush.
             del self._emptied[ledger_id]
         for log_id in self.entry_logger.finished_log_ids():
             # A finished log never changes, so its metadata is read only once.
             metadata = self._logs.get(log_id) or read_log_metadata(
                 self.entry_logger.disk_of(log_id), log_id
             )
-            # Check for entries, not for a file: a fenced ledger keeps its file without entries.
+            # A fenced ledger keeps its file without entries.
             dropped = [i for i in metadata.ledger_bytes if not self._has_entries(i)]
             self._logs[log_id] = metadata.without(dropped)
         return [log.log_id for log in self._logs.values() if not log.ledger_bytes]
 
     def compact(self, log_id: int, batch_entries: int) -> Iterator[Copied]:
-        """Copy the live entries of a log to the current log, `batch_entries` at a time.
+        """Copy the live entries of a log to the current log, and yield after each batch, so that
+        the caller can limit the rate.
 
-        After each batch, yields how much was copied, so that the caller can limit the rate. Once
-        this iterator is exhausted, no index points into the log, and `remove_log` may be called.
+        Once the iterator is exhausted, no index points into the log: call `remove_log`.
         """
         moved: list[tuple[int, int, int, int]] = []
         copied_bytes = 0
@@ -161,17 +154,15 @@ class GarbageCollector:
                 moved.append((entry.ledger_id, entry.entry_id, old, new))
                 copied_bytes += len(entry.data)
             elif ledger is not None and location:
-                # A newer copy has replaced this one. The process that wrote the newer copy may have
-                # been killed before it synced the index, or the sync may have failed. So the
-                # location is written again (the failed-sync rule, see `disk`), and the flush in
-                # `point_to_copies` makes it durable.
+                # A newer copy has replaced this one, but an earlier process may not have synced the
+                # index, so the location is written again (the failed-sync rule, see `disk`).
                 ledger.index.set_locations([entry.entry_id], [location])
                 newer_logs[location >> 32] = None
             if len(moved) >= batch_entries:
                 self.point_to_copies(moved)
                 yield Copied(len(moved), copied_bytes)
                 moved, copied_bytes = [], 0
-        # A killed process may have left the newer copies unsynced, so sync them before deletion.
+        # A killed process may have left the newer copies unsynced.
         for other in self.entry_logger.finished_log_ids():
             if other in newer_logs:
                 sync_file(self.entry_logger.disk_of(other), log_name(other))
@@ -179,16 +170,14 @@ class GarbageCollector:
         yield Copied(len(moved), copied_bytes)
 
     def remove_log(self, log_id: int) -> None:
-        """Delete a log. Call this in the thread that runs the reads; see `EntryLogger.remove`."""
+        """Call this in the thread that runs the reads; see `EntryLogger.remove`."""
         self.entry_logger.remove(log_id)
         self._logs.pop(log_id, None)
 
     # Rules that a subclass may change
 
     def point_to_copies(self, moved: list[tuple[int, int, int, int]]) -> None:
-        """Sync the copies, point the indexes to them, and only then flush the indexes: in any other
-        order, a crash could lose both the original and the copy.
-        """
+        """Sync the copies before the indexes: otherwise, a crash could lose original and copy."""
         self.entry_logger.sync()
         for ledger_id, entry_id, old, new in moved:
             ledger = self.ledgers.get(ledger_id)

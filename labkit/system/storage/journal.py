@@ -1,16 +1,15 @@
 """The journal: the write-ahead log that makes entries durable.
 
-A journal file is named `<hex id>.txn`. The file starts with a 512-byte header, followed by records.
-Each group of records is padded to a multiple of the alignment, and the space after the last record
-is preallocated with zeros. A record is an i32 length and a body that starts with a ledger id and an
+A journal file is named `<hex id>.txn`. It starts with a 512-byte header, followed by records. Each
+group of records is padded to a multiple of the alignment, and the space after the last record is
+preallocated with zeros. A record is an i32 length and a body that starts with a ledger id and an
 entry id; a negative entry id marks a special record (master key, fence, explicit LAC). Records have
 no checksum; `journal_scan` explains what this means for a torn tail.
 
-To write records, `append` buffers them, `seal` closes the group of buffered records,
-`write_and_sync` writes the group to disk and syncs it, and `note_synced` advances `synced`.
-`write_and_sync` may run in another thread. For adds with deferred sync, the caller calls the two
-halves of `write_and_sync` separately: `write_unsynced` and, once a sync is requested, `sync`. The
-caller is `bookie.commit.GroupCommit`, which sends the responses afterwards.
+`append` buffers records, `seal` closes the group of buffered records, `write_and_sync` writes the
+group to disk and syncs it (possibly in another thread), and `note_synced` advances `synced`. For
+adds with deferred sync, `bookie.commit.GroupCommit` calls the two halves of `write_and_sync`
+separately: `write_unsynced` and, once a sync is requested, `sync`.
 
 In BookKeeper: `bookie/Journal.java`, `bookie/JournalChannel.java`.
 """
@@ -58,20 +57,20 @@ EXPLICIT_LAC_SINCE = 6
 PADDING_MASK = -0x100
 
 LEDGER_KEY = -0x1000
-"""Entry id of the record that holds a ledger's master key: i32 length, key."""
+"""Entry id of a record with a master key: i32 length, key."""
 FENCE = -0x2000
-"""Entry id of the record that fences a ledger; it has no further content."""
+"""Entry id of a record that fences a ledger; it has no further content."""
 EXPLICIT_LAC = -0x8000
-"""Entry id of the record that holds an explicit LAC: i32 length, body."""
+"""Entry id of a record with an explicit LAC: i32 length, body."""
 
 _PART_SIZE = MIB
-"""Approximate number of bytes that one write call writes."""
+"""The approximate size of one write."""
 
 _IDS = struct.Struct(">qq")
 
 
 def ledger_key_record(ledger_id: int, master_key: bytes) -> bytes:
-    """Return the body of the master key record, a process's first record of the ledger."""
+    """Return the body of a process's first record of the ledger."""
     return _IDS.pack(ledger_id, LEDGER_KEY) + _with_length(master_key)
 
 
@@ -88,8 +87,8 @@ def _with_length(body: bytes) -> bytes:
 
 
 def padding(offset: int, alignment: int) -> bytes:
-    """Return the padding that brings `offset` to a multiple of `alignment`. A padding record has at
-    least 8 bytes, so with less space in the block, it extends to the end of the next block.
+    """Return the padding up to a multiple of `alignment`: the next one, or the one after it if the
+    padding's header does not fit.
     """
     left = -offset % alignment
     if left == 0:
@@ -102,9 +101,9 @@ def padding(offset: int, alignment: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class JournalGroup:
-    """The records that one write and one sync make durable, and their padding, from `offset` to
-    `end`. If `ends_file` is set, the group must be synced before the next one is written to a new
-    file.
+    """The records that one write and one sync make durable, from `offset` to `end`.
+
+    If it `ends_file`, it must be synced before the next group is written to a new file.
     """
 
     file_id: int
@@ -125,8 +124,7 @@ class Journal:
     def __init__(
         self, disk: Disk, config: StorageConfig, first_file_id: int, synced: LogMark = START
     ) -> None:
-        """Create a new file, whose id is `first_file_id` if the directory is empty, or else the
-        largest existing id plus one.
+        """Create a file with the largest existing id plus one, or `first_file_id`.
 
         `synced` is the position at which the records in the existing files end.
         """
@@ -139,7 +137,7 @@ class Journal:
         # Preallocation writes the last block, which must start at a multiple of the alignment.
         self._pre_alloc -= self._pre_alloc % self._alignment
         self._max_backups = config.journal_max_backups
-        # Never append to an existing file: an earlier process may have left a torn tail in it.
+        # An existing file may have a torn tail.
         existing = journal_ids(disk)
         self._file_id = existing[-1] + 1 if existing else first_file_id
         self._header_size = header_size(self.version)
@@ -149,9 +147,7 @@ class Journal:
         self._open_file(self._file_id)
 
     def append(self, *records: bytes) -> LogMark:
-        """Buffer consecutive records, which are durable once their group has been written and
-        synced; return the position of the first one.
-        """
+        """Buffer consecutive records; return the position of the first one."""
         mark = LogMark(self._file_id, self._offset)
         self._records += records
         self._offset += sum(map(len, records)) + LENGTH_SIZE * len(records)
@@ -159,7 +155,7 @@ class Journal:
 
     @property
     def group_bytes(self) -> int:
-        """Size in bytes of the unsealed group's records."""
+        """The size of the unsealed group's records."""
         return self._offset - self._group_offset
 
     @property
@@ -167,9 +163,7 @@ class Journal:
         return len(self._records)
 
     def seal(self) -> JournalGroup | None:
-        """Close and return the group of all records buffered so far, if there are any. The next
-        group starts a new file if the current file is full.
-        """
+        """Return the group of all buffered records, if any; the next one may start a new file."""
         if not self._records:
             return None
         group_padding = b""
@@ -190,62 +184,58 @@ class Journal:
         return group
 
     def write_and_sync(self, group: JournalGroup) -> None:
-        """Write a group to disk and sync it. Groups must be written in the order in which they were
-        sealed.
+        """Write a group and sync it; groups must be written in the order in which they were sealed.
 
-        Raises `OSError` on failure. The contents of the disk are then unknown, so the caller must
-        not write or acknowledge anything else: `GroupCommit.run` ends with the error, and the
-        bookie stops.
+        After `OSError`, the contents of the disk are unknown, so the caller must not write or
+        acknowledge anything else.
         """
         self.write_unsynced(group)
         self.sync()
 
     def write_unsynced(self, group: JournalGroup) -> None:
         """Write a group, which then survives a kill of the process, but not a power failure before
-        `sync`. Raises `OSError`, which means the same as in `write_and_sync`.
+        `sync`. Raises `OSError`, like `write_and_sync`.
         """
         if group.file_id != self._written_file_id:
             self._file.close()
             self._open_file(group.file_id)
         if group.end.offset > self._allocated:
-            # Preallocate first, so that most syncs need not also write a new file length.
+            # Most syncs need not write a new file length.
             while group.end.offset > self._allocated:
                 self._allocated += self._pre_alloc
             self._file.write(self._allocated - self._alignment, bytes(self._alignment))
         offset = group.offset
-        # Write the group in parts, because joining all of it would need as much memory again.
+        # Joining the whole group would need as much memory again.
         for part in join_in_parts(group.records, _PART_SIZE):
             is_last = group.end.offset == offset + len(part) + len(group.padding)
             self._file.write(offset, part + group.padding if is_last else part)
             offset += len(part)
 
     def sync(self) -> None:
-        """Sync everything written so far. Raises `OSError`, as `write_and_sync` does."""
+        """Raise `OSError`, like `write_and_sync`."""
         self._file.sync()
 
     def note_synced(self, group: JournalGroup) -> None:
-        """Advance `synced` to the end of a group that has been synced."""
         self.synced = group.end
 
     def commit(self) -> None:
-        """Write and sync everything buffered, in the calling thread."""
         group = self.seal()
         if group is not None:
             self.write_and_sync(group)
             self.note_synced(group)
 
     def trim(self, mark: LogMark) -> None:
-        """Delete the journal files before the one `mark` points into, except the newest of them.
+        """Delete the files before the one that `mark` points into, except the newest of them.
 
         In BookKeeper: `Journal.checkpointComplete`, `journalMaxBackups`.
         """
         old = [file_id for file_id in journal_ids(self._disk) if file_id < mark.file_id]
-        # Backups are never replayed; they are kept for anyone who has to examine a damaged bookie.
+        # The others are kept for anyone who has to examine a damaged bookie.
         for file_id in old[: max(0, len(old) - self._max_backups)]:
             self._disk.remove(_path(file_id))
 
     def close(self) -> None:
-        """Close the file. Records that have not been committed are lost."""
+        """Close the file; records that have not been committed are lost."""
         self._file.close()
 
     def _open_file(self, file_id: int) -> None:
@@ -253,7 +243,7 @@ class Journal:
         file.write(0, JOURNAL_HEADER.struct.pack(MAGIC, self.version)[: self._header_size])
         self._allocated = self._pre_alloc
         file.write(self._allocated - self._alignment, bytes(self._alignment))
-        # Without the folder's sync, a power failure could remove the name of the file.
+        # Otherwise, a power failure could remove the name of the file.
         file.sync()
         self._disk.sync_folder("current")
         self._file = file
@@ -267,7 +257,7 @@ def header_size(version: int) -> int:
 
 
 def journal_ids(disk: Disk) -> list[int]:
-    """Return the ids of the journal files in a journal directory, oldest first."""
+    """Return the ids of the journal files, oldest first."""
     return ids_in(disk, "current", ".txn")
 
 

@@ -40,23 +40,21 @@ from labkit.system.storage.journal import (
 from labkit.system.storage.log_mark import LogMark
 
 _READ_SIZE = 1024 * 1024
-"""Number of bytes per read. Replay reads whole journals, so one read per record would be too slow.
-"""
 BATCH_BYTES = 128 * 1024
-"""Bytes of entries per batch; a batch stays in the processor's caches until it is used."""
+"""A batch of entries stays in the processor's caches until it is used."""
 _NEEDS_VERSION = {LEDGER_KEY: 3, FENCE: 4, EXPLICIT_LAC: 6}
 _RECORD = RECORD_HEADER.struct
 _RECORD_SIZE = RECORD_HEADER.size
 _LENGTH = struct.Struct(">i")
 _IDS_SIZE = 16
 _NEGATIVE = 0x80
-"""If the first byte of a length is at least this, the length is negative, which means padding."""
+"""From this first byte on, a length is negative, which means padding."""
 _SECTOR_SIZE = 512
-"""Number of bytes that a disk writes atomically."""
+"""A disk writes this many bytes atomically."""
 
 
 class JournalRecord(NamedTuple):
-    """A record; `offset` is that of its length field, and `body` starts with the two ids."""
+    """`offset` is that of the length field, and `body` starts with the two ids."""
 
     offset: int
     ledger_id: int
@@ -67,13 +65,12 @@ class JournalRecord(NamedTuple):
 class JournalScan:
     """The records of one journal file.
 
-    `end_offset` is the offset at which the records end; it is valid once `records` or `batches` is
-    exhausted. They also close the file when they raise or are stopped early; if you iterate over
-    neither, close `file` yourself.
+    `records` and `batches` set `end_offset`, at which the records end, and close the file; if you
+    iterate over neither, close `file` yourself.
     """
 
     def __init__(self, disk: Disk, file_id: int) -> None:
-        """Raises `FileNotFoundError`, or `StorageDamagedException` if the version is unknown."""
+        """Raise `FileNotFoundError`, or `StorageDamagedException` if the version is unknown."""
         self.name = LogMark(file_id, 0).file_name
         self.path = disk.path(f"current/{self.name}")
         self.file: File = disk.open(f"current/{self.name}")
@@ -99,20 +96,21 @@ class JournalScan:
     def records(self, start_offset: int = 0) -> Iterator[JournalRecord]:
         """Yield the records from the one at `start_offset` (0: the first) to the end.
 
-        Raises `StorageDamagedException`, which names the file and the offset, for bytes that no
-        writer produces, or if the file ends before `start_offset`.
+        Raises `StorageDamagedException` for bytes that no writer produces, or if the file ends
+        before `start_offset`.
         """
         return chain.from_iterable(self.batches(start_offset))
 
     def batches(
         self, start_offset: int = 0, size_bytes: int = BATCH_BYTES
     ) -> Iterator[list[JournalRecord]]:
-        """Yield the records in lists of about `size_bytes` of entries or a single special record.
+        """Yield lists of about `size_bytes` of entries, or a single special record.
+
         A subclass may override this.
         """
         with closing(self.file):
             if start_offset > self.file.size():
-                # The file was synced at least up to the mark, so it has lost its end.
+                # The file was synced at least up to the mark.
                 raise StorageDamagedException(
                     f"journal {self.path} ends at offset {self.file.size()}, but replay starts at"
                     f" {start_offset}: acknowledged entries are missing; restore the complete file,"
@@ -156,10 +154,10 @@ class JournalScan:
         return JournalRecord(base + at, ledger_id, entry_id, body)
 
     def _size_of_special_or_padding(self, data: bytes, at: int, base: int) -> int | None:
-        """Return the size of the special record or padding at `at`, or None where records end.
+        """Return the size of the special record, padding or incomplete entry at `at`, or None where
+        records end.
 
-        If `data` ends too early, return the number of bytes needed to determine the size. The size
-        may point past the end of `data`, and `at` may be the start of an incomplete entry.
+        If `data` ends too early, return the number of bytes needed to determine the size.
         """
         available = len(data) - at
         if available < _LENGTH.size:
@@ -172,7 +170,7 @@ class JournalScan:
             if zero_count < 0:
                 raise self._damaged(base + at, f"invalid padding length {zero_count}")
             return PADDING_HEADER.size + zero_count
-        # No record has length 0, so this is preallocated space.
+        # Length 0 is preallocated space.
         if length == 0 or (length < 0 and _is_torn(data, at, base)):
             return None
         if length < _IDS_SIZE:
@@ -186,10 +184,8 @@ class JournalScan:
 
 
 def _entries_in(data: bytes, at: int, limit: int, base: int) -> tuple[list[JournalRecord], int]:
-    """Return the entries that start at index `at`, and the index at which they end.
-
-    The entries end at `limit`, before anything that is not an entry, or before an entry that is not
-    completely in `data`. `data` starts at offset `base` in the file.
+    """Return the entries from index `at` on, up to `limit` or to something that is not a complete
+    entry, and the index where they end. `data` starts at offset `base` in the file.
     """
     entries, end = list[JournalRecord](), len(data)
     while at < limit and at + _RECORD_SIZE <= end:
@@ -206,9 +202,8 @@ def _entries_in(data: bytes, at: int, limit: int, base: int) -> tuple[list[Journ
 def _is_torn(data: bytes, at: int, base: int) -> bool:
     """Return whether a sector boundary splits the i32 at `at` and only zeros follow the boundary.
 
-    If a crash cuts off a padding record within the four bytes of its mask (-0x100), the last one to
-    three bytes of the mask are zeros. The result is a different negative number, which no writer
-    writes as a length.
+    If a crash cuts off a padding record within its mask (-0x100), the remaining bytes of the mask
+    are zeros, which makes it a negative number that no writer writes as a length.
     """
     edge = _SECTOR_SIZE - (base + at) % _SECTOR_SIZE
     behind = data[at + edge : at + edge + _SECTOR_SIZE]

@@ -1,8 +1,7 @@
 """A ledger's LastAddConfirmed, as known to one bookie.
 
-A writer reports its LastAddConfirmed (LAC) in two ways: each entry contains the LAC from the time
-at which the entry was packed, and an explicit LAC is sent without an entry. The LAC known to a
-bookie is the higher of the two.
+Each entry contains the LastAddConfirmed (LAC) from the time at which the entry was packed, and an
+explicit LAC is sent without an entry. The LAC known to a bookie is the higher of the two.
 
 In BookKeeper: `bookie/FileInfo.java` (lac), `bookie/InterleavedLedgerStorage.java`
 (getLastAddConfirmed).
@@ -14,10 +13,10 @@ from labkit.system.storage.store import LedgerStore
 
 
 def last_add_confirmed(store: LedgerStore, ledger_id: int) -> int:
-    """Return the ledger's highest LastAddConfirmed that this bookie knows, or -1 for none.
+    """Return the highest LastAddConfirmed that this bookie has, or -1.
 
-    The last entry is read only once. Raises `NoLedgerException` if this bookie does not have the
-    ledger, and `StorageDamagedException` or `OSError` if the last entry cannot be read.
+    Raises `NoLedgerException` if this bookie does not have the ledger, and
+    `StorageDamagedException` or `OSError` if the last entry cannot be read.
     """
     ledger = store.ledger(ledger_id)
     if ledger is None:

@@ -1,7 +1,6 @@
 """The highest entry log id ever used, stored in the file `lastId` of each ledger directory.
 
-Ids are never reused. Otherwise, an index that still points to a deleted log could find the entries
-of another log at that location.
+If ids were reused, an index that still points to a deleted log could find entries of another one.
 
 In BookKeeper: `bookie/EntryLoggerAllocator.java`.
 """
@@ -14,13 +13,13 @@ _PATH = "current/lastId"
 
 
 def read_last_id(disk: Disk) -> int:
-    """Return the id stored in a directory, or -1 if no valid id is stored there."""
+    """Return -1 if no valid id is stored."""
     try:
         last_id = int(read_if_exists(disk, _PATH, 64).strip(), 16)
     except ValueError:
         last_id = -1
-    # The file is not synced, so a crash may leave it torn. That does no harm, because the names of
-    # the existing log files also show which ids were used.
+    # The file is not synced, so a crash may leave it torn, but the names of the log files also show
+    # which ids were used.
     return last_id if 0 <= last_id <= MAX_LOG_ID else -1
 
 

@@ -1,10 +1,10 @@
 """LastLogMark: the position in the journal from which replay starts.
 
 Every record before the mark is in the entry log and the index, and both are synced. The mark is
-always taken before a flush begins, and persisted only after the flush is durable.
+taken before a flush begins, and persisted only after the flush is durable.
 
-`LogMark` is BookKeeper's name for any position in the journal, not only for LastLogMark. In both of
-these names, "log" means the journal; in `log_id`, `log_name` and `LogEntry`, it means an entry log.
+`LogMark` is BookKeeper's name for any position in the journal. In both names, "log" means the
+journal; in `log_id`, `log_name` and `LogEntry`, it means an entry log.
 
 In BookKeeper: `bookie/LogMark.java`, `bookie/Journal.java` (class LastLogMark).
 """
@@ -37,11 +37,11 @@ class LogMark(NamedTuple):
 
 
 START = LogMark(0, 0)
-"""The position before every journal: nothing has been flushed yet."""
+"""The position before every journal."""
 
 
 def write_last_mark(disk: Disk, mark: LogMark, name: str = "lastMark") -> None:
-    """Persist the mark in a ledger directory. A crash leaves the old mark or the new one whole."""
+    """Persist the mark in a ledger directory; after a crash, the old or the new one exists."""
     path = f"current/{name}"
     new_path = path + ".new"
     file = disk.create(new_path)
@@ -55,7 +55,7 @@ def write_last_mark(disk: Disk, mark: LogMark, name: str = "lastMark") -> None:
 def read_last_mark(disk: Disk, name: str = "lastMark") -> LogMark:
     """Return the persisted mark, or `START` if it is missing, negative or not 16 bytes long."""
     data = read_if_exists(disk, f"current/{name}", LAST_MARK.size + 1)
-    # Ignore a torn mark, as BookKeeper does: replaying too many records does no harm.
+    # As in BookKeeper, a torn mark is ignored: replaying too many records does no harm.
     if len(data) != LAST_MARK.size:
         return START
     mark = LogMark(*LAST_MARK.struct.unpack(data))

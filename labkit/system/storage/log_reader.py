@@ -1,8 +1,8 @@
 """Reads entries from one entry log, with read-ahead.
 
-A client that is catching up reads a ledger's entries in order, and a flush writes them to the log
-in the same order. So each read also fetches some of the bytes after the requested entry. Bytes in
-an entry log never change once an index points to them, so the read-ahead never becomes stale.
+A client that is catching up reads a ledger's entries in the order in which a flush wrote them, so
+each read also fetches some of the bytes after the requested entry. Bytes in an entry log never
+change once an index points to them.
 
 In BookKeeper: `bookie/BufferedReadChannel.java`.
 """
@@ -14,9 +14,8 @@ from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.storage.disk import File
 
 _READ_SIZE = 16 * 1024
-"""Number of bytes per read, large enough that the next entries are usually in memory already."""
 _READ_SIZE_IN_ORDER = 64 * 1024
-"""Number of bytes per read if the read continues where the previous one ended."""
+"""The size of a read that continues where the previous one ended."""
 _HEAD = struct.Struct(">iqq")
 """Length, ledger id, entry id; the two ids are the first bytes of the entry."""
 _SMALLEST_ENTRY = 16
@@ -32,11 +31,11 @@ class EntryLogReader:
         """Start offset and bytes of the last read, in one tuple that threads replace atomically."""
 
     def entry(self, offset: int, ledger_id: int, entry_id: int) -> bytes | None:
-        """Return the entry whose first byte is at `offset`, or None if it is not complete there."""
+        """Return None unless the complete entry starts at `offset`."""
         start, data = self._read_ahead
         at = offset - LENGTH_SIZE - start
         read_size = _READ_SIZE_IN_ORDER if 0 < at <= len(data) + _READ_SIZE else _READ_SIZE
-        # Read from the file if the start of the entry is not in the read-ahead.
+        # The start of the entry is not in the read-ahead.
         if at < 0 or at + _HEAD.size > len(data):
             at, data = 0, self._read(offset, read_size)
             if len(data) < _HEAD.size:
@@ -45,7 +44,7 @@ class EntryLogReader:
         if found_ledger != ledger_id or found_entry != entry_id or size < _SMALLEST_ENTRY:
             return None
         end = at + LENGTH_SIZE + size
-        # Read the file again if the read-ahead contains only the start of the entry.
+        # The read-ahead contains only the start of the entry.
         if end > len(data):
             # A damaged length must not cause a large allocation.
             if size > read_size and offset + size > self._file.size():
@@ -59,13 +58,12 @@ class EntryLogReader:
     def entries(
         self, offsets: Sequence[int], ledger_id: int, first: int, max_bytes: int
     ) -> tuple[list[bytes], int]:
-        """Return the entries from id `first` on, which start at these offsets, and the number of
-        entries returned.
+        """Return the entries from id `first` on, which start at these offsets, as slices of the
+        log, and their number.
 
-        The entries are returned as slices of the log, each of which contains one or more
-        length-prefixed entries; together the slices have at most `max_bytes` bytes. The result ends
-        before the first entry that is incomplete, missing or far from the previous one, so it may
-        be empty. Raises `OSError`.
+        Each slice contains one or more length-prefixed entries, all slices at most `max_bytes`. The
+        result ends before the first entry that is incomplete, missing or far from the previous one.
+        Raises `OSError`.
         """
         start = offsets[0] - LENGTH_SIZE
         data = self._file.read(start, min(max_bytes, _extent(offsets, max_bytes)))
@@ -98,7 +96,7 @@ class EntryLogReader:
 
 
 def _extent(offsets: Sequence[int], max_bytes: int) -> int:
-    """Return how much to read: up to the last of the entries that are close together, and some."""
+    """Return how much to read, for the entries that are close together."""
     first = last = offsets[0]
     for offset in offsets:
         if not 0 <= offset - last <= _READ_SIZE or offset - first > max_bytes:
@@ -110,9 +108,8 @@ def _extent(offsets: Sequence[int], max_bytes: int) -> int:
 def zeros_to_skip(file: File, position: int) -> int:
     """Return how many of the zeros at `position` a scan can skip; there must be at least four.
 
-    The next nonzero byte may be the last byte of a length whose first three bytes are zeros, so the
-    last three zeros are not skipped. A hole is skipped in one step; other zeros are skipped in
-    steps of up to `_ZEROS_SIZE` bytes.
+    The next nonzero byte may be the last byte of a length whose first three bytes are zeros. A hole
+    is skipped in one step, other zeros in steps of up to `_ZEROS_SIZE` bytes.
     """
     hole = file.next_data(position) - position
     if hole > 3:

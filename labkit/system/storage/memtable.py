@@ -1,4 +1,4 @@
-"""The memtable: entries held in memory until they are written to the entry log in order.
+"""The memtable: entries kept in memory until they are written to the entry log in order.
 
 In BookKeeper: `bookie/EntryMemTable.java`.
 """
@@ -14,7 +14,7 @@ _FEW_ENTRIES = 100_000
 
 
 class LedgerEntries(NamedTuple):
-    """Some entries of one ledger in ascending order; the entry log appends them together."""
+    """Some entries of one ledger in ascending order."""
 
     ledger_id: int
     entry_ids: list[int]
@@ -22,27 +22,24 @@ class LedgerEntries(NamedTuple):
 
 
 class Memtable:
-    """Entries by ledger and entry id. The first copy of an entry is kept, and replay drops the
-    journal records of later copies in the same way.
-    """
+    """The first copy of an entry is kept, as in replay."""
 
     def __init__(self) -> None:
         self.size_bytes = 0
         self.entry_count = 0
         self._ledgers: dict[int, dict[int, bytes | None]] = {}
         self._last_ids: dict[int, tuple[int, int]] = {}
-        """Each ledger's entry count when its highest entry id was last computed, and that id."""
+        """By ledger: its entry count when the highest entry id was last computed, and that id."""
 
     def is_full(self, limit_bytes: int) -> bool:
-        """Return whether there are `limit_bytes` bytes of entries, or so many small entries that
-        they take about twice that much memory: Python's objects add 250 bytes per entry.
+        """Return whether there are `limit_bytes` of entries, or so many small ones that they take
+        about twice that much memory: Python's objects add 250 bytes per entry.
         """
         return self.size_bytes >= limit_bytes or self.entry_count >= max(
             limit_bytes // _SMALL_ENTRY_BYTES, _FEW_ENTRIES
         )
 
     def put(self, ledger_id: int, entry_id: int, data: bytes) -> None:
-        """Store the entry unless the memtable already has it."""
         kept = self._ledgers.get(ledger_id)
         if kept is None:
             kept = self._ledgers[ledger_id] = {}
@@ -56,7 +53,7 @@ class Memtable:
         return None if kept is None else kept.get(entry_id)
 
     def last_entry_id(self, ledger_id: int) -> int:
-        """Return the ledger's highest entry id, even of a removed entry, or -1 without entries."""
+        """Return the ledger's highest entry id, even of a removed entry, or -1."""
         kept = self._ledgers.get(ledger_id, {})
         count, last = self._last_ids.get(ledger_id, (0, -1))
         if len(kept) > count:
@@ -66,12 +63,12 @@ class Memtable:
         return last
 
     def entry_ids(self, ledger_id: int) -> list[int]:
-        """Return the ids of the ledger's entries in insertion order, including those removed."""
+        """Return the ledger's entry ids in insertion order, including those of removed entries."""
         return list(self._ledgers.get(ledger_id, ()))
 
     def slices(self, size_bytes: int) -> Iterator[list[LedgerEntries]]:
-        """Yield all entries in entry-log order, in slices of about `size_bytes`; the caller may
-        remove a slice before it requests the next one.
+        """Yield all entries in entry-log order, in slices of about `size_bytes`, which the caller
+        may `remove`.
         """
         runs, left = list[LedgerEntries](), size_bytes
         for ledger_id, entry_id, data in self:
@@ -88,7 +85,7 @@ class Memtable:
             yield runs
 
     def remove(self, runs: Iterable[LedgerEntries]) -> None:
-        """Drop the bytes of these entries, which can now be read through the index."""
+        """Drop entries that can now be read through the index."""
         for ledger_id, entry_ids, entries in runs:
             # Keep the ids, because another thread may be iterating over them.
             self._ledgers[ledger_id].update(dict.fromkeys(entry_ids))

@@ -10,8 +10,8 @@ The store and this module call each other, so that a subclass of the store can o
                                      puts entries into the memtable, unless the entry log and
                                      the index already contain them
 
-Applying a record twice has the same effect as applying it once. So if a crash interrupts a start,
-the next start simply repeats the replay.
+Applying a record twice has the same effect as applying it once, so a start that was interrupted by
+a crash can be repeated.
 
 In BookKeeper: `bookie/BookieImpl.java` (readJournal, replay).
 """
@@ -32,10 +32,10 @@ from labkit.system.storage.log_mark import LogMark
 from labkit.system.trace.recorder import Recorder
 
 _SPECIAL_BODY_OFFSET = 20
-"""Offset of a master key or an explicit LAC in a record's body, after two ids and a length."""
+"""The key or LAC follows two ids and a length."""
 
 Apply = Callable[[Sequence[JournalRecord], str], None]
-"""Takes a batch (entries, or one special record) and the journal's path, for error messages."""
+"""Called with a batch (entries, or one special record), and the journal's path for messages."""
 PutEntries = Callable[[LedgerDescriptor, Sequence[JournalRecord]], None]
 
 
@@ -44,8 +44,7 @@ def replay_journal(
 ) -> LogMark:
     """Apply every record at or after the mark, and return the position at which the journal ends.
 
-    The replay is reported to the trace even if it finds no records, but not if the directory has no
-    journal. Raises `StorageDamagedException` if a file is missing, or if a record is damaged.
+    Raises `StorageDamagedException` if a file is missing or a record is damaged.
     """
     needed = [file_id for file_id in journal_ids(disk) if file_id >= mark.file_id]
     # If the bookie started without this file, it would deny that acknowledged entries exist.
@@ -65,8 +64,8 @@ def replay_journal(
             record_count += len(records)
         end = LogMark(file_id, scan.end_offset)
     if needed:
-        # A killed process may leave records that it did not sync. Sync them before a mark points
-        # past them: later starts do not replay them, so a power failure must not remove them.
+        # A killed process may leave unsynced records, which a power failure must not remove once a
+        # mark points past them.
         sync_file(disk, end.file_name)
         recorder.record(
             "journal.replayed", file=end.file_name, offset=end.offset, size=record_count
@@ -75,10 +74,8 @@ def replay_journal(
 
 
 def _check_none_missing(disk: Disk, file_ids: Sequence[int]) -> None:
-    """Raise `StorageDamagedException` if a file is missing between two of these files.
-
-    The id of a new file is one more than the largest existing id.  Only bookies that wrote version
-    4 or an older one may have used the time as the id.
+    """The id of a new file is one more than the largest existing id.  Only bookies that wrote
+    version 4 or an older one may have used the time as the id.
     """
     for before, after in pairwise(file_ids):
         if after == before + 1:
@@ -97,10 +94,9 @@ def _check_none_missing(disk: Disk, file_ids: Sequence[int]) -> None:
 class RecordApplier:
     """Applies journal records to a bookie's ledgers; entries are passed to `put_entries`.
 
-    A master key record alone does not create a ledger, because it may be torn inside the key; if it
-    is, it is the last record of its write (see `journal_scan`). So the ledger is created only when
-    another record of the ledger follows. If a ledger has neither an index nor a key record, it was
-    deleted.
+    The last record of a write may be torn (see `journal_scan`), so a master key creates a ledger
+    only when another record of the ledger follows. A ledger with neither an index nor a key record
+    was deleted.
     """
 
     def __init__(self, ledgers: LedgerCache, put_entries: PutEntries) -> None:
@@ -109,7 +105,7 @@ class RecordApplier:
         self._put_entries = put_entries
 
     def apply(self, records: Sequence[JournalRecord], path: str) -> None:
-        """Apply a batch: entries or a single special record. Raises `StorageDamagedException`."""
+        """Raise `StorageDamagedException` if a record is damaged."""
         first = records[0]
         if first.entry_id == LEDGER_KEY:
             self._keep_key(first, path)

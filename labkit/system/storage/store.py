@@ -1,8 +1,8 @@
 """The storage of one bookie: journal, memtable, entry logs, and indexes behind one class.
 
-`LedgerStore` is synchronous and needs neither a cluster nor an event loop. It determines the order
-in which the components are written; each of the other modules implements one component. The
-package's docstring states the rules, and which thread may call which method.
+`LedgerStore` determines the order in which the components are written; each of the other modules
+implements one component. The package's docstring states the rules, and which thread may call which
+method.
 
 In BookKeeper: `bookie/BookieImpl.java` (journal, replay), `bookie/SortedLedgerStorage.java`.
 """
@@ -46,27 +46,24 @@ from labkit.system.storage.replay import RecordApplier, replay_journal
 from labkit.system.trace.recorder import Recorder
 
 _FLUSH_SLICE_BYTES = 4 * MIB
-"""Bytes of entries between two syncs of the entry log; after each, their memory is freed."""
+"""After each slice, the entry log is synced and the memory is freed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The memtable that a flush writes, and the LastLogMark per journal that it then persists."""
+    """A memtable to flush, and the LastLogMark of each journal to persist afterwards."""
 
     marks: tuple[LogMark, ...]
     memtable: Memtable
 
 
 class LedgerStore:
-    """The entries of one bookie, by ledger id and entry id; an entry is durable once the journal is
-    synced.
-
-    Invariants:
-      - an entry is in the memtable before its record is in the journal;
-      - LastLogMark never advances past a record unless the record's entry is in the entry log and
-        the index, and both are synced;
-      - an entry can be read from the moment at which `add_entry` returns until the entry's ledger
-        is dropped.
+    """Invariants:
+    - an entry is in the memtable before its record is in the journal;
+    - LastLogMark never advances past a record unless the record's entry is in the entry log and
+      the index, and both are synced;
+    - an entry can be read from the moment at which `add_entry` returns until the entry's ledger
+      is dropped.
     """
 
     # Components that a subclass may replace
@@ -85,15 +82,12 @@ class LedgerStore:
         recorder: Recorder,
         first_journal_id: int,
     ) -> None:
-        """Open the directories and replay the journals from LastLogMark.
-
-        The order matters: check the directories, replay each journal, create a new file in each
-        journal directory, and only then flush the replayed entries and advance LastLogMark.
+        """Check the directories, replay each journal, create a new file in each journal directory,
+        and only then flush the replayed entries and advance LastLogMark.
 
         `first_journal_id` is the id of the first file in an empty journal directory; BookKeeper
         uses the current time in milliseconds. Raises `OtherStorageException` if a directory belongs
-        to another storage, and `StorageDamagedException` if a journal is missing or damaged, or if
-        a file name is taken by something that is not a regular file.
+        to another storage, and `StorageDamagedException` if a file is missing or damaged.
         """
         refuse_other_storages((*journal_disks, *ledger_disks))
         self.ledger_disks = ledger_disks
@@ -105,16 +99,15 @@ class LedgerStore:
         self.garbage = GarbageCollector(self.entry_logger, self.ledgers)
         self.memtable = self.memtable_class()
         self.flushing_memtable: Memtable | None = None
-        """The memtable that `begin_checkpoint` has set aside, until `end_checkpoint` releases it.
-        """
+        """Set from `begin_checkpoint` to `end_checkpoint`."""
         self.start_lacked_space = False
-        """Whether the start ran out of disk space while flushing the replayed entries. They then
-        stay in memory, and their journals are kept, until a checkpoint succeeds.
+        """Whether there was no space for the replayed entries, which then stay in memory, and their
+        journals on disk, until a checkpoint succeeds.
         """
         self.record_applier = RecordApplier(self.ledgers, self._replay_entries)
         self.logs_to_sync: dict[int, None] = {}
-        """The entry logs, in order, in which replay found complete copies of journaled entries, to
-        be synced before LastLogMark advances (a dict used as an ordered set).
+        """Entry logs with complete copies of journaled entries, to be synced before LastLogMark
+        advances (an ordered set).
         """
         self._mark_file_names = [
             mark_file_name(i, len(journal_disks)) for i in range(len(journal_disks))
@@ -156,15 +149,13 @@ class LedgerStore:
         *,
         recovery: bool = False,
     ) -> LogMark:
-        """Add entries to ledgers that share a master key and a journal; either all of the entries
-        are added or none.
+        """Add all of these entries, to ledgers that share a master key and a journal, or none.
 
-        Returns the position of the first entry's journal record; the other records follow it
-        directly. An add may be acknowledged once the journal is synced past its record, or, with
-        deferred sync, once the record is written. Raises the same errors as `ledger_for_adds`.
+        Returns the position of the first entry's journal record; the other records follow it. An
+        add may be acknowledged once the journal is synced past its record, or, with deferred sync,
+        once the record is written. Raises what `ledger_for_adds` raises.
         """
         distinct_ids = dict.fromkeys(ledger_ids)
-        # Check all ledgers before changing any of them, so that a rejected add changes nothing.
         ledgers = [self.ledger_for_adds(i, master_key, recovery=recovery) for i in distinct_ids]
         # In this order: when a mark is taken, the entry of every synced record is in a memtable.
         for ledger_id, entry_id, data in zip(ledger_ids, entry_ids, entries, strict=True):
@@ -172,16 +163,13 @@ class LedgerStore:
         for ledger in ledgers:
             ledger.got_entries = True
             journal = self._journal_with_key(ledger)
-        # The journal that is found last is correct for all of the ledgers, because they share it.
         return journal.append(*entries)
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         """Reject further adds to the ledger, even if this bookie has never stored it.
 
-        The fence may be acknowledged once it is durable: `bookie.commit.GroupCommit` waits for the
-        sync of everything appended so far. The position returned is only for the trace. Raises
-        `UnauthorizedAccessException` for a wrong master key, and `NoLedgerException` if the ledger
-        has been deleted.
+        The fence may be acknowledged once everything appended so far is synced. Raises what
+        `ledger_with_key` raises.
         """
         ledger = self.ledger_with_key(ledger_id, master_key)
         ledger.fence()
@@ -189,11 +177,9 @@ class LedgerStore:
         return self._record_append("journal.fence_appended", ledger_id, mark)
 
     def set_explicit_lac(self, ledger_id: int, lac_body: bytes, master_key: bytes) -> LogMark:
-        """Store the writer's LastAddConfirmed, which readers can request.
+        """Store the writer's LastAddConfirmed.  Raises what `ledger_with_key` raises.
 
-        Journal formats before version 6 cannot hold an explicit LAC. With such a format, the
-        explicit LAC is lost at a restart, as in BookKeeper, and readers get only the
-        LastAddConfirmed that the entries carry. Raises the same errors as `fence`.
+        With journal formats before version 6, it is lost at a restart, as in BookKeeper.
         """
         ledger = self.ledger_with_key(ledger_id, master_key)
         ledger.set_explicit_lac(lac_body)
@@ -206,17 +192,16 @@ class LedgerStore:
     def read_entry(self, ledger_id: int, entry_id: int) -> bytes:
         """Return an entry, or the ledger's last entry on this bookie if the entry id is -1.
 
-        The entry is looked up in the memtable, then in the memtable that is being flushed, then in
-        the index and the entry log, but never in the journal. Raises `NoLedgerException` or
-        `NoEntryException` only if the bookie certainly does not have the entry, and
-        `StorageDamagedException` or `OSError` if it should have the entry but cannot read it.
+        Raises `NoLedgerException` or `NoEntryException` only if the bookie certainly does not have
+        the entry, and `StorageDamagedException` or `OSError` if it should have the entry but cannot
+        read it.
         """
         ledger = self.ledgers.get(ledger_id)
         if ledger is None:
             raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
         if entry_id == NO_ENTRY_ID:
             entry_id = self.last_entry_id(ledger_id)
-        # Look in memory first, because the index may not have the entry yet during a flush.
+        # Check memory first: during a flush, the index may not have the entry yet.
         data = self._in_memory(ledger_id, entry_id)
         if data is not None:
             return data
@@ -228,11 +213,10 @@ class LedgerStore:
         return self.entry_logger.read(location, ledger_id, entry_id)
 
     def is_in_memory(self, ledger_id: int, entry_id: int) -> bool:
-        """Return whether a memtable has the entry, so that reading it is a tailing read."""
         return self._in_memory(ledger_id, entry_id) is not None
 
     def last_entry_id(self, ledger_id: int) -> int:
-        """Return the ledger's highest entry id on this bookie, or -1 if it has none."""
+        """Return the ledger's highest entry id on this bookie, or -1."""
         ledger = self.ledgers.get(ledger_id)
         return max(
             self.memtable.last_entry_id(ledger_id),
@@ -245,7 +229,7 @@ class LedgerStore:
         ledger = self.ledgers.get(ledger_id)
         if ledger is None:
             raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
-        # List these entries first, because a concurrent flush moves them to the index.
+        # Get these first, because a concurrent flush moves them to the index.
         found = set(self.memtable.entry_ids(ledger_id))
         if self.flushing_memtable:
             found.update(self.flushing_memtable.entry_ids(ledger_id))
@@ -258,7 +242,6 @@ class LedgerStore:
         return self.ledgers.ledger_ids()
 
     def journal_of(self, ledger_id: int) -> Journal:
-        """Return the ledger's journal. In BookKeeper: `BookieImpl.getJournal`."""
         return self.journals[ledger_id % len(self.journals)]
 
     def set_full_directories(self, directories: set[int]) -> None:
@@ -267,7 +250,7 @@ class LedgerStore:
         self.ledgers.set_full_directories(directories)
 
     def commit(self) -> None:
-        """Write and sync everything appended to the journals so far, in the calling thread."""
+        """Write and sync everything appended so far, in the calling thread."""
         for journal in self.journals:
             journal.commit()
 
@@ -275,7 +258,6 @@ class LedgerStore:
 
     @property
     def needs_checkpoint(self) -> bool:
-        """Whether the memtable has reached its limit and no other memtable is being flushed."""
         return self.flushing_memtable is None and self.memtable.is_full(
             self.config.skip_list_size_limit
         )
@@ -298,11 +280,10 @@ class LedgerStore:
         return behind and self.flushing_memtable is None
 
     def begin_checkpoint(self) -> Checkpoint:
-        """Take the mark, and set the memtable aside; new adds use a new, empty memtable.
+        """Take the mark, up to which the journal is synced now, and set the memtable aside, which
+        contains all entries before the mark that are not on disk.
 
-        The mark is the position up to which the journal is synced now, so every entry whose record
-        is before it is either in the memtable set aside or on disk. If an earlier checkpoint
-        failed, the newer entries are merged into its memtable.
+        If an earlier checkpoint failed, the newer entries are merged into its memtable.
         """
         if self.flushing_memtable is None:
             self.flushing_memtable = self.memtable
@@ -317,9 +298,8 @@ class LedgerStore:
     def flush(self, checkpoint: Checkpoint) -> None:
         """Write the checkpoint's memtable to disk, then persist the mark, then delete old journals.
 
-        This can run in another thread while entries are added and read, but only one flush may run
-        at a time. Raises `OSError` if a disk fails; in that case, LastLogMark does not advance, and
-        the next checkpoint retries the flush.
+        One flush at a time can run in another thread while entries are added and read. After
+        `OSError`, LastLogMark does not advance, and the next checkpoint retries the flush.
         """
         self.flush_entries(checkpoint.memtable)
         if any(mark != START for mark in checkpoint.marks):
@@ -328,7 +308,6 @@ class LedgerStore:
                 journal.trim(mark)
 
     def end_checkpoint(self) -> None:
-        """Release the memtable after its flush; its entries are now read through the index."""
         self.flushing_memtable = None
 
     def checkpoint(self) -> None:
@@ -357,25 +336,25 @@ class LedgerStore:
         """Keep the entry log's copy of an entry if it is complete; return whether it is.
 
         It is preferred to the journal's because a journal record that was torn over preallocated
-        zeros can contain the ids of any entry (see `journal_scan`). The sync of the copy may have
-        failed, so before LastLogMark advances past the record, the log is synced and the location
-        is written again (the failed-sync rule, see `disk`).
+        zeros can contain the ids of any entry (see `journal_scan`). Before LastLogMark advances
+        past the record, the log is synced and the location is written again (the failed-sync rule).
         """
         location = ledger.index.location(entry_id)
-        is_stored = location > 0 and self.entry_logger.holds(location, ledger.ledger_id, entry_id)
+        is_stored = location > 0 and self.entry_logger.has_entry(
+            location, ledger.ledger_id, entry_id
+        )
         if is_stored:
             self.logs_to_sync[location >> 32] = None
             self.ledgers.set_locations(ledger.ledger_id, (entry_id,), (location,))
         return is_stored
 
     def was_collected(self, ledger_id: int) -> bool:
-        """Return whether garbage collection has dropped the ledger, which must not be recreated."""
-        return self.collected.refuses(ledger_id)
+        """Return whether garbage collection has dropped the ledger."""
+        return self.collected.must_reject(ledger_id)
 
     def flush_entries(self, memtable: Memtable) -> None:
-        """Write entries to the entry log and sync it, then their locations to the indexes, synced
-        too. Entries are removed from the memtable slice by slice, which frees memory for new
-        entries.
+        """Write entries to the entry log and sync it, then write and sync their locations. Entries
+        are removed from the memtable slice by slice, which frees memory.
         """
         written: list[WrittenEntry] = []
         for runs in memtable.slices(_FLUSH_SLICE_BYTES):
@@ -383,8 +362,7 @@ class LedgerStore:
             self.entry_logger.sync()
             for run, run_locations in zip(runs, locations, strict=True):
                 self.ledgers.set_locations(run.ledger_id, run.entry_ids, run_locations)
-            # From now on, reads find these entries through the index. If flushing the index fails,
-            # the entries are already in the logs, so the next checkpoint need not write them again.
+            # If flushing the index fails, the next checkpoint need not write these entries again.
             memtable.remove(runs)
             if self.recorder.listening:
                 written += written_entries(runs, locations)
@@ -393,7 +371,7 @@ class LedgerStore:
             record_flush(self.recorder, written)
 
     def persist_marks(self, marks: tuple[LogMark, ...]) -> None:
-        """Advance LastLogMark in every ledger directory; a mark never moves backwards."""
+        """Advance LastLogMark in every ledger directory."""
         marks = tuple(max(pair) for pair in zip(self.marks, marks, strict=True))
         for name, mark in zip(self._mark_file_names, marks, strict=True):
             for disk in self.ledger_disks:
@@ -404,7 +382,7 @@ class LedgerStore:
     def ledger_for_adds(
         self, ledger_id: int, master_key: bytes, *, recovery: bool = False
     ) -> LedgerDescriptor:
-        """Return the ledger if it accepts adds, creating it if this bookie has not stored it yet.
+        """Return the ledger for an add, creating it if needed.
 
         Raises `UnauthorizedAccessException` for a wrong master key, and `LedgerFencedException` if
         the ledger has been deleted, or if it is fenced and this is not a `recovery` add.
@@ -419,7 +397,7 @@ class LedgerStore:
         return ledger
 
     def ledger_with_key(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
-        """Return the ledger for a request with this master key, creating it if needed.
+        """Return the ledger for another request, creating it if needed.
 
         Raises `UnauthorizedAccessException` for a wrong master key, and `NoLedgerException` if the
         ledger has been deleted.
@@ -431,7 +409,7 @@ class LedgerStore:
     # Internals
 
     def _replay_entries(self, ledger: LedgerDescriptor, records: Sequence[JournalRecord]) -> None:
-        # Entries with a higher id than the last entry in the index need no lookup.
+        # Entries after the last one in the index need no lookup.
         last = ledger.index.last_entry_id()
         for _, ledger_id, entry_id, data in records:
             if entry_id > last or not self.keep_stored_copy(ledger, entry_id):
@@ -443,7 +421,7 @@ class LedgerStore:
         """Flush what has been replayed so far, unless the disk is full, and advance LastLogMark to
         `ends`, the ends of the journals, if they are given.
         """
-        # Do this before the mark advances: records before it are never replayed again.
+        # Sync before the mark advances, because records before it are never replayed again.
         for log_id in self.logs_to_sync:
             sync_file(self.entry_logger.disk_of(log_id), log_name(log_id))
         self.logs_to_sync.clear()

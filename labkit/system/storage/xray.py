@@ -1,8 +1,7 @@
-"""Byte X-ray: labels every byte of a bookie's files with the field of the file format to which it
-belongs.
+"""Byte X-ray: labels every byte of a bookie's files with a field of the file format.
 
-All field names and sizes come from the layouts that the encoders and decoders also use. Files of
-any size can be inspected, because they are read in chunks.
+Field names and sizes come from the layouts that the encoders and decoders also use. Files of any
+size can be inspected, because they are read in chunks.
 """
 
 import re
@@ -80,7 +79,7 @@ def format_spans(spans: Iterable[Span]) -> str:
 
 
 def journal_spans(disk: Disk, file_id: int, digest_size: int = 4) -> Iterator[Span]:
-    """Name the bytes of a journal of any version. Raises the same errors as `JournalScan`.
+    """Label a journal of any version. Raises what `JournalScan` raises.
 
     `digest_size`, that of an entry's digest, is known only to the ledger's clients (4 for CRC32C).
     """
@@ -105,10 +104,10 @@ def _record_spans(record: JournalRecord, digest_size: int) -> Iterator[Span]:
     if entry_id >= 0:
         yield from framed_spans(RECORD_HEADER, data, offset, digest_size)
         return
-    yield from _placed(RECORD_HEADER, data, 0, offset)
+    yield from _spans_at(RECORD_HEADER, data, 0, offset)
     rest = RECORD_HEADER.size
     if entry_id in _SPECIAL and len(data) >= rest + RECORD_BODY.size:
-        yield from _placed(RECORD_BODY, data, rest, offset)
+        yield from _spans_at(RECORD_BODY, data, rest, offset)
         rest += RECORD_BODY.size
         name, meaning = _SPECIAL[entry_id]
         yield Span(name, offset + rest, len(data) - rest, data[rest:].hex(), meaning)
@@ -119,7 +118,7 @@ def _record_spans(record: JournalRecord, digest_size: int) -> Iterator[Span]:
 def _padding_spans(file: File, start: int, end: int) -> Iterator[Span]:
     while start < end:
         data = file.read(start, PADDING_HEADER.size)
-        yield from _placed(PADDING_HEADER, data, 0, start)
+        yield from _spans_at(PADDING_HEADER, data, 0, start)
         zero_count: int = PADDING_HEADER.struct.unpack(data)[1]
         start += PADDING_HEADER.size
         meaning = "so the next write starts a block"
@@ -139,7 +138,7 @@ def _tail_span(file: File, start: int) -> Iterator[Span]:
 
 
 class LogFrame(NamedTuple):
-    """A byte range of an entry log; `kind` is "entry", "ledgers map" or a key of `_NO_ENTRY`."""
+    """`kind` is "entry", "ledgers map" or a key of `_NO_ENTRY`."""
 
     kind: str
     offset: int
@@ -147,7 +146,7 @@ class LogFrame(NamedTuple):
 
 
 def log_frames(file: File, start: int) -> Iterator[LogFrame]:
-    """Divide an entry log from `start` on into frames, by the rules of `scan_entry_log`."""
+    """Divide an entry log into frames, by the rules of `scan_entry_log`."""
     at = filler = start
     end = file.size()
     while len(head := file.read(at, LOG_ENTRY_HEADER.size)) == LOG_ENTRY_HEADER.size:
@@ -172,7 +171,6 @@ def log_frames(file: File, start: int) -> Iterator[LogFrame]:
 
 
 def entry_log_spans(disk: Disk, log_id: int, digest_size: int = 4) -> Iterator[Span]:
-    """Label the bytes of an entry log, including its ledgers map."""
     with closing(disk.open(f"current/{log_name(log_id)}")) as file:
         if file.size() == 0:
             yield Span(
@@ -192,10 +190,10 @@ def entry_log_spans(disk: Disk, log_id: int, digest_size: int = 4) -> Iterator[S
 
 
 def _map_spans(data: bytes, offset: int) -> Iterator[Span]:
-    yield from _placed(LEDGERS_MAP_HEADER, data, 0, offset)
+    yield from _spans_at(LEDGERS_MAP_HEADER, data, 0, offset)
     at = LEDGERS_MAP_HEADER.size
     while at + LEDGERS_MAP_ITEM.size <= len(data):
-        yield from _placed(LEDGERS_MAP_ITEM, data, at, offset)
+        yield from _spans_at(LEDGERS_MAP_ITEM, data, at, offset)
         at += LEDGERS_MAP_ITEM.size
 
 
@@ -203,7 +201,7 @@ def _map_spans(data: bytes, offset: int) -> Iterator[Span]:
 
 
 def index_spans(disk: Disk, ledger_id: int) -> Iterator[Span]:
-    """Name the bytes of a ledger's index; consecutive slots without a location are one span.
+    """Label an index; consecutive slots without a location are one span.
 
     Raises `StorageDamagedException` if the header is truncated or its lengths exceed it.
     """
@@ -224,7 +222,7 @@ def index_spans(disk: Disk, ledger_id: int) -> Iterator[Span]:
         yield Span(
             "master key", INDEX_HEADER.size, key_size, key.hex(), "every add must contain it"
         )
-        yield from _placed(INDEX_STATE, data, at, 0)
+        yield from _spans_at(INDEX_STATE, data, at, 0)
         lac_size: int = INDEX_STATE.struct.unpack_from(data, at)[1] if version else 0
         at += INDEX_STATE.size
         if not 0 <= lac_size <= len(data) - at:
@@ -241,14 +239,14 @@ def index_spans(disk: Disk, ledger_id: int) -> Iterator[Span]:
 
 
 def index_slots(file: File) -> Iterator[tuple[int, int, int]]:
-    """Yield (first entry id, slot count, location) tuples: one for each slot with a location, and
-    one for each run of slots without a location, in which case the location is 0.
+    """Yield (first entry id, slot count, location) for each slot with a location, and for each run
+    of slots without one, with location 0.
 
-    Holes are skipped without being read, as in the bookie: a client may add any entry, and an index
-    that contains only entry 2**40 - 1 has a hole of 8 TiB.
+    Holes are skipped without being read: an index that contains only entry 2**40 - 1 has a hole of
+    8 TiB.
     """
     size = INDEX_SLOT.size
-    # If the file ends in the middle of a location, that location was never synced.
+    # A location in the middle of which the file ends was never synced.
     entry_id, absent, end = 0, 0, (file.size() - DATA_OFFSET) // size
     while entry_id < end:
         stored = (file.next_data(DATA_OFFSET + entry_id * size) - DATA_OFFSET) // size
@@ -315,7 +313,7 @@ def cookie_spans(file: File) -> Iterator[Span]:
 
 
 def first_nonzero(file: File, start: int) -> int | None:
-    """Return the offset of the first nonzero byte at or after `start`, or None if there is none."""
+    """Return the offset of the first nonzero byte at or after `start`."""
     at, end = start, file.size()
     while (at := file.next_data(at)) < end:
         chunk = file.read(at, min(_READ_SIZE, end - at))
@@ -327,18 +325,15 @@ def first_nonzero(file: File, start: int) -> int | None:
 
 
 def framed_spans(layout: Layout, data: bytes, offset: int, digest_size: int) -> tuple[Span, ...]:
-    """Name the bytes at `offset` of an entry and its length field, with which `layout` starts."""
-    length = next(_placed(layout, data, 0, offset))
+    """Label an entry and its length field, with which `layout` starts."""
+    length = next(_spans_at(layout, data, 0, offset))
     return length, *entry_spans(data[LENGTH_SIZE:], offset + LENGTH_SIZE, digest_size)
 
 
 def entry_spans(entry: bytes, offset: int, digest_size: int) -> tuple[Span, ...]:
-    """Name the bytes of an entry of at least two ids that starts at `offset`.
-
-    `digest_size` is known only to the ledger's clients (4 for CRC32C).
-    """
+    """Label an entry of at least two ids that starts at `offset`."""
     digest, payload = ENTRY_HEADER.size, ENTRY_HEADER.size + digest_size
-    header = tuple(_placed(ENTRY_HEADER, entry.ljust(digest, b"\0"), 0, offset))
+    header = tuple(_spans_at(ENTRY_HEADER, entry.ljust(digest, b"\0"), 0, offset))
     if len(entry) < payload:
         rest = entry[_IDS_SIZE:]
         short = Span("rest", offset + _IDS_SIZE, len(rest), rest.hex(), "too short for an entry")
@@ -355,8 +350,8 @@ def entry_spans(entry: bytes, offset: int, digest_size: int) -> tuple[Span, ...]
     )
 
 
-def _placed(layout: Layout, data: bytes, at: int, base: int) -> Iterator[Span]:
-    """Return the layout's spans for `data[at:]`; `data` starts at offset `base` in the file."""
+def _spans_at(layout: Layout, data: bytes, at: int, base: int) -> Iterator[Span]:
+    """Label `data[at:]`; `data` starts at offset `base` in the file."""
     return (replace(span, offset=base + span.offset) for span in layout.spans(data, at))
 
 

@@ -1,5 +1,5 @@
-"""Topics: messages are stored as entries in a chain of ledgers, every message gets a MessageID, and
-each subscription keeps track of its acknowledgements.
+"""Topics: messages stored as entries in a chain of ledgers, and the acknowledgements of each
+subscription.
 
 Glossary:
 
@@ -8,7 +8,7 @@ Glossary:
     cursor          the acknowledgements of one subscription
     mark-delete     the position up to which a cursor has acknowledged every entry
     owner           the process that has a partition open; at most one can write to it
-    fenced          locked out because another owner has taken over
+    fenced          rejected, because another owner has taken over
     rollover        closing the current ledger and creating the next one
 
 The path of a message:
@@ -44,23 +44,17 @@ Invariants:
   ledger is deleted; the current ledger is never removed, nor is any ledger that a durable cursor
   would still need if it restarted from its stored position
 - a cursor never stores an entry as acknowledged that was not; after a crash messages may be
-  redelivered, but none is skipped.  The position (L, -1) does not acknowledge anything in
-  ledger L
+  redelivered, but none is skipped
 
 Differences from Pulsar: an owner that closes cleanly stores the chain once more, with the end of
 its last ledger.  An owner that opens a partition stores the chain before it creates the new ledger,
 and writes each cursor's node.  A cursor is stored one second after it has moved, whereas Pulsar
 waits for the next acknowledgement or for a minute.  If a ledger has accepted no entry, the owner
 pauses before it creates the next one.  Offloaded ledgers are not supported, but their records in
-the chain are preserved.  As in Pulsar, a crash between two steps may leak a ledger that no chain
-refers to.
+the chain are preserved.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
 `pulsar-client/.../BatchMessageContainer`.
-
-The other modules are `names`, `config` and `messages`; `append_queue` and `backoff`, which the
-managed ledger uses; `topic` and `partitions`; `ownership` and `deletion`.  The packages are
-`chain/` (the chain of ledgers), `cursors/` (acknowledgements) and `producing/` (new messages).
 
 Read `managed_ledger` and `chain/chain.py` first.
 """

@@ -15,7 +15,7 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.topic.chain.chain import Position
 
 _PUSHED_TOGETHER = 32
-"""The most entries that share one callback, which runs when the last of them is confirmed."""
+"""The maximum number of entries that share one callback, called when the last is confirmed."""
 
 
 E_contra = TypeVar("E_contra", contravariant=True)
@@ -33,17 +33,16 @@ class PendingEntry:
 
 
 class Appender(Protocol[E_contra]):
-    """Appends entries, and is notified when they are stored or have failed, many at a time.
+    """Receives a notification when entries of it are stored or have failed, many at a time.
 
     The managed ledger makes these calls while it is changing its own state, so implementations
     must only record the outcome, and react to it later.
     """
 
-    def entries_stored(self, ledger_id: int, entries: Sequence[E_contra]) -> None:
-        """Called when these entries are stored in that ledger, each under its `entry_id`."""
+    def entries_stored(self, ledger_id: int, entries: Sequence[E_contra]) -> None: ...
 
     def entries_failed(self, entries: Sequence[E_contra], error: LabkitError) -> None:
-        """Called when these entries have failed, even though some bookies may have stored them."""
+        """Some bookies may have stored the entries nevertheless."""
 
 
 class AwaitedEntry(PendingEntry):
@@ -57,8 +56,6 @@ class AwaitedEntry(PendingEntry):
 
 
 class _Awaited:
-    """Resolves each entry's future, unless the caller has cancelled it."""
-
     def entries_stored(self, ledger_id: int, entries: Sequence[AwaitedEntry]) -> None:
         for entry in entries:
             if not entry.stored.done():
@@ -74,34 +71,25 @@ _AWAITED = _Awaited()
 
 
 class AppendQueue:
-    """Unconfirmed entries in the order of `append`: first the pushed ones, then the waiting ones.
-
-    `on_stored` is called with the position and the bytes of each entry when it is confirmed.
-    """
-
     def __init__(self, on_stored: Callable[[Position, bytes], None]) -> None:
+        """Call `on_stored` with the position and the bytes of each confirmed entry."""
         self._on_stored = on_stored
         self._pushed: deque[PendingEntry] = deque()
         self._waiting: deque[PendingEntry] = deque()
         self.stored_count = 0
-        """The number of entries stored through this queue."""
 
     @property
     def is_waiting(self) -> bool:
-        """Whether any entry is waiting to be pushed."""
         return bool(self._waiting)
 
     def add(self, entries: Iterable[PendingEntry]) -> None:
-        """Add entries to be pushed later."""
         self._waiting.extend(entries)
 
     def push(self, writer: LedgerWriter, is_full: Callable[[], object]) -> asyncio.Future[int]:
-        """Push waiting entries until `is_full`, but no more than `_PUSHED_TOGETHER`.
+        """Push up to `_PUSHED_TOGETHER` waiting entries, until `is_full`.
 
-        Return the future of the last pushed entry.  Entries are confirmed in order, so when that
-        future resolves, all of these entries are confirmed.
+        Return the future of the last one, which is confirmed after all others.
         """
-        # Check after each entry, because a full ledger must not get another one.
         for _ in range(min(len(self._waiting), _PUSHED_TOGETHER)):
             pending = self._waiting.popleft()
             confirmed = writer.add(pending.data)
@@ -130,7 +118,6 @@ class AppendQueue:
         self._pushed.clear()
 
     def fail(self, error: LabkitError) -> None:
-        """Fail all entries and remove them."""
         abandoned = [*self._pushed, *self._waiting]
         self._pushed.clear()
         self._waiting.clear()
@@ -142,12 +129,10 @@ class AppendQueue:
     def order_for_next_ledger(
         self, unstored: list[PendingEntry], waiting: list[PendingEntry]
     ) -> list[PendingEntry]:
-        """Return the entries in the order in which to append them to the next ledger."""
         return [*unstored, *waiting]
 
 
 def group_by_appender(
     entries: Sequence[PendingEntry],
 ) -> list[tuple["Appender[Any]", list[PendingEntry]]]:
-    """Group consecutive entries of the same appender, keeping their order."""
     return [(appender, list(each)) for appender, each in groupby(entries, attrgetter("appender"))]

@@ -5,27 +5,24 @@ In Pulsar: `common/util/Backoff.java`, which also adds random jitter to each pau
 
 FIRST_PAUSE_S = 0.1
 MAX_PAUSE_S = 10.0
-"""The longest pause between ledgers of one owner that accept no entry.  Creating a ledger needs
-only the metadata store, so without pauses an owner would create one after another while registered
-bookies do not respond.  (Pulsar does not pause here; 10 s is what earlier versions waited after
-they had failed to create a ledger.)
+"""The maximum pause between an owner's ledgers that accept no entry: creating a ledger needs only
+the metadata store, so without pauses an owner would create one after another while registered
+bookies do not respond.  (Pulsar does not pause here; its earlier versions waited 10 s after they
+had failed to create a ledger.)
 """
 
 
 class Backoff:
-    """Pauses that double from `first_s` up to `max_s`."""
-
     def __init__(self, first_s: float, max_s: float) -> None:
         self._first_s = first_s
         self._longest_s = max_s
         self._next_s = first_s
 
     def failed(self) -> float:
-        """Record a failure; return how many seconds to wait before the next attempt."""
+        """Return how many seconds to wait before the next attempt."""
         pause_s = self._next_s
         self._next_s = min(2 * pause_s, self._longest_s)
         return pause_s
 
     def succeeded(self) -> None:
-        """Reset the pause to the first one."""
         self._next_s = self._first_s

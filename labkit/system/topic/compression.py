@@ -21,11 +21,8 @@ class DecompressionError(LabkitError):
     """The bytes cannot be decompressed to a payload of the expected size."""
 
 
-def decompressed(kind: CompressionType, data: bytes, size: int) -> bytes:
-    """Decompress a payload; `size` is its decompressed size according to the producer.
-
-    Raises `DecompressionError` if this fails or the size is different.
-    """
+def decompress_payload(kind: CompressionType, data: bytes, size: int) -> bytes:
+    """Raise `DecompressionError` if this fails, or the result does not have `size` bytes."""
     try:
         if kind == CompressionType.ZLIB:
             # Limit the output, because a few bytes can decompress to any size.

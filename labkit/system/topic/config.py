@@ -22,18 +22,15 @@ class ManagedLedgerConfig:
     `max_ledger_age_ms` old, but not before it is older than `min_ledger_age_ms` (0: no minimum).
 
     A ledger that every durable cursor has passed is deleted once it was closed more than
-    `retention_time_ms` ago, or as soon as the ledgers after it reach `retention_size_bytes`; with
-    -1, that limit never deletes a ledger.  Rollover by age and retention are checked every
-    `check_interval_ms`.
+    `retention_time_ms` ago, or as soon as the ledgers after it reach `retention_size_bytes`; -1
+    means no limit.  Rollover by age and retention are checked every `check_interval_ms`.
 
-    A cursor is stored at most once per `cursor_persist_interval_ms`.  It switches to a new ledger
-    after `max_entries_per_cursor_ledger` or `max_cursor_ledger_age_ms`.  It stores at most
-    `max_ranges_stored` acknowledged ranges, of which up to `max_ranges_in_node` fit into the
-    metadata store; if there are more, the state stays in the cursor's ledger on close.
+    A cursor is stored at most once per `cursor_persist_interval_ms`, with at most
+    `max_ranges_stored` acknowledged ranges; with more than `max_ranges_in_node`, the state stays in
+    the cursor's ledger on close.
 
     The default quorums, ages and retention are chosen for lessons, which keep all their data and
-    show rollovers; `PULSAR_DEFAULTS` has Pulsar's own.  Raises `BKIncorrectParameterException` for
-    a value out of range.
+    show rollovers.  Raises `BKIncorrectParameterException` for a value out of range.
     """
 
     ensemble_size: int = setting(3, "managedLedgerDefaultEnsembleSize")

@@ -1,7 +1,7 @@
 """Consumers: read a topic's messages, in order within each partition.
 
-A tailing read returns entries that the writer has just confirmed; a catch-up read goes through the
-closed ledgers of the chain.  Both read entries from bookies in the same way.
+Tailing reads, of entries that were just confirmed, and catch-up reads, of closed ledgers, both read
+entries from bookies in the same way.
 """
 
 import asyncio
@@ -30,8 +30,6 @@ class _Position:
 
 
 class PartitionConsumer:
-    """Reads one partition from its first message, or from the one after a given message."""
-
     def __init__(
         self,
         path: str,
@@ -55,8 +53,8 @@ class PartitionConsumer:
     async def receive(self, max_messages: int) -> list[Message]:
         """Return the next messages, up to `max_messages`.
 
-        The list is shorter if no more entries are confirmed, or if an entry cannot be read.  In the
-        second case, the next call raises the error.
+        Return fewer if no more entries are confirmed, or if an entry cannot be read: then the next
+        call raises the error.
         """
         received: list[Message] = []
         start = replace(self._next)
@@ -78,9 +76,9 @@ class PartitionConsumer:
         last = min(reader.last_add_confirmed, self._next.entry_id + wanted - 1)
         for entry in await reader.read_entries(self._next.entry_id, last):
             if len(received) < max_messages:
-                received += self._take(reader, entry.payload, max_messages - len(received))
+                received += self._next_messages(reader, entry.payload, max_messages - len(received))
 
-    def _take(self, reader: LedgerReader, payload: bytes, wanted: int) -> list[Message]:
+    def _next_messages(self, reader: LedgerReader, payload: bytes, wanted: int) -> list[Message]:
         """Return up to `wanted` messages of the entry at the current position, and advance it."""
         position = self._next
         messages = decode_messages(payload, reader.ledger_id, position.entry_id, self._partition)
@@ -93,7 +91,7 @@ class PartitionConsumer:
         return taken
 
     async def _reader_with_more(self) -> LedgerReader | None:
-        """Return a reader of the ledger with the next entry; None if no more are confirmed."""
+        """Return a reader of the ledger with the next entry, or None if none is confirmed."""
         reader = self._reader
         if (
             reader is not None
@@ -120,7 +118,6 @@ class PartitionConsumer:
         return None
 
     async def _was_trimmed(self, ledger_id: int) -> bool:
-        """Whether the ledger has been removed from the chain since the chain was last read."""
         chain, _ = await read_chain(self._client, self._path)
         return all(link.ledger_id != ledger_id for link in chain)
 
@@ -128,22 +125,18 @@ class PartitionConsumer:
         reader = await self._client.open_ledger_no_recovery(ledger_id)
         writer = self._owner.writer if self._owner is not None else None
         if writer is not None and writer.ledger_id == ledger_id:
-            # The owner knows its last confirmed entry; bookies learn of it with the next entry.
+            # Bookies learn which entry is confirmed only with the next one.
             reader.last_add_confirmed = max(reader.last_add_confirmed, writer.last_add_confirmed)
         return reader
 
 
 class Consumer:
-    """Reads all partitions of a topic in round-robin order."""
-
     def __init__(self, partitions: list[PartitionConsumer]) -> None:
         self._partitions = partitions
 
     async def receive(self, max_messages: int = 1000) -> list[Message]:
-        """Return up to `max_messages`, all from one partition and in order.
-
-        An empty list means that every confirmed message has been received.  Raises the errors of
-        `LedgerReader.read_entry`.
+        """Return up to `max_messages` of the next partition in round-robin order, or [] if every
+        confirmed message has been received.  Raises what `LedgerReader.read_entry` raises.
         """
         if max_messages < 1:
             raise BKIncorrectParameterException(

@@ -33,7 +33,7 @@ _MARK = "labkit.deleting"
 
 
 async def is_marked(store: MetadataStore, name: str) -> bool:
-    """Whether the topic's deletion has been decided.  Raises `DamagedNodeError`."""
+    """Raise `DamagedNodeError` if the chain cannot be decoded."""
     with suppress(NoNodeError):
         data, _ = await store.get(managed_ledger_path(name))
         return _MARK in decode_properties(data)
@@ -43,9 +43,9 @@ async def is_marked(store: MetadataStore, name: str) -> bool:
 async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> None:
     """Mark a closed topic for deletion.
 
-    If the chain cannot be read, raise `DamagedNodeError`, unless `damaged` is set: then replace the
-    chain, whose ledgers can no longer be found or deleted.  Raises `NoNodeError`, and
-    `ManagedLedgerFencedError` if another broker opens the topic at the same time.
+    If the chain cannot be decoded, raise `DamagedNodeError`, or if `damaged` is set, replace the
+    chain, whose ledgers are then leaked.  Raises `NoNodeError`, and `ManagedLedgerFencedError` if
+    another broker opens the topic at the same time.
     """
     path = managed_ledger_path(name)
     data, version = await store.get(path)
@@ -59,7 +59,7 @@ async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> Non
 
 
 async def unmark(store: MetadataStore, name: str) -> None:
-    """Remove the mark, if there is one.  Raises the errors of `mark`."""
+    """Raise the same errors as `mark`."""
     path = managed_ledger_path(name)
     data, version = await store.get(path)
     if _MARK in decode_properties(data):
@@ -74,9 +74,7 @@ async def _replace(store: MetadataStore, path: str, data: bytes, version: int) -
 
 
 async def delete_marked(client: BookKeeper, name: str) -> None:
-    """Delete everything that remains of a marked topic.
-
-    Raises `ManagedLedgerFencedError` if another broker has opened the topic despite the mark, and
+    """Raise `ManagedLedgerFencedError` if another broker has opened the topic despite the mark, and
     `MetadataUnavailableError`.
     """
     path = managed_ledger_path(name)

@@ -2,9 +2,8 @@
 
     opened          the last ledger is recovered, which fences its writer; a new ledger is created
     full or old     the ledger is closed, and the next one is created
-    failed          the same happens, and the next ledger stores the entries that the failed ledger
-                    did not; if a ledger accepted no entry, the owner pauses before it creates the
-                    next one, and each pause is longer than the one before
+    failed          likewise, and the next ledger stores the entries that the failed one did not;
+                    after a ledger that accepted no entry, the owner pauses, longer each time
     consumed        ledgers beyond the retention limits are removed from the chain, then deleted
     terminated      the ledger is closed, and no owner ever creates another one
     fenced          another owner has changed the chain, so this one stops
@@ -43,10 +42,8 @@ _Answer = TypeVar("_Answer")
 class ManagedLedger:
     """A partition's sole owner: appends entries to the chain, reads them, and manages its cursors.
 
-    Invariants: only the last ledger is open; a ledger is added to the chain in the metadata store
-    before its first entry is written, and removed from it before the ledger is deleted; positions
-    only increase; entries are stored in the order of `append`, each exactly once, even if a ledger
-    fails in between; once an entry has failed, all later ones fail.
+    Invariants: only the last ledger is open; entries are stored in the order of `append`, each
+    exactly once, even if a ledger fails in between; once an entry has failed, all later ones fail.
     """
 
     store_class: ClassVar[type[ChainStore]] = ChainStore
@@ -68,9 +65,8 @@ class ManagedLedger:
         self._pauses = Backoff(FIRST_PAUSE_S, MAX_PAUSE_S)
         self._turn = asyncio.Lock()
         self.queue = self.queue_class(self._reader.stored)
-        """Unconfirmed entries."""
         self._ended: LabkitError | None = BKLedgerClosedException(f"{name} is not open yet")
-        self._maintenance = MaintenanceTask(self._keep_up, config.check_interval_ms)
+        self._maintenance = MaintenanceTask(self._maintain, config.check_interval_ms)
         self._on_confirmed: list[Callable[[], None]] = []
         self._on_ended: list[Callable[[LabkitError], None]] = []
         self._is_reporting = False
@@ -78,8 +74,8 @@ class ManagedLedger:
     async def open(self) -> None:
         """Take over the chain and its cursors from the previous owner.
 
-        Raises `ManagedLedgerFencedError` if another owner takes over at the same time, and the
-        errors of `BookKeeper.open_ledger`, `BookKeeper.create_ledger` and `CursorStore.recover`.
+        Raises `ManagedLedgerFencedError` if another owner takes over at the same time, and what
+        `BookKeeper.open_ledger`, `BookKeeper.create_ledger` and `CursorStore.recover` raise.
         """
         async with self._turn:
             await self._store.take_over()
@@ -100,7 +96,7 @@ class ManagedLedger:
     async def close(self) -> None:
         """Close the open ledger and the cursors; all pushed entries must have been confirmed.
 
-        Raises the errors of `LedgerWriter.close`, and `MetadataUnavailableError`; even then the
+        Even if this raises `MetadataUnavailableError` or what `LedgerWriter.close` raises, the
         managed ledger is closed.
         """
         async with self._turn:
@@ -118,12 +114,12 @@ class ManagedLedger:
         await self._store.delete_removed_ledgers()
 
     def configure(self, config: ManagedLedgerConfig) -> None:
-        """Apply these settings to future ledgers; cursors and intervals keep the old ones."""
+        """Apply settings to future ledgers; cursors and intervals keep the old ones."""
         self._config = self._store.config = config
 
     @property
     def writer(self) -> LedgerWriter | None:
-        """The writer of the open ledger; None if no ledger is open."""
+        """The writer of the open ledger, if any."""
         return self._writer
 
     @property
@@ -133,30 +129,24 @@ class ManagedLedger:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The properties stored with the chain, by name."""
         return self._store.properties
 
     async def set_property(self, name: str, value: str) -> None:
-        """Store a property with the chain.
-
-        Raises the errors of `trim`.  If this managed ledger has ended, raises the error that ended
-        it.
-        """
+        """Raise what `trim` raises, or the error that ended this managed ledger."""
         async with self._turn:
             self._check_open()
             await self._end_if_fenced(self._store.set_property(name, value))
 
     @property
     def terminated(self) -> Position | None:
-        """The last entry of a terminated chain; None if the chain is not terminated."""
+        """The last entry of a terminated chain, otherwise None."""
         return self._store.terminated
 
     async def terminate(self) -> Position:
         """Terminate the chain after its last confirmed entry, and return that entry's position.
 
-        Raises the error that ended this, and the errors of `LedgerWriter.close` and
-        `ChainStore.terminate`.  After such an error, only the next owner finds out whether the
-        chain is terminated.
+        Raises the error that ended this, and what `LedgerWriter.close` and `ChainStore.terminate`
+        raise.  After an error, only the next owner finds out whether the chain is terminated.
         """
         async with self._turn:
             self._check_open()
@@ -172,31 +162,28 @@ class ManagedLedger:
     # Appending
 
     async def append(self, data: bytes) -> asyncio.Future[Position]:
-        """Push an entry; the future resolves to its position once it is confirmed.
+        """Push an entry; the future resolves to its position once it is confirmed, or fails.
 
-        If the entry cannot be stored, the future fails.  In all other respects, this works like
-        `append_entries`.
+        Waits and raises like `append_entries`.
         """
         [stored] = await self.append_all([data])
         return stored
 
     async def append_all(self, entries: Sequence[bytes]) -> list[asyncio.Future[Position]]:
-        """Push several entries, like `append`."""
         awaited = [AwaitedEntry(data) for data in entries]
         await self.append_entries(awaited)
         return [entry.stored for entry in awaited]
 
     async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
-        """Push entries, and report to each entry's appender when it is stored or has failed.
+        """Push entries, and notify each entry's appender when it is stored or has failed.
 
-        Entries are pushed in the order of the calls; the call waits while too many are unconfirmed.
-        If a ledger is full or fails, its unconfirmed entries are written to the next one, in the
-        same order.  If no next ledger can be created, or another owner has taken over, these
-        entries fail, and so does every later call: the partition must be reopened.
+        The call waits while too many entries are unconfirmed.  If a ledger is full or fails, its
+        unconfirmed entries are written to the next one.  If no next ledger can be created, or
+        another owner has taken over, these entries fail, and so does every later call.
 
-        Raises `BKIncorrectParameterException`, and pushes nothing, if an entry is too large for a
-        frame.  Raises `BKLedgerClosedException` after `close`, `ManagedLedgerTerminatedError`, and
-        the error that ended this.
+        Raises `BKIncorrectParameterException` if an entry is too large for a frame,
+        `BKLedgerClosedException` after `close`, `ManagedLedgerTerminatedError`, and the error that
+        ended this.
         """
         if any(len(entry.data) > MAX_PAYLOAD_SIZE for entry in entries):
             raise BKIncorrectParameterException(
@@ -208,13 +195,11 @@ class ManagedLedger:
             if self._writer is not None:
                 with suppress(LabkitError):  # `push_waiting` checks whether the writer has ended.
                     await self._writer.drain()
-            # Check again, because another owner may have taken over during the wait.
-            self._check_open()
+            self._check_open()  # Another owner may have taken over during the wait.
             self.queue.add(entries)
             await self.push_waiting()
 
     async def push_waiting(self) -> None:
-        """Push the waiting entries, and roll over whenever the ledger is full or has failed."""
         while self.queue.is_waiting:
             if rollover := self._rollover():
                 await self._roll_over(rollover)
@@ -227,8 +212,7 @@ class ManagedLedger:
             self._maintenance.trigger()
 
     def _added(self, writer: LedgerWriter, added: asyncio.Future[int]) -> None:
-        """Record that all entries up to this one are stored, or that the writer has failed."""
-        # Ignore late confirmations of an earlier ledger: `_seal` has settled its entries.
+        # `_seal` has already settled the entries of an earlier ledger.
         if added.cancelled() or writer is not self._writer:
             return
         if added.exception() is not None:
@@ -251,7 +235,7 @@ class ManagedLedger:
         return self.chain.end
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
-        """Read entries from the first one at or after `start`, as `ChainReader.read` does."""
+        """Read like `ChainReader.read`."""
         return await self._reader.read(start, max_entries, max_bytes)
 
     def when_confirmed(self, action: Callable[[], None]) -> None:
@@ -269,7 +253,6 @@ class ManagedLedger:
 
     @property
     def cursors(self) -> Mapping[str, ManagedCursor]:
-        """All cursors, by name."""
         return self._cursors.by_name
 
     async def open_cursor(
@@ -281,8 +264,7 @@ class ManagedLedger:
         properties: Mapping[str, int] | None = None,
         cursor_properties: Mapping[str, str] | None = None,
     ) -> ManagedCursor:
-        """Return the cursor of that name, or a new one whose first unacknowledged entry is at
-        `start`.
+        """Return the cursor of that name, or a new one that starts at `start`.
 
         A durable cursor is stored when this returns.  Raises `ManagedLedgerFencedError`,
         `MetadataUnavailableError`, and the error that ended this.
@@ -293,10 +275,7 @@ class ManagedLedger:
         )
 
     async def delete_cursor(self, name: str) -> None:
-        """Delete a cursor, so that ledgers needed only by this cursor can be trimmed.
-
-        Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`.
-        """
+        """Raise `ManagedLedgerFencedError` or `MetadataUnavailableError` if this fails."""
         await self._cursors.delete(name)
         self._maintenance.trigger()
 
@@ -308,14 +287,14 @@ class ManagedLedger:
         async with self._turn:
             if self._ended is not None:
                 return []
-            gone = await self._end_if_fenced(self._store.trim(self._cursors.slowest_durable))
+            deleted = await self._end_if_fenced(self._store.trim(self._cursors.slowest_durable))
         # Do this outside the lock, so that appends need not wait for deletions.
         await self._store.delete_removed_ledgers()
-        return gone
+        return deleted
 
-    # MaintenanceTask
+    # Maintenance
 
-    async def _keep_up(self) -> None:
+    async def _maintain(self) -> None:
         async with self._turn:
             if rollover := self._rollover():
                 await self._roll_over(rollover)
@@ -348,7 +327,7 @@ class ManagedLedger:
         self.queue.fail(error)
 
     def _report_confirmed(self) -> None:
-        # Reset this first, so that entries confirmed by an action are reported in the next turn.
+        # Clear this first, so that entries confirmed by an action are reported next turn.
         self._is_reporting = False
         for action in self._on_confirmed:
             action()
@@ -365,21 +344,16 @@ class ManagedLedger:
         return rollover_reason(writer.last_add_pushed + 1, writer.length, age_ms, self._config)
 
     async def _roll_over(self, rollover: Rollover) -> None:
-        """Close the open ledger and create the next one, which stores the unconfirmed entries.
-
-        If no ledger can be created, this managed ledger ends.
-        """
+        """Close the open ledger and create the next one, or end."""
         writer = self._writer
         assert writer is not None
         with suppress(LabkitError):  # The next ledger stores the other entries.
             await writer.all_confirmed()
         try:
             await self._seal(writer)
-            # The closed ledger's last entry is now known: all later entries must be requeued.
-            self.queue.requeue()
+            self.queue.requeue()  # The entries after the closed ledger's last one.
             await self._pause_after(writer)
-            # A cursor may have been fenced during the pause.
-            if self._ended is None:
+            if self._ended is None:  # A cursor may have been fenced during the pause.
                 await self.begin_ledger(rollover)
         except LabkitError as error:
             self.end(error)
@@ -398,7 +372,7 @@ class ManagedLedger:
         await asyncio.sleep(pause_s)
 
     async def begin_ledger(self, rollover: Rollover) -> LedgerWriter:
-        """Create the chain's next ledger.  Raises the errors of `ChainStore.begin_ledger`."""
+        """Raise what `ChainStore.begin_ledger` raises."""
         writer = self._writer = await self._store.begin_ledger()
         self._opened_at_ms = self._wall_clock_ms()
         self._client.recorder.record(
@@ -411,9 +385,7 @@ class ManagedLedger:
         return writer
 
     async def _seal(self, writer: LedgerWriter) -> None:
-        """Close a ledger, or find out where it ends if another client closed it, and decide the
-        outcome of its entries.
-        """
+        """Close a ledger, unless another client has, and settle its entries."""
         metadata = await self._store.close_last_ledger(writer)
         self._stored(writer.ledger_id, metadata.last_entry_id)
         self._store.record_closed(writer.ledger_id, metadata)

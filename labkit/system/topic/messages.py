@@ -27,12 +27,12 @@ _HEAD = struct.Struct(">HI")
 _HEAD_SIZE = _HEAD.size
 _SIZE = struct.Struct(">I")
 _REPLICATE_TO = bytes([MessageMetadata.REPLICATE_TO_FIELD_NUMBER << 3 | 2])
-"""The protobuf tag that precedes the name of each cluster to replicate a message to."""
+"""The tag of `replicate_to`, which precedes each cluster's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """A message passed to a producer.  `event_time_ms` is 0 if the message has no event time."""
+    """`event_time_ms` is 0 if the message has no event time."""
 
     payload: bytes
     key: str
@@ -43,11 +43,7 @@ class OutgoingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message as a consumer receives it.
-
-    `batch_size` is the number of messages in the entry, which is 1 if the message was not batched.
-    `publish_time_ms` is the time on the producer's clock, in milliseconds since 1970.
-    """
+    """`batch_size` is 1 if the message was not batched."""
 
     message_id: MessageId
     payload: bytes
@@ -61,7 +57,7 @@ class Message:
 
 
 def encode_message(message: OutgoingMessage, producer_name: str, publish_time_ms: int) -> bytes:
-    """Encode a single, unbatched message as an entry."""
+    """Encode an unbatched message as an entry."""
     metadata = MessageMetadata(
         producer_name=producer_name,
         sequence_id=message.sequence_id,
@@ -75,7 +71,7 @@ def encode_message(message: OutgoingMessage, producer_name: str, publish_time_ms
 
 
 def encode_in_batch(message: OutgoingMessage) -> bytes:
-    """Encode a message as one part of a batch, for `encode_batch`."""
+    """Encode a message as a part for `encode_batch`."""
     single = SingleMessageMetadata(
         payload_size=len(message.payload),
         partition_key=message.key or None,
@@ -95,7 +91,7 @@ def encode_batch(
     publish_time_ms: int,
     highest_sequence_id: int | None = None,
 ) -> bytes:
-    """Encode a batch as an entry; the first of the encoded parts is the message `first`.
+    """Encode a batch, whose first part is the message `first`, as an entry.
 
     `highest_sequence_id` is the sequence id of the last message, which deduplication compares.
     """
@@ -110,20 +106,20 @@ def encode_batch(
     return _frame(metadata, b"".join(parts))
 
 
-def is_whole(message: bytes) -> bool:
+def has_valid_checksum(message: bytes) -> bool:
     """Return whether the message starts with 0e01 and matches the producer's checksum."""
     return message[:_HEAD_SIZE] == _HEAD.pack(_MAGIC, crc32c.value(message[_HEAD_SIZE:]))
 
 
 def replication_clusters(message: bytes) -> list[str]:
-    """Return the clusters to which the producer wants the message to be replicated.
+    """Return the clusters to which a message with a valid checksum must be replicated; [] stands
+    for those of the namespace.
 
-    An empty list stands for the clusters of the namespace.  The message must have passed
-    `is_whole`.  Raises `BKDigestMatchException` if its metadata cannot be decoded.
+    Raises `BKDigestMatchException` if its metadata cannot be decoded.
     """
     size = int.from_bytes(message[_HEAD_SIZE : _HEAD_SIZE + _SIZE.size], "big")
     start = _HEAD_SIZE + _SIZE.size
-    # Search for the field's tag first, because this avoids decoding most messages.
+    # Most messages do not contain the tag, and need not be decoded.
     if message.find(_REPLICATE_TO, start, start + size) < 0:
         return []
     return [*decode_metadata(message).replicate_to]
@@ -147,10 +143,7 @@ def split_entry(data: bytes, ledger_id: int, entry_id: int) -> tuple[MessageMeta
 
 
 def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) -> list[Message]:
-    """Return the messages of an entry, with their ids.
-
-    Raises `BKDigestMatchException` if the producer's checksum does not match.
-    """
+    """Raise `BKDigestMatchException` if the producer's checksum does not match."""
     metadata, payload = split_entry(data, ledger_id, entry_id)
     if metadata.HasField("num_messages_in_batch"):
         return _decode_batch(metadata, payload, ledger_id, entry_id, partition)
@@ -159,8 +152,7 @@ def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) 
 
 
 def decode_metadata(data: bytes) -> MessageMetadata:
-    """Return an entry's message metadata, without verifying the checksum, which very old clients
-    omit.
+    """Return the metadata without verifying the checksum, which very old clients omit.
 
     Raises `BKDigestMatchException` if the entry is not a message.
     """
@@ -175,13 +167,12 @@ def decode_metadata(data: bytes) -> MessageMetadata:
 
 
 def strip_broker_metadata(data: bytes) -> bytes:
-    """Return an entry without broker metadata, that is, as its producer sent it."""
     start = _start_of_message(data)
     return data[start:] if start else data
 
 
 def _start_of_message(data: bytes) -> int:
-    """Return the offset of the message, after any broker metadata that precedes it."""
+    """Return the offset after any broker metadata."""
     if len(data) < _HEAD.size:
         return 0
     magic, size = _HEAD.unpack_from(data)

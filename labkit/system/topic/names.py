@@ -1,8 +1,8 @@
 """Names of topics, and their paths in the metadata store.
 
-Tenant and namespace names consist of letters, digits and `-=:._`; topic names are unrestricted.
-The store accepts neither `.` nor `..` as a name.  Pulsar does not limit the length of names; labkit
-limits it to `MAX_NAME_BYTES` bytes, so that no request becomes too large for ZooKeeper.
+Tenant and namespace names consist of letters, digits and `-=:._`; topic names are unrestricted,
+but no name is `.` or `..`.  Pulsar does not limit the length of names; labkit limits it so that no
+request becomes too large for ZooKeeper.
 
 In Pulsar: `naming/TopicName.java`, `NamedEntity.java`.
 """
@@ -13,8 +13,8 @@ from urllib.parse import quote_plus, unquote_plus
 from labkit.system.model.errors import BKIncorrectParameterException
 
 MAX_NAME_BYTES = 2048
-"""The most bytes of a topic name with tenant and namespace, or of a subscription name, as encoded
-in the metadata store.
+"""The limit for a topic name with tenant and namespace, or a subscription name, as encoded in the
+metadata store.
 """
 
 _ENTITY = r"(?!\.{1,2}(?:/|$))[-=:.\w]+"
@@ -65,7 +65,7 @@ def check_name(name: str, what: str) -> None:
 
 
 def shorten(text: str) -> str:
-    """Return the text on one line and shortened, for an error message."""
+    """Quote and shorten a text for an error message."""
     return repr(text) if len(text) <= 100 else f"{text[:80]!r}... ({len(text)} characters)"
 
 
@@ -77,52 +77,52 @@ def _too_long(name: str, what: str) -> BKIncorrectParameterException:
 
 
 def partition_name(topic: str, partition: int) -> str:
-    """Return the full name of a topic's partition."""
     return f"{topic}-partition-{partition}"
 
 
 def partition_of(topic: str) -> int:
-    """Return the partition index at the end of a full name, or -1 if it has none."""
+    """Return the partition index at the end of a full name, or -1."""
     match = _PARTITION.fullmatch(topic)
     partition = int(match[1]) if match else -1
     return partition if partition <= _LARGEST_PARTITION else -1
 
 
+def without_partition(topic: str) -> str:
+    """Return the full name of the partitioned topic to which a partition belongs."""
+    return topic.removesuffix(partition_name("", partition_of(topic)))
+
+
 def namespace_of(topic: str) -> str:
-    """Return the `tenant/namespace` of a full name."""
     match = _FULL.fullmatch(topic)
     assert match is not None, f"{topic} is not a full topic name"
     return f"{match[1]}/{match[2]}"
 
 
 def partitions_path(topic: str) -> str:
-    """Return the path of the node with a partitioned topic's number of partitions."""
     return f"/admin/partitioned-topics/{_path(topic)}"
 
 
 def managed_ledger_path(topic: str) -> str:
-    """Return the path of the node with the chain of ledgers of a topic or partition."""
     return f"{_MANAGED_LEDGERS}{_path(topic)}"
 
 
 def managed_ledger_name(path: str) -> str:
-    """Return the name by which a ledger's metadata refers to the chain at that path."""
+    """Return the name of the chain in the metadata of its ledgers."""
     return path.removeprefix(_MANAGED_LEDGERS)
 
 
 def topic_of_managed_ledger(name: str) -> str:
-    """Return the full name of the topic or partition whose chain has that name."""
+    """Return the full name of the topic or partition, given the name of its chain."""
     tenant, namespace, domain, local = name.split("/", 3)
     return f"{domain}://{tenant}/{namespace}/{decode_name(local)}"
 
 
 def encode_name(name: str) -> str:
-    """Encode a name as part of a path, like Java's `URLEncoder`."""
+    """Encode a name like Java's `URLEncoder`."""
     return quote_plus(name, safe="*").replace("~", "%7E")
 
 
 def decode_name(part: str) -> str:
-    """Decode a name that `encoded` has encoded."""
     return unquote_plus(part)
 
 

@@ -6,15 +6,13 @@
 
 The topic names of a namespace are hashed with CRC32 onto a ring, which is divided into equal
 bundles.  A broker that receives a lookup for a topic without an owner acquires the topic's whole
-bundle; other brokers then redirect clients to that owner.
+bundle; other brokers then redirect clients to it.  Bundles are never split or moved.
 
 Ownership is a hint, not a lock.  A broker whose session has expired still believes for a while that
 it owns bundles that another broker has acquired, and may keep adding entries.  Topics stay
 consistent because each ledger has a single writer: the next owner's recovery fences the last
 ledger, and the chain's version prevents the old owner from adding another one (`managed_ledger`).
 This module only keeps brokers from fencing each other continually.
-
-Bundles are never split or moved to balance load.
 
 In Pulsar: `broker/namespace/OwnershipCache.java`, `common/naming/NamespaceBundleFactory.java`,
 `metadata/coordination/impl/ResourceLockImpl.java`.
@@ -47,19 +45,19 @@ BUNDLE_BOUNDARIES = [
     f"0x{min(at * _RING // _BUNDLES_PER_NAMESPACE, _RING - 1):08x}"
     for at in range(_BUNDLES_PER_NAMESPACE + 1)
 ]
-"""The boundaries of a namespace's bundles, as written in its policies."""
+"""The bounds of all bundles, as the policies of a namespace list them."""
 BUNDLE_RANGES = ["_".join(pair) for pair in pairwise(BUNDLE_BOUNDARIES)]
-"""The names of the bundles within their namespace."""
+"""The names of the bundles of a namespace."""
 _RETRY_S = 0.2
 
 
 class BundleUnloadingError(LabkitError):
-    """The owner is unloading the topic's bundle; the client should repeat the lookup soon."""
+    """The owner is unloading the topic's bundle; repeat the lookup soon."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """A broker's id, which is `host:port` of its HTTP address, and its URLs ("" if missing)."""
+    """`broker_id` is `host:port` of the HTTP address; missing URLs are empty."""
 
     broker_id: str
     service_url: str
@@ -83,12 +81,10 @@ class NamespaceBundle:
 
     @property
     def path(self) -> str:
-        """The path of the node that names the bundle's owner."""
         return f"{_NAMESPACES}/{self}"
 
 
 def bundle_of(topic: str) -> NamespaceBundle:
-    """Return the bundle of a topic or partition, given its full name."""
     size = _RING // _BUNDLES_PER_NAMESPACE
     # Use Pulsar's hash, so that its brokers would put the topic in the same bundle.
     lower = zlib.crc32(topic.encode()) // size * size
@@ -108,7 +104,7 @@ def encode_owner(owner: BrokerAddress, *, disabled: bool = False) -> bytes:
 
 
 def decode_owner(data: bytes) -> tuple[BrokerAddress, bool]:
-    """Decode a bundle's node: its owner, and whether the owner is unloading the bundle.
+    """Return the owner, and whether it is unloading the bundle.
 
     Raises `BKMetadataSerializationException`.
     """
@@ -133,7 +129,7 @@ def encode_broker(broker: BrokerAddress) -> bytes:
 
 
 def decode_broker(broker_id: str, data: bytes) -> BrokerAddress:
-    """Decode a broker's node.  Raises `BKMetadataSerializationException`."""
+    """Raise `BKMetadataSerializationException` if the data is invalid."""
     broker = _decode(data)
     keys = ("pulsarServiceUrl", "pulsarServiceUrlTls", "webServiceUrl", "webServiceUrlTls")
     return BrokerAddress(broker_id, *(str(broker.get(key) or "") for key in keys))
@@ -154,14 +150,11 @@ def _decode(data: bytes) -> dict[str, object]:
 
 
 class TopicOwnership:
-    """One broker's view of bundle ownership: its own bundles, and lookups of other owners.
-
-    Every call may raise `MetadataUnavailableError`.
-    """
+    """One broker's view of bundle ownership.  Every call may raise `MetadataUnavailableError`."""
 
     def __init__(self, store: MetadataStore, me: BrokerAddress, recorder: Recorder) -> None:
-        """No other running broker may use the address of `me`.  Any node with that address then
-        belongs to this process, or to a dead one whose session has not expired yet.
+        """No other running broker may use the address of `me`, so a node with that address belongs
+        to this process, or to a dead one whose session has not expired yet.
         """
         self._store = store
         self._me = me
@@ -178,7 +171,7 @@ class TopicOwnership:
 
     @property
     def owned(self) -> list[NamespaceBundle]:
-        """The bundles that this broker believes it owns."""
+        """The list contains bundles lost with an expired session until this broker notices that."""
         return sorted(self._owned)
 
     def owns(self, topic: str) -> bool:
@@ -188,8 +181,7 @@ class TopicOwnership:
     def when_lost(self, action: Callable[[list[NamespaceBundle]], None]) -> None:
         """Call `action` with the bundles lost when the session expires.
 
-        The broker must stop serving these bundles immediately, because another broker may already
-        own them and have fenced their topics.
+        The broker must stop serving them at once: another broker may have fenced their topics.
         """
         self._when_lost.append(action)
 
@@ -211,7 +203,7 @@ class TopicOwnership:
         await self._store.create(path, data, ephemeral=True)
 
     async def unregister(self) -> None:
-        """Leave the cluster: clients are no longer redirected here, and no bundle is acquired."""
+        """Leave the cluster: attract no more clients, and acquire no more bundles."""
         self._is_registered = False
         self._is_leaving = True
         async with self._turn:
@@ -220,7 +212,6 @@ class TopicOwnership:
             await self._store.delete(f"{BROKERS}/{self._me.broker_id}")
 
     async def brokers(self) -> list[BrokerAddress]:
-        """Return the running brokers."""
         found: list[BrokerAddress] = []
         with suppress(NoNodeError):
             for broker_id in await self._store.children(BROKERS):
@@ -231,15 +222,8 @@ class TopicOwnership:
 
     # Bundles
 
-    async def owner_of(self, topic: str) -> BrokerAddress | None:
-        """Return the broker that serves the topic, or None.
-
-        Raises `BundleUnloadingError` while the owner is unloading the topic's bundle.
-        """
-        return await self.owner(bundle_of(topic))
-
-    async def owner(self, bundle: NamespaceBundle) -> BrokerAddress | None:
-        """Return the broker that serves the bundle, like `owner_of`."""
+    async def owner_of(self, bundle: NamespaceBundle) -> BrokerAddress | None:
+        """Raise `BundleUnloadingError` while the owner is unloading the bundle."""
         if self._owned.get(bundle):
             return self._me
         try:
@@ -260,7 +244,7 @@ class TopicOwnership:
                     raise _unloading(bundle, self._me)
                 # If the session expires during the call, the new node is deleted: try again.
                 session = self._sessions_lost
-                if (other := await self._take(bundle)) is not None:
+                if (other := await self._create_node(bundle)) is not None:
                     return other
                 if session == self._sessions_lost:
                     self._owned[bundle] = True
@@ -274,17 +258,18 @@ class TopicOwnership:
         exists.  Return whether this broker owns the bundle now.
         """
         with suppress(BundleUnloadingError):
-            owner = await self.owner_of(topic)
+            owner = await self.owner_of(bundle_of(topic))
             if owner is not None and owner.service_url == self._me.service_url:
                 return await self.acquire(topic) is self._me
         return False
 
     async def disable(self, bundle: NamespaceBundle) -> None:
-        """Start to unload a bundle: lookups no longer return this broker, and it loads no more
-        topics of the bundle.  Next, close the bundle's topics and `release` it.
+        """Start to unload a bundle: lookups fail, and no more of its topics are loaded.
+
+        Next, close the bundle's topics and `release` it.
         """
         if bundle in self._owned:
-            # Change this before the store, so that this broker stops returning itself at once.
+            # Do this before the store, so that this broker stops returning itself at once.
             self._owned[bundle] = False
             async with self._turn:
                 if self._is_given_up(bundle):
@@ -298,7 +283,7 @@ class TopicOwnership:
                 if not self._is_given_up(bundle):
                     return
                 with suppress(MetadataUnavailableError):
-                    await self._delete_mine(bundle)
+                    await self._delete_own_node(bundle)
                     if self._owned.pop(bundle, None) is not None:
                         self._recorder.record("bundle.released", bundle=str(bundle))
                     return
@@ -313,18 +298,18 @@ class TopicOwnership:
             _, version = await self._store.get(bundle.path)
             await self._store.set(bundle.path, encode_owner(self._me, disabled=True), version)
 
-    async def _take(self, bundle: NamespaceBundle) -> BrokerAddress | None:
-        """Create the bundle's node.  Return None, or the broker that already owns the bundle."""
+    async def _create_node(self, bundle: NamespaceBundle) -> BrokerAddress | None:
+        """Return None, or the broker that already owns the bundle."""
         while True:
             with suppress(NodeExistsError):
                 await self._store.create(bundle.path, encode_owner(self._me), ephemeral=True)
                 return None
             # The node may belong to a dead process that had the same address.
-            if (other := await self._delete_mine(bundle)) is not None:
+            if (other := await self._delete_own_node(bundle)) is not None:
                 return _served(bundle, *other)
 
-    async def _delete_mine(self, bundle: NamespaceBundle) -> tuple[BrokerAddress, bool] | None:
-        """Delete the bundle's node, or return its content if it belongs to another broker."""
+    async def _delete_own_node(self, bundle: NamespaceBundle) -> tuple[BrokerAddress, bool] | None:
+        """Delete the bundle's node, or return its content if another broker owns it."""
         with suppress(NoNodeError, BadVersionError):
             data, version = await self._store.get(bundle.path)
             owner, disabled = decode_owner(data)

@@ -22,23 +22,20 @@ _GROWING_TO = "labkit.growingTo"
 
 @dataclass(frozen=True, slots=True)
 class PartitionedTopic:
-    """A topic's number of partitions; `growing_to` is the new number while partitions are being
-    added, otherwise 0.
-    """
+    """`growing_to` is the new number of partitions while some are being added, otherwise 0."""
 
     count: int
     is_being_deleted: bool = False
     growing_to: int = 0
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """All fields of the stored record."""
+    """All fields of the stored record, including unknown ones."""
 
     @property
-    def most(self) -> int:
+    def max_count(self) -> int:
         """The largest number of partitions that may exist, including those being added."""
         return max(self.count, self.growing_to)
 
     def encode(self) -> bytes:
-        """Return the content of the node."""
         fields = {**self.fields, "partitions": self.count}
         properties = {**(fields.get("properties") or {})}
         properties.pop(_GROWING_TO, None)
@@ -53,22 +50,14 @@ class PartitionedTopic:
 
 
 def decode_partitioned_topic(data: bytes) -> PartitionedTopic:
-    """Decode the content of a node that `PartitionedTopic.encode` has encoded."""
     fields = json.loads(data)
     count = fields["partitions"]
     growing_to = int((fields.get("properties") or {}).get(_GROWING_TO, 0))
-    return PartitionedTopic(
-        count,
-        bool(fields.get("deleted")),
-        growing_to if growing_to > count else 0,
-        fields,
-    )
+    growing_to = growing_to if growing_to > count else 0
+    return PartitionedTopic(count, bool(fields.get("deleted")), growing_to, fields)
 
 
 async def read_partitioned_topic(store: MetadataStore, name: str) -> tuple[PartitionedTopic, int]:
-    """Return a topic's record, given its full name, and the version of its node.
-
-    Raises `NoNodeError`.
-    """
+    """Return the record and the version of its node.  Raises `NoNodeError`."""
     data, version = await store.get(partitions_path(name))
     return decode_partitioned_topic(data), version

@@ -30,8 +30,7 @@ class TopicExistsError(LabkitError):
     """A topic of that name exists with another number of partitions."""
 
 
-class NoTopicError(LabkitError):
-    """No topic has that name."""
+class NoTopicError(LabkitError): ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class _Partition:
 
 
 class Topic:
-    """A topic that this process owns: it can write, and it knows the last confirmed entries."""
+    """A topic that this process owns."""
 
     def __init__(self, name: str, client: BookKeeper, partitions: list[_Partition]) -> None:
         """Use `create` or `open`."""
@@ -62,9 +61,8 @@ class Topic:
     ) -> "Topic":
         """Create a topic, or take over an existing one with the same number of partitions.
 
-        `partitions` 0 means a non-partitioned topic, whose messages have partition -1.  Raises
-        `BKIncorrectParameterException`, `TopicExistsError`, and the errors of
-        `ManagedLedger.open`.
+        With 0 partitions, messages have partition -1.  Raises `BKIncorrectParameterException`,
+        `TopicExistsError`, and what `ManagedLedger.open` raises.
         """
         name = full_name(topic)
         if partitions < 0:
@@ -83,7 +81,7 @@ class Topic:
         return cls(name, client, opened)
 
     def producer(self, name: str = "producer", *, batching: Batching | None = None) -> Producer:
-        """Return a new producer; without `batching` every message is stored as its own entry."""
+        """Without `batching`, every message is stored as an entry of its own."""
         return Producer(
             name,
             [
@@ -101,10 +99,8 @@ class Topic:
         )
 
     def consumer(self, *, after: MessageId | None = None) -> Consumer:
-        """Return a consumer that starts at the topic's first message.
-
-        In the partition of `after`, it starts at the message that follows `after`.  Raises
-        `BKIncorrectParameterException` if the topic has no such partition.
+        """Return a consumer that starts at the topic's first message, except in the partition of
+        `after`.  Raises `BKIncorrectParameterException` if the topic has no such partition.
         """
         if after is not None:
             self._find(after.partition)
@@ -136,7 +132,7 @@ class Topic:
         )
 
     async def close(self) -> None:
-        """Close the open ledgers.  The caller must flush the producers first."""
+        """Close the open ledgers; flush the producers first."""
         await asyncio.gather(*(partition.ledger.close() for partition in self.partitions))
 
 
@@ -153,7 +149,7 @@ async def _store_partition_count(client: BookKeeper, name: str, partitions: int)
 
 
 async def partition_count(client: BookKeeper, topic: str) -> int:
-    """Return a partitioned topic's number of partitions.  Raises `NoTopicError`."""
+    """Raise `NoTopicError` if the topic does not exist or is not partitioned."""
     name = full_name(topic)
     try:
         record, _ = await read_partitioned_topic(client.store, name)

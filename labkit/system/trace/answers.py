@@ -1,15 +1,15 @@
 """What the calls of a simulated workload returned, recorded alongside the events of its run.
 
-Events record what the system's own code reports; the values in this module record what its callers
-received.  `at` is the number of events recorded before the call returned, so an event happened
-before the answer if its `seq` is less than `at`.
+Events record what the system's own code reports, these values what its callers received.  `at` is
+the number of events recorded before the call returned, so an event happened before the answer if
+its `seq` is less than `at`.
 """
 
 from typing import NamedTuple, TypeAlias
 
 
 class Content(NamedTuple):
-    """An entry as a caller sees it: its id, and the size in bytes and checksum of its payload."""
+    """An entry's id, and the size in bytes and checksum of its payload."""
 
     entry: int
     size: int
@@ -17,7 +17,7 @@ class Content(NamedTuple):
 
 
 class AddAnswered(NamedTuple):
-    """An add returned the entry id in `content`; `size` and `checksum` describe what was added."""
+    """An add returned the entry id in `content`, whose other fields describe what was added."""
 
     at: int
     node: str
@@ -37,7 +37,7 @@ class EntriesRead(NamedTuple):
 
 
 class MessageContent(NamedTuple):
-    """A message's identity in its topic, and the size in bytes and checksum of its payload."""
+    """`size` (in bytes) and `checksum` are those of the payload."""
 
     topic: str
     producer: str
@@ -80,10 +80,8 @@ class MessageDelivered(NamedTuple):
     """A consumer of the subscription received this message, from this entry, through `broker`.
 
     came: the number of answers recorded before the message arrived; a busy consumer takes it later.
-    in_order: whether the subscription type guarantees the order of the topic.  durable: whether the
-    subscription outlives its consumer, so that the topic keeps unacknowledged messages for it.
-    key: the message's key if the subscription type guarantees order per key.  connection: the
-    number of the consumer's connection.
+    in_order: whether the subscription type guarantees the order of the topic.  key: the message's
+    key if the type guarantees order per key.  connection: the number of the consumer's connection.
     """
 
     at: int
@@ -162,7 +160,7 @@ class TopicUnloaded(NamedTuple):
 class StepOutlastedRun(NamedTuple):
     """A step of a running client had not ended at the end of the run.
 
-    has_ended: whether it ended within another `waited_s` seconds, after all faults were repaired.
+    has_ended: whether it ended within `waited_s` seconds after all faults were repaired.
     """
 
     at: int

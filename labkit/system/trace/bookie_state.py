@@ -5,8 +5,8 @@ A copy passes through these states:
     sent -> memtable -> durable (journal synced) -> flushed (entry log and index synced)
 
 A copy is `failed` if the writer receives no acknowledgement, and `lost` if the bookie is killed
-while only its memory holds the copy.  Replay may find a journal record that was written but never
-synced.  It then flushes the copy, and the events of that flush restore the copy here.
+while only its memory holds the copy.  If replay finds a journal record that was never synced, it
+flushes the copy, and the events of that flush restore the copy here.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,10 +23,7 @@ _Value = TypeVar("_Value")
 
 
 class Copy(NamedTuple):
-    """One bookie's copy of an entry: its state, its location on disk, and how often it was read.
-
-    damaged: whether the digest was wrong when this copy was last read.
-    """
+    """damaged: whether the digest was wrong when the copy was last read."""
 
     state: str
     acked: bool = False
@@ -44,10 +41,8 @@ Copies = dict[int, dict[int, Copy]]
 
 
 class MemtableEntry(NamedTuple):
-    """An entry in the memtable.
-
-    state: `put`; `replayed` from the journal after a crash; `written` to the entry log by a flush
-    that has not finished; `lost` when the bookie was killed.
+    """state: `put`; `replayed` from the journal after a crash; `written` to the entry log by a
+    flush that has not finished; `lost` when the bookie was killed.
     """
 
     ledger: int
@@ -56,10 +51,8 @@ class MemtableEntry(NamedTuple):
 
 
 class JournalRecord(NamedTuple):
-    """A record in the journal.
-
-    state: `written` but not synced; `synced`; `unsure` if the bookie was killed before the sync;
-    `lost` if replay did not find the record.  `group` is the number of the sync that covered the
+    """state: `written` but not synced; `synced`; `unsure` if the bookie was killed before the sync;
+    `lost` if replay did not find the record.  group: the number of the sync that covered the
     record, counted from 0 per bookie, or -1.  kind: `entry`, or `key`, `fence` or `LAC` for records
     that concern the whole ledger, whose entry is -1.
     """
@@ -109,10 +102,8 @@ class Bookie:
 
 @dataclass(frozen=True, slots=True)
 class BookieState:
-    """What is inside a bookie.
-
-    The memtable is in the order in which a flush writes it.  Journals and entry logs are in the
-    order of their files; records and entries are in the order of their offsets.
+    """The memtable is in the order in which a flush writes it, journals and entry logs in the order
+    of their files, records and entries in the order of their offsets.
     """
 
     state: str
@@ -124,12 +115,10 @@ class BookieState:
 
 
 class BookieFold:
-    """Folds the events of one bookie, and what others report about its copies."""
-
     def __init__(self) -> None:
         self._copies: Copies = {}
         self._own: set[int] = set()
-        """The ledgers whose copies no value that was handed out shares."""
+        """The ledgers whose copies are not shared with a value that was returned."""
         self._latest: Bookie | None = None
         self._memtable: dict[_Key, MemtableEntry] = {}
         self._journals: dict[str, dict[_Key, JournalRecord]] = {}
@@ -144,7 +133,6 @@ class BookieFold:
         self._handlers = {kind: getattr(self, name) for kind, name in BOOKIE_HANDLERS}
 
     def take(self, event: Event) -> None:
-        """Apply the bookie's next event."""
         self._served_entry = None
         handle = self._handlers.get(event.kind)
         if handle is not None:
@@ -170,7 +158,7 @@ class BookieFold:
         )
 
     def copies(self, ledger: int) -> Mapping[int, Copy]:
-        """Return the copies of the ledger's entries, by entry id, in no particular order."""
+        """Return the copies of the ledger's entries, by entry id."""
         return self._copies.get(ledger, _NONE)
 
     def copy(self, event: Event) -> Copy:
@@ -182,13 +170,13 @@ class BookieFold:
         if entry < 0:
             return
         if ledger not in self._own:
-            # A value that was handed out shares these dictionaries.
+            # A value that was returned shares these dictionaries.
             self._copies = {**self._copies, ledger: {**self._copies.get(ledger, {})}}
             self._own.add(ledger)
             self._latest = None
         self._copies[ledger][entry] = copy
 
-    def take_report(self, event: Event) -> None:
+    def apply_report(self, event: Event) -> None:
         """Apply what a writer or a reader reports about a copy on this bookie."""
         copy = self.copy(event)
         match event.kind:
@@ -352,6 +340,6 @@ def _by_offset(places: Collection[_OnDisk]) -> tuple[_OnDisk, ...]:
 
 
 def in_order(found: dict[int, _Value]) -> dict[int, _Value]:
-    """Sort by id, returning the same object if it is already sorted, as it nearly always is."""
+    """Sort by id; return the same object if it is already sorted, as it nearly always is."""
     keys = list(found)
     return found if all(map(lt, keys, keys[1:])) else dict(sorted(found.items()))

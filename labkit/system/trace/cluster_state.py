@@ -1,7 +1,4 @@
-"""The state of a cluster at one moment, computed by folding the events up to it.
-
-Views draw a `ClusterState` and keep no model of their own.
-"""
+"""The state of a cluster at one moment, computed by folding the events up to it."""
 
 import re
 from collections.abc import Iterable
@@ -52,10 +49,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """The state of the cluster after `event_count` events.
-
-    `time_us` and `sentence` describe the last of these events.  Bookies are sorted by name
-    (bookie-2 before bookie-10), ledgers and entries by id.
+    """`time_us` and `sentence` describe the last event.  Bookies are sorted `by_number`, ledgers
+    and entries by id.
     """
 
     event_count: int
@@ -77,7 +72,6 @@ def fold(
 
 
 def fold_bookie(events: Iterable[Event], bookie: str, upto: int | None = None) -> BookieState:
-    """Return what the bookie contains after the first `upto` events (default: all)."""
     return _folded(events, upto, [bookie]).inside(bookie)
 
 
@@ -100,7 +94,7 @@ _NODE_STATES = {
 
 
 class ClusterFold:
-    """Folds events one at a time and returns the state at any moment.
+    """Folds events one at a time.
 
     Consecutive states share every object that did not change, so computing the state after each
     event of a long run costs only the changes.
@@ -132,7 +126,6 @@ class ClusterFold:
         self.last = event
 
     def state(self) -> ClusterState:
-        """Return the state after the events folded so far."""
         return ClusterState(
             self.event_count,
             self.last.time_us if self.last else -1,
@@ -212,7 +205,7 @@ class ClusterFold:
         if event.kind in states:
             ids = event.ledger, event.entry
             self.read = Read(event.node, *ids, event.peer, states[event.kind])
-        self._bookie(event.peer).take_report(event)
+        self._bookie(event.peer).apply_report(event)
 
     @on("read.served")
     def _served(self, event: Event) -> None:

@@ -1,8 +1,7 @@
 """An event: one thing that happened on one node, as a flat record with typed columns.
 
-`kinds` declares which columns each kind of event sets and what they mean for that kind.  Columns
-that do not apply hold their default: -1, "", () or False.  Programs compare the typed columns;
-`explanation` is text for people and is only displayed, never parsed.
+`kinds` declares which columns each kind of event sets.  Columns that do not apply hold their
+default: -1, "", () or False.  `explanation` is only displayed, never parsed.
 """
 
 from collections.abc import Sequence
@@ -13,10 +12,8 @@ Segments: TypeAlias = tuple[tuple[int, tuple[str, ...]], ...]
 
 
 class Event(NamedTuple):
-    """One thing that happened on one node.
-
-    `seq` numbers the events of a log from 0 in time order; `cause` is the `seq` of the event that
-    caused this one, or -1.  `TraceLog` sets both; until then they are -1.  `time_us` is in
+    """`seq` numbers the events of a log from 0 in time order; `cause` is the `seq` of the event
+    that caused this one, or -1.  `TraceLog` sets both; until then they are -1.  `time_us` is in
     microseconds on a clock that all nodes of the run share.
 
     peer: the other node.  file, offset: a location on the node's disk.  size: a count or a number
@@ -93,13 +90,12 @@ DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("node", "kind"), ""),
     **Event._field_defaults,
 }
-"""The value of each column that does not apply to an event."""
 
 
 def reported(
     time_us: int, node: str, kind: str, ledger: int = -1, entry: int = -1, **fields: Unpack[Fields]
 ) -> Event:
-    """Return an event without a number and a cause, as a node reports it."""
+    """Return an event without a number and a cause."""
     return Event(-1, time_us, node, kind, -1, ledger, entry, **fields)
 
 

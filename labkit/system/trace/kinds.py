@@ -1,11 +1,8 @@
 """The declaration of every kind of event: its sentence, columns, causes and caption.
 
-To add a kind, add it here.  How an event changes the state of a cluster is defined in
-`cluster_state`, `bookie_state` and the checks.
-
 The cause of an event is the earlier event without which it would not have happened.  BookKeeper's
-wire protocol and file formats have no room for trace ids, so nodes do not send causes to each
-other.  `TraceLog` derives causes from the ids that two events share, by the rules in this module.
+wire protocol and file formats have no room for trace ids, so `TraceLog` derives causes from the ids
+that two events share, by the rules in this module.
 """
 
 from dataclasses import dataclass
@@ -25,12 +22,8 @@ class Link(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of event.
-
-    sentence: a template; `{name}` is replaced by a column, and text in square brackets is omitted
-    if a column inside it is not set.
-    columns: the columns, separated by spaces, that an event of this kind may set in addition to
-    those that every event has.
+    """sentence: a template, as explained in the module `sentence`.
+    columns: the columns, separated by spaces, that an event of this kind may set.
     causes: rules for finding the cause; the first rule that matches an event wins.
     details: the allowed values of the column `detail`.
     caption: a template for the short label in a diagram; "" draws the event without a label, None

@@ -12,15 +12,11 @@ _Key = tuple[str, int, int, str | tuple[str, str]]
 
 
 class TraceLog:
-    """Collects the events that nodes report and orders, numbers and links them.
+    """Events of different processes arrive in bursts and out of order, so the log holds each event
+    back until `settle` is called for its time.  An event that arrives later is kept and numbered
+    after the settled ones.  `origin_us` is the time on the nodes' clock that becomes time 0.
 
-    Events of different processes arrive in bursts and out of order, so the log holds each event
-    back until `settle` is called for its time.
-
-    `origin_us` is the time on the nodes' clock that becomes time 0 of the log.
-
-    Invariants: `events[i].seq == i`, and a cause has a smaller `seq` than its effect.  An event
-    that arrives too late is kept and numbered after the events that are already settled.
+    Invariants: `events[i].seq == i`, and a cause has a smaller `seq` than its effect.
     """
 
     def __init__(self, origin_us: int = 0) -> None:
@@ -33,11 +29,10 @@ class TraceLog:
         self._about_peer: dict[_Key, int] = {}
 
     def add(self, rows: Iterable[Event]) -> None:
-        """Accept reported events of any node, in any order."""
         self._waiting.extend(rows)
 
     def settle(self, until_us: int | None = None) -> None:
-        """Number and link all waiting events up to the nodes' time `until_us` (default: all)."""
+        """Number and link the waiting events up to the nodes' time `until_us` (default: all)."""
         self._waiting.sort(key=attrgetter("time_us"))
         ready = [row for row in self._waiting if until_us is None or row.time_us <= until_us]
         if not ready:
@@ -54,11 +49,10 @@ class TraceLog:
         return lambda: self._listeners.remove(listener)
 
     def lineage(self, seq: int) -> list[Event]:
-        """Return the event numbered `seq` and its chain of causes, earliest first."""
         return lineage(self.events, seq)
 
     def _number(self, rows: Iterable[Event]) -> list[Event]:
-        """Append the reported events to the log and return them as stored.
+        """Append events to the log and return them as stored.
 
         The cause of an event is the latest earlier event that matches one of its kind's rules.  The
         cause of an event about an entry may be an event about the whole ledger.

@@ -1,7 +1,6 @@
-"""Read and write a log as a Parquet file, for Spark.
+"""Reads and writes a log as a Parquet file, for Spark.
 
-No other module of this package imports pyarrow, because the views also run in a browser's Python,
-which does not have it.
+No other module of this package imports pyarrow, which Python in a browser does not have.
 """
 
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ SCHEMA = pa.schema(
     (name, _SEGMENTS if name == "segments" else _TYPES[type(default)])
     for name, default in DEFAULTS.items()
 )
-"""One row per event; the columns are `Event`'s."""
+"""One row per event, with `Event`'s columns."""
 
 
 def to_table(events: Sequence[Event]) -> pa.Table:
@@ -42,12 +41,11 @@ def to_table(events: Sequence[Event]) -> pa.Table:
 
 
 def write_parquet(events: Sequence[Event], path: Path) -> None:
-    """Write the events to one Parquet file, compressed with zstd."""
     pq.write_table(to_table(events), path, compression="zstd")
 
 
 def read_parquet(path: Path) -> list[Event]:
-    """Return the events that `write_parquet` wrote to `path`."""
+    """Read a file that `write_parquet` has written."""
     return [_event(row) for row in pq.read_table(path, schema=SCHEMA).to_pylist()]
 
 

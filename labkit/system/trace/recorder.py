@@ -14,10 +14,7 @@ Sink = Callable[[list[Event]], None]
 
 
 class Recorder:
-    """Passes the events of one node to its listeners, such as a `TraceLog`.
-
-    `clock_us` returns the run's shared time in microseconds.
-    """
+    """Passes the events of one node to its listeners; `clock_us` returns the run's shared time."""
 
     is_strict: ClassVar[bool] = False
     """Whether `record` checks each event against its kind; tests set this."""
@@ -34,7 +31,7 @@ class Recorder:
         self.listening = True
 
         def stop() -> None:
-            # Build a new tuple: a sink may unsubscribe while `_send` iterates over the old one.
+            # A sink may unsubscribe while `_send` iterates over the old tuple.
             self._sinks = tuple(each for each in self._sinks if each is not sink)
             self.listening = bool(self._sinks)
 

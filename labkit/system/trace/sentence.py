@@ -1,8 +1,7 @@
-"""Render an event, or the state of an entry's copy, as a sentence, using the templates of `kinds`.
+"""Renders an event, or the state of an entry's copy, as a sentence, using the templates of `kinds`.
 
 In a template, `{name}` stands for a column.  Text in square brackets is omitted if a column inside
-the brackets does not apply.  A boolean column prints nothing and only controls whether its brackets
-are shown.
+the brackets does not apply.  A boolean column prints nothing.
 """
 
 import re
@@ -22,14 +21,13 @@ COPIES: dict[str, str] = {
     "failed": "not acknowledged[: {error}]",
     "lost": "lost: it was only in memory when the bookie was killed",
 }
-"""The template that describes one bookie's copy of an entry, by the state of the copy."""
+"""The templates for a bookie's copy of an entry, by the state of the copy."""
 
 _FIELD = re.compile(r"\{(\w+)\}")
 _OPTIONAL = re.compile(r"\[([^][]*)\]")
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:
-    """Fill a template with values, omitting the bracketed parts that do not apply."""
 
     def optional(part: re.Match[str]) -> str:
         return "" if any(_is_absent(values[name]) for name in _FIELD.findall(part[1])) else part[1]

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from labkit.system.autorecovery.checker import LedgerChecker
-from labkit.system.autorecovery.fragments import UnderreplicatedFragment, missing_places
+from labkit.system.autorecovery.fragments import UnderreplicatedFragment, underreplicated_indexes
 from labkit.system.autorecovery.ledger_view import view_ledger
 from labkit.system.autorecovery.metadata_silence import SettledBookies
 from tests.system.autorecovery.world import World, payload, simulated
@@ -35,7 +35,9 @@ async def open_ledger(world: World, entry_count: int) -> int:
 
 def checker(world: World, settled: Settled | None = None, percentage: int = 0) -> LedgerChecker:
     bookies = cast(SettledBookies, settled or Settled(world))
-    return LedgerChecker(world.client.context, bookies, percentage, lambda n: 0, missing_places)
+    return LedgerChecker(
+        world.client.context, bookies, percentage, lambda n: 0, underreplicated_indexes
+    )
 
 
 async def checked(world: World, ledger_id: int) -> list[UnderreplicatedFragment]:

@@ -57,7 +57,7 @@ async def test_rules_of_the_instance_are_those_that_decide(world: World) -> None
         asked.append(())
         return ()
 
-    world.rules = Rules(missing_places=nothing_is_missing)
+    world.rules = Rules(underreplicated_indexes=nothing_is_missing)
     await world.start_autorecovery("a")
     world.bookies["b2"].lose(ledger_id, 0)
     await world.manager.mark(ledger_id, ["b2"])

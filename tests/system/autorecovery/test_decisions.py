@@ -13,8 +13,8 @@ from labkit.system.autorecovery.fragments import (
     Fragment,
     UnderreplicatedFragment,
     fragments_of,
-    missing_places,
     replace_bookies,
+    underreplicated_indexes,
 )
 from labkit.system.autorecovery.random_source import shuffled
 from labkit.system.autorecovery.worker import lock_release_delay_ms
@@ -107,12 +107,12 @@ def test_a_bookie_misses_its_copies_if_it_is_gone_or_does_not_give_one() -> None
     fragment = Fragment(0, 9, ("a", "b", "c", "d"), 2, True)
     no_answer = BKBookieHandleNotAvailableException("no answer")
     failures: dict[int, list[BKException]] = {0: [], 1: [NOTHING], 3: [no_answer]}
-    assert missing_places(fragment, ("a", "b", "d"), failures) == (1, 2, 3)
+    assert underreplicated_indexes(fragment, ("a", "b", "d"), failures) == (1, 2, 3)
 
 
 def test_a_bookie_that_is_gone_is_replaced_even_where_it_has_nothing() -> None:
     empty = Fragment(0, -1, ABC, 2, True)
-    assert missing_places(empty, ("a", "c"), {0: [], 2: []}) == (1,)
+    assert underreplicated_indexes(empty, ("a", "c"), {0: [], 2: []}) == (1,)
 
 
 def test_good_copies_are_asked_for_first() -> None:

@@ -44,7 +44,7 @@ def flushes(*changes: tuple[float, str], until_s: float = 1.0) -> list[float]:
 
         def change(what: str) -> None:
             setattr(store, what, True)
-            checkpoints.consider()
+            checkpoints.start_if_needed()
 
         running = asyncio.create_task(checkpoints.run())
         for at, what in changes:

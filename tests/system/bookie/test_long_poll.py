@@ -138,7 +138,7 @@ async def test_a_wait_leaves_nothing_behind_once_it_is_answered() -> None:
     connection = FakeConnection()
     for number in range(3):
         waits.begin(connection, 1, number, 3_600_000, partial(answers.append, number))
-    waits.moved(1, 1)
+    waits.advance(1, 1)
     assert (answers, waits.is_waited_for(1)) == ([0], True)
     waits.fenced(1)
     assert (answers, waits.is_waited_for(1), waits.is_empty) == ([0, 1, 2], False, True)

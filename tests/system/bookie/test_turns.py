@@ -5,7 +5,7 @@ them, and who has to wait.
 import asyncio
 from collections.abc import Sequence
 
-from labkit.system.bookie.channel import MAX_OWED, REQUEST_COST
+from labkit.system.bookie.channel import MAX_DELAYED_COST, REQUEST_COST
 from labkit.system.bookie.turns import TURN_COST
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.system.model.wire_v3 import encode_request
@@ -178,7 +178,7 @@ async def test_few_fencing_reads_are_done_while_the_journal_is_slow(held: Node) 
     ask(*[read(1, 0, FENCE, KEY)] * COUNT)
     await some_turns()
     fences = held.kinds().count(("ledger.fenced", -1))
-    assert 1 <= fences <= 1 + MAX_OWED // len(LARGE)
+    assert 1 <= fences <= 1 + MAX_DELAYED_COST // len(LARGE)
     held.journal.release(10 * COUNT)
     await until(lambda: len(answers(reader)) == COUNT)
     assert set(answers(reader)) == set(bodies(LARGE_ANSWER))
@@ -189,7 +189,7 @@ async def test_few_explicit_lacs_are_kept_while_the_journal_is_slow(held: Node) 
     tells = [client.write_lac(1, number) for number in range(1000)]
     await some_turns()
     appended = held.kinds().count(("journal.lac_appended", -1))
-    assert 1 <= appended <= MAX_OWED // REQUEST_COST
+    assert 1 <= appended <= MAX_DELAYED_COST // REQUEST_COST
     held.journal.release(1000)
     assert len(await answered(client, *tells)) == 1000
 
@@ -209,7 +209,7 @@ async def test_requests_whose_answers_come_later_take_their_part_of_a_turn(node:
     await some_turns()
     wanted = pb.GetListOfEntriesOfLedgerRequest(ledgerId=1)
     lists = polls = TURN_COST // REQUEST_COST // 2
-    at_once = MAX_OWED // (64 * 1024)
+    at_once = MAX_DELAYED_COST // (64 * 1024)
     for _ in range(lists // at_once):
         client = V3(node)
         for _ in range(at_once):

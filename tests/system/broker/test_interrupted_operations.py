@@ -36,7 +36,7 @@ async def delete_partitions(broker: Broker, *, force: bool = False) -> None:
     """Delete the partitions in the way the HTTP server does if one broker owns all of them."""
     deletion = await PartitionedDeletion.begin(broker, WHOLE)
     try:
-        for partition in await deletion.left():
+        for partition in await deletion.unmarked_partitions():
             await broker.find(partition, authoritative=True)
             await deletion.close(partition, force=force)
     except BrokerError:

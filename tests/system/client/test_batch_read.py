@@ -97,7 +97,7 @@ async def test_the_next_bookie_is_asked_when_one_has_nothing_or_makes_no_sense()
     b2.connections[-1].on_bodies([whole[:-1]])
     await say(b3, Code.OK, script.stored(0))
     assert ids(await reading) == [0]
-    assert reads.can_ask
+    assert reads.is_supported
     told = [(row.kind, row.entry, row.peer, row.error or row.checksum) for row in script.rows]
     assert told == [
         ("read.sent", 0, "b1", ""),
@@ -115,7 +115,7 @@ async def test_without_a_batch_of_any_bookie_there_are_no_entries() -> None:
     for bookie in script.bookies:
         await say(bookie, Code.NO_ENTRY)
     assert await reading == []
-    assert reads.can_ask
+    assert reads.is_supported
 
 
 async def test_after_a_lost_connection_no_bookie_is_asked_for_a_batch() -> None:
@@ -124,7 +124,7 @@ async def test_after_a_lost_connection_no_bookie_is_asked_for_a_batch() -> None:
     await until(lambda: script.bookies[0].asked)
     script.bookies[0].drop()
     assert await reading == []
-    assert not reads.can_ask
+    assert not reads.is_supported
     assert await reads.read(script.metadata, 1, 2, SIZE) == []
     assert [bookie.connect_count for bookie in script.bookies] == [1, 0, 0]
 
@@ -132,7 +132,7 @@ async def test_after_a_lost_connection_no_bookie_is_asked_for_a_batch() -> None:
 async def test_a_striped_ledger_is_never_asked_for_a_batch() -> None:
     script = Script(3, 2, 2)
     reads, reading = begun(script, 0, 2)
-    assert not reads.can_ask
+    assert not reads.is_supported
     assert await reading == []
     assert [bookie.connect_count for bookie in script.bookies] == [0, 0, 0]
 

@@ -29,11 +29,11 @@ def test_a_collected_ledger_is_remembered_for_seven_days_after_the_last_request(
     collected.advance_to(100)
     collected.add([1, 2])
     collected.advance_to(100 + KEPT_S - 1)
-    assert collected.refuses(1)
+    assert collected.must_reject(1)
     collected.advance_to(100 + KEPT_S)
-    assert (collected.refuses(1), collected.refuses(2)) == (True, False)
+    assert (collected.must_reject(1), collected.must_reject(2)) == (True, False)
     collected.advance_to(100 + 2 * KEPT_S)
-    assert not collected.refuses(1)
+    assert not collected.must_reject(1)
 
 
 @pytest.mark.promise(

@@ -258,7 +258,7 @@ def test_a_location_of_which_only_the_log_id_was_written_is_reported_as_damage(
     logger = EntryLogger([RealDisk(tmp_path)], StorageConfig())
     append(logger, 5, 0)
     logger.sync()
-    assert not logger.holds(location_of(0, 0), 5, 0)
+    assert not logger.has_entry(location_of(0, 0), 5, 0)
     with pytest.raises(StorageDamagedException, match=r"0\.log, offset 0: entry 0 of ledger 5"):
         logger.read(location_of(0, 0), 5, 0)
 

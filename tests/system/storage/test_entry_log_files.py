@@ -101,8 +101,8 @@ def test_a_log_that_was_removed_stays_away_and_its_entries_are_damage() -> None:
     assert logger.finished_log_ids() == [0, 1]
     assert logger.read(places[0], 5, 0) == entry(5, 0, bytes(2000))
     logger.remove(0)
-    assert (logger.finished_log_ids(), logger.holds(places[0], 5, 0)) == ([1], False)
-    assert logger.holds(places[1], 5, 1)
+    assert (logger.finished_log_ids(), logger.has_entry(places[0], 5, 0)) == ([1], False)
+    assert logger.has_entry(places[1], 5, 1)
     assert not disk.after_crash(lost, Fuse()).exists("current/0.log")
 
 

@@ -15,7 +15,7 @@ from labkit.system.topic.messages import (
     encode_batch,
     encode_in_batch,
     encode_message,
-    is_whole,
+    has_valid_checksum,
     strip_broker_metadata,
 )
 from labkit.system.topic.producing.producer import java_string_hash
@@ -108,12 +108,12 @@ def test_messages_of_a_batch_share_their_entry_and_count_from_0() -> None:
 
 def test_every_damaged_byte_is_noticed() -> None:
     data = encode_message(message(b"payload"), "me", 1000)
-    assert is_whole(data)
-    assert not is_whole(b"")
+    assert has_valid_checksum(data)
+    assert not has_valid_checksum(b"")
     for at in range(len(data)):
         damaged = bytearray(data)
         damaged[at] ^= 0x10
-        assert not is_whole(bytes(damaged))
+        assert not has_valid_checksum(bytes(damaged))
         with pytest.raises(BKDigestMatchException, match="entry 4 of ledger 3"):
             decode_messages(bytes(damaged), 3, 4, -1)
 

@@ -100,9 +100,9 @@ async def test_first_broker_asked_owns_the_bundle_and_the_second_finds_the_owner
     world: MetadataWorld,
 ) -> None:
     a, b = await broker(world, "a"), await broker(world, "b")
-    assert await a.owner_of(TOPIC) is None
+    assert await a.owner_of(bundle_of(TOPIC)) is None
     assert [*await asyncio.gather(a.acquire(TOPIC), b.acquire(TOPIC))] == [A, A]
-    assert await b.owner_of(TOPIC) == A
+    assert await b.owner_of(bundle_of(TOPIC)) == A
     assert (a.owned, b.owned) == ([BUNDLE], [])
     assert a.owns(TOPIC)
     assert not b.owns(TOPIC)
@@ -155,13 +155,13 @@ async def test_bundle_given_up_names_no_owner_until_it_is_released(world: Metada
     assert not a.owns(TOPIC)
     for each in a, b:
         with pytest.raises(BundleUnloadingError):
-            await each.owner_of(TOPIC)
+            await each.owner_of(bundle_of(TOPIC))
         with pytest.raises(BundleUnloadingError):
             await each.acquire(TOPIC)
     await a.release(BUNDLE)
     assert a.owned == []
     assert await b.acquire(TOPIC) == B
-    assert await a.owner_of(TOPIC) == B
+    assert await a.owner_of(bundle_of(TOPIC)) == B
 
 
 @in_metadata_world()

@@ -74,10 +74,10 @@ async def test_bundle_of_another_broker_is_neither_owned_nor_recorded(world: Wor
 async def test_owner_knows_itself_without_asking_the_store(world: World) -> None:
     await world.broker.acquire(TOPIC)
     world.store.is_down = True
-    assert await world.broker.owner_of(TOPIC) is A
+    assert await world.broker.owner_of(BUNDLE) is A
     assert await world.broker.acquire(TOPIC) is A
     with pytest.raises(MetadataUnavailableError):
-        await world.broker.owner_of(OTHER_TOPIC)
+        await world.broker.owner_of(OTHER_BUNDLE)
     with pytest.raises(MetadataUnavailableError):
         await world.broker.acquire(OTHER_TOPIC)
 
@@ -85,9 +85,9 @@ async def test_owner_knows_itself_without_asking_the_store(world: World) -> None
 @in_virtual_time
 async def test_bundle_that_its_owner_gives_up_is_nobodys(world: World) -> None:
     world.put(B, disabled=True)
-    for ask in (world.broker.owner_of, world.broker.acquire):
+    for request in (world.broker.owner_of(BUNDLE), world.broker.acquire(TOPIC)):
         with pytest.raises(BundleUnloadingError, match="by pulsar://b:6650: look its topics"):
-            await ask(TOPIC)
+            await request
     assert not await world.broker.reacquire(TOPIC)
     assert world.owner() == (B, True)
 

@@ -12,18 +12,14 @@
         hashes          key hashes, and the consumer that holds entries of a hash
         delayed         entries that are not due yet
 
-The selectors (such as `SharedSelector`) do not depend on the cursor or the managed ledger, and the
-dispatchers do not depend on the wire protocol.
-
 Invariants: A consumer that has no permits, or whose client does not read, receives nothing and does
 not block other consumers.  An entry is pending at one consumer at most.  Acknowledged entries are
 never sent.  Unacknowledged entries are redelivered when their consumer leaves.  No unacknowledged
 entry is ever lost, but acknowledged entries may be redelivered after a broker crash, because
 cursors are stored with a delay.
 
-While a dispatcher waits for a read, consumers join, leave, acknowledge and request redelivery.
-Therefore it picks the consumer for an entry after the read, from the state at that time.  The cost
-of dispatching a message does not depend on the number of waiting entries.
+While a dispatcher waits for a read, consumers join, leave, acknowledge and request redelivery, so
+it picks the consumer for an entry after the read.
 
 Redelivery counts are kept in memory, for Shared and Key_Shared only.  They count redeliveries that
 a client requests, not those caused by a consumer that leaves.  Clients use them for their dead

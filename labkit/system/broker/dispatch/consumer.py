@@ -1,10 +1,9 @@
 """One consumer of a subscription: its permits and its unacknowledged entries.
 
 A permit allows the broker to send one message.  Every FLOW adds permits, and every entry uses as
-many as it contains messages for the consumer.  A large batch may make the number negative; the
-consumer then receives nothing until further FLOWs make it positive.  Acknowledgements return no
-permits: the client sends FLOW for that.  A consumer also receives nothing while its connection's
-send buffer is full, because permits limit the number of messages but not their size.
+many as it contains messages for the consumer, which may make the number negative.  Acknowledgements
+return no permits.  A consumer also receives nothing while its connection's send buffer is full,
+because permits limit the number of messages but not their size.
 
 In Pulsar: `broker/service/Consumer.java`.
 """
@@ -20,16 +19,11 @@ from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.chain.formats import to_java_longs
 
 MAX_PENDING = 50_000
-"""Maximum unacknowledged entries, for Shared and Key_Shared (Pulsar:
-maxUnackedMessagesPerConsumer).
-"""
+"""Maximum number of unacknowledged entries (Pulsar: maxUnackedMessagesPerConsumer)."""
 
 
 class Consumer:
-    """A client's consumer of a topic whose partition index is `partition`.
-
-    Consumers with the lowest `priority` number are preferred.
-    """
+    """A client's consumer; those with the lowest `priority` number are preferred."""
 
     def __init__(
         self,
@@ -42,7 +36,7 @@ class Consumer:
         priority: int = 0,
         hash_ranges: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """`on_disconnected` is called with the consumer's id when the broker disconnects it."""
+        """Call `on_disconnected` with the consumer's id when the broker disconnects it."""
         self.consumer_id = consumer_id
         self.name = name
         self.priority = priority
@@ -53,28 +47,22 @@ class Consumer:
         self.epoch = 0
         self.traffic = Traffic()
         self.accepts_any_schema = False
-        """Whether the consumer accepts any schema (AUTO_CONSUME)."""
+        """Whether the schema type is AUTO_CONSUME."""
         self.is_connected = True
         self._connection = connection
         self._on_disconnected = on_disconnected
-        # Reuse one command for all entries: creating one takes longer than everything else.
+        # Reuse one command, because creating it takes longer than everything else.
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
         self._command.message.consumer_id = consumer_id
         self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))
 
     def can_receive(self) -> bool:
-        """Return whether the consumer has permits, its client is reading, and the limit on pending
-        messages allows another dispatch.
-        """
         return self.permits > 0 and len(self.pending) < MAX_PENDING and self._connection.is_writable
 
     def send(
         self, entry: MessageEntry, redelivery_count: int, unacknowledged_bits: int | None
     ) -> None:
-        """Send an entry.
-
-        `unacknowledged_bits` selects the messages of a batch to deliver; None: all of them.
-        """
+        """Send an entry, or only the messages of the batch that `unacknowledged_bits` selects."""
         message, message_id = self._command.message, self._command.message.message_id
         message_id.ledgerId, message_id.entryId = entry.position
         message.redelivery_count = redelivery_count
@@ -101,13 +89,10 @@ class Consumer:
         self._connection.send(command)
 
     def probe(self) -> None:
-        """Check that the existing consumer's client is alive, because no other consumer can join
-        while it is connected.
-        """
         self._connection.probe()
 
     def disconnect(self) -> None:
-        """Disconnect the consumer; its client looks the topic up and subscribes again."""
+        """Disconnect the consumer; its client subscribes again."""
         self.is_connected = False
         self._on_disconnected(self.consumer_id)
         command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)

@@ -1,7 +1,6 @@
 """Entries with delayed delivery, ordered by the time at which they are due.
 
-They are kept in memory only: after a restart, the broker reads all unacknowledged entries and thus
-finds the delayed ones again.
+They are kept in memory only, because a restarted broker reads all unacknowledged entries again.
 
 In Pulsar: `broker/delayed/InMemoryDelayedDeliveryTracker.java`.
 """
@@ -12,8 +11,6 @@ from labkit.system.topic.chain.chain import Position
 
 
 class DelayedEntries:
-    """Priority queue of delayed entries, by delivery time in milliseconds since 1970."""
-
     def __init__(self) -> None:
         self._heap: list[tuple[int, Position, int]] = []
 

@@ -29,11 +29,7 @@ MAX_READ_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DispatchContext:
-    """What all dispatchers of a topic share; `topic` is its full name.
-
-    Failed reads are retried with exponential backoff, from `initial_backoff_ms` to
-    `max_backoff_ms`.
-    """
+    """Shared by all dispatchers of a topic; `topic` is its full name."""
 
     topic: str
     wall_clock_ms: Callable[[], int]
@@ -49,10 +45,7 @@ def after(position: Position) -> Position:
 
 
 class Dispatcher:
-    """Sends a subscription's entries to its consumers, from the mark-delete position on.
-
-    A dispatcher exists while the subscription has consumers.
-    """
+    """Sends entries to a subscription's consumers; exists while the subscription has any."""
 
     def __init__(
         self, ledger: ManagedLedger, cursor: ManagedCursor, context: DispatchContext
@@ -78,7 +71,7 @@ class Dispatcher:
         self.wake()
 
     def skip(self) -> None:
-        """Continue after the mark-delete position, because an administrator skipped entries."""
+        """Continue after the mark-delete position, which an administrator has advanced."""
         self.next_position = max(self.next_position, after(self.cursor.mark_delete))
         self.wake()
 
@@ -125,8 +118,7 @@ class Dispatcher:
             explanation=str(error),
             seconds=pause_s,
         )
-        # Only a request made after the failed read ends the pause, because that read was already
-        # for the earlier requests.
+        # The failed read was for the earlier requests, so only a later one ends the pause.
         self._retry_event.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
@@ -148,6 +140,6 @@ class Dispatcher:
 
 
 def _raise_error(task: asyncio.Task[None]) -> None:
-    """Pass unexpected exceptions to the event loop's exception handler."""
+    """Pass uncaught exceptions to the event loop's exception handler."""
     if not task.cancelled():
         task.result()

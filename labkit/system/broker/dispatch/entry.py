@@ -16,7 +16,7 @@ from labkit.system.topic.messages import decode_metadata, strip_broker_metadata
 
 @dataclass(frozen=True, slots=True)
 class MessageEntry:
-    """An entry; `data` is the part of a MESSAGE frame after the command."""
+    """`data` is the part of a MESSAGE frame after the command."""
 
     position: Position
     data: bytes
@@ -25,10 +25,8 @@ class MessageEntry:
 
 
 def read_entry(stored: StoredEntry) -> MessageEntry:
-    """Decode a stored entry.
-
-    An entry whose metadata cannot be decoded counts as one message: its checksum is wrong, which
-    the client will detect and report.
+    """Decode a stored entry; if its metadata is corrupt, it counts as one message, whose checksum
+    the client will report.
     """
     data = strip_broker_metadata(stored.data)
     try:

@@ -11,8 +11,8 @@ HASH_COUNT = 65_536
 _WORD = 0xFFFFFFFF
 _CACHED_BYTES = 256
 _HASHED_BYTES = 16 * 1024
-"""Only this prefix of a longer key is hashed: hashing a key of several megabytes would take
-seconds, during which no other client is served.  All entries of a key still have the same hash.
+"""Only this prefix of a longer key is hashed: hashing several megabytes would take seconds, during
+which no other client is served.
 """
 
 
@@ -53,10 +53,7 @@ def _scramble(word: int) -> int:
 
 
 class Holders:
-    """Which consumer holds the unacknowledged entries of each hash, and how many.
-
-    Key_Shared consults this before it sends an entry, so that a hash has one holder at a time.
-    """
+    """Which consumer holds the unacknowledged entries of each hash, and how many."""
 
     def __init__(self) -> None:
         self._holders: dict[int, tuple[Consumer, int]] = {}

@@ -24,10 +24,9 @@ from labkit.system.model.proto.pulsar_pb2 import MessageMetadata, ServerError
 
 
 def sticky_key(metadata: MessageMetadata) -> bytes:
-    """Return the key that determines an entry's consumer.
+    """Return the ordering key, or else the partition key.
 
-    This is the ordering key or else the partition key.  Without either, it is the producer name and
-    sequence id, which spreads entries over the consumers.
+    Entries without a key are spread over the consumers by producer name and sequence id.
     """
     if metadata.HasField("ordering_key"):
         return metadata.ordering_key
@@ -40,7 +39,7 @@ def sticky_key(metadata: MessageMetadata) -> bytes:
         try:
             return base64.b64decode(key, validate=True)
         except binascii.Error:
-            pass  # Not valid base64 despite the flag: the raw bytes identify the key just as well.
+            pass  # The raw bytes identify the key just as well.
     return key
 
 
@@ -51,10 +50,8 @@ class _Range:
 
 
 class AutoSplitRanges:
-    """Splits and merges ranges so that every hash is assigned.
-
-    A new consumer gets the lower half of the largest range; the range of a consumer that leaves is
-    merged into a neighbour's.
+    """A new consumer gets the lower half of the largest range; when a consumer leaves, its range is
+    merged into the next one, or into the previous one if it is last.
     """
 
     def __init__(self) -> None:
@@ -71,7 +68,6 @@ class AutoSplitRanges:
         self._ranges.insert(index, _Range(middle, consumer))
 
     def remove(self, consumer: Consumer) -> None:
-        """Merge the consumer's range into the next one, or into the previous one if it is last."""
         self._ranges = [each for each in self._ranges if each.owner is not consumer]
         if self._ranges:
             self._ranges[-1].last_hash = HASH_COUNT - 1
@@ -91,7 +87,7 @@ class StickyRanges:
         self._ranges: dict[Consumer, Sequence[tuple[int, int]]] = {}
 
     def add(self, consumer: Consumer) -> None:
-        """Assign ranges to a consumer.  Raises `BrokerError` if they are not available."""
+        """Raise `BrokerError` if the ranges are invalid or overlap those of another consumer."""
         ranges = consumer.hash_ranges
         if not ranges or any(not 0 <= first <= last < HASH_COUNT for first, last in ranges):
             raise BrokerError(
@@ -119,7 +115,7 @@ class StickyRanges:
 
 
 class KeySharedSelector:
-    """Selects consumers by key.  If `keeps_order` is False, a range's new owner does not wait."""
+    """Without `keeps_order`, the new owner of a range does not wait for the old one."""
 
     def __init__(self, ranges: AutoSplitRanges | StickyRanges, *, keeps_order: bool) -> None:
         self.keeps_order = keeps_order
@@ -134,20 +130,17 @@ class KeySharedSelector:
         self._ranges.remove(consumer)
 
     def hash_of(self, metadata: MessageMetadata) -> int:
-        """Return the hash of an entry's key; entries with the same hash are delivered in order."""
         return hash_of_key(sticky_key(metadata))
 
     def receiver_of(self, key_hash: int) -> Receiver:
-        """Return the owner of the hash, or NO_CONSUMER while another consumer still holds entries
-        with this hash.
-        """
+        """Return the owner of the hash, or NO_CONSUMER while another consumer holds its entries."""
         owner, holder = self._ranges.owner_of(key_hash), self._holders.holder_of(key_hash)
         if owner is None or (self.keeps_order and holder not in (owner, None)):
             return Receivers.NO_CONSUMER
         return owner
 
     def choose(self, key_hash: int) -> Consumer | None:
-        """Return the consumer that can receive an entry now; None if the entry must wait."""
+        """Return the consumer that can receive an entry now, or None."""
         receiver = self.receiver_of(key_hash)
         return receiver if isinstance(receiver, Consumer) and receiver.can_receive() else None
 

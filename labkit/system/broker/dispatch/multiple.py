@@ -36,19 +36,15 @@ from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 
 MAX_WAITING = 200_000
-"""Maximum number of waiting entries: beyond it, no later entries are read for other consumers
-(Pulsar: keySharedLookAheadMsgInReplayThresholdPerSubscription, 20,000).  A waiting entry uses 150
-to 320 bytes of memory and does not slow down dispatch.
+"""With more waiting entries, no unread ones are read for other consumers (Pulsar:
+keySharedLookAheadMsgInReplayThresholdPerSubscription, 20,000).  A waiting entry uses 150 to 320
+bytes of memory and does not slow down dispatch.
 """
 MAX_DUE_PER_TURN = 1000
-"""Maximum number of delayed entries that become due in one turn, so that other clients are served
-before the next turn.
-"""
+"""Limits the delayed entries that become due in one turn, so that other clients are served."""
 
 
 class MultipleConsumersDispatcher(Dispatcher):
-    """Sends each entry to the consumer that `selector` picks for it."""
-
     def __init__(
         self,
         ledger: ManagedLedger,
@@ -77,7 +73,7 @@ class MultipleConsumersDispatcher(Dispatcher):
         self.wake()
 
     def remove(self, consumer: Consumer) -> None:
-        """Remove a consumer; redeliver its entries without increasing their redelivery counts."""
+        """Remove a consumer and redeliver its entries, without increasing redelivery counts."""
         self.consumers.remove(consumer)
         self._selector.remove(consumer)
         self.waiting.update_all_receivers()
@@ -86,9 +82,9 @@ class MultipleConsumersDispatcher(Dispatcher):
         self.wake()
 
     def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Record acknowledged entries, even if they were sent to another consumer."""
+        """Record acknowledgements, including those of entries sent to other consumers."""
         for position in positions:
-            # Consumers mostly acknowledge their own entries, so try this one first.
+            # Consumers mostly acknowledge their own entries.
             for holder in (consumer, *self.consumers):
                 if position in holder.pending:
                     self._remove_pending(holder, position)
@@ -98,7 +94,6 @@ class MultipleConsumersDispatcher(Dispatcher):
         self.wake()
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Move the consumer's own entries from pending to waiting; count this as a redelivery."""
         for position in positions or list(consumer.pending):
             if position in consumer.pending:
                 self._return_to_waiting(consumer, position)
@@ -128,7 +123,7 @@ class MultipleConsumersDispatcher(Dispatcher):
             return False
         (first, _), (last, _) = candidates[0], candidates[-1]
         try:
-            # Entries in between are read as well: one large read costs less than many small ones.
+            # Read entries in between as well: one large read costs less than many small ones.
             read = await self.read_entries(first, last[1] - first[1] + 1)
         except LabkitError:
             for position, key_hash in candidates:
@@ -160,7 +155,6 @@ class MultipleConsumersDispatcher(Dispatcher):
             return False
         entries = await self.read_entries(self.next_position, self.entries_for_permits(permits))
         for entry in entries:
-            # Advance even if the entry has to wait, because waiting entries are stored separately.
             self.next_position = after(entry.position)
             key_hash = self._selector.hash_of(entry.metadata)
             if entry.metadata.deliver_at_time > self._wall_clock_ms():
@@ -185,11 +179,7 @@ class MultipleConsumersDispatcher(Dispatcher):
         self.wake()
 
     def _send_or_wait(self, entry: MessageEntry, key_hash: int) -> None:
-        """Send the entry or let it wait.
-
-        This must decide from the current state: consumers may have joined, left or requested
-        redelivery during the read.
-        """
+        """Send the entry, or let it wait, according to the state after the read."""
         position = entry.position
         if self.cursor.is_acknowledged(position):
             return
@@ -202,8 +192,8 @@ class MultipleConsumersDispatcher(Dispatcher):
         consumer.pending[position] = key_hash
         self._selector.entry_sent(consumer, key_hash)
         self.waiting.update_receiver(key_hash)
-        left = self.cursor.unacknowledged_in_batch(position)
-        consumer.send(entry, self._redeliveries.get(position, 0), left)
+        redeliveries = self._redeliveries.get(position, 0)
+        consumer.send(entry, redeliveries, self.cursor.unacknowledged_in_batch(position))
 
     def _waits_behind(self, position: Position, key_hash: int) -> bool:
         """Return whether the entry must wait for an earlier waiting entry with the same hash."""

@@ -29,7 +29,7 @@ class SharedSelector:
         self._round_robin.remove(consumer)
 
     def hash_of(self, metadata: MessageMetadata) -> int:
-        """Return a hash that identifies the message that a chunk belongs to; keys are ignored."""
+        """Return the hash of the message that a chunk belongs to; keys are ignored."""
         return hash_of_key(metadata.uuid.encode()) if metadata.num_chunks_from_msg > 1 else _ANY
 
     def receiver_of(self, key_hash: int) -> Receiver:
@@ -50,6 +50,5 @@ class SharedSelector:
         self._round_robin.append(consumer)
 
     def entry_released(self, key_hash: int) -> None:
-        """Record that a chunk was acknowledged, or that its consumer no longer holds it."""
         if key_hash != _ANY:
             self._holders.remove(key_hash)

@@ -8,9 +8,8 @@ a topic are spread over the consumers with the best priority: of three consumers
 active for partitions 1, 4 and 7.  For a topic without partitions, the first consumer is active
 (newer versions of Pulsar derive it from the topic's hash).
 
-The dispatcher does not track the entries that it has sent.  A consumer that becomes active or
-requests redelivery receives all unacknowledged entries, starting after the mark-delete position.
-Redelivery counts therefore stay 0, as in Pulsar.
+The dispatcher does not track the entries that it has sent, so a consumer that becomes active or
+requests redelivery receives all unacknowledged entries.  Redelivery counts stay 0, as in Pulsar.
 
 In Pulsar: `AbstractDispatcherSingleActiveConsumer.java` (`addConsumer`,
 `pickAndScheduleActiveConsumer`), `PersistentDispatcherSingleActiveConsumer.java`.
@@ -45,7 +44,7 @@ class ExclusiveSelector:
 
 
 class FailoverSelector:
-    """Selects the active consumer for partition `partition` of a topic (-1: no partitions)."""
+    """`partition` is -1 for a topic without partitions."""
 
     announces_active = True
 
@@ -62,8 +61,6 @@ class FailoverSelector:
 
 
 class SingleActiveDispatcher(Dispatcher):
-    """Sends all entries to the consumer that `selector` picks."""
-
     def __init__(
         self,
         ledger: ManagedLedger,
@@ -90,7 +87,7 @@ class SingleActiveDispatcher(Dispatcher):
         """Do nothing: the cursor tracks the acknowledgements."""
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Resend all unacknowledged entries in order, because the entries sent are not tracked."""
+        """Resend all unacknowledged entries in order."""
         if consumer is self._active:
             consumer.epoch = epoch
             self._rewind()
@@ -119,7 +116,7 @@ class SingleActiveDispatcher(Dispatcher):
         rewinds = self._rewinds
         wanted = self.entries_for_permits(consumer.permits)
         entries = await self.read_entries(self.next_position, wanted)
-        # These entries were read before a rewind; sending them would break the order.
+        # Sending entries that were read before a rewind would break the order.
         if rewinds != self._rewinds:
             return True
         for entry in entries:

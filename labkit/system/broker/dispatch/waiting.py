@@ -4,8 +4,8 @@
       hashes        ordered by their first waiting entries
     entries         per hash, ordered by position
 
-No call scans the waiting entries: when the receiver of a hash changes, only the hash moves to
-another queue.  The queues are heaps; stale items stay in them until they reach the top.
+When the receiver of a hash changes, the hash moves to another queue, so no call scans the waiting
+entries.  The queues are heaps; stale items stay in them until they reach the top.
 
 In Pulsar: `MessageRedeliveryController.java`.
 """
@@ -20,8 +20,6 @@ from labkit.system.topic.chain.chain import Position
 
 
 class Receivers(Enum):
-    """Receivers other than a specific consumer."""
-
     ANY_CONSUMER = "any consumer"
     NO_CONSUMER = "no consumer for now"
 
@@ -31,21 +29,13 @@ Receiver: TypeAlias = Consumer | Receivers
 
 
 class WaitingEntries:
-    """The positions of waiting entries, with the hashes of their keys."""
-
     def __init__(self, receiver_of: Callable[[int], Receiver]) -> None:
-        """`receiver_of` maps a hash to its receiver.
-
-        Call `update_receiver` or `update_all_receivers` when its result may have changed.
-        """
+        """Call `update_receiver` or `update_all_receivers` when `receiver_of` may have changed."""
         self._receiver_of = receiver_of
         self._hash_of: dict[Position, int] = {}
         self._entries: dict[int, list[Position]] = {}
-        """A heap of positions for each hash.  The first one is waiting; others may have been
-        discarded.
-        """
+        """A heap for each hash; positions after the first may have been discarded."""
         self._receivers: dict[int, Receiver] = {}
-        """The receiver in whose queue each hash is."""
         self._queues: dict[Receiver, list[tuple[Position, int]]] = {}
         """A heap for each receiver: its hashes, by their first entries."""
 
@@ -105,7 +95,6 @@ class WaitingEntries:
             self._enqueue(key_hash)
 
     def update_all_receivers(self) -> None:
-        """Rebuild the queues, because consumers have joined or left."""
         self._queues.clear()
         for key_hash in self._entries:
             self._enqueue(key_hash)

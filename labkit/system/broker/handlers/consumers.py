@@ -63,7 +63,6 @@ class Consumers:
         self._pending_requests: dict[int, int] = {}
         """The request id of the latest pending SUBSCRIBE of each consumer."""
         self._seeks_in_progress: Counter[int] = Counter()
-        """The number of seeks in progress per consumer."""
         connection.serve(
             {
                 BaseCommand.SUBSCRIBE: self._subscribe,
@@ -89,10 +88,8 @@ class Consumers:
         self._attached.clear()
 
     def _on_consumer_disconnected(self, consumer_id: int) -> None:
-        """Forget a disconnected consumer, unless its own seek disconnected it.
-
-        After its own seek, the consumer subscribes again.  If it does not, its subscription may
-        have to be deleted when the connection closes.
+        """Forget the consumer unless its own seek disconnected it: then it subscribes again, or its
+        subscription may have to be deleted when the connection closes.
         """
         if not self._seeks_in_progress[consumer_id]:
             self._attached.pop(consumer_id, None)
@@ -123,8 +120,7 @@ class Consumers:
             )
         if len(self._attached) + len(self._pending_requests) >= MAX_PER_CONNECTION:
             raise too_many_error(self._attached, "consumers")
-        # Record this before the first await, because a CLOSE_CONSUMER may arrive in the same
-        # receive.
+        # Do this before the first await: a CLOSE_CONSUMER may arrive in the same receive.
         self._pending_requests[command.subscribe.consumer_id] = command.subscribe.request_id
         return self._handle_subscribe(command.subscribe)
 
@@ -137,7 +133,7 @@ class Consumers:
 
     async def _add_consumer(self, request: CommandSubscribe) -> None:
         before = self._attached.get(request.consumer_id)
-        # If the client sends SUBSCRIBE for a consumer that is already subscribed, just respond.
+        # A client may repeat SUBSCRIBE for a consumer that is already subscribed.
         if before is None or before.consumer not in before.subscription.consumers:
             await self._connection.check_permission(
                 request.topic, CONSUME, subscription=request.subscription
@@ -233,8 +229,7 @@ class Consumers:
         response = reply.getLastMessageIdResponse
         response.request_id = request.request_id
         response.last_message_id.CopyFrom(await last_message_id(topic.ledger, partition))
-        # Without the mark-delete position, a reader that starts at "latest" never notices new
-        # messages.
+        # Without this, a reader that starts at "latest" never notices new messages.
         mark_delete = attached.subscription.cursor.mark_delete
         response.consumer_mark_delete_position.CopyFrom(message_id_data(mark_delete, partition))
         self._connection.send(reply)

@@ -1,9 +1,8 @@
 """Handlers for producer commands: register producers, store their messages, send receipts.
 
-A producer's receipts are sent in the order of its sends.  When a send fails, the producer is closed
-immediately and its client is notified; the client registers it again and resends every message
-without a receipt.  Messages that it sent before the notification arrived are ignored, so no message
-overtakes another.
+When a send fails, the producer is closed immediately and its client notified; the client registers
+it again and resends every message without a receipt.  Messages that it sent before the notification
+arrived are ignored, so no message overtakes another.
 
 In Pulsar: `broker/service/Producer.java`, `broker/service/ServerCnx.java`.
 """
@@ -41,7 +40,7 @@ from labkit.system.model.proto.pulsar_pb2 import (
     CommandSuccess,
     ServerError,
 )
-from labkit.system.topic.messages import is_whole, replication_clusters
+from labkit.system.topic.messages import has_valid_checksum, replication_clusters
 from labkit.system.topic.names import check_name
 from labkit.system.topic.producing.deduplication import MAX_SEQUENCE_ID
 from labkit.system.topic.producing.publishing import ProducerBusyError, Send
@@ -69,8 +68,7 @@ class Producers:
     def _register(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
         if len(self.attached) + len(self.pending_registrations) >= MAX_PER_CONNECTION:
             raise too_many_error(self.attached, "producers")
-        # Record this before the first await, because a CLOSE_PRODUCER may arrive in the same
-        # receive.
+        # Register it before the first await: a CLOSE_PRODUCER may arrive in the same receive.
         return ProducerRegistration(self, command.producer).run()
 
     def _send(self, command: BaseCommand, message: bytes) -> None:
@@ -95,7 +93,7 @@ class Producers:
         self.connection.send(BaseCommand(type=BaseCommand.SUCCESS, success=success))
 
     def _on_connection_closed(self) -> None:
-        # Iterate over copies, because leaving removes the item from the dictionary.
+        # Both calls remove the item from its dictionary.
         for registration in list(self.pending_registrations.values()):
             registration.cancel()
         for producer in list(self.attached.values()):
@@ -106,10 +104,7 @@ class Producer:
     def __init__(
         self, client: Producers, producer_id: int, access_request: AccessRequest, topic: BrokerTopic
     ) -> None:
-        """Attach to the topic.
-
-        Raises `ProducerBusyError` if the topic already has a producer of that name.
-        """
+        """Raise `ProducerBusyError` if the topic already has a producer of that name."""
         self.name = access_request.name
         self._client = client
         self._connection = client.connection
@@ -136,11 +131,10 @@ class Producer:
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id that the topic has stored for this producer; -1: none."""
+        """The highest sequence id stored for this producer, or -1."""
         return self._attached.last_sequence_id
 
     def send(self, request: CommandSend, message: bytes) -> None:
-        """Store a message; the receipt is sent when it is stored."""
         if self._refusal is not None:
             return  # The client resends it after it has registered again.
         size = len(message)
@@ -155,7 +149,7 @@ class Producer:
             self._refuse(request, ServerError.NotAllowedError, "sequence ids must not be negative")
         elif request.HasField("txnid_least_bits"):
             self._refuse(request, ServerError.NotAllowedError, NO_TRANSACTIONS)
-        elif not is_whole(message):
+        elif not has_valid_checksum(message):
             self._refuse(request, ServerError.ChecksumError, "message checksum mismatch")
         elif others := self._other_clusters(message):
             self._refuse(
@@ -180,10 +174,7 @@ class Producer:
         return [name for name in replication_clusters(message) if name not in here]
 
     def leave(self) -> None:
-        """Leave the topic and free the producer's name.
-
-        Messages in progress are still stored, but get no receipt.
-        """
+        """Free the producer's name; pending messages are still stored, but get no receipts."""
         if not self._has_left:
             self._has_left = True
             self._attached.detach()
@@ -199,7 +190,6 @@ class Producer:
             self._connection.send(command)
 
     def probe(self) -> None:
-        """Check that the client is alive, because another producer wants the same name."""
         self._connection.probe()
 
     async def settled(self) -> None:
@@ -233,8 +223,7 @@ class Producer:
     def _refuse(self, request: CommandSend, code: ServerError, text: str) -> None:
         """Reject a message and close the producer, after all earlier messages have their receipts.
 
-        If a client gets the rejection before these receipts, it resends the message instead of
-        dropping it.
+        A client that gets the rejection earlier resends the message instead of dropping it.
         """
         error = CommandSendError(
             producer_id=self.producer_id,
@@ -261,7 +250,7 @@ class Producer:
 
 class ProducerRegistration:
     def __init__(self, client: Producers, request: CommandProducer) -> None:
-        """The request replaces an earlier pending one with the same producer id."""
+        """Replace an earlier pending request with the same producer id."""
         self._client = client
         self._connection = client.connection
         self._request = request
@@ -272,10 +261,7 @@ class ProducerRegistration:
         client.pending_registrations[request.producer_id] = self
 
     async def run(self) -> None:
-        """Register the producer.
-
-        Raises `BrokerError` if it is rejected, and what `BrokerService.topic` raises.
-        """
+        """Raise `BrokerError` if the producer is rejected, or what `BrokerService.topic` raises."""
         try:
             await self._run()
         except LabkitError:
@@ -310,7 +296,7 @@ class ProducerRegistration:
         access_request = AccessRequest(name, request.producer_access_mode, epoch, connection.probe)
         self._release_access = partial(topic.access.release, access_request)
         await topic.access.acquire(access_request, partial(self._send_queued, name, version))
-        # Check again: the topic may have been closed or terminated while this producer was queued.
+        # The topic may have been closed or terminated while this producer was queued.
         topic.check_accepts_producers()
         producer = self._attach(topic, access_request)
         self._finish()
@@ -326,12 +312,11 @@ class ProducerRegistration:
             return Producer(self._client, self._request.producer_id, access_request, topic)
         except ProducerBusyError as error:
             if (other := topic.producers.get(access_request.name)) is not None:
-                # It may be the same producer on a stale connection.
-                other.probe()
+                other.probe()  # It may be the same producer on a stale connection.
             raise BrokerError(ServerError.ProducerBusy, str(error)) from None
 
     def _send_queued(self, name: str, version: bytes) -> None:
-        """Tell the client that its producer is queued and a second response will follow."""
+        """Notify the client that its producer is queued and that a second response will follow."""
         self._send_success(producer_name=name, schema_version=version, producer_ready=False)
         self._connection.stop_counting_request()
 

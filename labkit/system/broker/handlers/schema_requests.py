@@ -37,7 +37,6 @@ async def _get_schema(
 async def _get_or_create_schema(
     broker: BrokerService, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
-    """Register a schema on behalf of a producer that changes its schema."""
     request = command.getOrCreateSchema
     reply = BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE)
     response = reply.getOrCreateSchemaResponse
@@ -53,10 +52,7 @@ async def _get_or_create_schema(
 
 
 async def check_consumer_schema(broker: BrokerService, topic: BrokerTopic, schema: Schema) -> None:
-    """Check a new consumer's schema against those of its topic.
-
-    Raises the same exceptions as `Schemas.check_consumer`.
-    """
+    """Raise what `Schemas.check_consumer` raises."""
     consumers = (
         each for subscription in topic.subscriptions.all for each in subscription.consumers
     )

@@ -4,11 +4,11 @@
     marked      the deletion is now certain (`topic/deletion`); all later steps can be repeated
     deleted     cursors, ledgers, managed ledger, schema
 
-For a partitioned topic, the record of its partition count is changed first to say that the topic is
-being deleted, so that no broker opens a partition.  The broker that owns a partition then closes
-and marks it.  Nothing is deleted before all partitions are marked: if one is in use, all are
-unmarked.  The record is deleted last.  An interrupted deletion is finished by the next request to
-delete the topic; that of a topic without partitions is also finished when the topic is next opened.
+The record of a partitioned topic is first changed to say that the topic is being deleted, so that
+no broker opens a partition.  The broker that owns a partition then closes and marks it.  Nothing is
+deleted before all partitions are marked: if one is in use, all are unmarked.  The record is deleted
+last.  An interrupted deletion is finished by the next request to delete the topic, and that of a
+topic without partitions also when the topic is next opened.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalDeletePartitionedTopicAsync`),
 `PersistentTopic.java` (`delete`).
@@ -41,7 +41,7 @@ async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None
     """Delete a topic or partition that this broker serves, with its cursors and ledgers.
 
     Raises `BrokerError` if it has producers or consumers.  With `force`, they are disconnected, and
-    the topic is deleted even if its stored state cannot be decoded.
+    stored state that cannot be decoded is ignored.
     """
     if not await broker.store.exists(managed_ledger_path(name)):
         raise BrokerError(ServerError.TopicNotFound, f"topic {name} does not exist")
@@ -53,7 +53,7 @@ async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None
 
 
 class PartitionedDeletion:
-    """The deletion of a partitioned topic, as far as one broker can carry it out."""
+    """One broker's part in the deletion of a partitioned topic."""
 
     def __init__(self, broker: BrokerService, topic: str, record: PartitionedTopic) -> None:
         self._broker = broker
@@ -66,14 +66,11 @@ class PartitionedDeletion:
         record = await _change_record(broker, topic, is_being_deleted=True)
         return cls(broker, topic, record)
 
-    async def left(self) -> list[str]:
+    async def unmarked_partitions(self) -> list[str]:
         return [each for each in await self._stored() if not await self._is_marked(each)]
 
     async def close(self, partition: str, *, force: bool) -> None:
-        """Close and mark a partition that this broker owns.
-
-        Raises `BrokerError` if it is in use and `force` is False.
-        """
+        """Close and mark a partition that this broker owns, as in `delete_topic`."""
         with _closed_to_clients(self._broker, partition), suppress(NoNodeError):
             await _close(self._broker, partition, force=force)
             with _detect_concurrent_open(partition):
@@ -86,13 +83,10 @@ class PartitionedDeletion:
         await _change_record(self._broker, self._topic, is_being_deleted=False)
 
     async def finish(self) -> None:
-        """Delete the marked partitions, then the record.
-
-        Raises `BrokerError` if a partition is not marked.
-        """
-        if left := await self.left():
+        """Delete the partitions, then the record.  Raises `BrokerError` if one is not marked."""
+        if unmarked := await self.unmarked_partitions():
             raise _retriable_error(
-                f"{', '.join(left)} was opened concurrently; repeat the deletion"
+                f"{', '.join(unmarked)} was opened concurrently; repeat the deletion"
             )
         for partition in await self._stored():
             with _detect_concurrent_open(partition):
@@ -107,7 +101,7 @@ class PartitionedDeletion:
         partitions = [
             name
             for name in stored
-            if 0 <= partition_of(name) < self._record.most
+            if 0 <= partition_of(name) < self._record.max_count
             and name == partition_name(self._topic, partition_of(name))
         ]
         return sorted(partitions, key=partition_of)
@@ -122,7 +116,7 @@ class PartitionedDeletion:
 async def _close(broker: BrokerService, name: str, *, force: bool) -> None:
     topic = await broker.find_open_topic(name)
     if topic is not None and not force:
-        # Fence the topic, so that no client connects between the check and the close.
+        # No client must connect between the check and the close.
         topic.fence()
         try:
             _check_unused(topic)

@@ -1,10 +1,9 @@
 """Creates topics and partitioned topics, and adds partitions.
 
 Before the partition count is increased, the existing subscriptions are created on the new
-partitions at the earliest position.  Whatever a producer sends to a new partition therefore reaches
-every existing subscription, even if its consumers discover the partition much later.  No broker
-opens a new partition until the count has been increased.  An interrupted increase is finished by
-the next one.
+partitions at the earliest position, so they get every message sent there even if their consumers
+discover the partition much later.  No broker opens a new partition before the count includes it.
+An interrupted increase is finished by the next one.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalUpdatePartitionedTopicAsync`).
 """
@@ -52,10 +51,7 @@ class PartitionCountError(BrokerError): ...
 
 
 async def create_topic(broker: BrokerService, topic: str) -> None:
-    """Create a topic that this broker serves, or a single partition.
-
-    Raises `BrokerError` if a topic or partitioned topic of that name exists.
-    """
+    """Create a topic or partition that this broker serves.  Raises `BrokerError` if it exists."""
     for path in (managed_ledger_path(topic), partitions_path(topic)):
         if await broker.store.exists(path):
             raise BrokerError(ServerError.NotAllowedError, f"topic {topic} already exists")
@@ -82,8 +78,7 @@ async def create_partitioned_topic(broker: BrokerService, topic: str, partitions
 async def grow_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
     """Increase the number of partitions; clients notice within a minute.
 
-    Raises `BrokerError` if the number would not increase, or if a separate topic has the name of a
-    new partition.
+    Raises `BrokerError` if the number would not increase, or a topic has a new partition's name.
     """
     _check_count(broker, topic, partitions)
     store = broker.store
@@ -115,8 +110,8 @@ async def _check_may_grow(
             ServerError.NotAllowedError,
             f"{topic} has {record.count} partitions; the number can only be increased",
         )
-    # Partitions below `most` were created by an interrupted increase.
-    new = {partition_name(topic, each) for each in range(record.most, partitions)}
+    # Partitions below `record.max_count` were created by an interrupted increase.
+    new = {partition_name(topic, each) for each in range(record.max_count, partitions)}
     if conflicting := sorted(new.intersection(await topics_of(store, namespace_of(topic)))):
         raise BrokerError(
             ServerError.MetadataError,
@@ -126,10 +121,7 @@ async def _check_may_grow(
 
 
 async def _subscriptions(store: MetadataStore, partitions: Sequence[str]) -> dict[str, bytes]:
-    """Return the znodes of the durable subscriptions of all these partitions, by name.
-
-    The znodes are those of subscriptions that have acknowledged nothing.
-    """
+    """Return the znode for a new partition of each durable subscription, by name."""
     found: dict[str, bytes] = {}
     for partition in partitions:
         path = managed_ledger_path(partition)
@@ -162,10 +154,10 @@ def _check_count(broker: BrokerService, topic: str, partitions: int) -> None:
         raise BrokerError(
             ServerError.InvalidTopicName, f"{topic} is named like a partition: choose another name"
         )
-    most = broker.config.max_partitions
-    if not 1 <= partitions <= most:
+    maximum = broker.config.max_partitions
+    if not 1 <= partitions <= maximum:
         raise PartitionCountError(
             ServerError.NotAllowedError,
-            f"the number of partitions must be between 1 and {most}"
+            f"the number of partitions must be between 1 and {maximum}"
             f" (maxNumPartitionsPerPartitionedTopic), got {partitions}",
         )

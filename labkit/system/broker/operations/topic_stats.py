@@ -29,16 +29,15 @@ NO_TIME = -1
 
 
 async def topic_stats(topic: BrokerTopic, *, with_earliest_time: bool) -> Stats:
-    """Return traffic, backlogs, producers, and subscriptions with their consumers.
+    """`with_earliest_time` reads the publish time of each backlog's first entry.
 
-    With `with_earliest_time`, each backlog's first entry is read for its publish time.  Raises what
-    `ManagedLedger.read` raises.
+    Raises what `ManagedLedger.read` raises.
     """
     ledger = topic.ledger
     times = {}
     if with_earliest_time:
         times = {each.name: await _earliest_time(each, ledger) for each in topic.subscriptions.all}
-    # Do not await anything from here on, so that all numbers are from the same moment.
+    # Await nothing from here on, so that all numbers are from the same moment.
     subscriptions = {
         each.name: _subscription_stats(each, ledger, times.get(each.name, 0))
         for each in topic.subscriptions.all
@@ -127,14 +126,13 @@ async def _earliest_time(subscription: Subscription, ledger: ManagedLedger) -> i
 
 
 def _earliest(times_ms: Iterable[int]) -> int:
-    """Return the earliest of these times, or 0 if there are none."""
     times_ms = list(times_ms)
     known = [time_ms for time_ms in times_ms if time_ms != NO_TIME]
     return min(known, default=NO_TIME if times_ms else 0)
 
 
 def size_after(ledgers: Iterable[LedgerInfo], position: Position) -> int:
-    """Estimate the bytes stored after the position, as if a ledger's entries had equal sizes."""
+    """Estimate the bytes stored after the position, as if all entries of a ledger were equal."""
     size = 0
     for each in ledgers:
         if each.ledger_id > position[0]:

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 REFRESH = b"PulsarAuthRefresh"
-"""The challenge by which Pulsar's clients recognise the request for a new token."""
+"""The challenge that asks Pulsar's clients for a new token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """An authenticated role; `expires_at_ms` is in wall-clock time; None: never."""
+    """`expires_at_ms` is in wall-clock time, or None if the identity does not expire."""
 
     role: str
     expires_at_ms: int | None = None
@@ -28,6 +28,4 @@ ANONYMOUS = Identity("")
 """The identity of all clients if authentication is disabled."""
 
 Authenticate = Callable[[str, bytes], Identity]
-"""Maps an authentication method and its data to an identity.  Raises `BrokerError` if they are
-invalid.
-"""
+"""Maps an authentication method and its data to an identity, or raises `BrokerError`."""

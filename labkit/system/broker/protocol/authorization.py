@@ -1,5 +1,5 @@
-"""Permissions: superusers may do anything, tenant admins anything in their tenant, and other roles
-what the namespace's policies grant them.
+"""Permissions: superusers may do anything, tenant admins anything in their tenant, other roles what
+the namespace's policies grant them.
 
     /admin/policies/<tenant>                JSON: adminRoles
     /admin/policies/<tenant>/<namespace>    JSON: auth_policies, of which labkit uses
@@ -7,8 +7,7 @@ what the namespace's policies grant them.
         destination_auth                    topic or partition -> role -> actions on it
         subscription_auth_roles             subscription -> the only roles that may use it
 
-Changed permissions apply to subsequent requests; connected producers and consumers keep their
-access until they reconnect.
+Changed permissions apply to new requests; connected producers and consumers keep their access.
 
 In Pulsar: `broker/authorization/PulsarAuthorizationProvider.java`,
 `common/policies/data/AuthPolicies.java`.
@@ -21,7 +20,7 @@ from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.policies import stored_policies
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.proto.pulsar_pb2 import ServerError
-from labkit.system.topic.names import namespace_of, partition_of
+from labkit.system.topic.names import namespace_of, without_partition
 
 PRODUCE, CONSUME = "produce", "consume"
 ACTIONS = (PRODUCE, CONSUME, "functions", "sources", "sinks", "packages")
@@ -29,10 +28,7 @@ ACTIONS = (PRODUCE, CONSUME, "functions", "sources", "sinks", "packages")
 
 
 class Authorization:
-    """Checks what a role is permitted to do.
-
-    Every check raises `BrokerError` if permission is denied, and `MetadataUnavailableError`.
-    """
+    """Every check raises `BrokerError` if permission is denied, or `MetadataUnavailableError`."""
 
     def __init__(self, store: MetadataStore, super_user_roles: Collection[str]) -> None:
         self._store = store
@@ -41,9 +37,8 @@ class Authorization:
     async def check_topic(
         self, role: str, topic: str, actions: Collection[str], subscription: str = ""
     ) -> None:
-        """Check that the role may perform one of the actions on the topic with this full name.
-
-        If `subscription` is given, also check that the role may use it.
+        """Check that the role may perform one of the actions on the topic (full name), and use the
+        subscription if one is given.
         """
         namespace = namespace_of(topic)
         if await self._is_admin(role, namespace.partition("/")[0]):
@@ -55,7 +50,7 @@ class Authorization:
             raise _denied_error(role, f"{' or '.join(actions)} on {topic}", subscription)
 
     async def check_namespace(self, role: str, namespace: str, action: str) -> None:
-        """Check that the role may perform the action on all topics of `tenant/namespace`."""
+        """Check that the role may perform the action on all topics of the namespace."""
         if not await self._is_admin(role, namespace.partition("/")[0]):
             policies = await self._auth_policies(namespace)
             if action not in policies.get("namespace_auth", {}).get(role, ()):
@@ -83,11 +78,10 @@ class Authorization:
 
 def _granted_on_topic(policies: Mapping[str, Any], role: str, topic: str) -> set[str]:
     on_topics = policies.get("destination_auth", {})
-    partitioned_topic = topic.removesuffix(f"-partition-{partition_of(topic)}")
     return {
         *policies.get("namespace_auth", {}).get(role, ()),
         *on_topics.get(topic, {}).get(role, ()),
-        *on_topics.get(partitioned_topic, {}).get(role, ()),
+        *on_topics.get(without_partition(topic), {}).get(role, ()),
     }
 
 

@@ -2,8 +2,7 @@
 
 A connection is not read while too many of its messages are waiting to be stored, too many of its
 requests are in progress, frames already read are waiting for their turn, or the client does not
-read its responses.  The client then queues whatever it wants to send.  Reading resumes when every
-count has dropped to half of its limit.
+read its responses.  Reading resumes when every count has dropped to half of its limit.
 
 In Pulsar: `maxPendingPublishRequestsPerConnection`, `broker/service/ServerCnxThrottleTracker.java`.
 """
@@ -27,10 +26,7 @@ class Backpressure:
         self._is_over_limit = self._frames_are_waiting = False
 
     def add_message(self, size_bytes: int) -> None:
-        """Count a message to be stored.
-
-        Does not call `update`, which the caller does after the last message of a turn.
-        """
+        """Count a message to be stored; call `update` after the last one of a turn."""
         self._messages += 1
         self._bytes += size_bytes
 

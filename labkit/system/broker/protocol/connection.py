@@ -45,16 +45,12 @@ from labkit.system.topic.names import shorten
 PROTOCOL_VERSION = 20
 _VERSION = f"labkit {__version__}"
 _FEATURES = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)
-"""Without this flag, the Java client never updates the number of partitions of a topic.  The other
-flags are for topic-list watches and replication, which this broker does not support.
-"""
+"""Without this flag, the Java client never notices new partitions."""
 _MAX_OUTGOING_BYTES = 4 * 1024 * 1024
-"""Message bytes that may be sent in one turn before consumers wait for the next: the size of one
-read.
-"""
+"""Message bytes that may be sent in one turn: the size of one read."""
 _MAX_FRAMES_PER_TURN = 256
-"""These take a few milliseconds, during which other clients wait.  A lower limit would produce
-smaller groups of entries for the bookies.
+"""These take a few milliseconds, during which other clients wait.  A lower limit would mean smaller
+groups of entries for the bookies.
 """
 _PROBE_TIMEOUT_S = 5.0
 _MAX_VERSION_LENGTH = 100
@@ -62,12 +58,11 @@ _MAX_VERSION_LENGTH = 100
 Handler = Callable[[BaseCommand, bytes], Awaitable[None] | None]
 """Called with a command and the message that follows it.
 
-If it raises a `LabkitError`, a request is answered with that error; after any other command, the
-connection is closed.  If it returns an awaitable, later commands of the connection do not wait for
-it.
+If it raises a `LabkitError`, a request gets that error as its response; any other command closes
+the connection.  Later commands do not wait for an awaitable that it returns.
 """
 Handlers = Mapping[int, Handler]
-"""Handlers by command type."""
+"""By command type."""
 
 _CLIENT_ERRORS = (
     ServerError.InvalidTopicName,
@@ -88,18 +83,14 @@ def too_many_error(existing: Sized, what: str) -> BrokerError:
 
 class Host(Protocol):
     @property
-    def max_message_size(self) -> int:
-        """In bytes."""
+    def max_message_size(self) -> int: ...
 
     @property
     def log(self) -> Callable[[str], None]:
-        """Called with a message for each request that is rejected because of a client error."""
+        """Called for each request that is rejected because of a client error."""
 
     def identify(self, method: str, data: bytes) -> Identity:
-        """Return the identity that these credentials prove.
-
-        Raises `BrokerError` if they are invalid.
-        """
+        """Raise `BrokerError` if the credentials are invalid."""
 
     async def check_permission(
         self, role: str, topic: str, *actions: str, subscription: str = ""
@@ -120,13 +111,10 @@ class ClientConnection:
             BaseCommand.AUTH_RESPONSE: self._refresh_identity,
         }
         self.client_version = ""
-        """The client's name and version, as sent by the client."""
         self._identity = ANONYMOUS
         self._auth_method = ""
         self._supports_auth_refresh = False
-        """Whether the client can be asked for a new token."""
         self._authentication_error: BrokerError | None = None
-        """Why authentication failed."""
         self._unhandled_frames: deque[bytes] = deque()
         self._outgoing: list[bytes] = []
         self._outgoing_bytes = 0
@@ -150,8 +138,7 @@ class ClientConnection:
 
     def on_bodies(self, bodies: Sequence[bytes]) -> None:
         self._mark_heard()
-        # If a turn is already scheduled, it will handle these frames too; a second one would
-        # reorder them.
+        # If a turn is already scheduled, it will handle these frames, too.
         is_first = not self._unhandled_frames
         self._unhandled_frames.extend(bodies)
         if is_first:
@@ -174,8 +161,7 @@ class ClientConnection:
         except UnknownCommandError as error:
             self._reject_unknown(error)
             return
-        except FrameError:
-            # The client speaks another protocol and could not parse a response.
+        except FrameError:  # The client speaks another protocol.
             self.close()
             return
         handler = self._handlers.get(command.type)
@@ -214,8 +200,7 @@ class ClientConnection:
             return
         if not isinstance(error, LabkitError):
             self.close()
-            # Raised in a callback, so that the event loop reports it.
-            raise error
+            raise error  # The event loop reports it.
         self._reject(command, error)
 
     def _reject(self, command: BaseCommand, error: LabkitError) -> None:
@@ -273,8 +258,7 @@ class ClientConnection:
     def check_credentials(self, now_ms: int) -> None:
         """Ask a client whose token has expired for a new one; called periodically.
 
-        The client is disconnected if it does not support this, or has not responded by the next
-        call.
+        Disconnect a client that does not support this, or has not responded by the next call.
         """
         if self.is_closed or not self._identity.is_expired(now_ms):
             return
@@ -290,10 +274,7 @@ class ClientConnection:
         self.send(BaseCommand(type=BaseCommand.AUTH_CHALLENGE, authChallenge=challenge))
 
     def _refresh_identity(self, command: BaseCommand, _: bytes) -> None:
-        """Accept a new token, which must be for the same role.
-
-        If it is invalid, the connection is closed; the client gets the reason when it reconnects.
-        """
+        """Accept a new token for the same role; otherwise close the connection."""
         answer = command.authResponse.response
         identity = self._host.identify(answer.auth_method_name, answer.auth_data)
         if identity.role == self.role:
@@ -312,12 +293,12 @@ class ClientConnection:
     # Sending
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
-        """Send a command with all others of this turn; do nothing if the connection is closed."""
+        """Send a command with all others of this turn, unless the connection is closed."""
         self.send_frames((encode_frame(command, message),), len(message))
 
     def send_frames(self, frames: Iterable[bytes], message_bytes: int) -> None:
         """Send encoded commands; `message_bytes` is the size of the messages that follow them."""
-        # Write once per turn, because a system call costs more than many small commands.
+        # A system call costs more than many small commands.
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
         self._outgoing.extend(frames)
@@ -325,11 +306,7 @@ class ClientConnection:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the client reads its responses.
-
-        While it is False, the client's consumers receive nothing, which bounds the memory per
-        client.
-        """
+        """Whether the client reads its responses; if not, its consumers receive nothing."""
         return self._outgoing_bytes < _MAX_OUTGOING_BYTES and self.wire.is_writable
 
     def _flush(self) -> None:
@@ -378,10 +355,8 @@ class ClientConnection:
     def keep_alive(self) -> None:
         """Ping a silent client, or disconnect it if it did not respond to the last ping.
 
-        This is called periodically.  A client is silent if it has sent nothing since the last call.
-        While the broker has paused reading because the client sent too many requests, the client
-        does not count as silent, but it does if the pause is due to the client not reading its
-        responses.
+        This is called periodically.  A client is silent if it has sent nothing since the last call,
+        unless the broker has not read what it sent.
         """
         if self._liveness is Liveness.HEARD or self._is_unread:
             self._liveness = Liveness.QUIET
@@ -403,7 +378,6 @@ class ClientConnection:
             asyncio.get_running_loop().call_later(_PROBE_TIMEOUT_S, self.end_probe)
 
     def end_probe(self) -> None:
-        """Close the connection if the client has sent nothing since the probe."""
         is_silent = self._liveness is not Liveness.HEARD and not self.backpressure.is_paused
         if is_silent and not self.is_closed:
             self.close()

@@ -19,8 +19,8 @@ A client that sends a command that is not allowed in its state is disconnected. 
 however, a request of an unknown type gets an ERROR response.
 
 REFUSED exists because Pulsar's C++ client treats an ERROR in response to CONNECT as a broken
-connection and silently reconnects.  Therefore every client gets CONNECTED, and a client that failed
-to authenticate gets the reason in response to its first request, one of the two in the table.
+connection and silently reconnects.  A client that failed to authenticate therefore gets CONNECTED,
+and then the reason in response to its first request, one of the two in the table.
 
 Independently of these states, a client must show that it is alive.  At each check:
 
@@ -65,8 +65,6 @@ ALLOWED_COMMANDS: Mapping[ConnectionState, Collection[int]] = {
 
 
 class Liveness(Enum):
-    """When the client last sent something, relative to the periodic checks."""
-
     HEARD = auto()
     QUIET = auto()
     """Has sent nothing since the last check."""

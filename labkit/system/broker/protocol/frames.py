@@ -32,7 +32,7 @@ _WITHOUT_TEXT = frozenset(
 """Frequent commands that contain no text."""
 
 UNSIGNED = 0xFFFFFFFFFFFFFFFF
-"""Mask that maps a number, which may be -1, to an unsigned 64-bit field."""
+"""Mask that maps -1 to an unsigned 64-bit field."""
 NO_REQUEST = UNSIGNED
 """The request id of a frame that is not a response."""
 
@@ -42,10 +42,7 @@ class FrameError(LabkitError):
 
 
 class UnknownCommandError(FrameError):
-    """A command of an unknown type, for example from a later version of Pulsar.
-
-    `request_id` is the id of the request; None if the client does not expect a response.
-    """
+    """A command of a later version of Pulsar; `request_id` is None if it expects no response."""
 
     def __init__(self, kind: int, request_id: int | None) -> None:
         super().__init__(f"unknown command type {kind}")
@@ -53,10 +50,7 @@ class UnknownCommandError(FrameError):
 
 
 def decode_frame(body: bytes) -> tuple[BaseCommand, bytes]:
-    """Decode a command and the message that follows it.
-
-    Raises `FrameError`, or its subclass `UnknownCommandError`.
-    """
+    """Return a command and the message that follows it.  Raises `FrameError`."""
     try:
         end = _SIZE_BYTES + _SIZE.unpack_from(body)[0]
         if end > len(body):
@@ -66,7 +60,7 @@ def decode_frame(body: bytes) -> tuple[BaseCommand, bytes]:
         command = BaseCommand.FromString(body[_SIZE_BYTES:end])
     except (struct.error, DecodeError) as error:
         raise FrameError(f"not a Pulsar command: {error}") from None
-    # A shortcut for the most frequent command: checking all of its fields would take twice as long.
+    # Checking all fields of the most frequent command would take twice as long.
     if command.type == BaseCommand.SEND and command.send.IsInitialized():
         return command, body[end:]
     if not command.HasField("type"):
@@ -93,9 +87,8 @@ def _unknown_command_error(command: BaseCommand) -> FrameError:
 
 
 def _check_fields(command: BaseCommand) -> None:
-    """Raise `FrameError` if the command has no body or contains invalid text.
-
-    protobuf returns text that is not valid UTF-8 as bytes.
+    """Raise `FrameError` if the command has no body, or contains invalid UTF-8 (which protobuf
+    returns as bytes).
     """
     body = _FIELDS[command.type]
     if not command.HasField(body):
@@ -130,10 +123,7 @@ def body_of(command: BaseCommand) -> Message:
 def message_id_data(
     position: Position, partition: int = -1, batch_index: int = -1
 ) -> MessageIdData:
-    """Encode a position, in which -1 stands for "none" or "before the first".
-
-    A negative partition or batch index is omitted.
-    """
+    """Encode a position, in which -1 stands for "none"; omit negative partitions and indexes."""
     ledger_id, entry_id = position
     data = MessageIdData(ledgerId=ledger_id & UNSIGNED, entryId=entry_id & UNSIGNED)
     if partition >= 0:
@@ -144,7 +134,6 @@ def message_id_data(
 
 
 def position_of(data: MessageIdData) -> Position:
-    """Return a message id's position, ignoring its partition and batch index."""
     return _signed(data.ledgerId), _signed(data.entryId)
 
 

@@ -1,7 +1,6 @@
 """Responses to unsupported requests, so that clients do not wait for them.
 
-A client learns which features are missing from CONNECTED or from the first of these responses; its
-producers and consumers on the same connection are not affected.
+Producers and consumers on the same connection are not affected.
 
 In Pulsar: `broker/service/ServerCnx.java`, with `transactionCoordinatorEnabled=false`.
 """
@@ -27,7 +26,7 @@ def final_send_error(code: ServerError, client_version: str) -> ServerError:
     """Return the SEND_ERROR code that makes this client drop the message.
 
     Pulsar's C++ client, on which the Python client is built, drops it only for ChecksumError: after
-    any other code, it reconnects and resends the message forever.
+    any other code, it reconnects and resends it forever.
     """
     return ServerError.ChecksumError if client_version.startswith("Pulsar-CPP") else code
 

@@ -1,10 +1,9 @@
 """Checks whether one Avro schema can read data written with another, as Pulsar would decide it.
 
-Pulsar relies on the decoder of Avro's Java library.  Its rules differ from those of Avro's Python
-library, which this module adapts: record names need not match.  A union's enum and fixed branches
-must match by full name.  Aliases are full names, and a field's aliases count only if the record's
-name matches.  Enum symbols are not compared, because the decoder looks at them only when it reads
-data.
+Pulsar relies on the decoder of Avro's Java library.  This module adapts Avro's Python library to
+its rules: record names need not match.  A union's enum and fixed branches must match by full name.
+Aliases are full names, and a field's aliases count only if the record's name matches.  Enum symbols
+are not compared, because the decoder looks at them only when it reads data.
 
 In Avro: `Resolver.java`; in Pulsar: `AvroSchemaBasedCompatibilityCheck.java`,
 `StructSchemaDataValidator.java`.
@@ -40,13 +39,11 @@ from avro.schema import (
 from labkit.system.broker.schemas.types import InvalidDefinitionError
 
 MAX_DEFINITION_BYTES = 128 * 1024
-"""In bytes.  The library needs up to one second for a malicious definition of this size."""
+"""The library needs up to one second for a malicious definition of this size."""
 _MAX_DEPTH = 100
-"""Maximum nesting of objects and lists: enough for 25 records, each in a union within the previous
-one.
-"""
+"""Nesting of objects and lists: enough for 25 records, each in a union of the previous one."""
 _MAX_STEPS = 20_000
-"""This many steps take a third of a second.  Nested unions could take any number of steps."""
+"""These take a third of a second.  Nested unions could take any number of steps."""
 _MAX_REASON_LENGTH = 200
 _NAME = re.compile(r"(?!\d)[\w$]+")
 """Pulsar allows letters of any alphabet, and `$`, which occurs in the names of Java classes."""
@@ -93,8 +90,6 @@ def read_incompatibility(reader: Schema, writer: Schema) -> str:
 
 
 class _Checker(ReaderWriterCompatibilityChecker):
-    """The library's comparison, with Pulsar's rules and a limited number of steps."""
-
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._steps = 0
@@ -123,7 +118,7 @@ class _Checker(ReaderWriterCompatibilityChecker):
     def check_reader_writer_record_fields(
         self, reader: RecordSchema, writer: RecordSchema, location: list[str]
     ) -> SchemaCompatibilityResult:
-        # One dictionary per record, whereas the library creates one per field.
+        # The library creates this dictionary again for every field.
         written = writer.fields_dict
         if writer.fullname in _names(reader):
             for alias, name in _field_aliases(reader):

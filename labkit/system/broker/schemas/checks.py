@@ -1,9 +1,9 @@
 """Validates schemas and checks whether a new schema is compatible with earlier versions.
 
-A `Strategy` defines what is required of a new schema.  BACKWARD: it can read data written with the
-previous one.  FORWARD: the previous one can read data written with it.  FULL: both.  The TRANSITIVE
-variants compare with all earlier versions instead of the latest.  Only record schemas are compared;
-for all other types, every definition is compatible.
+BACKWARD: a new schema can read data written with the previous one.  FORWARD: the previous one can
+read data written with it.  FULL: both.  The TRANSITIVE variants compare with all earlier versions
+instead of the latest.  Schemas of types other than records, KeyValue and PROTOBUF_NATIVE are always
+compatible.
 
 In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, `validator/` beside it, and the
 classes `...SchemaCompatibilityCheck.java`.
@@ -48,7 +48,7 @@ class Strategy(Enum):
 
     @property
     def is_transitive(self) -> bool:
-        """Whether a new schema is compared with all earlier versions instead of only the latest."""
+        """Whether a new schema is compared with all earlier versions, not only the latest."""
         return self.value.endswith("_TRANSITIVE")
 
     @property
@@ -59,7 +59,7 @@ class Strategy(Enum):
 
 
 class InvalidSchemaDataError(BrokerError):
-    """The definition of a schema does not match its type."""
+    """A schema's definition does not match its type."""
 
 
 def check_definition(schema: Schema) -> None:
@@ -141,21 +141,18 @@ def _record_incompatibility(old: bytes, new: bytes, strategy: Strategy) -> str:
 
 
 def is_same_definition(one: Schema, other: Schema) -> bool:
-    """Return whether two definitions are equal; in records, whitespace and comments are ignored."""
+    """Return whether two schemas are equal apart from whitespace and comments in records."""
     if one.type != other.type or one.schema_data == other.schema_data:
         return one.type == other.type
     if one.type not in RECORDS:
         return False
     try:
-        return bool(
-            _parse_without_comments(one.schema_data) == _parse_without_comments(other.schema_data)
-        )
+        parsed = [
+            json.loads(schema.schema_data, object_hook=_without_comments) for schema in (one, other)
+        ]
     except (ValueError, RecursionError):
         return False
-
-
-def _parse_without_comments(definition: bytes) -> Any:
-    return json.loads(definition, object_hook=_without_comments)
+    return bool(parsed[0] == parsed[1])
 
 
 def _without_comments(node: dict[str, Any]) -> dict[str, Any]:

@@ -36,10 +36,8 @@ _LEGACY_STRATEGIES = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaPolicy:
-    """A namespace's schema settings.
-
-    `allow_auto_update`: clients may add schemas; `validation_enforced`: if a topic has a schema,
-    its producers must have one.
+    """Clients may add schemas if `allow_auto_update`.  Producers of a topic that has a schema must
+    have one, too, if `validation_enforced`.
     """
 
     strategy: Strategy
@@ -48,7 +46,7 @@ class SchemaPolicy:
 
 
 async def read_schema_policy(store: MetadataStore, namespace: str) -> SchemaPolicy:
-    """Return a namespace's schema policy.  Raises `BrokerError` if its strategy is unknown."""
+    """Raise `BrokerError` if the namespace's strategy is unknown."""
     policies, _ = await stored_policies(store, namespace)
     return SchemaPolicy(
         _strategy(namespace, policies),

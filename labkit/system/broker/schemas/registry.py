@@ -5,7 +5,7 @@ version; a new schema must satisfy the namespace's compatibility strategy (`chec
 by default.  A consumer's schema is only compared if the topic has one, and never stored.
 
 The numbers of deleted versions are not reused, because messages with these numbers may still be
-stored.  Numbering restarts at 0 only if the topic itself is deleted.
+stored; deleting the topic deletes them, too.
 
 In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, `PersistentTopic.java` (its
 `addSchemaIfIdleOrCheckCompatible`).
@@ -35,29 +35,21 @@ from labkit.system.broker.schemas.storage import (
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.proto.pulsar_pb2 import Schema, ServerError
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.names import (
-    encode_name,
-    full_name,
-    namespace_of,
-    partition_name,
-    partition_of,
-)
+from labkit.system.topic.names import encode_name, full_name, namespace_of, without_partition
 
 _NO_SCHEMA = (Schema.Schemaless, Schema.AutoConsume)
 """Types of clients that send or receive bytes, whatever the topic's schema is."""
 NO_VERSION = b""
-"""The version of messages without a schema; sent to clients because the Java client requires the
-field.
-"""
+"""The version of messages without a schema, sent because the Java client requires the field."""
 NO_NUMBER = -1
-"""Returned instead of a version number if there is no version."""
+"""The version number if there is no version."""
 
 MAX_SCHEMA_BYTES = 512 * 1024
-"""In bytes.  Each version is read into memory as a whole."""
+"""Each version is read into memory as a whole."""
 MAX_VERSIONS = 1000
 """With this many versions, the locator znode reaches 64 KiB."""
 _MAX_LIST_BYTES = 16 * 1024 * 1024
-"""Maximum total size of the definitions in the response to a request for all versions, in bytes."""
+"""Maximum size of the response to a request for all versions."""
 _VERSION_SIZES = (8, 64)
 """Clients older than Pulsar 2.4 send 64 bytes, of which only the first 8 are used."""
 
@@ -76,8 +68,7 @@ class NumberedSchema:
 class Schemas:
     """The schemas of all topics, by the full name of a topic or partition.
 
-    Every method raises `BrokerError` for requests that a client must not make, and what
-    `SchemaStorage` raises.
+    Every method raises `BrokerError` if it rejects the request, and what `SchemaStorage` raises.
     """
 
     def __init__(self, client: BookKeeper, config: ManagedLedgerConfig) -> None:
@@ -86,9 +77,9 @@ class Schemas:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def register(self, topic: str, schema: Schema) -> bytes:
-        """Return the schema's version, adding a new version if the topic does not have this schema.
+        """Return the schema's version, which is added if the topic does not have this schema.
 
-        Returns `NO_VERSION` if the schema's type stands for plain bytes.
+        Return `NO_VERSION` if the schema's type stands for plain bytes.
         """
         if schema.type in _NO_SCHEMA:
             await self._check_may_omit_schema(topic)
@@ -99,8 +90,7 @@ class Schemas:
                 f"the schema has {schema.ByteSize()} bytes; the maximum is {MAX_SCHEMA_BYTES}",
             )
         check_definition(schema)
-        # If many producers register the same new schema at once, all but one would store it in
-        # vain.
+        # Without a lock, all producers that register the same new schema at once would store it.
         async with self._locks.setdefault(_schema_id(topic), asyncio.Lock()):
             while True:
                 try:
@@ -111,8 +101,7 @@ class Schemas:
     async def check_consumer(self, topic: str, schema: Schema, *, is_idle: bool) -> None:
         """Check that a consumer's schema is compatible with the topic's.
 
-        If the topic has no schema and `is_idle`, the consumer's schema is registered.  `is_idle`
-        means that nobody sends or receives and no messages are stored.
+        If the topic has none and is idle (no clients, no stored messages), register it.
         """
         if schema.type in _NO_SCHEMA:
             return
@@ -180,9 +169,9 @@ class Schemas:
         return policy.strategy
 
     async def delete_versions(self, topic: str) -> int:
-        """Delete all versions, whose numbers are not reused.
+        """Delete all versions, and return the number of the deletion.
 
-        Returns the number of the deletion, or `NO_NUMBER` if the topic has never had a schema.
+        The number is `NO_NUMBER` if the topic has never had a schema.
         """
         schema_id = _schema_id(topic)
         while True:
@@ -228,7 +217,6 @@ class Schemas:
             )
 
     async def _check_may_omit_schema(self, topic: str) -> None:
-        """Raise `BrokerError` if the namespace requires a schema and the topic has one."""
         policy = await read_schema_policy(self._client.store, _namespace(topic))
         if policy.validation_enforced:
             located = await self._storage.locate(_schema_id(topic))
@@ -244,7 +232,7 @@ class Schemas:
     ) -> int | None:
         """Return the number of the version with the same type and the same bytes."""
         wanted = definition_hash(schema)
-        # Types may share a definition, for example the empty one of all primitive types.
+        # Types may share a definition: that of every primitive type is empty.
         alike = [each for each in located.current if each.hash == wanted]
         async for found in self._read_all(topic, alike):
             if found.schema.type == schema.type:
@@ -275,7 +263,7 @@ class Schemas:
     async def _read_all(
         self, topic: str, versions: Sequence[SchemaVersion]
     ) -> AsyncIterator[NumberedSchema]:
-        """Read versions one at a time, because all of them together might not fit into memory."""
+        """Read versions one at a time: all of them together might not fit into memory."""
         for version in versions:
             if (found := await self._read(topic, version)) is not None:
                 yield found
@@ -299,6 +287,5 @@ def _namespace(topic: str) -> str:
 def _schema_id(topic: str) -> str:
     with invalid_names_as_broker_errors():
         name = full_name(topic)
-    without_partition = name.removesuffix(partition_name("", partition_of(name)))
-    local = without_partition.rsplit("/", 1)[1]
+    local = without_partition(name).rsplit("/", 1)[1]
     return f"{namespace_of(name)}/{encode_name(local)}"

@@ -12,8 +12,8 @@ refers to a missing ledger.
 A deletion is also a version: an entry that is marked as deleted, with an empty hash.  The number of
 a deleted version is therefore never reused, because messages may still be stored with it.
 
-Earlier versions of labkit stored each version as a `Schema` in a child of the topic's znode, which
-was itself empty.  These are moved to ledgers when the topic's schemas are first accessed.
+Earlier releases of labkit stored each version in a child of the topic's znode, which was itself
+empty.  These are moved to ledgers when the topic's schemas are first accessed.
 
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 """
@@ -68,8 +68,6 @@ class StoredSchema:
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """A version's number, the position of its entry, and the hash of its definition."""
-
     number: int
     position: Position
     hash: bytes
@@ -102,7 +100,7 @@ def definition_hash(schema: Schema) -> bytes:
 
 
 class SchemaStorage:
-    """The schemas of all topics, by schema id: `tenant/namespace/topic`.
+    """The schemas of all topics, by schema id (`tenant/namespace/topic`).
 
     Every method may raise `MetadataUnavailableError`, and what `BookKeeper` raises.
     """
@@ -113,7 +111,7 @@ class SchemaStorage:
         self._config = config
 
     async def locate(self, schema_id: str) -> LocatedVersions:
-        """Return the topic's versions, which may be empty.  Raises `DamagedSchemaError`."""
+        """Raise `DamagedSchemaError` if the locator cannot be decoded."""
         try:
             data, node_version = await self._store.get(_path(schema_id))
         except NoNodeError:
@@ -124,7 +122,7 @@ class SchemaStorage:
         return LocatedVersions(tuple(map(_version, locator.index)), node_version)
 
     async def read(self, schema_id: str, version: SchemaVersion) -> StoredSchema | None:
-        """Read a version; None if its ledger has been deleted.  Raises `DamagedSchemaError`."""
+        """Return None if the version's ledger has been deleted.  Raises `DamagedSchemaError`."""
         ledger_id, entry_id = version.position
         try:
             ledger = await self._client.open_ledger(ledger_id)
@@ -135,7 +133,7 @@ class SchemaStorage:
         return _stored_schema(_decode(SchemaInfo, entry.schema_data, description))
 
     async def append(self, schema_id: str, located: LocatedVersions, stored: StoredSchema) -> int:
-        """Add a version after those in `located`; return its number.
+        """Add a version after those in `located` and return its number.
 
         Raises `SchemasChangedError`.
         """
@@ -152,8 +150,7 @@ class SchemaStorage:
                 data, node_version = await self._store.get(path)
                 for child in await self._store.children(path):
                     await self._delete_node(f"{path}/{child}")
-                # Delete the locator before its ledgers, so that a crash in between leaves no
-                # dangling locator.
+                # A crash between these steps must not leave a locator without its ledgers.
                 await self._store.delete(path, node_version)
             except (BadVersionError, NotEmptyError):
                 continue  # A version was added concurrently.
@@ -167,10 +164,7 @@ class SchemaStorage:
     async def _with_version(
         self, schema_id: str, located: LocatedVersions, number: int, stored: StoredSchema
     ) -> LocatedVersions:
-        """Write a version to a new ledger; return `located` extended by it.
-
-        No locator refers to it yet.
-        """
+        """Write a version to a new ledger, to which no locator refers yet."""
         writer = await create_ledger(self._client, self._config, "schema", schemaId=schema_id)
         hash_ = b"" if stored.is_deletion else definition_hash(stored.schema)
         # The first version refers to itself, before its position is known.
@@ -188,7 +182,7 @@ class SchemaStorage:
     async def _write_locator(
         self, schema_id: str, located: LocatedVersions, added: Sequence[SchemaVersion]
     ) -> None:
-        """Write all versions to the locator; if that fails, delete the ledgers of `added`."""
+        """Write all versions to the locator; delete the ledgers of `added` if that fails."""
         index = [_index_entry(version) for version in located.versions]
         data = SchemaLocator(info=index[-1], index=index).SerializeToString(deterministic=True)
         try:
@@ -211,7 +205,7 @@ class SchemaStorage:
             await delete_ledger(self._client, ledger_id)
 
     async def _migrate(self, schema_id: str, node_version: int) -> LocatedVersions:
-        """Move the schema versions that an earlier labkit release stored in znodes into ledgers."""
+        """Move the versions that an earlier release of labkit stored in znodes to ledgers."""
         path = _path(schema_id)
         numbers = sorted(int(each) for each in await self._store.children(path) if each.isdecimal())
         located = LocatedVersions((), node_version)

@@ -63,7 +63,7 @@ def join_key_value(key: bytes, value: bytes) -> bytes:
 
 
 def _split_first(data: bytes) -> tuple[bytes, bytes]:
-    """Split off the first length-prefixed definition; a length of -1 stands for an empty one."""
+    """Split off the first definition; the length -1 stands for an empty one."""
     if len(data) < _LENGTH.size:
         raise InvalidKeyValueError("expected a 4-byte length before each of the two definitions")
     (size,) = _LENGTH.unpack_from(data)

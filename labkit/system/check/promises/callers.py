@@ -1,8 +1,7 @@
 """Promises to callers: each result is correct, and each call completes.
 
-Events cannot prove these promises, because the code under test reports them. So the simulated
-workload records the results of its calls (`labkit.system.trace.answers`), and the checks compare
-them with the events.
+Events cannot prove these promises, because the code under test reports them. The checks therefore
+use the results of calls that the simulated workload records (`labkit.system.trace.answers`).
 
 In BookKeeper: `client/LedgerHandle.java`, `client/ReadOnlyLedgerHandle.java`.
 """
@@ -18,8 +17,6 @@ from labkit.system.trace.handlers import on
 
 
 class _Pushed(NamedTuple):
-    """What a writer pushed as an entry, and the event of the push."""
-
     size: int
     checksum: str
     event: Event
@@ -34,12 +31,12 @@ class ContentCheck(Check):
 
     @on("add.pushed")
     def entry_pushed(self, event: Event) -> None:
-        # Keep the first push, because a recoverer pushes the entries that it has found again.
+        # A recoverer pushes the entries that it has found again.
         pushed = _Pushed(event.size, event.checksum, event)
         self.pushed[event.ledger].setdefault(event.entry, pushed)
 
     def is_as_pushed(self, ledger: int, content: Content) -> bool:
-        """Return whether a writer pushed this; True, with a doubt, if that is unknown."""
+        """Return whether a writer pushed this; if that is unknown, report a doubt, return True."""
         pushed = self.pushed[ledger].get(content.entry)
         if pushed is None:
             self.doubt(f"the trace does not show who wrote entry {content.entry} of {ledger}")

@@ -136,8 +136,7 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._early: list[tuple[Event, LedgerFacts, set[str]]] = []
-        """Each ledger that seems to start too early, with the previous ledger and its recoverers.
-        """
+        """Each ledger that seems to start too early, the previous one, and its recoverers."""
 
     @on("ledger.rolled")
     def rolled(self, event: Event) -> None:

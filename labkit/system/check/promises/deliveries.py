@@ -127,9 +127,7 @@ class _Deliveries:
         self.ever: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
         """All deliveries since the subscription was created."""
         self.first: dict[_Subscription, tuple[int, int]] = {}
-        """The lowest position delivered to a durable subscription since it last started over; a
-        topic retains messages only for durable ones.
-        """
+        """The lowest position delivered to a durable subscription since it last started over."""
 
     def add(self, answer: MessageDelivered) -> None:
         subscription, position = _of(answer), (answer.ledger, answer.entry)
@@ -141,7 +139,6 @@ class _Deliveries:
                 delivered.add(position)
 
     def start_over(self, answer: StartedOver) -> None:
-        # Once the subscription has started over, forget the deliveries before the request.
         subscription = answer.topic, answer.subscription
         self.first.pop(subscription, None)
         if not answer.is_done:
@@ -231,12 +228,12 @@ class NoMessageIsSkipped(Check):
 
 
 class _Acknowledgements:
-    """The acknowledgements that brokers accepted, with their indices in the list of answers."""
+    """Acknowledgements that brokers accepted, with their indices in the list of answers."""
 
     def __init__(self) -> None:
         self._of: dict[_Subscription, dict[_AckKey, list[_Numbered]]] = {}
         self._starting_over: Counter[_Subscription] = Counter()
-        """How many requests to start over have no response yet, and may still be executed."""
+        """How many requests to start over have no response yet."""
         self._started: dict[_Subscription, int] = {}
         """When each subscription last started over."""
 
@@ -299,7 +296,7 @@ class AcknowledgedIsNotDeliveredAgain(Check):
 
     def _judge(self, delivery: MessageDelivered, before: EntryAcknowledged) -> None:
         opened = self._opened.get((delivery.broker, delivery.message.topic), [])
-        # Not from `before.at` on: the broker may have responded before it reopened the topic.
+        # Do not start at `before.at`: the broker may have responded before it reopened the topic.
         if not any(before.asked <= seq < delivery.at for seq in opened):
             self.broke(
                 self.facts.before(delivery),

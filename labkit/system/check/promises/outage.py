@@ -4,7 +4,7 @@ In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`; Boo
 the first promise (`lostBookieRecoveryDelay`).
 """
 
-from labkit.system.check.attempts import NEWS_DELAY_US
+from labkit.system.check.attempts import NOTICE_DELAY_US
 from labkit.system.check.facts import Facts
 from labkit.system.check.promise import Check
 from labkit.system.trace.events import Event
@@ -45,7 +45,7 @@ class BriefAbsenceIsNoLoss(Check):
     @on("node.killed", "node.paused", "session.lost")
     def absence_begins(self, event: Event) -> None:
         back, before = self._back.get(event.node), self._before.get(event.node)
-        if back and before and event.time_us - back.time_us < NEWS_DELAY_US:
+        if back and before and event.time_us - back.time_us < NOTICE_DELAY_US:
             event = before
         self._absent_since.setdefault(event.node, event)
 
@@ -64,7 +64,7 @@ class BriefAbsenceIsNoLoss(Check):
         if auditor in self.facts.skewed:
             self.doubt(f"the clock of {auditor} was inaccurate")
             return
-        if absent is None and event.time_us - back.time_us < NEWS_DELAY_US:
+        if absent is None and event.time_us - back.time_us < NOTICE_DELAY_US:
             self.doubt(
                 f"{bookie} had just registered, so {auditor} may not have known about it yet"
             )
@@ -170,7 +170,7 @@ class RunningBookiesStayRegistered(Check):
         self._gone: dict[str, Event] = {}
         """By running bookie: how it lost its registration."""
         self._not_before_us = 0
-        """Because of an earlier disturbance, no bookie has to register before this time."""
+        """After a disturbance, no bookie has to register before this time."""
         self._waits_until_us: dict[str, int] = {}
         """By node: the time until which it may be waiting for a lost response."""
         self._links_cut = 0

@@ -115,7 +115,7 @@ class RepairIsComplete(AttemptCheck):
                     return
 
     def _last_certain_entry(self, ledger: LedgerFacts) -> int:
-        """Return the last entry that no other recoverer can have left out of the ledger."""
+        """Return the last entry that no recoverer can have left out of the ledger."""
         if ledger.closed is not None:
             return ledger.end
         found = self._repairs[ledger.ledger_id].found_end

@@ -5,9 +5,7 @@ clients and bookies; these checks do. Invariants that would only repeat a promis
 
 The specification checks states, whereas a trace consists of events, so all checks are weaker: a
 copy that was once synced counts as kept, the content of a message is known only from its receiver,
-and the checks skip ledgers that were created before the trace starts.
-
-`EntryOrderMaintained`, `AllNonEmptyLedgersInLedgerList` and `OnlyOneLedgerOpenAtATime` of
+and the checks skip ledgers that were created before the trace starts.  The invariants of
 `LedgerChaining.tla` are in `chain`.
 """
 
@@ -182,11 +180,11 @@ class LedgerIsClosed(Check):
         super().__init__(facts)
         self._unasked: dict[int, Event] = {}
         self._no_response: dict[int, Event] = {}
-        """Ledgers for whose last recovery the metadata store did not respond to the epilogue."""
+        """By ledger: the last recovery by the epilogue, if the metadata store did not respond."""
         self._gone: set[int] = set()
-        """Ledgers that somebody was deleting, and that the epilogue did not find."""
+        """Ledgers that a client was deleting, and that the epilogue did not find."""
         self._begun: defaultdict[int, set[str]] = defaultdict(set)
-        """By ledger: the recoverers that have not reported yet that the ledger is closed."""
+        """By ledger: the recoverers that have not reported that the ledger is closed."""
 
     @on("recovery.failed")
     def recovery_failed(self, event: Event) -> None:

@@ -32,7 +32,7 @@ class WriteSetIsRight(Check):
         self._in_force: dict[tuple[int, str], tuple[str, ...]] = {}
         self._replaced: defaultdict[tuple[int, str], list[tuple[str, ...]]] = defaultdict(list)
         self._ever_listed: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
-        """By ledger and sender: the bookies of every ensemble that the sender has known."""
+        """By ledger and sender: the bookies of all its ensembles."""
 
     @on("ensemble.set", "ensemble.deferred", "recovery.started")
     def ensemble_set(self, event: Event) -> None:

@@ -53,10 +53,7 @@ class Quarantine:
 
 
 class BookieWatcher:
-    """Chooses the bookies of new ledgers, and replacements for failed bookies.
-
-    Reads the rack assignments only if `min_num_racks` is greater than 0.
-    """
+    """Reads rack assignments only if `min_num_racks` is greater than 0."""
 
     def __init__(
         self,
@@ -73,10 +70,7 @@ class BookieWatcher:
         self._enforced = enforced
 
     async def new_ensemble(self, ensemble_size: int, write_quorum: int) -> tuple[str, ...]:
-        """Choose the bookies of a new ledger.
-
-        Raises `BKNotEnoughBookiesException`, and the errors of `policy`.
-        """
+        """Raise `BKNotEnoughBookiesException` if too few are writable, or what `policy` raises."""
         unassigned: list[str | None] = [None] * ensemble_size
         placement = await self._placement_at(unassigned, range(ensemble_size), write_quorum)
         writable = await self.writable()
@@ -96,17 +90,14 @@ class BookieWatcher:
 
         Bookies in `given_up` or in quarantine are the last choice.
         """
-        # Read bookies and racks each time, because they can change at any moment.
         placement = await self._placement_at(ensemble, sorted(failed), write_quorum)
         writable = await self.writable()
         doubtful = [*self._quarantined(), *given_up]
         return choose_replacements(placement, writable, ensemble, failed, doubtful)
 
     async def policy(self) -> RackawareEnsemblePlacementPolicy:
-        """Return the rack-aware policy with the current rack assignments.
-
-        If the assignments are corrupt, no bookie has a known rack, unless the policy is enforced:
-        in that case, this raises `BKMetadataSerializationException`.
+        """If the rack assignments are corrupt, no bookie has a known rack, or if the policy is
+        enforced, `BKMetadataSerializationException` is raised.
         """
         racks: dict[str, str] = {}
         if self._min_num_racks:
@@ -126,7 +117,6 @@ class BookieWatcher:
         return RackawarePlacement(policy, self._placement, ensemble, indices, write_quorum)
 
     def count_failure(self, bookie: str, error: BKException) -> None:
-        """Count a failed add, which may put the bookie in quarantine."""
         self._quarantine.count(bookie, error, asyncio.get_running_loop().time())
 
     def _quarantined(self) -> list[str]:

@@ -14,7 +14,7 @@ if it enforces a rule that it cannot satisfy.
 
 
 def in_name_order(bookies: Sequence[str], count: int) -> Sequence[str]:
-    """Choose the first bookies by name, so that a lesson's plots are the same in every run."""
+    """Choose the same bookies in every run, so that a lesson's plots do not change."""
     return sorted(bookies)[:count]
 
 
@@ -24,7 +24,7 @@ def choose_ensemble(
     ensemble_size: int,
     quarantined: Container[str] = (),
 ) -> tuple[str, ...]:
-    """Choose an ensemble; quarantined bookies are used only if there are not enough others.
+    """Use quarantined bookies only if there are not enough others.
 
     Raises `BKNotEnoughBookiesException`.
     """
@@ -54,10 +54,7 @@ def choose_replacements(
     failed: Mapping[int, str],
     doubtful: Container[str] = (),
 ) -> dict[int, str]:
-    """Choose new bookies for the failed ensemble indices, or for as many as possible.
-
-    Doubtful bookies are the last choice.
-    """
+    """Like `BookieWatcher.replacements`; doubtful bookies are the last choice."""
     candidates = [bookie for bookie in writable if bookie not in ensemble]
     trusted = [bookie for bookie in candidates if bookie not in doubtful]
     others = [bookie for bookie in candidates if bookie in doubtful]

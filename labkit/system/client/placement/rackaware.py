@@ -12,7 +12,7 @@ this, the write sets span as many racks as possible, unless the rule is enforced
 
 In BookKeeper: `client/RackawareEnsemblePlacementPolicyImpl.java`, which chooses one bookie after
 another and prefers the rack of a failed bookie.  This module tries all combinations of racks, so it
-finds an ensemble that satisfies the rule if one exists.
+always finds an ensemble that satisfies the rule.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,10 +29,7 @@ Racks = list[str | None]
 
 @dataclass(frozen=True, slots=True)
 class RackawareEnsemblePlacementPolicy:
-    """The rule, applied to the given rack assignments.
-
-    If `enforced`, bookies without a known rack and ensembles that break the rule are rejected.
-    """
+    """If `enforced`, reject bookies without a known rack and ensembles that break the rule."""
 
     racks: Mapping[str, str]
     min_num_racks_per_write_quorum: int
@@ -42,7 +39,6 @@ class RackawareEnsemblePlacementPolicy:
         return self.racks.get(bookie, DEFAULT_RACK)
 
     def is_adhering(self, ensemble: Sequence[str], write_quorum: int) -> bool:
-        """Return whether every write set of the ensemble spans enough racks."""
         racks: Racks = [self.rack(bookie) for bookie in ensemble]
         if self.enforced and DEFAULT_RACK in racks:
             return False
@@ -58,8 +54,7 @@ class RackawareEnsemblePlacementPolicy:
     ) -> dict[int, str]:
         """Choose a bookie for each of these ensemble indices, preferring earlier candidates.
 
-        Returns an empty dictionary if there are not enough candidates, or if the rule is enforced
-        and cannot be satisfied.
+        Return {} if there are too few candidates, or the rule is enforced and cannot be satisfied.
         """
         if self.enforced:
             candidates = [each for each in candidates if self.rack(each) != DEFAULT_RACK]
@@ -74,8 +69,7 @@ class RackawareEnsemblePlacementPolicy:
     ) -> dict[int, str]:
         """Return the smallest set of replacements, by ensemble index, that satisfies the rule.
 
-        Returns an empty dictionary if the ensemble already satisfies the rule, or if no
-        replacements can satisfy it.
+        Return {} if the ensemble already satisfies the rule, or no replacements can.
         """
         if self.is_adhering(ensemble, write_quorum):
             return {}
@@ -123,7 +117,7 @@ class RackawarePlacement:
         indices: Sequence[int],
         write_quorum: int,
     ) -> None:
-        """`placement` determines which of the bookies that satisfy the rule are preferred."""
+        """`placement` determines which bookies are preferred."""
         self._policy = policy
         self._placement = placement
         self._ensemble = list(ensemble)
@@ -131,7 +125,6 @@ class RackawarePlacement:
         self._write_quorum = write_quorum
 
     def __call__(self, bookies: Sequence[str], count: int) -> Sequence[str]:
-        """Choose bookies for the next indices, or none if an enforced rule cannot be satisfied."""
         preferred = self._placement(bookies, len(bookies))
         indices = self._indices[:count]
         chosen = self._policy.fill(self._ensemble, indices, preferred, self._write_quorum)
@@ -144,9 +137,9 @@ class RackawarePlacement:
 def _assign_racks(
     racks: Racks, indices: Sequence[int], available: dict[str, int], write_quorum: int, needed: int
 ) -> bool:
-    """Assign a rack to each of the indices, in place, so that every write set spans enough racks.
+    """Try to assign a rack to each of the indices so that every write set spans enough racks.
 
-    Returns whether this is possible.  `available` contains the number of bookies left in each rack.
+    `available` contains the number of bookies left in each rack.
     """
     if not indices:
         return True
@@ -166,7 +159,7 @@ def _assign_racks(
 
 
 def _can_span(racks: Racks, index: int, write_quorum: int, needed: int) -> bool:
-    """Return whether all write sets with the index span enough racks, or still can."""
+    """Return whether all write sets with the index span or still can span enough racks."""
     return all(
         len({*some} - {None}) + some.count(None) >= needed
         for some in _racks_of_write_sets(racks, index, write_quorum)

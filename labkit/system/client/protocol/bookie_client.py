@@ -1,4 +1,4 @@
-"""A client's connection pool, with one channel per bookie and protocol version.
+"""A client's connection pool: one channel per bookie and protocol version, created on first use.
 
 In BookKeeper: `proto/BookieClientImpl.java`, which has several channels per bookie, all with the
 same protocol version.
@@ -11,8 +11,6 @@ from labkit.system.model.net import Network
 
 
 class BookieClient:
-    """The connection pool: creates the channel to a bookie on first use."""
-
     def __init__(self, network: Network, find_endpoint: FindEndpoint, timeout_s: float) -> None:
         self._arguments = network, find_endpoint, timeout_s
         self._v2: dict[str, PerChannelBookieClientV2] = {}
@@ -36,6 +34,5 @@ class BookieClient:
         return channel
 
     def close(self) -> None:
-        """Close all connections and fail their pending requests."""
         for channel in (*self._v2.values(), *self._v3.values()):
             channel.close()

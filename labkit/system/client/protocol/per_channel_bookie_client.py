@@ -39,14 +39,13 @@ class PerChannelBookieClient(ABC):
         self.timeout_s = timeout_s
         """Requests fail if they have no response after this time."""
         self.connection_count = 0
-        """Connections made so far; while it is unchanged, the bookie has not restarted."""
+        """While this is unchanged, the bookie has not restarted."""
         self.connected_at = 0.0
         """When the last connection was made, in the event loop's time."""
         self.connection: Connection | None = None
-        """The current connection; None before it is made and after it is lost."""
         self.outbox: list[bytes] = []
         """The requests to send, oldest first; without a connection, all pending requests."""
-        # Cached because every request needs the loop, and looking it up takes a system call.
+        # Looking up the loop takes a system call.
         self.loop = asyncio.get_running_loop()
         self.network = network
         self.find_endpoint = find_endpoint
@@ -58,7 +57,7 @@ class PerChannelBookieClient(ABC):
         self._why_lost = ""
 
     def close(self) -> None:
-        """Close the connection, and fail all pending and future requests."""
+        """Fail all pending and future requests."""
         self._closed = True
         if self._connecting is not None:
             self._connecting.cancel()
@@ -74,16 +73,14 @@ class PerChannelBookieClient(ABC):
         """Match responses to requests; call `disconnect` if a response is invalid."""
 
     @abstractmethod
-    def fail_pending(self, error: BKException) -> None:
-        """Fail every pending request with this error."""
+    def fail_pending(self, error: BKException) -> None: ...
 
     # Called by the protocol versions
 
     def schedule_send(self) -> BKException | None:
         """Schedule sending the outbox; call this before a request is appended to an empty one.
 
-        Requests of one iteration of the event loop are sent together.  Returns an error if the
-        client was closed or the connection has just been lost.
+        Return an error if the client was closed or the connection has just been lost.
         """
         if self.connection is not None:
             self.loop.call_soon(self._send_outbox)
@@ -99,7 +96,7 @@ class PerChannelBookieClient(ABC):
         self._after_connecting.append(action)
 
     def disconnect(self, why: str) -> None:
-        """Close the connection, because nothing received on it can be trusted."""
+        """Close a connection on which nothing received can be trusted."""
         self._why_lost = why
         if self.connection is not None:
             self.connection.close()
@@ -128,8 +125,7 @@ class PerChannelBookieClient(ABC):
     def _send_outbox(self) -> None:
         if self.connection is not None and self.outbox:
             self.connection.send(self.outbox)
-            # Create a new list, because the connection may keep the old one.
-            self.outbox = []
+            self.outbox = []  # The connection may keep the old list.
 
     def _lost(self, why: str) -> None:
         if not self._closed:
@@ -137,7 +133,7 @@ class PerChannelBookieClient(ABC):
             self._end(BKBookieHandleNotAvailableException(why))
 
     def _end(self, error: BKException) -> None:
-        # A caller that receives the error may send another request, so reset the state first.
+        # Clear this first: a caller that receives the error may send another request.
         self.connection = None
         self._retry_at = self.loop.time() + _RETRY_AFTER_S
         self._last_error = error

@@ -27,12 +27,12 @@ T = TypeVar("T")
 
 OnAnswer = Callable[[Answer | BKException], None]
 OnAdded = Callable[[Sequence[T], BKException | None], None]
-"""Called with the `pending` arguments of one or more adds, and with their error, if any."""
+"""Called with the `pending` arguments of one or more adds, and their error, if any."""
 
 _MONITOR_INTERVAL_S = 1.0
 """How often deadlines are checked: a request may time out up to a second late."""
 _MAX_OVERDUE_RESPONSES = 10_000
-"""If more timed-out reads than this still have no response, the connection is closed."""
+"""With more timed-out reads that have no response, the connection is closed."""
 
 _Key = tuple[int, int, int]
 """Opcode, ledger and entry."""
@@ -44,8 +44,6 @@ _OK: int = Code.OK
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """A request that has not received a response yet."""
-
     deadline: float
     on_done: Callable[[Sequence[Any], Any], None]
     """Called with the `caller` of each request that completes with this one, and their result."""
@@ -59,9 +57,7 @@ class _Request:
 
 
 class PerChannelBookieClientV2(PerChannelBookieClient):
-    """A channel to a bookie with protocol version 2.
-
-    Invariant: each request completes exactly once: with the bookie's response, with
+    """Each request completes exactly once: with the bookie's response, with
     `BKBookieHandleNotAvailableException` if the connection is lost or cannot be made, with
     `BKTimeoutException`, or with `BKClientClosedException`.
     """
@@ -71,8 +67,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
     ) -> None:
         super().__init__(bookie_id, network, find_endpoint, timeout_s)
         self._pending: dict[_Key, _Request] = {}
-        """The oldest request with each key; all requests with a key carry the FENCE flag, or none.
-        """
+        """The oldest request with each key, whose requests all carry the FENCE flag, or none."""
         self._second: PerChannelBookieClientV2 | None = None
         self._deadline = 0.0
         """The deadline of all requests sent in this iteration of the event loop."""
@@ -108,8 +103,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
     ) -> None:
         """Send an add; `on_added` is called later with [..., `pending`, ...] and the error, if any.
 
-        It is called once for all responses that arrive together, because a call for each add would
-        cost more than handling the response.
+        One call for all responses that arrive together costs much less than one per add.
         """
         self._send((_ADD, ledger_id, entry_id), body, on_added, pending)
 
@@ -173,12 +167,12 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             on_added(added, None)
 
     def _choose(self, key: _Key, requests: Sequence[_Request]) -> _Request | None:
-        """Choose the request with this key that was answered; None if the response is late."""
+        """Choose the request that was answered, or None if the response is late."""
         chosen = next((each for each in requests if not each.timed_out), requests[0])
-        self._keep(key, [each for each in requests if each is not chosen])
+        self._set_pending(key, [each for each in requests if each is not chosen])
         return None if chosen.timed_out else chosen
 
-    def _keep(self, key: _Key, requests: Sequence[_Request]) -> None:
+    def _set_pending(self, key: _Key, requests: Sequence[_Request]) -> None:
         if requests:
             self._pending[key] = requests[0]
             requests[0].younger = requests[1:]
@@ -202,7 +196,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             # mistaken for another one.
             if self.connection is None or key[0] == _ADD:
                 oldest = self._pending[key]
-                self._keep(key, [e for e in (oldest, *oldest.younger) if e is not request])
+                self._set_pending(key, [e for e in (oldest, *oldest.younger) if e is not request])
         for (_, ledger_id, entry_id), request in _oldest_first(overdue):
             error = BKTimeoutException(
                 f"{self.bookie_id} did not respond for entry {entry_id} of ledger {ledger_id}"

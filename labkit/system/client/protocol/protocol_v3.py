@@ -1,7 +1,5 @@
-"""The client side of protocol version 3: the requests that version 2 does not have.
-
-These are adds with deferred sync and the force that syncs them, explicit LACs, long polls, and
-requests for a bookie's disk space and for the list of a ledger's entries on a bookie.
+"""The client side of protocol version 3, which is used for the requests that version 2 does not
+have.
 
 In BookKeeper: `proto/PerChannelBookieClient.java` (its V3 parts), `proto/BookieClientImpl.java`.
 """
@@ -25,14 +23,14 @@ from labkit.system.model.wire_v3 import DEFERRED_SYNC, decode_response, encode_r
 
 
 class DiskSpace(NamedTuple):
-    """The disk space of a bookie's ledger directories, in bytes."""
+    """The bytes on the file systems of all ledger directories of a bookie."""
 
     total: int
     free: int
 
 
 class StoredLac(NamedTuple):
-    """A bookie's explicit LAC and last entry of a ledger, with digests (b"": none)."""
+    """Both contain digests, and are b"" if the bookie does not have them."""
 
     explicit_lac: bytes
     last_entry: bytes
@@ -41,8 +39,7 @@ class StoredLac(NamedTuple):
 class LongPollResult(NamedTuple):
     """The LastAddConfirmed that a bookie reports, without a digest.
 
-    If it has advanced, `entry` is the one after the previous LastAddConfirmed, if the bookie has
-    it.
+    If it has advanced, `entry` is the one after the previous LastAddConfirmed, if available.
     """
 
     last_add_confirmed: int
@@ -51,10 +48,7 @@ class LongPollResult(NamedTuple):
 
 
 class PerChannelBookieClientV3(PerChannelBookieClient):
-    """A channel to a bookie with protocol version 3.
-
-    Invariant: each request completes exactly once, with the bookie's response or a `BKException`.
-    """
+    """Each request completes exactly once, with the bookie's response or a `BKException`."""
 
     def __init__(
         self, bookie_id: str, network: Network, find_endpoint: FindEndpoint, timeout_s: float
@@ -62,7 +56,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
         super().__init__(bookie_id, network, find_endpoint, timeout_s)
         self._last_txn_id = 0
         self._pending: dict[int, _PendingRequest] = {}
-        """The pending requests by txnId, oldest first."""
+        """By txnId, oldest first."""
 
     # Requests: each raises the `BKException` for the error code in the bookie's response
 
@@ -86,17 +80,14 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
     def write_lac(
         self, ledger_id: int, last_add_confirmed: int, lac_body: bytes, master_key: bytes
     ) -> asyncio.Future[pb.Response]:
-        """Store the LastAddConfirmed without an entry; `lac_body` contains the digest."""
+        """`lac_body` contains the digest."""
         request = pb.WriteLacRequest(
             ledgerId=ledger_id, lac=last_add_confirmed, masterKey=master_key, body=lac_body
         )
         return self._ask(pb.WRITE_LAC, request)
 
     async def read_lac(self, ledger_id: int) -> StoredLac:
-        """Read the explicit LAC and the last entry.
-
-        Raises `BKNoSuchEntryException` if the bookie has neither.
-        """
+        """Raise `BKNoSuchEntryException` if the bookie has neither."""
         response = await self._ask(pb.READ_LAC, pb.ReadLacRequest(ledgerId=ledger_id))
         body = response.readLacResponse
         return StoredLac(body.lacBody, body.lastEntryBody)
@@ -122,7 +113,6 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
         return DiskSpace(info.totalDiskCapacity, info.freeDiskSpace)
 
     async def list_of_entries(self, ledger_id: int) -> AvailabilityOfEntries:
-        """Return which entries of the ledger the bookie has."""
         request = pb.GetListOfEntriesOfLedgerRequest(ledgerId=ledger_id)
         response = await self._ask(pb.GET_LIST_OF_ENTRIES_OF_LEDGER, request)
         data = response.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger
@@ -136,7 +126,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
     def _ask(
         self, operation: pb.OperationType, request: Message, wait_s: float = 0.0
     ) -> asyncio.Future[pb.Response]:
-        """Send a request; `wait_s` is how long the bookie itself may wait before it responds."""
+        """Send a request; the bookie may wait `wait_s` before it responds."""
         answered: asyncio.Future[pb.Response] = self.loop.create_future()
         if not self.outbox and (error := self.schedule_send()) is not None:
             answered.set_exception(error)
@@ -153,7 +143,6 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
             try:
                 response = decode_response(body)
             except ValueError as error:
-                # After an invalid response, later responses cannot be trusted either.
                 self.disconnect(f"invalid response: {error}")
                 return
             request = self._pending.pop(response.header.txnId, None)

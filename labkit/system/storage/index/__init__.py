@@ -1,9 +1,7 @@
 """The ledgers of a bookie and their indexes, which map entries to locations in the entry logs.
 
-    ledger_index       the index file of one ledger
-    changed_locations  locations that have not been written to the index file yet
-    ledger_descriptor  a ledger as requests see it: master key, fence, explicit LAC, and its index
-    ledger_cache       all ledgers of a bookie, and which of their index files are open
-
-Read them in this order.
+ledger_index       the index file of one ledger
+changed_locations  locations that have not been written to the index file yet
+ledger_descriptor  a ledger as requests see it: master key, fence, explicit LAC, and its index
+ledger_cache       all ledgers of a bookie, and which of their index files are open
 """

@@ -1,7 +1,7 @@
 """The changes of an index that have not been written to its file yet.
 
-The changes are kept per entry, not as pages of the file. With whole pages, ten thousand ledgers
-that received a few entries each would take ten thousand pages of 8 KiB each.
+They are kept per entry, because whole pages of 8 KiB would take too much memory if many ledgers
+receive a few entries each.
 
 In BookKeeper: the dirty pages of `bookie/IndexInMemPageMgr.java`.
 """
@@ -14,13 +14,13 @@ _SLOT = struct.Struct(">q")
 
 
 class ChangedLocations:
-    """The locations set since the index was last written. Only one thread may set them."""
+    """Only one thread may set locations."""
 
     __slots__ = ("_by_entry", "_page_size", "_slots_in_page", "pages")
 
     def __init__(self, page_size: int) -> None:
         self.pages: set[int] = set()
-        """The numbers of the pages of the file that the changes affect."""
+        """The numbers of the pages that the changes affect."""
         self._by_entry: dict[int, int] = {}
         self._page_size = page_size
         self._slots_in_page = page_size // _SLOT.size
@@ -29,7 +29,7 @@ class ChangedLocations:
         self._by_entry.update(zip(entry_ids, locations, strict=True))
         first, last, per_page = min(entry_ids), max(entry_ids), self._slots_in_page
         if last - first < len(entry_ids):
-            # The entries are consecutive, as usual, so all pages in between have changes.
+            # The entries are consecutive, as usual.
             self.pages.update(range(first // per_page, last // per_page + 1))
         else:
             self.pages.update([entry_id // per_page for entry_id in entry_ids])
@@ -41,7 +41,7 @@ class ChangedLocations:
         changed, by_entry = bytearray(page), self._by_entry
         first = page_id * self._slots_in_page
         page_entries = range(first, first + self._slots_in_page)
-        # Iterate over the shorter one. Copy the keys, because another thread may add some.
+        # Copy the keys, because another thread may add some.
         for entry_id in page_entries if len(by_entry) > len(page_entries) else [*by_entry]:
             location = by_entry.get(entry_id)
             if location is not None and entry_id in page_entries:
@@ -51,13 +51,12 @@ class ChangedLocations:
     def writes(
         self, page_count: int, stored_page: Callable[[int], bytes]
     ) -> Iterator[tuple[int, bytes]]:
-        """Yield (offset after the header, bytes) for each write that is needed to bring the file up
-        to date.
+        """Yield (offset after the header, bytes) for each changed page.
 
-        There is one write per changed page. If the changed slots are consecutive and the file has
-        the whole page (`page_id < page_count`), only these slots are written; otherwise the whole
-        page is written. The file must always end with a complete page, or BookKeeper could not read
-        it. `stored_page` returns a page as it is in the file.
+        If the changed slots are consecutive and the file has the whole page (`page_id <
+        page_count`), only these slots are written, otherwise the whole page: a file that does not
+        end with a complete page is unreadable for BookKeeper. `stored_page` reads a page of the
+        file.
         """
         entry_ids, done, per_page = sorted(self._by_entry), 0, self._slots_in_page
         while done < len(entry_ids):

@@ -1,7 +1,7 @@
 """The indexes of all of a bookie's ledgers; they are opened on demand and flushed together.
 
-In spite of the name, which is BookKeeper's, nothing is evicted: a ledger stays in memory once it
-has been used. Only its file may be closed, if more than `open_file_limit` files are open.
+In spite of BookKeeper's name, a ledger stays in memory once it has been used. Only its file may be
+closed, if more than `open_file_limit` files are open.
 
 In BookKeeper: `bookie/LedgerCacheImpl.java`, `bookie/IndexPersistenceMgr.java`.
 """
@@ -21,28 +21,26 @@ from labkit.system.storage.index.ledger_index import (
 )
 
 _DEFAULT_PAGE_LIMIT = 32 * 1024
-"""The default limit. A page with few changes takes about 1 KiB; the limit on the memtable also
-limits the number of pages with more changes.
-"""
+"""A page with few changes takes about 1 KiB; the memtable limits those with more changes."""
 _FLUSHED_TOGETHER = 256
-"""Maximum number of files that are written before they are synced together."""
+"""The maximum number of files that are synced together."""
 _WORTH_A_WHOLE_SYNC = 32
-"""If at least this many files or folders must be synced, the whole disk is synced instead."""
+"""For at least this many files or folders, the whole disk is synced."""
 _MOVED = ".rloc"
-"""Suffix of an index file if BookKeeper stopped while it was moving the file to another directory.
-"""
+"""Suffix of an index file that BookKeeper was moving to another directory when it stopped."""
 
 
 class LedgerCache:
-    """All ledgers of one bookie. An index file is created in a directory that is not full, unless
-    all are, and stays there even if the directory becomes full. If unwritten changes touch more
-    than `page_limit` pages in total, all indexes are flushed. A subclass may replace `index_class`.
+    """An index file is created in a directory that is not full, unless all are, and stays there.
+
+    If unwritten changes touch more than `page_limit` pages, all indexes are flushed. A subclass may
+    replace `index_class`.
     """
 
     index_class = LedgerIndex
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
-        """Raises `StorageDamagedException` if something other than an index has an index's name."""
+        """Raise `StorageDamagedException` if something other than an index has an index's name."""
         self._disks = disks
         self._full_disks: set[int] = set()
         self._page_size = config.page_size
@@ -52,8 +50,8 @@ class LedgerCache:
         self._changed_page_count = 0
         self._ledgers: dict[int, LedgerDescriptor] = {}
         self._with_open_file: deque[LedgerIndex] = deque()
-        """The indexes with an open file, at most `open_file_limit`, in the order of opening."""
-        # As in BookKeeper, an invalid name makes the start fail rather than a later request.
+        """At most `open_file_limit` indexes, in the order of opening."""
+        # As in BookKeeper, an invalid name makes the start fail, not a later request.
         self.ledger_ids()
 
     def get(self, ledger_id: int) -> LedgerDescriptor | None:
@@ -68,7 +66,7 @@ class LedgerCache:
         return ledger
 
     def create(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
-        """Create a ledger. Its file is created by its first flush."""
+        """Create a ledger, whose first flush creates its file."""
         disk = self._disk_for_new_file(ledger_id)
         header = IndexHeader(master_key, version=self._version)
         index = self.index_class(ledger_id, header, disk, self._page_size)
@@ -77,10 +75,10 @@ class LedgerCache:
     def set_locations(
         self, ledger_id: int, entry_ids: Sequence[int], locations: Sequence[int]
     ) -> None:
-        """Set the locations of entries, unless their ledger was deleted.
+        """Set the locations of durable entries, unless their ledger was deleted.
 
-        Call this only after the entries are durable. The locations become durable with the next
-        `flush`, which this method calls itself if too many pages have changes.
+        They become durable with the next `flush`, which runs at once if too many pages have
+        changes.
         """
         ledger = self.get(ledger_id)
         if ledger is None:
@@ -93,7 +91,6 @@ class LedgerCache:
             self.flush()
 
     def remove(self, ledger_id: int) -> None:
-        """Delete a ledger's index, so that its entries become garbage in the entry logs."""
         ledger = self._ledgers.pop(ledger_id, None)
         if ledger is not None:
             ledger.index.close()
@@ -104,22 +101,22 @@ class LedgerCache:
             disk.sync_folder(path.rpartition("/")[0])
 
     def empty(self, ledger_id: int) -> LedgerIndex:
-        """Drop the ledger's entries but keep its master key and fence. The entries are dropped from
-        disk when the returned index is flushed.
+        """Drop the ledger's entries but keep its master key and fence; flush the returned index to
+        drop the entries from disk.
         """
         old = self._ledgers[ledger_id].index
         header = old.header._replace(explicit_lac=b"")
         index = self.index_class(ledger_id, header, old.disk, self._page_size)
-        # Replace the index as a whole: a flush in another thread sees either the old or the new.
+        # A flush in another thread must see either the old or the new index.
         self._ledgers[ledger_id] = self._descriptor(index)
         old.forget_file()
         return index
 
     def take_settled(self, ledger_ids: Sequence[int]) -> list[int]:
-        """Return those of the ledgers that have received no entries since the previous call.
+        """Return the ledgers that have received no entries since the previous call.
 
-        A replication worker may be copying the other ledgers to this bookie right now, so their
-        entries must not be dropped as over-replicated before a later call returns them.
+        A replication worker may be copying the others to this bookie right now, so their entries
+        must not be dropped as over-replicated.
         """
         settled = []
         for ledger_id in ledger_ids:
@@ -143,7 +140,7 @@ class LedgerCache:
         for ledger in list(self._ledgers.values()):
             index = ledger.index
             if self._full_disks and not index.has_file:
-                # The directory may have become full since the ledger was created.
+                # The directory may have become full meanwhile.
                 index.disk = self._disk_for_new_file(index.ledger_id)
             written = index.write()
             if written is not None:
@@ -164,8 +161,7 @@ class LedgerCache:
             for folder in index.after_sync(written):
                 folders[index.disk, folder] = None
         if len(folders) < _WORTH_A_WHOLE_SYNC or not self._sync_whole():
-            # Sync each folder only once, because new ledgers share folders. Sync the deepest
-            # folders first, so that a file's name is durable before the folders above it are.
+            # New ledgers share folders. A file's name must be durable before the folders above it.
             for disk, folder in sorted(folders, key=lambda each: -each[1].count("/")):
                 disk.sync_folder(folder)
         for index, _ in flushed:
@@ -183,7 +179,7 @@ class LedgerCache:
         return LedgerDescriptor(index)
 
     def _on_file_opened(self, index: LedgerIndex) -> None:
-        """Close the file that has been open longest if too many are open; takes constant time."""
+        """Close the file that has been open longest if too many are open."""
         self._with_open_file.append(index)
         if len(self._with_open_file) > self._open_file_limit:
             self._with_open_file.popleft().forget_file()

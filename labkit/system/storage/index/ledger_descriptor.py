@@ -1,7 +1,7 @@
 """A ledger on one bookie: the state that requests check and change, and the index of its entries.
 
-    in the index header   master key, fence, explicit LAC: made durable at once by the journal, and
-                          by the index file from the next flush on
+    in the index header   master key, fence, explicit LAC: made durable by the journal, and from the
+                          next flush on by the index file
     in the index          the location of each entry in the entry logs
     in memory only        whether the key is in the journal, whether entries were added since
                           `LedgerCache.take_settled`, and the last entry's LastAddConfirmed
@@ -13,7 +13,7 @@ from labkit.system.storage.index.ledger_index import LedgerIndex
 
 
 class LedgerDescriptor:
-    """One ledger on this bookie. Its master key never changes, and a fence is never removed."""
+    """The master key never changes, and a fence is never removed."""
 
     __slots__ = ("confirmed_by_entry", "got_entries", "index", "key_in_journal")
 
@@ -24,7 +24,7 @@ class LedgerDescriptor:
         self.got_entries = False
         """Whether entries have been added since the last `LedgerCache.take_settled`."""
         self.confirmed_by_entry = (-1, -1)
-        """The last entry's id at the last `last_add_confirmed`, and the highest LAC read so far."""
+        """The last entry read by `last_add_confirmed`, and the highest LAC read so far."""
 
     @property
     def ledger_id(self) -> int:
@@ -43,7 +43,6 @@ class LedgerDescriptor:
         return self.index.header.explicit_lac
 
     def fence(self) -> None:
-        """Reject all further adds except recovery adds."""
         self.index.header = self.index.header._replace(fenced=True)
 
     def set_explicit_lac(self, body: bytes) -> None:

@@ -1,8 +1,8 @@
 """The index file of a ledger, which maps each entry id to a location in the entry logs.
 
-There is one file per ledger, `<hex>/<hex>/<hex ledger id>.idx`: a 1024-byte header (master key,
-fenced bit, explicit LAC), followed by one i64 location per entry id. Location 0 means that this
-bookie does not have the entry. The file is read and written in pages.
+The file `<hex>/<hex>/<hex ledger id>.idx` has a 1024-byte header (master key, fenced bit, explicit
+LAC), followed by one i64 location per entry id. Location 0 means that this bookie does not have the
+entry.
 
 In BookKeeper: `bookie/FileInfo.java`.
 """
@@ -24,13 +24,13 @@ INDEX_HEADER = Layout(
     Field("version", "i", "1: has room for an explicit LAC; 0: has none"),
     Field("master key length", "i", "20"),
 )
-"""Followed by the master key and `INDEX_STATE`, then zeros up to offset 1024."""
+"""The master key and `INDEX_STATE` follow, then zeros up to offset 1024."""
 INDEX_STATE = Layout(
     "index state",
     Field("state bits", "i", "bit 0: fenced"),
     Field("explicit LAC length", "i", "0: none; zeros in version 0"),
 )
-"""Followed by the explicit LAC."""
+"""The explicit LAC follows."""
 INDEX_SLOT = Layout(
     "index slot",
     Field("location", "q", "log id << 32 | offset of the entry; 0: not here"),
@@ -45,7 +45,7 @@ _LOCATION = INDEX_SLOT.struct
 _BYTES = frozenset(f"{byte:x}" for byte in range(256))
 """The names of the folders that contain indexes."""
 _READ_SIZE = 64 * INDEX_SLOT.size
-"""Bytes of locations that are read at a time and kept per ledger; there may be many ledgers."""
+"""The number of bytes of locations that are read at a time and kept per ledger."""
 
 
 def index_path(ledger_id: int) -> str:
@@ -60,14 +60,14 @@ class IndexHeader(NamedTuple):
     """Version 0 has no room for an explicit LAC."""
 
     def encode(self) -> bytes:
-        """Return the header's bytes, without the zeros up to `DATA_OFFSET`."""
+        """Return the bytes without the zeros up to `DATA_OFFSET`."""
         key, lac = self.master_key, self.explicit_lac if self.version >= 1 else b""
         head = INDEX_HEADER.struct.pack(MAGIC, self.version, len(key)) + key
         return head + INDEX_STATE.struct.pack(_FENCED if self.fenced else 0, len(lac)) + lac
 
     @classmethod
     def decode(cls, data: bytes) -> "IndexHeader":
-        """Parse the header. Raises `ValueError` or `struct.error`."""
+        """Raise `ValueError` or `struct.error` if the header is invalid."""
         magic, version, key_size = INDEX_HEADER.struct.unpack_from(data)
         if magic != MAGIC or version not in (0, VERSION) or key_size < 0:
             raise ValueError(f"magic {magic!r}, version {version}, key length {key_size}")
@@ -90,16 +90,14 @@ class IndexHeader(NamedTuple):
 
 
 class WrittenIndex(NamedTuple):
-    """An index flush in progress: the header that was written, and the file to sync."""
+    """The header that was written, and the file to sync."""
 
     header: bytes
     file: File
 
 
 class LedgerIndex:
-    """A ledger's index file and the changes that are not in the file yet.
-
-    New locations stay in memory until the next flush; all other locations are read on demand.
+    """New locations stay in memory until the next flush; all others are read on demand.
 
     Invariants: the master key in the header never changes; a location is set only after the entry
     has been synced in the entry log.
@@ -133,27 +131,24 @@ class LedgerIndex:
         self.on_open: Callable[[LedgerIndex], None] | None = None
         """Called when the index opens its file, which stays open until `forget_file`."""
         self._stored_header = b""
-        """The file's header without its padding; empty if the file does not exist yet."""
+        """The header in the file, without its padding; empty if no file exists yet."""
         self._page_count = 0
         self._whole_page_count = 0
-        """Number of complete pages in the file."""
+        """The number of complete pages in the file."""
         self._changed = ChangedLocations(page_size)
         self._flush_count = 0
         self._read_ahead = -1, 0, b""
-        """The read-ahead: the flush count for which it is valid, its start offset, and its bytes.
-        """
+        """The flush count for which the read-ahead is valid, its start offset, and its bytes."""
         self._last_stored: int | None = None
-        """The highest entry id in the file, or None until `last_entry_id` has determined it."""
+        """The highest entry id in the file, once `last_entry_id` has determined it."""
         self._last_set = -1
         self._may_be_unsynced = False
-        """Whether the file's header or name may not be durable yet: an earlier process wrote the
-        file, or it is new and its folders have not been synced.
-        """
+        """Whether an earlier process wrote the file, or its folders have not been synced."""
 
     @classmethod
     def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LedgerIndex":
-        """Open a ledger's file. Raises `FileNotFoundError`, or `StorageDamagedException` if the
-        header is invalid or truncated, which no crash causes (see `write`).
+        """Raise `FileNotFoundError`, or `StorageDamagedException` if the header is invalid or
+        truncated, which no crash causes (see `write`).
         """
         file = disk.open(index_path(ledger_id))
         size = file.size() - DATA_OFFSET
@@ -174,9 +169,8 @@ class LedgerIndex:
         return index
 
     def assume_unsynced(self) -> None:
-        """Make the next flush rewrite the header and sync the file even if nothing has changed,
-        because an earlier process may not have synced the file (the failed-sync rule, see `disk`).
-        Locations are rewritten only if they are set again.
+        """Make the next flush rewrite the header and sync the file even if nothing has changed (the
+        failed-sync rule, see `disk`). Locations are rewritten only if they are set again.
         """
         self._may_be_unsynced = bool(self._stored_header)
 
@@ -189,14 +183,13 @@ class LedgerIndex:
         return len(self._changed.pages)
 
     def set_locations(self, entry_ids: Sequence[int], locations: Sequence[int]) -> None:
-        """Set the locations of entries; durable after `flush`."""
         self._changed.set(entry_ids, locations)
         self._last_set = max(self._last_set, *entry_ids)
         last_page = self._last_set * _LOCATION.size // self.page_size
         self._page_count = max(self._page_count, last_page + 1)
 
     def location(self, entry_id: int) -> int:
-        """Return the entry's location, or 0 if this bookie does not have the entry."""
+        """Return 0 if this bookie does not have the entry."""
         changed = self._changed.get(entry_id)
         if changed is not None:
             return changed
@@ -206,34 +199,34 @@ class LedgerIndex:
         return self._stored_location(entry_id * _LOCATION.size)
 
     def locations_from(self, entry_id: int, count: int) -> Sequence[int]:
-        """Return the locations of up to `count` entries, starting with this one and ending at the
-        end of its page. The location is 0 for entries that this bookie does not have.
+        """Return the locations, which may be 0, of up to `count` entries, starting with this one,
+        on its page.
         """
         page_id, at = divmod(entry_id * _LOCATION.size, self.page_size)
         count = min(count, (self.page_size - at) // _LOCATION.size)
         return struct.unpack_from(f">{count}q", self._page(page_id), at)
 
     def _stored_location(self, offset: int) -> int:
-        """Read a location and its neighbours, for a client that reads the entries in order."""
+        """Read a location and its neighbours."""
         start, (flush_count, known_start, stored) = offset - offset % _READ_SIZE, self._read_ahead
         if (flush_count, known_start) != (self._flush_count, start):
             flush_count = self._flush_count
             stored = self._open_file().read(DATA_OFFSET + start, _READ_SIZE)
             self._read_ahead = flush_count, start, stored
-        # If the file ends in the middle of the location, the location was never synced.
+        # A location in the middle of which the file ends was never synced.
         if len(stored) < offset - start + _LOCATION.size:
             return 0
         found: int = _LOCATION.unpack_from(stored, offset - start)[0]
         return found
 
     def last_entry_id(self) -> int:
-        """Return the highest entry id that has a location, or -1 if there is none."""
+        """Return the highest entry id that has a location, or -1."""
         if self._last_stored is None:
             self._last_stored = self._find_last_entry_id()
         return max(self._last_stored, self._last_set)
 
     def _find_last_entry_id(self) -> int:
-        # The last entry's location is nearly always in the last page, so search that page first.
+        # The last location is nearly always in the last page.
         for start in (max(0, self._page_count - 1), 0):
             for page_id in reversed([*self._pages(start)]):
                 slots = [location for (location,) in _LOCATION.iter_unpack(self._page(page_id))]
@@ -243,29 +236,28 @@ class LedgerIndex:
         return -1
 
     def _pages(self, start: int = 0) -> Iterator[int]:
-        """Yield the numbers of the pages from `start` on that may contain a location, in order.
+        """Yield the pages from `start` on that may contain a location, in order.
 
-        Holes are skipped: if a client adds only entry 2**40 - 1, the index is almost entirely a
-        hole, and reading terabytes of zeros would take forever.
+        Holes are skipped: if a client adds only entry 2**40 - 1, the hole is terabytes long.
         """
         changed, page_id = sorted(self._changed.pages), start
         while page_id < self._page_count:
             stored = self._next_stored_page(page_id)
-            # First yield the pages before `stored`, of which only the changes exist.
+            # Before `stored`, only changed pages exist.
             yield from changed[bisect_left(changed, page_id) : bisect_left(changed, stored)]
             if stored < self._page_count:
                 yield stored
             page_id = stored + 1
 
     def _next_stored_page(self, page_id: int) -> int:
-        """Return the first page from `page_id` on with bytes in the file, or the page count."""
+        """Return the first page from `page_id` on in the file, or the page count."""
         if not self._stored_header:
             return self._page_count
         offset = self._open_file().next_data(DATA_OFFSET + page_id * self.page_size)
         return min(self._page_count, max(page_id, (offset - DATA_OFFSET) // self.page_size))
 
     def locations(self) -> Iterator[tuple[int, int]]:
-        """Yield (entry id, location) for every entry, in ascending order."""
+        """Yield (entry id, location) in ascending order."""
         for page_id in self._pages():
             first = page_id * self.page_size // _LOCATION.size
             for slot, (location,) in enumerate(_LOCATION.iter_unpack(self._page(page_id))):
@@ -283,17 +275,16 @@ class LedgerIndex:
     # The steps of a flush follow; `LedgerCache.flush` performs each step for many ledgers at once.
 
     def write(self) -> WrittenIndex | None:
-        """Write the changes, or return None if nothing has changed. The caller must sync the file
-        and then call `after_sync`. A new file is written under a temporary name, so a ledger has
-        either no file or a file with a complete header.
+        """Write the changes, if any; the caller must sync the file and then call `after_sync`.
+
+        A new file is written under a temporary name, so it always has a complete header.
         """
-        # Encode the header only once. If a fence is set during the write, the next flush notices
-        # that the header differs from the written one.
+        # Encode it only once: the next flush must notice a fence that is set during the write.
         header = self.header.encode()
         if header == self._stored_header and not self._changed.pages and not self._may_be_unsynced:
             return None
         is_new = not self._stored_header
-        file = self.disk.create(_path_aside(self.ledger_id)) if is_new else self._open_file()
+        file = self.disk.create(_temporary_path(self.ledger_id)) if is_new else self._open_file()
         if header != self._stored_header or self._may_be_unsynced:
             file.write(0, header.ljust(DATA_OFFSET, b"\0"))
         for offset, slots in self._changed.writes(self._whole_page_count, self._stored_page):
@@ -301,12 +292,10 @@ class LedgerIndex:
         return WrittenIndex(header, file)
 
     def after_sync(self, written: WrittenIndex) -> Sequence[str]:
-        """Rename a new file, and return the folders to sync before `note_folders_synced`, deepest
-        first.
-        """
+        """Rename a new file, and return the folders to sync, deepest first."""
         path = index_path(self.ledger_id)
         if not self._stored_header:
-            self.disk.rename(_path_aside(self.ledger_id), path)
+            self.disk.rename(_temporary_path(self.ledger_id), path)
             self._keep_open(written.file)
             self._may_be_unsynced = True
         self._stored_header = written.header
@@ -321,7 +310,7 @@ class LedgerIndex:
         self._may_be_unsynced = False
 
     def forget_file(self) -> None:
-        """Release the file: it is closed after its current reads, and reopened when needed."""
+        """The file is closed after its current reads, and reopened when needed."""
         self._file = None
 
     def close(self) -> None:
@@ -341,7 +330,7 @@ class LedgerIndex:
             self.on_open(self)
 
     def _page(self, page_id: int) -> bytes:
-        # Get the changes first, because a concurrent flush moves them to the file.
+        # Get this first, because a concurrent flush moves the changes to the file.
         changed = self._changed
         return changed.put_into(page_id, self._stored_page(page_id))
 
@@ -353,7 +342,7 @@ class LedgerIndex:
         return whole.ljust(self.page_size, b"\0")
 
 
-def _path_aside(ledger_id: int) -> str:
+def _temporary_path(ledger_id: int) -> str:
     return index_path(ledger_id) + ".new"
 
 
@@ -364,10 +353,7 @@ def _folders_of(path: str) -> list[str]:
 
 
 def ledger_ids_on_disk(disk: Disk) -> list[int]:
-    """Return the sorted ids of the ledgers that have an index file.
-
-    Raises `StorageDamagedException` if anything else has a name like an index or its folder.
-    """
+    """Raise `StorageDamagedException` if anything else has a name like an index or its folder."""
     return sorted(
         ledger_id for folder in index_folders(disk) for ledger_id in ids_in(disk, folder, ".idx")
     )

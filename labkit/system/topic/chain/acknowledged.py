@@ -30,11 +30,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class CursorState:
-    """A snapshot of a cursor, as it is stored.
+    """A cursor as it is stored.
 
     `batches` has a bit mask of the unacknowledged messages of each partly acknowledged batch, with
-    the first message as the lowest bit.  `properties` belong to the mark-delete position and are
-    stored together with it.
+    the first message as the lowest bit.  `properties` belong to the mark-delete position.
     """
 
     mark_delete: Position
@@ -44,10 +43,8 @@ class CursorState:
 
 
 class Acknowledged:
-    """The acknowledgements of one cursor.
-
-    Invariants: mark-delete is before the first range's entries; ranges ascend and are not adjacent;
-    no acknowledged entry has a bit mask of unacknowledged messages.
+    """Invariants: mark-delete is before the first range's entries; ranges ascend and are not
+    adjacent; no acknowledged entry has a bit mask of unacknowledged messages.
     """
 
     def __init__(self, state: CursorState, next_position: NextPosition) -> None:
@@ -63,12 +60,12 @@ class Acknowledged:
 
     @property
     def ranges(self) -> tuple[Range, ...]:
-        """The acknowledged ranges above mark-delete, ascending."""
+        """The acknowledged ranges after mark-delete, ascending."""
         return tuple(map(Range, self._lowers, self._uppers))
 
     @property
     def batches(self) -> tuple[tuple[Position, int], ...]:
-        """Bit masks of the unacknowledged messages of partly acknowledged batches, ascending."""
+        """The same as in `CursorState`, in ascending order."""
         return tuple(sorted(self._left.items()))
 
     def contains(self, position: Position) -> bool:
@@ -80,25 +77,20 @@ class Acknowledged:
 
     @property
     def batch_count(self) -> int:
-        """The number of partly acknowledged batches."""
         return len(self._left)
 
     def unacknowledged_in_batch(self, position: Position) -> int | None:
-        """Return a bit mask of the batch's unacknowledged messages, or None for none or all."""
+        """Return None unless the batch is partly acknowledged."""
         return self._left.get(position)
 
     def add(self, position: Position) -> None:
-        """Acknowledge the complete entry."""
         if not self.contains(position):
             self._add_range((position[0], position[1] - 1), position)
             self._left.pop(position, None)
             self._advance()
 
     def add_batch(self, position: Position, batch_size: int, left: int) -> None:
-        """Acknowledge all messages of the batch except those in the bit mask `left`.
-
-        Messages that were acknowledged earlier remain acknowledged.
-        """
+        """Acknowledge all messages of the batch except those in the bit mask `left`."""
         if self.contains(position):
             return
         left &= self._left.get(position, (1 << batch_size) - 1)

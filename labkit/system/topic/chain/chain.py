@@ -1,5 +1,4 @@
-"""The chain of ledgers as a sequence of positions, with the next and the previous position, and the
-number of entries between two positions.
+"""The chain of ledgers as a sequence of positions.
 
 A position is a ledger id and an entry id.  (L, -1) is the position before ledger L's first entry:
 acknowledging up to (L, -1) acknowledges nothing in L, so it must not become (L, 0).
@@ -21,7 +20,7 @@ NOWHERE: Position = (-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class LedgerInfo:
-    """A ledger of the chain; its count, size and time are 0 while it is open."""
+    """The count, the size and the time are 0 while the ledger is open."""
 
     ledger_id: int
     entry_count: int = 0
@@ -30,11 +29,7 @@ class LedgerInfo:
 
 
 class LedgerChain:
-    """The ledgers of a chain in order of their ids.
-
-    While the last ledger is open, `open_entry_count` and `open_size_bytes` count its confirmed
-    entries and their bytes.
-    """
+    """`open_entry_count` and `open_size_bytes` are those of the open ledger's confirmed entries."""
 
     def __init__(self, links: Iterable[LedgerInfo] = ()) -> None:
         self.open_entry_count = self.open_size_bytes = 0
@@ -42,7 +37,6 @@ class LedgerChain:
         self.replace(links)
 
     def replace(self, links: Iterable[LedgerInfo]) -> None:
-        """Replace the ledgers of the chain."""
         open_ledger = self._ids[-1] if self._ids else -1
         self.links = tuple(links)
         # Another ledger is open now, or none: reset the counts of the old one.
@@ -53,7 +47,7 @@ class LedgerChain:
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """The ledgers, with the confirmed entries and bytes of the open one."""
+        """Includes the confirmed entries and bytes of the open ledger."""
         if not self.open_entry_count:
             return self.links
         last = self.links[-1]
@@ -67,25 +61,22 @@ class LedgerChain:
 
     @property
     def end(self) -> Position:
-        """The last confirmed entry, or (L, -1) if no ledger has a confirmed entry, where L is the
-        last ledger.
-        """
+        """The last confirmed entry, or else (L, -1), where L is the last ledger."""
         if not self._ids:
             return NOWHERE
         last = self._ids[-1]
         return self.last_before((last, self.entry_count_of(last))) or (last, -1)
 
     def has_ledger(self, ledger_id: int) -> bool:
-        """Whether the ledger is part of the chain."""
         at = bisect_left(self._ids, ledger_id)
         return at < len(self._ids) and self._ids[at] == ledger_id
 
     def entry_count_of(self, ledger_id: int) -> int:
-        """Return the ledger's number of confirmed entries; 0 if it is not part of the chain."""
+        """Return 0 if the ledger is not part of the chain."""
         return self._count(bisect_left(self._ids, ledger_id)) if self.has_ledger(ledger_id) else 0
 
     def first_from(self, position: Position) -> Position | None:
-        """Return the first entry at or after the position, or None."""
+        """Return the first entry at or after the position."""
         at = bisect_left(self._ids, position[0])
         entry_id = max(position[1], 0) if self.has_ledger(position[0]) else 0
         while at < len(self._ids):
@@ -95,7 +86,6 @@ class LedgerChain:
         return None
 
     def last_before(self, position: Position) -> Position | None:
-        """Return the last entry before the position, or None."""
         at = bisect_left(self._ids, position[0])
         if self.has_ledger(position[0]):
             before = min(position[1], self._count(at))
@@ -115,17 +105,12 @@ class LedgerChain:
         return (self._ids[-1], self._count(len(self._ids) - 1)) if self._ids else NOWHERE
 
     def previous_position(self, position: Position) -> Position:
-        """Return the preceding position.
-
-        It is (L, -1) for (L, 0).  For (L, -1) it is the last entry of an earlier ledger, or (L, -1)
-        itself if no earlier entry exists.
-        """
+        """Return (L, -1) for (L, 0), and for (L, -1) the last entry before ledger L, if any."""
         if position[1] >= 0:
             return position[0], position[1] - 1
         return self.last_before(position) or position
 
     def nth_after(self, position: Position, count: int) -> Position | None:
-        """Return the `count`-th entry after the position, or None if there are fewer."""
         rank = self._rank(position) + count - 1
         # Of several ledgers that start at the same rank, only the last one can have entries.
         at = min(bisect_right(self._before, rank), len(self._ids)) - 1
@@ -134,7 +119,7 @@ class LedgerChain:
         return self._ids[at], rank - self._before[at]
 
     def entry_count(self, after: Position, up_to: Position) -> int:
-        """Return the number of entries after one position, up to and including the other."""
+        """Return the number of entries in (after, up_to]."""
         return max(0, self._rank(up_to) - self._rank(after))
 
     def _rank(self, position: Position) -> int:
@@ -145,6 +130,5 @@ class LedgerChain:
         return self._before[at] + (self.open_entry_count if at == len(self._ids) else 0)
 
     def _count(self, at: int) -> int:
-        """Return a ledger's number of entries; the open ledger's count is kept separately."""
         is_last = at == len(self._ids) - 1
         return self.links[at].entry_count + (self.open_entry_count if is_last else 0)

@@ -11,7 +11,7 @@ from labkit.system.client.reader import LedgerReader
 from labkit.system.model.errors import BKException
 from labkit.system.topic.chain.chain import LedgerChain, Position
 
-_MOST_READERS = 16
+_MAX_READERS = 16
 _AT_ONCE = 256
 
 
@@ -22,12 +22,7 @@ class StoredEntry:
 
 
 class ChainReader:
-    """Reads confirmed entries of the chain.
-
-    Most consumers read near the end of the chain, so the reader caches the newest entries that were
-    passed to `stored`, up to `cache_size_bytes`.  Reads of cached entries need no request to a
-    bookie.
-    """
+    """Caches the entries last passed to `stored`, because most consumers read near the end."""
 
     def __init__(self, chain: LedgerChain, client: BookKeeper, cache_size_bytes: int) -> None:
         self._chain = chain
@@ -38,18 +33,16 @@ class ChainReader:
         self._readers: dict[int, LedgerReader] = {}
 
     def stored(self, position: Position, data: bytes) -> None:
-        """Add a confirmed entry to the cache."""
         self._cache[position] = data
         self._cached_bytes += len(data)
         while self._cached_bytes > self._limit_bytes:
             self._cached_bytes -= len(self._cache.popitem(last=False)[1])
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
-        """Return the first entry at or after `start`, and entries that follow it in its ledger.
+        """Return the first entry at or after `start`, if any, and others that follow in its ledger.
 
-        Return at most `max_entries`, with at most `max_bytes` unless the first entry is larger, and
-        an empty list if no such entry is confirmed yet.  Raises the errors of
-        `LedgerReader.read_entry`, unless the ledger was trimmed in the meantime.
+        Return at most `max_entries`, with at most `max_bytes` unless the first entry is larger.
+        Raises what `LedgerReader.read_entry` raises, unless the ledger was trimmed meanwhile.
         """
         while (first := self._chain.first_from(start)) is not None:
             entries = self._read_cached(first, max_entries, max_bytes)
@@ -81,21 +74,21 @@ class ChainReader:
         ledger_id, entry_id = first
         last = self._chain.entry_count_of(ledger_id) - 1
         reader = await self._reader(ledger_id)
-        # The owner knows the last confirmed entry; bookies learn of it one entry later.
+        # Bookies learn which entry is confirmed only with the next one.
         reader.last_add_confirmed = max(reader.last_add_confirmed, last)
         count = min(max_entries, last - entry_id + 1, _AT_ONCE)
         entries = await reader.read_batch(entry_id, count, max_bytes)
         return [StoredEntry((ledger_id, entry.entry_id), entry.payload) for entry in entries]
 
     async def _reader(self, ledger_id: int) -> LedgerReader:
-        """Return the ledger's reader, without asking bookies for LastAddConfirmed."""
+        """Open a reader without asking bookies for LastAddConfirmed."""
         reader = self._readers.pop(ledger_id, None)
         if reader is None:
             client = self._client
             metadata = await client.ledger_metadata(ledger_id)
             reader = client.reader_class(ledger_id, metadata, client.context)
-        # Move the reader to the end, so that the least recently used one is evicted first.
+        # The first one is the least recently used.
         self._readers[ledger_id] = reader
-        while len(self._readers) > _MOST_READERS:
+        while len(self._readers) > _MAX_READERS:
             del self._readers[next(iter(self._readers))]
         return reader

@@ -39,16 +39,13 @@ from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import managed_ledger_name
 
 _RESERVED = 10_000
-"""Bytes of the node that remain free when a ledger is added.  They are needed for the end of that
-ledger, and for properties of the chain such as the deletion mark.
+"""Bytes that remain free in the node when a ledger is added, for the end of that ledger, and for
+properties of the chain such as the deletion mark.
 """
 
 
 async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], int]:
-    """Return the chain and its node's version; an empty list and -1 if the node does not exist.
-
-    Raises `DamagedNodeError`.
-    """
+    """Return the chain and its node's version, or [] and -1.  Raises `DamagedNodeError`."""
     try:
         data, version = await client.store.get(path)
     except NoNodeError:
@@ -56,8 +53,7 @@ async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], i
     return decode_chain(data), version
 
 
-class ManagedLedgerTerminatedError(LabkitError):
-    """The chain is terminated, so no entry can be appended to it."""
+class ManagedLedgerTerminatedError(LabkitError): ...
 
 
 class ChainStore:
@@ -73,22 +69,19 @@ class ChainStore:
         self, name: str, path: str, client: BookKeeper, config: ManagedLedgerConfig
     ) -> None:
         self.chain = LedgerChain()
-        """The chain as this owner knows it, with the confirmed entries of the open ledger."""
         self.client = client
         self.config = config
         self._what = f"the chain of {name}"
         self._node = self.node_class(client.store, path, self._what)
         self._managed_ledger = managed_ledger_name(path)
         self.terminated: Position | None = None
-        """The last entry of a terminated chain; None if the chain is not terminated."""
-        self._dropped: dict[int, None] = {}
-        """Ledgers that were removed from the chain but must still be deleted."""
+        """The last entry of a terminated chain, otherwise None."""
+        self._removed: dict[int, None] = {}
+        """Ledgers that were removed from the chain and must still be deleted."""
 
     async def take_over(self) -> None:
-        """Read the chain, and recover its last ledger, which fences the ledger's writer.
-
-        The chain is then stored, so that the previous owner cannot add another ledger.  Raises the
-        errors of `BookKeeper.open_ledger`.
+        """Recover the last ledger, which fences its writer, then store the chain, so that the
+        previous owner cannot add a ledger.  Raises what `BookKeeper.open_ledger` raises.
         """
         await self._node.read()
         self.terminated = decode_terminated(self._node.data)
@@ -101,8 +94,8 @@ class ChainStore:
     async def begin_ledger(self) -> LedgerWriter:
         """Create a ledger at the end of the chain, and remove empty ledgers from the chain.
 
-        Raises the errors of `BookKeeper.create_ledger`.  Raises `NodeTooLargeError`, and leaves the
-        chain unchanged, if the topic has too many ledgers, some of which must be trimmed first.
+        Raises `NodeTooLargeError` if too many ledgers must be trimmed first, and what
+        `BookKeeper.create_ledger` raises.
         """
         writer = await create_ledger(
             self.client, self.config, "managed-ledger", managed_ledger=self._managed_ledger
@@ -119,10 +112,7 @@ class ChainStore:
         return writer
 
     async def close_last_ledger(self, writer: LedgerWriter) -> LedgerMetadata:
-        """Close the chain's last ledger, or find out where another client closed it.
-
-        Raises the errors of `LedgerWriter.close`.
-        """
+        """Close the last ledger unless it is closed.  Raises what `LedgerWriter.close` raises."""
         try:
             await writer.close()
         except BKMetadataVersionException:
@@ -132,33 +122,29 @@ class ChainStore:
         return writer.metadata
 
     def record_closed(self, ledger_id: int, metadata: LedgerMetadata) -> None:
-        """Record that the last ledger is closed."""
         self.chain.replace([*self.chain.links[:-1], self._closed_link(ledger_id, metadata)])
 
     async def store_closed(self) -> None:
-        """Store the current chain, in which no ledger is open."""
+        """Store the chain, in which no ledger is open."""
         await self._store(self._without_empty_ones())
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties stored with the chain, by name."""
         return decode_properties(self._node.data)
 
     async def set_property(self, name: str, value: str) -> None:
-        """Store a property with the chain."""
         await self._node.write(with_property(self._node.data, name, value))
 
     def check_not_terminated(self) -> None:
-        """Raise `ManagedLedgerTerminatedError` if the chain is terminated."""
         if self.terminated is not None:
             raise ManagedLedgerTerminatedError(
                 f"{self._what} is terminated: no entries can be appended"
             )
 
     async def terminate(self, last: Position) -> Position:
-        """Mark the chain as terminated after this entry; all of its ledgers must be closed.
+        """Mark the chain as terminated unless it is, and return its last entry.
 
-        Return the entry, or, if the chain was already terminated, its last entry.
+        All ledgers must be closed.
         """
         if self.terminated is not None:
             return self.terminated
@@ -168,19 +154,18 @@ class ChainStore:
         return last
 
     async def trim(self, slowest: Position | None) -> list[int]:
-        """Remove ledgers beyond the retention limits; `slowest` as for `ledgers_to_delete`."""
+        """Remove the `ledgers_to_delete` from the chain."""
         now_ms = self.client.wall_clock_ms()
-        going = ledgers_to_delete(self.chain.links, slowest, now_ms, self.config)
-        if going:
-            await self._store([link for link in self.chain.links if link.ledger_id not in going])
-        return going
+        deleted = ledgers_to_delete(self.chain.links, slowest, now_ms, self.config)
+        if deleted:
+            await self._store([link for link in self.chain.links if link.ledger_id not in deleted])
+        return deleted
 
     async def delete_removed_ledgers(self) -> None:
-        """Delete the ledgers that were removed from the chain."""
         # Iterate over a copy, because the loop removes deleted ledgers.
-        for ledger_id in list(self._dropped):
+        for ledger_id in list(self._removed):
             if await delete_ledger(self.client, ledger_id):  # Otherwise the next call retries.
-                self._dropped.pop(ledger_id, None)
+                self._removed.pop(ledger_id, None)
 
     # Rules
 
@@ -200,7 +185,7 @@ class ChainStore:
         return [link for link in self.chain.links if link.entry_count]
 
     async def _store(self, links: list[LedgerInfo], reserved: int = 0) -> None:
-        """Store the chain; `delete_removed_ledgers` deletes the ledgers that it no longer has."""
+        """Store the chain; call `delete_removed_ledgers` later."""
         data = encode_chain(links, self._node.data)
         if len(data) > MAX_NODE_BYTES - reserved:
             raise NodeTooLargeError(
@@ -213,5 +198,5 @@ class ChainStore:
         await self._node.write(data)
         kept = [link.ledger_id for link in links]
         known = [link.ledger_id for link in self.chain.links]
-        self._dropped.update((each, None) for each in known if each not in kept)
+        self._removed.update((each, None) for each in known if each not in kept)
         self.chain.replace(links)

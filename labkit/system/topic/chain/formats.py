@@ -4,9 +4,9 @@
     a cursor's node       ManagedCursorInfo: the id of its ledger, or the state itself
     a cursor's ledger     PositionInfo in each entry: the complete state, or a part of it
 
-A state that is too large for one entry is split into several consecutive ones.  Each part is a
-valid state that acknowledges less.  Therefore a reader that does not support parts, such as
-Pulsar's broker, or that finds only the first parts, redelivers messages but skips none.
+A state that is too large for one entry is split into several consecutive ones, each of which is a
+valid state that acknowledges less.  A reader that does not support parts, such as Pulsar's broker,
+or that finds only the first ones, thus redelivers messages but skips none.
 
 A compressed node starts with
     0x4778, size (u32), compression type and uncompressed size of the body
@@ -49,30 +49,27 @@ _WORD_BITS = 64
 _WORD_MASK = (1 << _WORD_BITS) - 1
 _WORD_BYTES = 8
 _LARGEST_BODY = 16 * 1024 * 1024
-"""The largest uncompressed size of a compressed node that labkit reads."""
+"""The limit for the uncompressed size of a node."""
 _LARGEST_PLAIN_CHAIN = MAX_NODE_BYTES // 2
-"""The largest size of a chain that is stored without compression."""
-_MOST_PARTS = 4
-"""The most entries for one state of a cursor, together nearly 20 MiB."""
+"""Larger chains are compressed."""
+_MAX_PARTS = 4
+"""The maximum number of entries for one state of a cursor, together nearly 20 MiB."""
 _ITEM_OVERHEAD = 8
-"""Upper bound for the tag and the length that precede a range or batch in a message."""
+"""Upper bound for the tag and the length of a range or batch in a message."""
 
 _Stored = TypeVar("_Stored", bound=Message)
 
 IN_NODE = -1
-"""Stored instead of the id of a cursor's ledger if the node itself contains the state."""
+"""Stored instead of a ledger id if the node itself contains the cursor's state."""
 
 
 class DamagedNodeError(LabkitError):
-    """The bytes of a node or of a cursor's entry cannot be decoded.
-
-    Nothing follows from this error about which messages were acknowledged or stored.
-    """
+    """The bytes of a node or of a cursor's entry cannot be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class CursorNode:
-    """A cursor's node: its ledger id or `IN_NODE`, a state, and the subscriber's properties."""
+    """`ledger_id` may be `IN_NODE`; `cursor_properties` are those of the subscriber."""
 
     ledger_id: int
     state: CursorState
@@ -83,10 +80,9 @@ class CursorNode:
 
 
 def encode_chain(links: Sequence[LedgerInfo], before: bytes = b"") -> bytes:
-    """Encode the content of a chain's node.
+    """Encode a chain's node; keep the other fields of its previous content, `before`.
 
-    Other fields of `before`, the node's previous content, are kept because other software may need
-    them.  Raises `DamagedNodeError`.
+    Raises `DamagedNodeError`.
     """
     info = _chain_info(before)
     known = {link.ledgerId: link for link in info.ledgerInfo}
@@ -103,41 +99,32 @@ def encode_chain(links: Sequence[LedgerInfo], before: bytes = b"") -> bytes:
 
 
 def decode_chain(data: bytes) -> list[LedgerInfo]:
-    """The inverse of `encode_chain`.  Raises `DamagedNodeError`."""
+    """Raise `DamagedNodeError` if the data is invalid."""
     info = _chain_info(data)
     return [LedgerInfo(i.ledgerId, i.entries, i.size, i.timestamp) for i in info.ledgerInfo]
 
 
 def decode_terminated(data: bytes) -> Position | None:
-    """Return the last entry of a terminated chain, or None if the chain is not terminated.
-
-    Raises `DamagedNodeError`.
-    """
+    """Return the last entry of a terminated chain, otherwise None.  Raises `DamagedNodeError`."""
     info = _chain_info(data)
     return _position(info.terminatedPosition) if info.HasField("terminatedPosition") else None
 
 
 def with_terminated(data: bytes, last: Position) -> bytes:
-    """Return the chain's node with a mark that the chain is terminated after this entry.
-
-    Raises `DamagedNodeError`.
-    """
+    """Mark the chain as terminated after this entry.  Raises `DamagedNodeError`."""
     info = _chain_info(data)
     info.terminatedPosition.CopyFrom(_nested(last))
     return info.SerializeToString(deterministic=True)
 
 
 def decode_properties(data: bytes) -> dict[str, str]:
-    """Return the properties in the chain's node, by name.  Raises `DamagedNodeError`."""
+    """Return the properties of the chain.  Raises `DamagedNodeError`."""
     info = _chain_info(data)
     return {each.key: each.value for each in info.properties}
 
 
 def with_property(data: bytes, name: str, value: str | None) -> bytes:
-    """Return the chain's node with one property set, or removed if the value is None.
-
-    Raises `DamagedNodeError`.
-    """
+    """Set a property of the chain; None removes it.  Raises `DamagedNodeError`."""
     info = _chain_info(data)
     kept = [each for each in info.properties if each.key != name]
     del info.properties[:]
@@ -155,7 +142,7 @@ def _chain_info(data: bytes) -> ManagedLedgerInfo:
 
 
 def encode_cursor_node(node: CursorNode) -> bytes:
-    """Encode a cursor's node; it contains ranges and batches only if no ledger contains them."""
+    """Encode a cursor's node, with ranges and batches only if no ledger contains them."""
     state = node.state
     info = ManagedCursorInfo(
         cursorsLedgerId=node.ledger_id,
@@ -172,7 +159,7 @@ def encode_cursor_node(node: CursorNode) -> bytes:
 
 
 def decode_cursor_node(data: bytes) -> CursorNode:
-    """The inverse of `encode_cursor_node`.  Raises `DamagedNodeError`."""
+    """Raise `DamagedNodeError` if the data is invalid."""
     info = _parsed(ManagedCursorInfo, decompress_node(data), "the node of a cursor")
     state = CursorState(
         (info.markDeleteLedgerId, info.markDeleteEntryId),
@@ -185,10 +172,10 @@ def decode_cursor_node(data: bytes) -> CursorNode:
 
 
 def encode_position(state: CursorState) -> list[bytes]:
-    """Return the entries that hold the state in a cursor's ledger: one, or several if it is large.
+    """Return the entries that hold the state in a cursor's ledger, usually one.
 
-    The lowest ranges are in the last entry.  The highest ranges and batches are left out if
-    including them would exceed the maximum number of entries.  The properties are in every entry.
+    The lowest ranges are in the last entry, and the properties in every one.  The highest ranges
+    and batches are omitted if they would exceed the maximum number of entries.
     """
     parts = [_position_info(state)]
     room = MAX_PAYLOAD_SIZE - parts[0].ByteSize() - _ITEM_OVERHEAD
@@ -198,7 +185,7 @@ def encode_position(state: CursorState) -> list[bytes]:
     for item in items:
         size += item.ByteSize() + _ITEM_OVERHEAD
         if size > room:
-            if len(parts) == _MOST_PARTS:
+            if len(parts) == _MAX_PARTS:
                 break
             parts.append(_position_info(state))
             size = item.ByteSize() + _ITEM_OVERHEAD
@@ -218,15 +205,11 @@ def _position_info(state: CursorState) -> PositionInfo:
 
 
 def count_parts_before(data: bytes) -> int:
-    """Return how many entries directly before this one hold other parts of the same state.
-
-    Raises `DamagedNodeError`.
-    """
+    """Return how many entries before this one belong to its state.  Raises `DamagedNodeError`."""
     return max(0, _parsed(PositionInfo, data, "the entry of a cursor").partsBefore)
 
 
 def join_parts(parts: Sequence[CursorState]) -> CursorState:
-    """Join the parts of a state, given in the order of their entries."""
     return replace(
         parts[-1],
         ranges=tuple(concatenated.from_iterable(part.ranges for part in reversed(parts))),
@@ -235,7 +218,7 @@ def join_parts(parts: Sequence[CursorState]) -> CursorState:
 
 
 def decode_position(data: bytes) -> CursorState:
-    """Decode one entry, whose ranges may also be stored as bit sets.  Raises `DamagedNodeError`."""
+    """Decode an entry, whose ranges may also be stored as bit sets.  Raises `DamagedNodeError`."""
     info = _parsed(PositionInfo, data, "the entry of a cursor")
     ranges = concatenated(
         map(_range, info.individualDeletedMessages),
@@ -256,7 +239,6 @@ def to_java_longs(bits: int) -> list[int]:
 
 
 def from_java_longs(words: Iterable[int]) -> int:
-    """The inverse of `to_java_longs`."""
     unsigned = [word & _WORD_MASK for word in words]
     return int.from_bytes(struct.pack(f"<{len(unsigned)}Q", *unsigned), "little")
 
@@ -323,10 +305,7 @@ def _chain_node(info: ManagedLedgerInfo) -> bytes:
 
 
 def decompress_node(data: bytes) -> bytes:
-    """Return the uncompressed body of a node.
-
-    Raises `DamagedNodeError` for damaged data or an unsupported compression.
-    """
+    """Raise `DamagedNodeError` if the data is invalid or the compression is not supported."""
     if data[: _HEAD.size - 4] != _MAGIC.to_bytes(2, "big") or len(data) < _HEAD.size:
         return data
     end = _HEAD.size + _HEAD.unpack_from(data)[1]
@@ -334,7 +313,7 @@ def decompress_node(data: bytes) -> bytes:
     if head.compressionType == CompressionType.NONE:
         return data[end:]
     if head.compressionType == CompressionType.ZLIB:
-        return _decompressed(data[end:])
+        return _decompress(data[end:])
     name = CompressionType.Name(head.compressionType)
     raise DamagedNodeError(
         f"unsupported compression {name} of a node; supported are NONE and ZLIB: set"
@@ -343,7 +322,7 @@ def decompress_node(data: bytes) -> bytes:
     )
 
 
-def _decompressed(data: bytes) -> bytes:
+def _decompress(data: bytes) -> bytes:
     stream = zlib.decompressobj()
     try:
         body = stream.decompress(data, _LARGEST_BODY + 1)

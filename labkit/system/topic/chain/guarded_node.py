@@ -22,37 +22,32 @@ class ManagedLedgerFencedError(LabkitError):
 class GuardedNode:
     """A node written by compare-and-set, so that only one of two owners can continue.
 
-    If the response to a write is lost, the next write first finds out whether the lost one was
-    carried out.  Every call may raise `MetadataUnavailableError`.
+    If the response to a write is lost, the next call first finds out whether the write was carried
+    out.  Every call may raise `MetadataUnavailableError`.
     """
 
     def __init__(self, store: MetadataStore, path: str, what: str) -> None:
         """`what` describes the node in error messages."""
         self.data = b""
-        """The content of the node when this owner last read or wrote it; empty if there was no
-        node.
-        """
+        """The content when this owner last read or wrote the node; empty if it did not exist."""
         self._store = store
         self._path = path
         self._what = what
         self._version = _NO_NODE
-        self._unsure: bytes | None = None
+        self._uncertain_write: bytes | None = None
 
     async def read(self) -> bool:
-        """Read the node, and return whether it exists.
-
-        The next write succeeds only if the node does not change before it.
-        """
+        """Return whether the node exists; the next write fails if it changes before."""
         try:
             self.data, self._version = await self._store.get(self._path)
         except NoNodeError:
             self.data, self._version = b"", _NO_NODE
-        self._unsure = None
+        self._uncertain_write = None
         return self._version != _NO_NODE
 
     async def write(self, data: bytes) -> None:
-        """Write the node.  Raises `ManagedLedgerFencedError` if another owner has written it."""
-        await self._find_out()
+        """Raise `ManagedLedgerFencedError` if another owner has written the node."""
+        await self._settle_uncertain_write()
         try:
             if self._version == _NO_NODE:
                 await self._store.create(self._path, data)
@@ -62,14 +57,14 @@ class GuardedNode:
         except (NodeExistsError, BadVersionError, NoNodeError):
             raise fenced_error(self._what) from None
         except MetadataUnavailableError:
-            # The write may have been carried out: the next call compares the node with `data`.
-            self._unsure = data
+            # The write may have been carried out.
+            self._uncertain_write = data
             raise
         self.data = data
 
     async def delete(self) -> None:
-        """Delete the node.  Raises `ManagedLedgerFencedError` if another owner has written it."""
-        await self._find_out()
+        """Raise `ManagedLedgerFencedError` if another owner has written the node."""
+        await self._settle_uncertain_write()
         if self._version != _NO_NODE:
             try:
                 await self._store.delete(self._path, self._version)
@@ -79,10 +74,10 @@ class GuardedNode:
                 pass  # An earlier attempt deleted it, and its response was lost.
             self.data, self._version = b"", _NO_NODE
 
-    async def _find_out(self) -> None:
-        if self._unsure is None:
+    async def _settle_uncertain_write(self) -> None:
+        if self._uncertain_write is None:
             return
-        wanted, version = self._unsure, self._version
+        wanted, version = self._uncertain_write, self._version
         await self.read()
         # A new version with exactly these bytes is this owner's own write.
         if self._version != version and self.data != wanted:
@@ -90,5 +85,4 @@ class GuardedNode:
 
 
 def fenced_error(what: str) -> ManagedLedgerFencedError:
-    """Return the error of an owner that was fenced because another one has changed `what`."""
     return ManagedLedgerFencedError(f"another owner has changed {what}: open the topic again")

@@ -15,10 +15,7 @@ from labkit.system.topic.config import ManagedLedgerConfig
 async def create_ledger(
     client: BookKeeper, config: ManagedLedgerConfig, component: str, **about: str
 ) -> LedgerWriter:
-    """Create a ledger for a component of Pulsar, such as `managed-ledger`.
-
-    `about` says what the ledger stores: `schemaId` is stored under the key `pulsar/schemaId`.
-    """
+    """Create a ledger for a component of Pulsar, such as `managed-ledger`."""
     names = {"application": "pulsar", "component": component}
     names |= {f"pulsar/{key.replace('_', '-')}": value for key, value in about.items()}
     return await client.create_ledger(

@@ -1,4 +1,4 @@
-"""Runs maintenance work on demand, and at intervals in case a demand was missed.
+"""Runs maintenance work when triggered, and at intervals in case a trigger was missed.
 
 In Pulsar: the timers of `broker/service/BrokerService.java`, the executor of
 `managed-ledger/.../ManagedLedgerImpl.java`.
@@ -20,7 +20,6 @@ class MaintenanceTask:
         self._next: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """Start the interval timer."""
         self._runs = True
         self._later()
 
@@ -31,13 +30,13 @@ class MaintenanceTask:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self) -> None:
-        """Start no more runs; one that is in progress continues."""
+        """Start no more runs; one in progress continues."""
         self._runs = False
         if self._next is not None:
             self._next.cancel()
 
     async def _run(self) -> None:
-        # A demand during a run may concern something that the run has already passed.
+        # A trigger during a run may concern something that the run has already done.
         while self._is_wanted:
             self._is_wanted = False
             await self._work()

@@ -1,7 +1,5 @@
 """Rules that decide when a ledger is full, and when it can be deleted.
 
-These are pure functions; they use no clock, cursor or store.
-
 In Pulsar: `ManagedLedgerImpl.currentLedgerIsFull`, `internalTrimLedgers`.
 """
 
@@ -13,9 +11,7 @@ from labkit.system.topic.config import UNLIMITED, ManagedLedgerConfig
 
 
 class Rollover(NamedTuple):
-    """Why a partition switches to a new ledger: a detail of the event `ledger.rolled`, and a
-    human-readable reason.
-    """
+    """Why a partition switches to a new ledger: the event's `detail`, and a readable reason."""
 
     detail: str
     reason: str
@@ -24,7 +20,7 @@ class Rollover(NamedTuple):
 def rollover_reason(
     entry_count: int, size_bytes: int, age_ms: int, config: ManagedLedgerConfig
 ) -> Rollover | None:
-    """Return why the ledger is full, or None if it is not.
+    """Return None if the ledger is not full.
 
     An empty ledger is never full.  With a minimum age, the ledger of a fast topic can far exceed
     the other limits.
@@ -47,23 +43,28 @@ def ledgers_to_delete(
 ) -> list[int]:
     """Return the ids of the ledgers to delete, always the first ones of the chain.
 
-    `slowest` is the mark-delete position of the slowest durable cursor, or None if there is no
-    durable cursor and every ledger counts as consumed.  A consumed ledger is deleted if it was
-    closed longer ago than the retention time, or if the ledgers after it reach the retention size.
-    The last ledger is never deleted, nor is one that is not closed.
+    `slowest` is the mark-delete position of the slowest durable cursor; without one, every ledger
+    counts as consumed.  A consumed ledger is deleted if it was closed longer ago than the retention
+    time, or if the ledgers after it reach the retention size, but never the last one.
     """
     left = sum(link.size_bytes for link in links)
-    going: list[int] = []
+    deleted: list[int] = []
     for link in links[:-1]:
         left -= link.size_bytes
         consumed = slowest is None or slowest >= (link.ledger_id, link.entry_count - 1)
-        if not consumed or not link.closed_at_ms or not _is_over(link, left, now_ms, config):
+        if (
+            not consumed
+            or not link.closed_at_ms
+            or not _exceeds_retention(link, left, now_ms, config)
+        ):
             break
-        going.append(link.ledger_id)
-    return going
+        deleted.append(link.ledger_id)
+    return deleted
 
 
-def _is_over(link: LedgerInfo, left: int, now_ms: int, config: ManagedLedgerConfig) -> bool:
+def _exceeds_retention(
+    link: LedgerInfo, left: int, now_ms: int, config: ManagedLedgerConfig
+) -> bool:
     limit_ms, limit_bytes = config.retention_time_ms, config.retention_size_bytes
     is_old = limit_ms != UNLIMITED and now_ms - link.closed_at_ms > limit_ms
     is_too_much = limit_bytes != UNLIMITED and left >= limit_bytes

@@ -40,15 +40,12 @@ class ManagedCursor:
         persist_interval_ms: int,
         on_fenced: Callable[[ManagedLedgerFencedError], None],
     ) -> None:
-        """Use `ManagedLedger.open_cursor`.
-
-        `on_fenced` is called when another owner has taken over the cursor.
-        """
+        """Use `ManagedLedger.open_cursor`."""
         self.name = name
         self.properties: Mapping[str, int] = dict(state.properties)
-        """The properties stored together with mark-delete."""
+        """Numbers that are stored together with mark-delete."""
         self.cursor_properties: Mapping[str, str] = dict(store.cursor_properties if store else ())
-        """The subscriber's properties from the cursor's creation."""
+        """The subscriber's properties, from the cursor's creation."""
         self._acknowledged = Acknowledged(state, chain.next_position)
         self._mark_delete_stored = state.mark_delete
         self._chain = chain
@@ -65,7 +62,7 @@ class ManagedCursor:
 
     @property
     def is_durable(self) -> bool:
-        """Whether the cursor outlives its owner, and keeps ledgers from being trimmed."""
+        """Whether the cursor outlives its owner, and prevents trimming."""
         return self._store is not None
 
     @property
@@ -75,14 +72,11 @@ class ManagedCursor:
 
     @property
     def durable_mark_delete(self) -> Position:
-        """The mark-delete position from which the next owner might resume.  No ledger after it may
-        be trimmed.
-        """
+        """The position from which the next owner might resume: no ledger after it is trimmed."""
         return min(self._mark_delete_stored, self.mark_delete)
 
     @property
     def state(self) -> CursorState:
-        """The cursor's complete state, as it is stored."""
         return CursorState(
             self._acknowledged.mark_delete,
             self._acknowledged.ranges,
@@ -92,7 +86,7 @@ class ManagedCursor:
 
     @property
     def unacknowledged_count(self) -> int:
-        """The number of confirmed entries that are not acknowledged: the backlog."""
+        """The number of confirmed entries that are not acknowledged."""
         behind = self._chain.entry_count(self.mark_delete, self._chain.end)
         ranges = self._acknowledged.ranges
         return behind - sum(self._chain.entry_count(each.lower, each.upper) for each in ranges)
@@ -102,14 +96,13 @@ class ManagedCursor:
         return self._acknowledged.contains(position)
 
     def unacknowledged_in_batch(self, position: Position) -> int | None:
-        """Return a bit mask of a batch's unacknowledged messages, with the first message as the
-        lowest bit; None if none or all of them are acknowledged.
+        """Return a bit mask of the unacknowledged messages of a partly acknowledged batch, with the
+        first message as the lowest bit, otherwise None.
         """
         return self._acknowledged.unacknowledged_in_batch(position)
 
     @property
     def batch_count(self) -> int:
-        """The number of partly acknowledged batches."""
         return self._acknowledged.batch_count
 
     def acknowledge(self, positions: Iterable[Position]) -> None:
@@ -118,7 +111,6 @@ class ManagedCursor:
         Raises `BKIncorrectParameterException`, and acknowledges nothing, if one of them is after
         the last confirmed entry.
         """
-        # Check all positions first, so that an invalid one does not leave the call half done.
         positions = list(positions)
         for position in positions:
             self._check(position)
@@ -127,9 +119,8 @@ class ManagedCursor:
         self._changed()
 
     def acknowledge_batch(self, position: Position, batch_size: int, left: int) -> None:
-        """Acknowledge all messages of a batch except those in `left`; ignore a trimmed batch.
-
-        `left` is a bit mask as in `unacknowledged_in_batch`.  Raises the errors of `acknowledge`.
+        """Acknowledge all messages of a batch except those in the bit mask `left`, like
+        `acknowledge`.
         """
         self._check(position)
         if self._is_stored(position):
@@ -139,11 +130,9 @@ class ManagedCursor:
     def acknowledge_up_to(
         self, position: Position, properties: Mapping[str, int] | None = None
     ) -> None:
-        """Acknowledge everything up to and including the position; (L, -1) acknowledges nothing in
-        ledger L.
+        """Acknowledge everything up to and including the position, like `acknowledge`.
 
-        `properties` replace the cursor's, and are stored together with the position.  Raises the
-        errors of `acknowledge`.
+        `properties` replace the cursor's, and are stored together with the position.
         """
         self._check(position)
         ledger_id, entry_id = position
@@ -155,10 +144,7 @@ class ManagedCursor:
         self._changed()
 
     async def reset(self, start: Start) -> None:
-        """Mark all entries before `start` as acknowledged, and all others as unacknowledged.
-
-        The new state is durable when this returns.  Raises the errors of `flush`.
-        """
+        """Acknowledge exactly the entries before `start`, durably.  Raises what `flush` raises."""
         self._acknowledged.reset(mark_delete_before(self._chain, start))
         self._changed()
         await self.flush()
@@ -166,11 +152,11 @@ class ManagedCursor:
     async def flush(self) -> None:
         """Store all acknowledgements made so far.
 
-        Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and the errors
-        of `CursorStore.write`.  After the latter the cursor retries, with increasing pauses.
+        Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and what
+        `CursorStore.write` raises, after which the cursor retries with increasing pauses.
         """
         async with self._turn:
-            # Read this before the write: later changes are not part of it and must be stored next.
+            # Read this before the write, which does not store later changes.
             changes = self._changes
             if self._store is None or changes == self._changes_stored:
                 return
@@ -185,8 +171,7 @@ class ManagedCursor:
                 self._on_fenced(error)
                 raise
             except LabkitError as error:
-                # The write may have succeeded anyway, and after a seek its position may be earlier
-                # than the one stored before.
+                # The write may have succeeded, and after a seek its position may be earlier.
                 self._mark_delete_stored = min(self._mark_delete_stored, state.mark_delete)
                 self._store_at = loop.time() + self._pauses.failed()
                 self._store.report(error)
@@ -196,7 +181,7 @@ class ManagedCursor:
             self._changes_stored = changes
 
     async def close(self) -> None:
-        """Store the state for the next owner and stop.  Raises the errors of `flush`."""
+        """Store the state for the next owner and stop.  Raises what `flush` raises."""
         async with self._turn:
             if self._ended is None:
                 self.stop(BKLedgerClosedException(f"cursor {self.name} was closed"))
@@ -208,9 +193,8 @@ class ManagedCursor:
                         raise
 
     async def delete(self) -> None:
-        """Delete the cursor.  Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`."""
+        """The cursor stays usable if this raises `MetadataUnavailableError`."""
         async with self._turn:
-            # If the deletion fails, the cursor stays usable.
             if self._store is not None:
                 await self._store.delete()
             self.stop(BKLedgerClosedException(f"cursor {self.name} was deleted"))

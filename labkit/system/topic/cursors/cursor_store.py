@@ -14,9 +14,6 @@ split into several (`formats.encode_position`).  A node that refers to a ledger 
 mark-delete position and its properties if both fit, and omits both otherwise; in the latter case, a
 cursor that has lost its ledger restarts at the topic's first entry.
 
-Only acknowledged positions are stored, but the most recent ones may be missing: after a crash,
-messages are redelivered, but none is skipped.
-
 In Pulsar: `managed-ledger/.../ManagedCursorImpl.java`.
 """
 
@@ -49,13 +46,14 @@ from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import managed_ledger_name
 
 MAX_CURSOR_PROPERTIES_BYTES = 512 * 1024
-"""The largest size in bytes of a subscriber's properties, which are always in the node."""
+"""The limit for a subscriber's properties, which are always in the node."""
 
 
 class CursorStore:
     """The sole owner of one cursor's node and ledger.  Calls must not overlap.
 
-    Every call may raise `ManagedLedgerFencedError` if another owner has taken over the cursor.
+    Every call may raise `ManagedLedgerFencedError` if another owner has taken over the cursor, and
+    `MetadataUnavailableError`.
     """
 
     def __init__(
@@ -79,11 +77,7 @@ class CursorStore:
         """Ledgers that the node may refer to, or that must still be deleted."""
 
     async def create(self, state: CursorState, cursor_properties: Mapping[str, str]) -> None:
-        """Create the cursor; it is durable when this returns.
-
-        Raises `NodeTooLargeError` if the properties are larger than `MAX_CURSOR_PROPERTIES_BYTES`;
-        may also raise `MetadataUnavailableError`.
-        """
+        """Raise `NodeTooLargeError` if the properties exceed `MAX_CURSOR_PROPERTIES_BYTES`."""
         self.cursor_properties = tuple(cursor_properties.items())
         size = len(self._node_without_state(IN_NODE))
         if size > MAX_CURSOR_PROPERTIES_BYTES:
@@ -98,8 +92,8 @@ class CursorStore:
     async def recover(self) -> CursorState | None:
         """Take over the cursor from its previous owner; return None if it does not exist.
 
-        Raises `MetadataUnavailableError`, `DamagedNodeError`, and the errors of
-        `BookKeeper.open_ledger` and `LedgerReader.read_entry`.
+        Raises `DamagedNodeError`, and what `BookKeeper.open_ledger` and `LedgerReader.read_entry`
+        raise.
         """
         while await self._node.read():
             node = decode_cursor_node(self._node.data)
@@ -127,8 +121,8 @@ class CursorStore:
     async def write(self, state: CursorState) -> None:
         """Store the state, in a new ledger if the current one fails, or is full or old.
 
-        Raises the errors of `BookKeeper.create_ledger` and of `LedgerWriter.add` in the new ledger,
-        `NodeTooLargeError` and `MetadataUnavailableError`; then the state may or may not be stored.
+        Raises `NodeTooLargeError`, and what `BookKeeper.create_ledger` and `LedgerWriter.add` raise
+        for the new ledger; then the state may or may not be stored.
         """
         state = self._shortened(state)
         if self._writer is not None and not self._is_due():
@@ -141,7 +135,7 @@ class CursorStore:
         await self._begin_ledger(state)
 
     async def close(self, state: CursorState) -> None:
-        """Store the state for the next owner.  Raises the errors of `write`."""
+        """Store the state for the next owner.  Raises what `write` raises."""
         state = self._shortened(state)
         if (data := self._node_with(state)) is not None:
             await self._node.write(data)
@@ -152,13 +146,11 @@ class CursorStore:
             await self._end_writer()
 
     async def delete(self) -> None:
-        """Delete the cursor.  Raises `MetadataUnavailableError`."""
         await self._node.delete()
         await self._end_writer()
         await self._delete_ledgers(self._ledgers)
 
     def report(self, error: LabkitError) -> None:
-        """Record that the cursor's state could not be stored."""
         self._client.recorder.record(
             "cursor.unstored", subscription=self._name, explanation=str(error)
         )
@@ -170,8 +162,8 @@ class CursorStore:
         try:
             reader = await self._client.open_ledger(node.ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
-            # If another owner has switched to a new ledger, our write of the node will fail.
-            # Otherwise the ledger is lost, and only the node's state remains.
+            # Either the ledger is lost, or another owner has switched to a new one: then this
+            # owner's write of the node will fail.
             return node.state
         last = reader.last_add_confirmed
         if last < 0:
@@ -190,10 +182,9 @@ class CursorStore:
         )
 
     async def _begin_ledger(self, state: CursorState) -> None:
-        """Create a ledger, and store the state in it before the node refers to it."""
         about = {"managed_ledger": self._managed_ledger, "cursor": self._cursor}
         writer = await create_ledger(self._client, self._config, "managed-ledger", **about)
-        # Record the ledger before the first write: if that fails, it must still be deleted.
+        # If the first write fails, the ledger must still be deleted.
         self._ledgers[writer.ledger_id] = None
         try:
             await _add(writer, state)
@@ -217,14 +208,13 @@ class CursorStore:
                 await writer.close()
 
     async def _delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
-        """Delete ledgers to which the node does not refer."""
         # Iterate over a copy, because the loop removes deleted ledgers.
         for ledger_id in list(ledger_ids):
             if await delete_ledger(self._client, ledger_id):  # Otherwise the next call retries.
                 del self._ledgers[ledger_id]
 
     def _node_with(self, state: CursorState) -> bytes | None:
-        """Return the node's content with the complete state, or None if that is too large."""
+        """Return None if the complete state is too large for the node."""
         if len(state.ranges) + len(state.batches) > self._config.max_ranges_in_node:
             return None
         data = encode_cursor_node(CursorNode(IN_NODE, state, self.cursor_properties))

@@ -20,8 +20,6 @@ from labkit.system.topic.names import decode_name, encode_name
 
 
 class ManagedCursors:
-    """All cursors of one chain, managed by its sole owner."""
-
     def __init__(
         self,
         managed_ledger_path: str,
@@ -30,7 +28,6 @@ class ManagedCursors:
         config: ManagedLedgerConfig,
         on_fenced: Callable[[ManagedLedgerFencedError], None],
     ) -> None:
-        """`on_fenced` is called when another owner has written a cursor."""
         self.by_name: dict[str, ManagedCursor] = {}
         self._path = managed_ledger_path
         self._chain = chain
@@ -41,12 +38,12 @@ class ManagedCursors:
 
     @property
     def slowest_durable(self) -> Position | None:
-        """The lowest durable mark-delete position of all durable cursors; None without any."""
+        """The lowest `durable_mark_delete` of all durable cursors, if any."""
         durable = (cursor for cursor in self.by_name.values() if cursor.is_durable)
         return min((cursor.durable_mark_delete for cursor in durable), default=None)
 
     async def recover(self) -> None:
-        """Take over all durable cursors.  Raises the errors of `CursorStore.recover`."""
+        """Take over all durable cursors.  Raises what `CursorStore.recover` raises."""
         try:
             nodes = await self._client.store.children(self._path)
         except NoNodeError:
@@ -65,7 +62,6 @@ class ManagedCursors:
         properties: Mapping[str, int],
         cursor_properties: Mapping[str, str],
     ) -> ManagedCursor:
-        """Return the cursor of that name, or create one."""
         async with self._turn:
             if name in self.by_name:
                 return self.by_name[name]
@@ -82,7 +78,6 @@ class ManagedCursors:
             return self._add(name, state, store)
 
     async def delete(self, name: str) -> None:
-        """Delete the cursor, if it exists."""
         async with self._turn:
             cursor = self.by_name.get(name)
             if cursor is not None:
@@ -90,18 +85,13 @@ class ManagedCursors:
                 del self.by_name[name]
 
     async def close(self) -> None:
-        """Store all cursors for the next owner.
-
-        If a cursor cannot be stored, the next owner redelivers the messages whose acknowledgements
-        are missing.
-        """
+        """Store all cursors for the next owner."""
         # Iterate over a copy, because a consumer may open a cursor during a write.
         for cursor in list(self.by_name.values()):
-            with suppress(LabkitError):
+            with suppress(LabkitError):  # The next owner redelivers some messages.
                 await cursor.close()
 
     def stop(self, reason: LabkitError) -> None:
-        """Stop all cursors: another owner has taken over."""
         for cursor in self.by_name.values():
             cursor.stop(reason)
 

@@ -9,11 +9,10 @@ marks: the highest sequence id pushed, and the highest one persisted.  A send's 
 
 If it is unsure, the owner must neither store the message nor acknowledge it, and must not accept
 any later message of that producer.  A later message would raise the marks above one that was never
-stored; its next resend would be dropped as a duplicate, and the message lost.
+stored, whose next resend would be dropped as a duplicate.
 
 The marks are rebuilt when a topic is opened.  The cursor `pulsar.dedup` stores the marks together
-with its position, and the entries after that position are replayed.  The marks thus reflect exactly
-the stored messages, not those that the previous owner had merely received.
+with its position, and the entries after that position are replayed.
 
 In Pulsar: `broker/service/persistent/MessageDeduplication.java`.
 """
@@ -33,16 +32,15 @@ from labkit.system.trace.recorder import Recorder
 
 CURSOR_NAME = "pulsar.dedup"
 MAX_SEQUENCE_ID = 2**63 - 1
-"""The largest value of a Java long, the type of a stored mark."""
+"""The largest Java long, the type of a stored mark."""
 
 _SNAPSHOT_INTERVAL_ENTRIES = 1000
 _SNAPSHOT_INTERVAL_S = 120.0
 _MAX_PRODUCERS = 10_000
-_MOST_BYTES = 4 * 1024 * 1024
-"""The largest size of all marks: a snapshot must fit into one entry, so that none can be missing.
-"""
+_MAX_BYTES = 4 * 1024 * 1024
+"""The limit for all marks: a snapshot must fit into one entry, so that none can be missing."""
 _MARK_OVERHEAD = 24
-"""Bytes of a mark in addition to its producer's name."""
+"""The number of bytes that a mark needs in addition to the producer's name."""
 _PRODUCER_INACTIVITY_S = 360 * 60.0
 _REPLAY_ENTRIES = 1000
 _REPLAY_BYTES = 4 * 1024 * 1024
@@ -55,9 +53,8 @@ class MessageDupStatus(Enum):
 
 
 class Deduplication:
-    """The marks of a topic's producers.
-
-    Keeps at most 10,000 producers or 4 MiB, and forgets producers disconnected for six hours.
+    """Keeps the marks of at most 10,000 producers or 4 MiB, and forgets producers that have been
+    disconnected for six hours.
     """
 
     def __init__(self, ledger: ManagedLedger, cursor: ManagedCursor) -> None:
@@ -77,10 +74,9 @@ class Deduplication:
 
     @classmethod
     async def open(cls, ledger: ManagedLedger, recorder: Recorder) -> "Deduplication":
-        """Rebuild the marks from the ledger's entries.
+        """Rebuild the marks from the ledger's entries, the first time from all of them.
 
-        The first time, this reads all entries of the topic.  Raises the errors of
-        `ManagedLedger.open_cursor` and `ManagedLedger.read`.
+        Raises what `ManagedLedger.open_cursor` and `ManagedLedger.read` raise.
         """
         deduplication = cls(ledger, await ledger.open_cursor(CURSOR_NAME, "earliest"))
         count = await deduplication.replay()
@@ -88,7 +84,7 @@ class Deduplication:
         return deduplication
 
     def last_sequence_id(self, producer: str) -> int:
-        """Return the producer's highest pushed sequence id; -1 if none is known."""
+        """Return the producer's highest pushed sequence id, or -1."""
         return self._pushed.get(producer, self._persisted.get(producer, -1))
 
     def check_send(
@@ -108,7 +104,7 @@ class Deduplication:
         return MessageDupStatus.NEW
 
     def stored(self, producer: str, highest_sequence_id: int, position: Position) -> None:
-        """Record that a send that completes its message is stored, as are all earlier entries."""
+        """Record that a completed message and all earlier entries are stored."""
         self._persisted[producer] = highest_sequence_id
         self._stored_up_to = position
         self._since_snapshot += 1
@@ -118,17 +114,15 @@ class Deduplication:
             self._due = self._loop.call_later(_SNAPSHOT_INTERVAL_S, self.snapshot)
 
     def has_room_for(self, producer: str) -> bool:
-        """Whether the marks of all attached producers and this one fit into a snapshot."""
-        return self._attached_bytes + _mark_bytes(producer) <= _MOST_BYTES
+        """Return whether the marks of all attached producers and this one fit into a snapshot."""
+        return self._attached_bytes + _mark_bytes(producer) <= _MAX_BYTES
 
     def attached(self, producer: str) -> None:
-        """Record that the producer is connected, so that its marks are kept."""
         self._idle_since.pop(producer, None)
         size = self._attached[producer] = _mark_bytes(producer)
         self._attached_bytes += size
 
     def detached(self, producer: str) -> None:
-        """Record that the producer has disconnected; its marks are kept for a while."""
         self._idle(producer)
         self._attached_bytes -= self._attached.pop(producer, 0)
 
@@ -142,7 +136,6 @@ class Deduplication:
             self._due.cancel()
             self._due = None
         self._since_snapshot = 0
-        # Do this before storing the marks, or they would grow with every producer ever connected.
         self._forget_idle()
         if self._stored_up_to is not None:
             self._cursor.acknowledge_up_to(self._stored_up_to, dict(self._persisted))
@@ -155,15 +148,15 @@ class Deduplication:
         while entries := await self._ledger.read(start, _REPLAY_ENTRIES, _REPLAY_BYTES):
             for entry in entries:
                 with suppress(BKDigestMatchException):  # Not a message, so no producer sent it.
-                    self._note(decode_metadata(entry.data), entry.position)
+                    self._replay_entry(decode_metadata(entry.data), entry.position)
             count += len(entries)
             ledger_id, entry_id = entries[-1].position
             start = ledger_id, entry_id + 1
         return count
 
-    def _note(self, metadata: MessageMetadata, position: Position) -> None:
+    def _replay_entry(self, metadata: MessageMetadata, position: Position) -> None:
         highest = max(metadata.sequence_id, metadata.highest_sequence_id)
-        # A client may put a different name into a message than the one that it registered.
+        # A client may put another name into a message than the one that it registered.
         is_known = isinstance(metadata.producer_name, str) and highest <= MAX_SEQUENCE_ID
         is_known = is_known and len(metadata.producer_name) <= MAX_NAME_BYTES
         if completes_message(metadata) and is_known:
@@ -174,7 +167,7 @@ class Deduplication:
         horizon = self._loop.time() - _PRODUCER_INACTIVITY_S
         size = sum(map(_mark_bytes, self._persisted))
         for producer, since in list(self._idle_since.items()):
-            is_crowded = len(self._persisted) > _MAX_PRODUCERS or size > _MOST_BYTES
+            is_crowded = len(self._persisted) > _MAX_PRODUCERS or size > _MAX_BYTES
             if since > horizon and not is_crowded:
                 break
             if self._pushed.get(producer, -1) > self._persisted.get(producer, -1):
@@ -190,6 +183,6 @@ def _mark_bytes(producer: str) -> int:
 
 
 def completes_message(metadata: MessageMetadata) -> bool:
-    """Whether the entry is a complete message or batch, or the last chunk of a message."""
+    """Return whether the entry is not a chunk, or the last chunk of its message."""
     last_chunk_id = metadata.num_chunks_from_msg - 1
     return not metadata.HasField("chunk_id") or metadata.chunk_id == last_chunk_id

@@ -22,14 +22,14 @@ from labkit.system.topic.messages import (
 from labkit.system.trace.recorder import Recorder
 
 _OVERHEAD = 1024
-"""The most bytes of an entry that the producer's name, publish time and sequence id take up."""
+"""Upper bound for the producer's name, publish time and sequence id."""
 _MAX_MESSAGE_SIZE = MAX_PAYLOAD_SIZE - _OVERHEAD
 
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """Limits of a batch: the number of messages, the number of bytes (including keys, properties
-    and framing), and the delay after its first message.  The defaults are Pulsar's.
+    """Limits of a batch: messages, bytes (including keys, properties and framing), and delay after
+    the first message.  The defaults are Pulsar's.
     """
 
     max_messages: int = 1000
@@ -56,10 +56,7 @@ class _Batched(NamedTuple):
 
 
 class PartitionProducer:
-    """The part of a producer that writes to one partition.
-
-    Invariant: messages are stored in the order in which they were sent.
-    """
+    """Stores messages in one partition in the order in which they were sent."""
 
     def __init__(
         self,
@@ -95,10 +92,10 @@ class PartitionProducer:
             # Encode now, so that an invalid message fails alone and not with its batch.
             part = encode_in_batch(message)
             _check_size(len(part))
-            self._gather(_Batched(message, part, stored), self._batching)
+            self._add_to_batch(_Batched(message, part, stored), self._batching)
         return stored
 
-    def _gather(self, item: _Batched, batching: Batching) -> None:
+    def _add_to_batch(self, item: _Batched, batching: Batching) -> None:
         size = len(item.part)
         if self._batch_bytes + size > batching.max_bytes:
             self.seal_batch()
@@ -111,7 +108,6 @@ class PartitionProducer:
             self._due = loop.call_later(batching.max_delay_ms / 1000, self.seal_batch)
 
     def seal_batch(self) -> None:
-        """Store the current batch."""
         if self._due is not None:
             self._due.cancel()
             self._due = None
@@ -129,11 +125,11 @@ class PartitionProducer:
             await asyncio.wait(self._storing)
 
     def _start_storing(self, data: bytes, futures: Sequence[asyncio.Future[MessageId]]) -> None:
-        # Tasks start in the order of their creation and the managed ledger's lock is fair, so
-        # entries are pushed in the order of the sends.
+        # Tasks start in order and the managed ledger's lock is fair, so entries are pushed in the
+        # order of the sends.
         task = asyncio.get_running_loop().create_task(self._store(data, len(futures)))
         self._storing.add(task)
-        task.add_done_callback(partial(self._tell, futures))
+        task.add_done_callback(partial(self._resolve, futures))
 
     async def _store(self, data: bytes, message_count: int) -> tuple[int, int]:
         stored = await self._ledger.append(data)
@@ -143,10 +139,9 @@ class PartitionProducer:
         )
         return ledger_id, entry_id
 
-    def _tell(
+    def _resolve(
         self, futures: Sequence[asyncio.Future[MessageId]], task: asyncio.Task[tuple[int, int]]
     ) -> None:
-        """Resolve the futures to the messages' ids, or to the error of the entry."""
         self._storing.discard(task)
         waiting = [(index, future) for index, future in enumerate(futures) if not future.done()]
         for index, future in waiting:
@@ -160,10 +155,8 @@ class PartitionProducer:
 
 
 class Producer:
-    """Sends messages to a topic.
-
-    The hash of a message's key selects the partition; messages without a key are distributed
-    round-robin, batch by batch.
+    """Sends messages to the partition that the key's hash selects, or else round-robin, batch by
+    batch.
     """
 
     def __init__(
@@ -184,7 +177,7 @@ class Producer:
         event_time_ms: int = 0,
         properties: Mapping[str, str] | None = None,
     ) -> asyncio.Future[MessageId]:
-        """Send a message; await the returned future to get its id once it is stored.
+        """Send a message; the future resolves to its id once it is stored.
 
         Raises `BKIncorrectParameterException` if the payload is too large for an entry, and
         `BKLedgerClosedException` after `close`.

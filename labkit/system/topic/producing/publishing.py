@@ -7,19 +7,15 @@ order.
     failed      producers no longer get receipts
 
 A push can take long, because the managed ledger may have to roll over between two of its entries.
-Meanwhile its first entries may be stored or fail.  This takes effect only after the push, because
-only then do its sends count as pushed:
-
-                      stored or failed                 takes effect
-    earlier push      at any time                      in the event loop's next turn
-    current push      before the push ends             after the push
+If its first entries are stored or fail meanwhile, this takes effect only after the push, because
+only then do its sends count as pushed.
 
 After a producer's send has failed, none of its later ones may be stored.  The producer resends all
 messages without a receipt, so a later message would be stored before the failed one or, with
 deduplication, cause the failed one to be dropped as a duplicate.  Hence the first failure stops the
-publisher: all producers are dropped, and their further sends are ignored, because they will be
-resent.  The topic is then reopened as if by a new owner: recovery finds out which of the unsettled
-entries are stored, and deduplication reads those same entries.
+publisher: all producers are dropped, and their further sends are ignored.  The topic is then
+reopened as if by a new owner: recovery finds out which of the unsettled entries are stored, and
+deduplication reads those same entries.
 
 In Pulsar: `broker/service/Producer.java`, `broker/service/persistent/PersistentTopic.java`.
 """
@@ -43,19 +39,17 @@ from labkit.system.topic.producing.deduplication import (
 from labkit.system.trace.recorder import Recorder
 
 NO_POSITION: Position = (-1, -1)
-"""The position in the receipt of a duplicate, whose actual position is not remembered."""
+"""The position in the receipt of a duplicate, whose own position is unknown."""
 
 _NAMES = "/counters/producer-name"
 
 
 class ProducerBusyError(LabkitError):
-    """A producer of that name is already connected to the topic, or there is no room for another
-    one.
-    """
+    """The name is in use on this topic, or the topic has too many producers."""
 
 
 class SendInDoubtError(LabkitError):
-    """The same message is still being stored from an earlier attempt: resend it soon."""
+    """An earlier attempt to store the message is still pending: resend it soon."""
 
 
 class Send(PendingEntry):
@@ -100,8 +94,8 @@ OnFailure = Callable[[LabkitError], None]
 class TopicPublisher:
     """Pushes the sends of all producers of a topic into its managed ledger.
 
-    `on_failed` is called once, after all producers have been dropped; the caller must close the
-    topic, and reopen it at the next lookup.
+    Calls `on_failed` once, after dropping all producers: the topic must then be closed, and
+    reopened at the next lookup.
     """
 
     def __init__(
@@ -112,8 +106,8 @@ class TopicPublisher:
         on_failed: OnFailure,
     ) -> None:
         self.deduplication = deduplication
-        self.takes_sends = True
-        """Whether sends are stored; otherwise they are ignored."""
+        self.accepts_sends = True
+        """If this is False, sends are ignored."""
         self.ledger = ledger
         self._recorder = recorder
         self._on_failed = on_failed
@@ -122,7 +116,7 @@ class TopicPublisher:
         self._pushing: asyncio.Task[None] | None = None
         self._in_push: set[Send] = set()
         self._after_push: list[Callable[[], None]] = []
-        """Actions to run after the current push, for its sends that were stored or failed."""
+        """Callbacks for sends of the current push that were stored or failed."""
         self._pushed_count = 0
         """The number of pushed sends that are neither stored nor failed."""
         self._due: dict[AttachedProducer, None] = {}
@@ -135,11 +129,10 @@ class TopicPublisher:
     def attach(
         self, name: str, on_receipts: OnReceipts, on_dropped: OnFailure
     ) -> "AttachedProducer":
-        """Attach a producer.  Raises `ProducerBusyError`.
+        """Raise `ProducerBusyError` if the name is in use, or the topic has too many producers.
 
         `on_receipts` is called with the stored sends, in order and at most once per turn of the
-        event loop.  `on_dropped` means that no more receipts follow: the client must look the topic
-        up again, and resend everything without a receipt.
+        event loop; after `on_dropped`, the client must resend everything without a receipt.
         """
         if name in self._attached:
             raise ProducerBusyError(f"producer {name} is already connected to {self.ledger.name}")
@@ -155,17 +148,15 @@ class TopicPublisher:
 
     def stop(self) -> None:
         """Ignore all further sends, because the topic is about to be closed."""
-        self.takes_sends = False
+        self.accepts_sends = False
 
     async def settled(self) -> None:
-        """Wait until all accepted sends are stored and have their receipts, or have failed."""
+        """Wait until all accepted sends have their receipts or have failed."""
         await self._settled.wait()
 
     def fail(self, error: LabkitError) -> None:
-        """Drop all producers, because an entry failed or another broker serves the topic now, so no
-        later send may be stored.
-
-        Sends that are already stored get their receipts first.
+        """Give receipts for stored sends, then drop all producers, because no later send may be
+        stored: an entry failed, or another broker serves the topic.
         """
         if self._has_failed:
             return
@@ -173,8 +164,7 @@ class TopicPublisher:
         self.stop()
         self._queue.clear()
         self._give_receipts()
-        # After the receipts, because a dropped producer resends everything without one.  Iterate
-        # over a copy, because `drop` removes the producer.
+        # Iterate over a copy, because `drop` removes the producer.
         for producer in list(self._attached.values()):
             producer.drop(error)
         self._settled.set()
@@ -190,7 +180,6 @@ class TopicPublisher:
             self._pushing = self._loop.create_task(self._push())
 
     def remove(self, producer: "AttachedProducer") -> None:
-        """Detach the producer, so that its name can be used again."""
         if self._attached.get(producer.name) is producer:
             del self._attached[producer.name]
             if self.deduplication is not None:
@@ -198,7 +187,6 @@ class TopicPublisher:
 
     async def _push(self) -> None:
         while self._queue:
-            # Sends that arrive while this waits are pushed together in the next round.
             sends, self._queue = self._queue, []
             self._in_push = set(sends)
             try:
@@ -221,9 +209,7 @@ class TopicPublisher:
         self._settle(entries, partial(self._failed, error))
 
     def _settle(self, entries: Sequence[Send], action: Callable[[Sequence[Send]], None]) -> None:
-        """Call `action` with the entries soon, or after the current push for those that belong to
-        it.
-        """
+        """Call `action` soon, or after the current push for entries that belong to it."""
         pushed = [send for send in entries if send not in self._in_push]
         in_push = [send for send in entries if send in self._in_push]
         if pushed:
@@ -238,7 +224,7 @@ class TopicPublisher:
     def _stored(self, ledger_id: int, sends: Sequence[Send]) -> None:
         self._pushed_count -= len(sends)
         if self._has_failed:
-            return  # The topic's next owner may already serve it, and finds out what is stored.
+            return  # The topic's next owner finds out what is stored.
         for send in sends:
             send.position, send.is_stored = (ledger_id, send.entry_id), True
         if self.deduplication is not None:
@@ -259,7 +245,6 @@ class TopicPublisher:
             )
 
     def schedule_receipts(self, producer: "AttachedProducer") -> None:
-        """Schedule a check of whether the producer's oldest sends can get their receipts."""
         if not self._due:
             self._loop.call_soon(self._give_receipts)
         self._due[producer] = None
@@ -273,8 +258,6 @@ class TopicPublisher:
 
 
 class AttachedProducer:
-    """A producer of the topic while its client is connected."""
-
     def __init__(
         self,
         publisher: TopicPublisher,
@@ -293,7 +276,7 @@ class AttachedProducer:
 
     @property
     def last_sequence_id(self) -> int:
-        """The last sequence id that deduplication knows for the producer; -1 if there is none."""
+        """The highest sequence id that deduplication has for the producer, or -1."""
         deduplication = self.publisher.deduplication
         return -1 if deduplication is None else deduplication.last_sequence_id(self.name)
 
@@ -306,16 +289,15 @@ class AttachedProducer:
         message_count: int = 1,
         is_chunk: bool = False,
     ) -> None:
-        """Store an entry.
+        """Store an entry, unless the producer was dropped or the topic is being closed.
 
-        The sequence ids are those of its first and last message; a highest id of 0 means that they
-        are equal.  If the producer was dropped or the topic is being closed, the entry is ignored
-        and gets no receipt.
+        The sequence ids are those of its first and its last message; a highest id of 0 means that
+        they are equal.
         """
-        if not self.is_attached or not self.publisher.takes_sends:
+        if not self.is_attached or not self.publisher.accepts_sends:
             return
         completes = not is_chunk or completes_message(decode_metadata(data))
-        highest = highest_sequence_id if highest_sequence_id > sequence_id else sequence_id
+        highest = max(highest_sequence_id, sequence_id)
         send = Send(self, sequence_id, highest, data, message_count, completes)
         deduplication, status = self.publisher.deduplication, MessageDupStatus.NEW
         if deduplication is not None:
@@ -336,18 +318,17 @@ class AttachedProducer:
             self.publisher.schedule_receipts(self)
 
     def detach(self) -> None:
-        """Detach the producer; everything that it has already sent is still stored."""
+        """Free the name; everything sent so far is still stored."""
         self.is_attached = False
         self.publisher.remove(self)
 
     def drop(self, error: LabkitError) -> None:
-        """Stop accepting its sends, and report why."""
         if self.is_attached:
             self.detach()
             self._on_dropped(error)
 
     def send_receipts(self) -> None:
-        """Give receipts for the oldest stored sends, never before that of an earlier send."""
+        """Send receipts for the stored sends before the first unstored one."""
         receipts, pending = [], self.pending_sends
         while pending and pending[0].is_stored:
             receipts.append(pending.popleft())
@@ -360,14 +341,14 @@ class ProducerNames:
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
-        self._mine = ""
+        self._prefix = ""
         self._count = 0
 
     async def new(self) -> str:
-        """Return a new name.  Raises `MetadataUnavailableError`."""
-        if not self._mine:
-            # Obtained once: this prefix makes names unique without a metadata request for each.
+        """Raise `MetadataUnavailableError` if the first name cannot be obtained."""
+        if not self._prefix:
+            # The prefix makes names unique without a metadata request for each.
             path = await self._store.create(f"{_NAMES}/-", b"", ephemeral=True, sequential=True)
-            self._mine = str(int(path.rpartition("-")[2]))
+            self._prefix = str(int(path.rpartition("-")[2]))
         self._count += 1
-        return f"labkit-{self._mine}-{self._count - 1}"
+        return f"labkit-{self._prefix}-{self._count - 1}"

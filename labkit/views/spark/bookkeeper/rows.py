@@ -17,7 +17,7 @@ from labkit.system.model.proto.pulsar_pb2 import (
     MessageMetadata,
     SingleMessageMetadata,
 )
-from labkit.system.topic.compression import DecompressionError, decompressed
+from labkit.system.topic.compression import DecompressionError, decompress_payload
 from labkit.system.topic.messages import split_entry
 from labkit.views.spark.bookkeeper.spans import WHOLE, EntrySpan
 
@@ -176,7 +176,7 @@ def _plain_payload(
     if not metadata.compression or metadata.HasField("chunk_id"):
         return payload
     try:
-        return decompressed(metadata.compression, payload, metadata.uncompressed_size)
+        return decompress_payload(metadata.compression, payload, metadata.uncompressed_size)
     except DecompressionError as error:
         kind = CompressionType.Name(metadata.compression)
         raise PayloadError(

@@ -15,8 +15,8 @@ from labkit.views.widgets.scene_view import Message, SceneView
 from labkit.views.widgets.stripes.picture import legend, stripes_scene, summary
 from labkit.views.widgets.stripes.rules import Striping
 
-MOST_BOOKIES = 9
-MOST_ENTRIES = 20
+MAX_BOOKIES = 9
+MAX_ENTRIES = 20
 
 
 class Stripes(SceneView):
@@ -36,13 +36,13 @@ class Stripes(SceneView):
         entries: int = 8,
         failed: Collection[int] = (),
     ) -> None:
-        if not MOST_BOOKIES >= ensemble_size >= write_quorum >= ack_quorum >= 1:
+        if not MAX_BOOKIES >= ensemble_size >= write_quorum >= ack_quorum >= 1:
             raise ValueError(
-                f"expected {MOST_BOOKIES} >= E >= Qw >= Qa >= 1, got"
+                f"expected {MAX_BOOKIES} >= E >= Qw >= Qa >= 1, got"
                 f" E={ensemble_size}, Qw={write_quorum}, Qa={ack_quorum}"
             )
-        if not 1 <= entries <= MOST_ENTRIES:
-            raise ValueError(f"entries must be between 1 and {MOST_ENTRIES}, got {entries}")
+        if not 1 <= entries <= MAX_ENTRIES:
+            raise ValueError(f"entries must be between 1 and {MAX_ENTRIES}, got {entries}")
         self.entries = entries
         self._show(ensemble_size, write_quorum, ack_quorum, failed)
         super().__init__()
@@ -62,10 +62,10 @@ class Stripes(SceneView):
         """
         e, qw, qa = self._sizes
         return [
-            _number("E", "Ensemble size E", e, MOST_BOOKIES),
+            _number("E", "Ensemble size E", e, MAX_BOOKIES),
             _number("Qw", "Write quorum Qw", qw, e),
             _number("Qa", "Ack quorum Qa", qa, qw),
-            _number("entries", "Entries", self.entries, MOST_ENTRIES),
+            _number("entries", "Entries", self.entries, MAX_ENTRIES),
             {"name": "heal", "kind": "button", "label": "End all failures"},
         ]
 
@@ -75,9 +75,9 @@ class Stripes(SceneView):
         if name == "heal":
             failed = ()
         elif name == "entries":
-            self.entries = min(max(int(value), 1), MOST_ENTRIES)
+            self.entries = min(max(int(value), 1), MAX_ENTRIES)
         elif name == "E":
-            e = min(max(int(value), 1), MOST_BOOKIES)
+            e = min(max(int(value), 1), MAX_BOOKIES)
         elif name == "Qw":
             qw = min(max(int(value), 1), e)
         else:

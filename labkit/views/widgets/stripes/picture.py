@@ -10,7 +10,7 @@ WIDTH = 860
 GUTTER = 70  # space for the entry ids to the left of the columns
 TOP = 46
 ROW, CELL = 26, 20
-MOST_PITCH = 76
+MAX_PITCH = 76
 STORY_X, STORY_WIDTH = 570, 276
 FATE_ROOM = 110
 
@@ -34,7 +34,7 @@ def summary(striping: Striping, entries: int) -> str:
 def stripes_scene(striping: Striping, entries: int) -> Mark:
     """Return a matrix of entries and bookies, with three questions and their answers next to it."""
     size = striping.ensemble_size
-    pitch = min(MOST_PITCH, (STORY_X - FATE_ROOM - GUTTER) // size)
+    pitch = min(MAX_PITCH, (STORY_X - FATE_ROOM - GUTTER) // size)
     bottom = TOP + ROW * entries + 6
     story, story_height = _story(striping, entries)
     return picture(

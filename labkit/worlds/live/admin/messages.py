@@ -170,11 +170,11 @@ async def _message(topic: BrokerTopic, position: Position | None) -> Binary:
         raise StatusError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)) from None
     # As in Pulsar, this is the size of the entry, excluding the metadata.
     size = len(data) - metadata.ByteSize()
-    payload = _decompressed(metadata, payload, position)
+    payload = _decompress(metadata, payload, position)
     return Binary(_headers(metadata, position, size), payload)
 
 
-def _decompressed(metadata: MessageMetadata, payload: bytes, position: Position) -> bytes:
+def _decompress(metadata: MessageMetadata, payload: bytes, position: Position) -> bytes:
     """Decompress the payload, unless the message is encrypted or a chunk.
 
     Those can be decompressed only after decryption, or once all chunks have been joined.
@@ -182,7 +182,7 @@ def _decompressed(metadata: MessageMetadata, payload: bytes, position: Position)
     if not metadata.compression or _is_encrypted(metadata) or metadata.HasField("chunk_id"):
         return payload
     # Imported here because most brokers never need it and it takes 50 MB of memory.
-    from labkit.system.topic.compression import DecompressionError, decompressed  # noqa: PLC0415
+    from labkit.system.topic.compression import DecompressionError, decompress_payload  # noqa: PLC0415
 
     size = metadata.uncompressed_size
     if size > _LARGEST_PAYLOAD:
@@ -191,7 +191,7 @@ def _decompressed(metadata: MessageMetadata, payload: bytes, position: Position)
             f"the message is {size} bytes, which exceeds the limit of {_LARGEST_PAYLOAD}",
         )
     try:
-        return decompressed(metadata.compression, payload, size)
+        return decompress_payload(metadata.compression, payload, size)
     except DecompressionError as error:
         raise StatusError(
             HTTPStatus.INTERNAL_SERVER_ERROR, f"message {position[0]}:{position[1]}: {error}"

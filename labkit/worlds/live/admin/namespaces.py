@@ -135,7 +135,7 @@ async def _unload_bundle(call: Call) -> None:
         )
     lower, upper = (int(bound, 16) for bound in call.names[2].split("_"))
     bundle = NamespaceBundle(call.namespace, lower, upper)
-    owner = await call.broker.ownership.owner(bundle)
+    owner = await call.broker.ownership.owner_of(bundle)
     if owner is None:
         return
     if owner.broker_id != call.broker.address.broker_id:

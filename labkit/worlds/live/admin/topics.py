@@ -45,7 +45,7 @@ async def _delete_partitions(call: Call) -> None:
     deletion = await PartitionedDeletion.begin(call.broker, call.topic)
     redirect: RedirectError | None = None
     try:
-        for partition in await deletion.left():
+        for partition in await deletion.unmarked_partitions():
             try:
                 await call.require_owner(partition)
             except RedirectError as elsewhere:

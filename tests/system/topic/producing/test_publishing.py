@@ -381,7 +381,7 @@ async def test_topic_fails_with_its_first_reason_alone() -> None:
     topic.publisher.fail(first)
     topic.publisher.fail(second)
     assert (topic.failures, p.dropped) == ([first], [first])
-    assert not topic.publisher.takes_sends
+    assert not topic.publisher.accepts_sends
 
 
 # Names
