@@ -93,7 +93,7 @@ class PeerProgress:
         self._frame_since = self._loop.time()
 
     def stop_receiving(self) -> None:
-        """Stop receiving; the time until `resume_receiving` does not count as being behind."""
+        """Stop receiving; the time until `resume_receiving` does not count as time behind."""
         self._stopped_since = self._loop.time()
 
     def resume_receiving(self) -> None:
@@ -134,7 +134,7 @@ class PeerProgress:
         return min(since, default=None)
 
     def is_overdue(self, now: float, *, has_incomplete_frame: bool, is_ending: bool) -> bool:
-        """Return whether a frame, or a read of a closed connection's last bytes, timed out."""
+        """Return whether a frame, or the reading of a closed connection's last bytes, timed out."""
         since = [self._frame_since] if has_incomplete_frame else []
         if is_ending and self._unread_since is not None:
             since.append(self._unread_since)
@@ -144,7 +144,7 @@ class PeerProgress:
 class Peer(Protocol):
     @property
     def progress(self) -> PeerProgress:
-        """How far behind the other end is."""
+        """How far the other end lags behind."""
 
     @property
     def has_incomplete_frame(self) -> bool:
@@ -210,8 +210,7 @@ class Peers:
     # Bytes held for connections
 
     def receive_buffer(self) -> memoryview:
-        """Return the receive buffer, which all connections share, because each of them empties it
-        at once.
+        """Return the receive buffer, which all connections share, because each empties it at once.
 
         Separate buffers would fragment the heap even after their connections are closed.
         """
@@ -234,8 +233,8 @@ class Peers:
     def _balance(self) -> None:
         was_full, self.is_full = self.is_full, self._held_bytes > self._max_bytes
         if self.is_full:
-            # Let one connection receive at a time: otherwise many incomplete frames could fill the
-            # memory, and none would ever be completed.
+            # Let only one connection receive: otherwise, incomplete frames could fill the memory,
+            # and none of them would ever be completed.
             front = next((peer for peer in self._held if peer.has_incomplete_frame), None)
             for peer in self._held:
                 if peer is front:
@@ -287,7 +286,7 @@ class Peers:
             self._check_later()
 
     def _drop(self, peer: Peer, why: str) -> None:
-        """Close a connection; the next check logs the number of closed connections on one line."""
+        """Close a connection; the next check logs how many were closed, on one line."""
         self._dropped[why] += 1
         peer.drop()
         if self._checking is None:

@@ -42,7 +42,7 @@ def cross_site_reason(request: HTTPServerRequest, advertised_url: str) -> str:
         return ""
     connection = request.connection
     assert isinstance(connection, HTTP1Connection)
-    # The request of a closed connection may still have an effect, so check it, too.
+    # The request may have an effect even if the client has closed the connection, so check it, too.
     if connection.stream.closed() or _is_loopback(connection.stream.socket.getsockname()[0]):
         return f"{name!r} is not a host name of this broker: use localhost or set advertisedAddress"
     return ""

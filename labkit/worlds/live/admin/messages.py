@@ -177,7 +177,7 @@ async def _message(topic: BrokerTopic, position: Position | None) -> Binary:
 def _decompressed(metadata: MessageMetadata, payload: bytes, position: Position) -> bytes:
     """Decompress the payload, unless the message is encrypted or a chunk.
 
-    Those can be decompressed only after decryption, or once all chunks have been joined.
+    An encrypted payload must be decrypted first, and chunks must be joined.
     """
     if not metadata.compression or _is_encrypted(metadata) or metadata.HasField("chunk_id"):
         return payload
@@ -199,7 +199,6 @@ def _decompressed(metadata: MessageMetadata, payload: bytes, position: Position)
 
 
 def _headers(metadata: MessageMetadata, position: Position, size: int) -> list[tuple[str, str]]:
-    """Return the metadata as headers; `size` is the size of the entry, excluding the metadata."""
     headers = {
         "Message-ID": f"{position[0]}:{position[1]}",
         "Is-Encrypted": _text(_is_encrypted(metadata)),

@@ -14,7 +14,7 @@ from labkit.system.model.errors import BKIncorrectParameterException
 def resolve_metadata_option(
     option: str, keys: str, path: str, layout: LedgerLayout | None
 ) -> MetadataLocation:
-    """Return the metadata location that results from the option and the file.
+    """Return the metadata location that the option and the file specify together.
 
     `path` is the ledgers path in the file, `layout` the file's ledger layout, and `keys` lists
     their keys for error messages.  A default `path` never causes a conflict, and if the option does

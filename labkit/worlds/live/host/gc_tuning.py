@@ -12,7 +12,7 @@ _YOUNG_WALKS = 50
 
 
 def collect_garbage_rarely() -> None:
-    """Collect less often, and exclude all existing objects from future collections.
+    """Collect less often, and exclude all existing objects from collection.
 
     Call this once, after all modules have been imported.
     """

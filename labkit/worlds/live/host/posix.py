@@ -38,7 +38,7 @@ def require_posix(what: str) -> None:
 
 
 def raise_open_file_limit() -> None:
-    """Let this process open as many files as its hard limit allows, as every JVM does.
+    """Raise the open-file limit of this process to its hard limit, as every JVM does.
 
     The default on macOS is 256, less than the number of index files that a bookie keeps open.
     """

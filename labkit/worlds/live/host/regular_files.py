@@ -24,7 +24,7 @@ _SAYS_OTHER_KIND = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
 
 
 def with_path(error: OSError, path: Path | str) -> OSError:
-    """Return the error with the path, which is missing from errors of operations on descriptors."""
+    """Return the error with the path, which errors of operations on descriptors lack."""
     if error.filename is not None:
         return error
     return OSError(error.errno, error.strerror, str(path))

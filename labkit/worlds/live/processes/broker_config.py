@@ -112,10 +112,10 @@ class _BrokerFile:
             )
 
     def metadata(self, option: str | None) -> MetadataLocation:
-        """Return the location of the metadata: topics and ledgers are below one path of one
-        ZooKeeper.
+        """Return the location of the metadata.
 
-        `option` is the value of `--zookeeper`.  Raises `BKIncorrectParameterException`.
+        Topics and ledgers are below one path of one ZooKeeper. `option` is the value of
+        `--zookeeper`. Raises `BKIncorrectParameterException`.
         """
         configured = self._configured_place()
         if not option:
@@ -193,8 +193,8 @@ PULSAR_KEYS = KnownKeys(_OBEYED, {key.name: key for key in _refused()})
 def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, Mapping[str, str]]:
     """Return a broker's settings, and the keys in the file that have no effect.
 
-    The command line takes precedence over the file, and the file over the defaults.  Each key
-    without effect is mapped to the known key that was probably meant, or to "".  Raises
+    The command line takes precedence over the file, and the file over the defaults. Each key
+    without effect is mapped to the known key that was probably meant, or to "". Raises
     `BKIncorrectParameterException`.
     """
     properties: dict[str, str] = {}

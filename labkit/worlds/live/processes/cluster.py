@@ -74,10 +74,10 @@ class LocalCluster:
     ) -> None:
         """Prepare a cluster; `start` starts it.
 
-        `autorecovery` enables autorecovery in the bookies, and contains keys of `bk_server.conf`
-        for them, such as `{"openLedgerRereplicationGracePeriod": 1000}`, or {} for the defaults.
-        `broker_conf` contains keys of `broker.conf`, such as
-        `{"brokerDeduplicationEnabled": "true"}`.
+        `autorecovery` enables autorecovery in the bookies. It contains keys of `bk_server.conf` for
+        them, such as `{"openLedgerRereplicationGracePeriod": 1000}`, or is {} for the defaults.
+        `broker_conf` contains keys of `broker.conf`, such as `{"brokerDeduplicationEnabled":
+        "true"}`.
 
         Raises `BKIncorrectParameterException` for fewer than 1 bookie, a negative number of
         brokers, an invalid `zookeeper`, or a key that labkit refuses or does not use, and
@@ -124,12 +124,10 @@ class LocalCluster:
 
     @property
     def bookie_names(self) -> list[str]:
-        """The names of all bookies, running or not."""
         return list(self._bookies)
 
     @property
     def broker_names(self) -> list[str]:
-        """The names of all brokers, running or not."""
         return list(self._brokers)
 
     @property
@@ -160,7 +158,6 @@ class LocalCluster:
         return node.ports
 
     def is_up(self, name: str) -> bool:
-        """Return whether the node's process is alive, even if paused."""
         return self._find(name).is_up
 
     def exit_code_of(self, name: str) -> int | None:
@@ -258,7 +255,7 @@ class LocalCluster:
         await self._find(name).shut_down()
 
     async def pause(self, name: str) -> None:
-        """Stop the node with SIGSTOP, and wait for that. Raises `NodeStateError` if it is down."""
+        """Suspend the node with SIGSTOP. Raises `NodeStateError` if it is down."""
         await self._find(name).pause()
 
     async def resume(self, name: str) -> None:
@@ -366,7 +363,7 @@ class LocalCluster:
 
 
 class _TraceSettler:
-    """Settles a trace periodically, because the rows of several processes arrive in bursts."""
+    """Settles a trace periodically, because rows from several processes arrive in bursts."""
 
     def __init__(self, trace: TraceLog) -> None:
         self._trace = trace

@@ -160,7 +160,7 @@ class NodeProcess:
         await self.watch
 
     async def pause(self) -> None:
-        """Send SIGSTOP and wait for it. Raises `NodeStateError` if the node is down."""
+        """Suspend the process with SIGSTOP. Raises `NodeStateError` if it is down."""
         await stop_process(self._running("paused").pid)
         self.paused = True
         self.recorder.record("node.paused")
@@ -202,10 +202,10 @@ class NodeProcess:
 
 
 def kill_and_wait(pid: int) -> None:
-    """Kill a child and wait for it, without an event loop; for use when this process exits.
+    """Kill a child and wait for it without an event loop; for use when this process exits.
 
-    If possible, this waits without reaping the child, which is asyncio's job.  On macOS that
-    requires Python 3.13.
+    If possible, do not reap the child, because asyncio will do that. On macOS, this requires Python
+    3.13.
     """
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     with suppress(ChildProcessError):  # The child has exited and been reaped.

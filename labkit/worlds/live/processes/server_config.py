@@ -44,9 +44,9 @@ _BOOKIE_PORT = 3181
 class BookieSettings:
     """The settings of a bookie process.
 
-    Port 0 selects a free port.  If `autorecovery` is None, the process does not run autorecovery.
-    Directories are kept as configured, even if they are relative, because the cookie records them
-    in this form.  Raises `BKIncorrectParameterException` for a value out of range.
+    Port 0 selects a free port. If `autorecovery` is None, the process does not run autorecovery.
+    Directories are kept as configured, even if they are relative, because that is how the cookie
+    records them. Raises `BKIncorrectParameterException` for a value out of range.
     """
 
     bookie_id: str = setting(key="bookieId")
@@ -204,10 +204,10 @@ def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> Serve
 
 
 def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> BookieSettings:
-    """Return a bookie's settings from the command line, the file and the defaults, in this order of
-    precedence.
+    """Return a bookie's settings from the command line, the file and the defaults.
 
-    Raises `BKIncorrectParameterException` if a required setting is missing.
+    The command line takes precedence over the file. Raises `BKIncorrectParameterException` if a
+    required setting is missing.
     """
     config = config or parse_server_config(b"", "no file")
     process = fields_in(config.properties, BookieSettings)

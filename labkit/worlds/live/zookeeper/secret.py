@@ -136,7 +136,7 @@ def _path(address: str) -> Path:
 
 
 def _is_mine(folder: Path) -> bool:
-    """Return whether the directory belongs to this user, and other users cannot enter it."""
+    """Return whether the directory belongs to this user and other users cannot enter it."""
     try:
         status = folder.lstat()
     except FileNotFoundError:

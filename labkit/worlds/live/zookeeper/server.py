@@ -61,8 +61,8 @@ JVM_OPTIONS = (
     "-Dzookeeper.preAllocSize=1024",
     f"-Djava.security.auth.login.config=./{LOGIN_NAME}",
 )
-"""Options for a small heap, a fast start, a transaction log that grows in steps of 1024 KiB instead
-of 64 MiB, and the file with the secret.
+"""Options for a small heap, a fast start, a transaction log that grows in steps of 1 MiB instead of
+64 MiB, and the file with the secret.
 """
 
 CONFIGURATION = f"""\
@@ -107,7 +107,7 @@ rootLogger.appenderRef.file.ref=file
 
 
 class ZooKeeperNotStarted(LabkitError):
-    """The server did not start; the message contains the reason and its log messages."""
+    """The server did not start; the message contains the reason and the end of its log."""
 
 
 def zookeeper_jars() -> list[Path]:
@@ -212,7 +212,7 @@ class EmbeddedZooKeeper:
             withdraw(self.address)
             self._process.stdin.close()
             if self.is_up:
-                self._process.terminate()  # The guard does the same, unless it was killed.
+                self._process.terminate()  # The guard does the same unless it was killed.
             try:
                 async with asyncio.timeout(STOP_TIMEOUT_S):
                     await self._process.wait()

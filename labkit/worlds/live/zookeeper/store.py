@@ -41,7 +41,7 @@ from labkit.worlds.live.zookeeper.secret import SECRET_VARIABLE, sasl_options
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 _RESPONSE_TIMEOUT_S = 15.0
-"""This is longer than a session survives without a connection; kazoo itself would wait forever."""
+"""Longer than a session survives without a connection; kazoo itself would wait forever."""
 
 _CREATE_ATTEMPTS = 100
 
@@ -50,7 +50,7 @@ _POLL_SHARE = 1 / 4
 
 _RECONNECT_DELAY_S = 0.1
 _LONGEST_RECONNECT_DELAY_S = 1.0
-"""With kazoo's default of a minute, clients would wait too long after a restart of the server."""
+"""With kazoo's default of a minute, clients would wait too long after a server restart."""
 
 _ERRORS: dict[type[Exception], type[MetadataError]] = {
     kazoo_errors.NoNodeError: NoNodeError,
@@ -146,7 +146,7 @@ class ZooKeeperStore:
         self._handler.is_stopping = True
         if self._polling is not None:
             self._polling.cancel()
-        # In a thread, because kazoo waits for its own threads and must not block the loop.
+        # Use a thread, because kazoo waits for its own threads and must not block the loop.
         await asyncio.to_thread(self.client.stop)
         await asyncio.to_thread(self.client.close)
 
@@ -155,8 +155,10 @@ class ZooKeeperStore:
         self._new_session_actions.append(action)
 
     def on_silence(self, action: Callable[[], None]) -> None:
-        """Call `action` on the event loop when the store responds after a silence of more than half
-        the session timeout, before the caller gets that response.
+        """Call `action` when the store responds after a silence.
+
+        The silence is longer than half the session timeout. `action` runs on the event loop, before
+        the caller gets that response.
         """
         self._silence_actions.append(action)
         if self._polling is None:
@@ -248,7 +250,7 @@ class ZooKeeperStore:
         return sorted(await self._result(path, request))
 
     async def sync(self) -> None:
-        # Any path will do: the server receives all earlier changes first.
+        # Any path will do, because the server receives all earlier changes first.
         await self._result("/", self.client.sync_async("/"))
 
     def _whole(self, path: str) -> str:
@@ -321,10 +323,10 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
         self._on_refusal = on_refusal
 
     def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
-        """Run kazoo's connection thread, and rerun it if it ends.
+        """Run kazoo's connection thread, and rerun it whenever it ends.
 
-        kazoo's thread ends if the connection is lost during authentication, which kazoo mistakes
-        for a wrong secret.
+        The thread ends if the connection is lost during authentication, which kazoo mistakes for a
+        wrong secret.
         """
 
         def run() -> None:

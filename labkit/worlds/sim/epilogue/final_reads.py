@@ -41,7 +41,7 @@ async def read_everything(
     brokers: Sequence[BrokerNode],
     clients: Mapping[str, ClientNode],
 ) -> None:
-    """Cut the power, restart all nodes except brokers, recover all ledgers, read all copies."""
+    """Cut the power, restart all nodes except brokers, recover all ledgers, and read all copies."""
     node = clients[EPILOGUE]
     node.world.report("epilogue.started", node.name)
     if scenario.ends_in_power_cut:
@@ -90,11 +90,11 @@ async def _recover(node: ClientNode, ledger_id: int) -> None:
 
 
 async def _remaining_marks(node: ClientNode) -> list[int]:
-    """Wait for the repairs in progress; return the ledgers still marked as under-replicated."""
+    """Wait for repairs to finish; return the ledgers still marked as under-replicated."""
     underreplication = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
     )
-    # Enable autorecovery, which is still disabled if the operator's client died or got no response.
+    # Enable autorecovery: it is still disabled if the operator's client died or got no response.
     with suppress(UnavailableException):
         await _retried(underreplication.enable)
     ledgers: list[int] = []
@@ -128,7 +128,7 @@ async def _read_all_copies(node: ClientNode, ledger_id: int, metadata: LedgerMet
 
 
 async def _read_topics(node: ClientNode, names: Iterable[str]) -> None:
-    """Read each topic once; skip a topic with an unreadable ledger and record an event."""
+    """Read each topic once; record an event for a topic with an unreadable ledger, and skip it."""
     for topic in dict.fromkeys(map(full_name, names)):
         try:
             entry_count = await _read_topic(node, topic)
@@ -164,7 +164,7 @@ async def _read_topic(node: ClientNode, topic: str) -> int:
 
 
 async def _retried(ask: Callable[[], Awaitable[T]]) -> T:
-    """Call `ask` until the metadata store is available: this session may have just expired."""
+    """Repeat `ask` until the metadata store is available; this session may have just expired."""
     while True:
         try:
             return await ask()

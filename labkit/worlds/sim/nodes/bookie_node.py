@@ -49,11 +49,11 @@ class BookieNode(SimNode):
 
     @property
     def disk_calls(self) -> list[DiskCall]:
-        """The finished calls of all disk workers, across restarts."""
+        """The completed calls of all disk workers, across restarts."""
         return self._trouble.calls
 
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
-        """End the process and determine the contents of the machine's disks after the crash."""
+        """End the process, and decide what the machine's disks contain after the crash."""
         if not self.is_up:
             return
         super().crash(disk, error=error, reason=reason)
@@ -75,7 +75,7 @@ class BookieNode(SimNode):
         fuse.watch, fuse.watch_read = self._trouble.watch, self._trouble.watch_read
 
     def replace_disks(self, which: str) -> None:
-        """Cut the power and lose all files on the `journal`, the `ledgers` or `all` disks."""
+        """Cut the power, and lose all files on the `journal`, the `ledgers` or `all` disks."""
         self.crash("lost")
         journals, ledgers = self._machine.journals, self._machine.ledgers
         if which != "ledgers":
@@ -116,7 +116,6 @@ class BookieNode(SimNode):
         self.world.end_after(for_ms, end)
 
     def start_slowly(self, extra_ms: float, for_ms: float) -> None:
-        """From now on, pause for `extra_ms` between the steps of each start."""
         self._step_s = extra_ms / 1000
         self.world.end_after(for_ms, self._start_quickly)
 
@@ -237,12 +236,13 @@ class BookieNode(SimNode):
 
 
 def _numbered(name: str, count: int) -> list[str]:
-    """Return names for `count` directories; they are numbered only if there are several."""
+    """Return names for `count` directories, numbered if there are several."""
     return [f"{name} {index}" for index in range(count)] if count > 1 else [name]
 
 
 def _lost_share(draw: float) -> float:
-    """Return which share of an operation is lost if the operation does not fully survive. Half of
-    these operations are lost completely; the others are torn.
+    """Return the share of an operation that is lost, if any of it is.
+
+    Half of these operations are lost completely; the others are torn.
     """
     return 1.0 if draw < 0.5 else round(2 * draw - 1, 2)

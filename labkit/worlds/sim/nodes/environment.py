@@ -18,8 +18,7 @@ from labkit.worlds.sim.variants.variants import Variant
 
 class Environment(Protocol):
     @property
-    def loop(self) -> SimLoop:
-        """The event loop, whose clock is the virtual time."""
+    def loop(self) -> SimLoop: ...
 
     @property
     def network(self) -> SimNetwork: ...

@@ -18,7 +18,7 @@ EPILOGUE = "epilogue"
 class FaultyWorld(Environment, Protocol):
     @property
     def names(self) -> tuple[str, ...]:
-        """All nodes, including the metadata server."""
+        """The names of all nodes, including the metadata server."""
 
     @property
     def nodes(self) -> Mapping[str, SimNode]:
