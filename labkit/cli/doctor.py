@@ -1,7 +1,7 @@
 """`labkit doctor`: checks whether this machine has everything that labkit needs.
 
-Each check is a function that examines one requirement and returns a `CheckResult`.  `labkit doctor`
-prints all results; `require` raises the same message just before something is used.  The rule: a
+Each check is a function that examines one requirement and returns a `CheckResult`. `labkit doctor`
+prints all results; `require` raises the same message just before something is used. The rule: a
 check leaves nothing behind and does not access the network.
 """
 
@@ -56,7 +56,7 @@ CGROUP_UNLIMITED = 1 << 60
 class CheckResult:
     """The result of a check.
 
-    `detail` describes what was found or what is wrong; `remedy` is what to do if `ok` is false.  If
+    `detail` describes what was found or what is wrong; `remedy` is what to do if `ok` is false. If
     a check that is not `required` fails, only an optional feature is unavailable.
     """
 

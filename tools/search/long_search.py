@@ -34,7 +34,7 @@ from tools.search.targeting import Aim
 PROGRESS, REPORT, COUNTEREXAMPLES = "progress.json", "report.txt", "counterexamples"
 
 WATCHED_EVERY = 31
-"""The branches of one in this many seeds are measured.  This must not be a multiple of 5, because
+"""The branches of one in this many seeds are measured. This must not be a multiple of 5, because
 every fifth seed has brokers.
 """
 _AIMED_EVERY = 3

@@ -44,7 +44,7 @@ def can_be_provoked(situation: Situation, scenario: Scenario) -> bool:
 def provoked(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
     """Return a mutation in which the situation's event happens when its activity begins.
 
-    The given scenario has reached the activity.  The mutation also has a new seed.
+    The given scenario has reached the activity. The mutation also has a new seed.
     """
     assert situation.during is not None
     seed = rng.getrandbits(40)

@@ -14,7 +14,7 @@ from tools.search.targeting import Aim, Reached
 class BrokenPromise:
     """How often a promise broke, and the first scenario that broke it.
 
-    `seeds` lists the first hundred seeds; aimed runs have no seed.  `scenario` is shrunk, and
+    `seeds` lists the first hundred seeds; aimed runs have no seed. `scenario` is shrunk, and
     `reason` describes how it breaks the promise.
     """
 

@@ -1,8 +1,8 @@
 """Prepares a Pyodide that has already imported labkit and its dependencies, so that tabs open fast.
 
-Pyodide can save its memory and start from it.  The builder starts Pyodide once under Node.js with
+Pyodide can save its memory and start from it. The builder starts Pyodide once under Node.js with
 all wheels unpacked, imports the modules that the lessons import, and saves the memory and the files
-as one archive.  So a tab does not have to initialise Python, unpack wheels or compile modules.
+as one archive. So a tab does not have to initialise Python, unpack wheels or compile modules.
 Pyodide's options for this, `_makeSnapshot` and `_loadSnapshot`, are undocumented: before you change
 `RELEASE`, run `tests/worlds/sim/test_pyodide.py`.
 
@@ -43,8 +43,8 @@ def distribution(
 ) -> list[str]:
     """Write Pyodide, labkit and its dependencies to the folder; return the names of the packages.
 
-    Downloads are kept in `cache`.  `imports` are the import statements to run before the memory is
-    saved; `given` are wheels that replace the pinned ones.  Raises `CannotBuildError`.
+    Downloads are kept in `cache`. `imports` are the import statements to run before the memory is
+    saved; `given` are wheels that replace the pinned ones. Raises `CannotBuildError`.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -2,8 +2,8 @@
 
     python -m tools.site.errors_page
 
-prints the page as Markdown.  The page lists every call that creates an error, whether the error is
-raised there or returned by a helper.  A message that a helper receives as a parameter is taken from
+prints the page as Markdown. The page lists every call that creates an error, whether the error is
+raised there or returned by a helper. A message that a helper receives as a parameter is taken from
 the calls of the helper.
 """
 

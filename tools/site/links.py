@@ -2,8 +2,8 @@
 
     python -m tools.site.links FOLDER
 
-prints each broken link and fails if there is one.  It checks paths and fragments within the site,
-and the notebooks that links open in the tab.  It opens no other host.
+prints each broken link and fails if there is one. It checks paths and fragments within the site,
+and the notebooks that links open in the tab. It opens no other host.
 """
 
 import sys

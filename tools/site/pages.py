@@ -76,7 +76,7 @@ _LINK = re.compile(r"\[([^][]*)\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 def build_pages(
     target: Path, work: Path, cache: Path, lessons: list[Lesson], address: Address | None
 ) -> None:
-    """Build the pages into `target`.  Raises `CannotBuildError`, for example for a broken link."""
+    """Build the pages into `target`. Raises `CannotBuildError`, for example for a broken link."""
     source = work / "pages"
     (source / "course").mkdir(parents=True)
     views = Views(source / "_static" / "views")

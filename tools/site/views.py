@@ -1,6 +1,6 @@
 """Prepares views for pages without a kernel: runs a lesson once and stores the state of its views.
 
-A view is an anywidget: a JavaScript module, a style sheet, and its state.  In JupyterLab the state
+A view is an anywidget: a JavaScript module, a style sheet, and its state. In JupyterLab the state
 comes from a kernel; on a page it comes from a file, which `theme/play.js` passes to the module.
 Until then, and without JavaScript, the page shows a still picture of the view.
 """

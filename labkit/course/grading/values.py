@@ -1,8 +1,8 @@
 """Encodes values as JSON to send them between the grader and a submission.
 
-Numbers, strings, booleans, None and lists are encoded directly.  Every other value becomes an
+Numbers, strings, booleans, None and lists are encoded directly. Every other value becomes an
 object with a single key that names its type.  labkit's own classes from `MODULES` are encoded field
-by field.  Nothing is ever unpickled, so a message from a submission can only become one of these
+by field. Nothing is ever unpickled, so a message from a submission can only become one of these
 values.
 """
 
@@ -39,7 +39,7 @@ class EncodingError(Exception):
 
 
 def encode_value(value: Any, call: Callable[[Any], int] | None = None) -> Any:
-    """Encode a value with JSON's types.  `call` registers a function and returns its number.
+    """Encode a value with JSON's types. `call` registers a function and returns its number.
 
     Raises `EncodingError`.
     """
@@ -76,7 +76,7 @@ def _parts(value: Any, pack: Callable[[Any], Any]) -> Any:
 
 
 def decode_value(form: Any, call: Callable[[int], Any] | None = None) -> Any:
-    """Decode a value.  `call` returns the function that has the given number.
+    """Decode a value. `call` returns the function that has the given number.
 
     Raises `EncodingError` if the form is not one that `packed` produces.
     """

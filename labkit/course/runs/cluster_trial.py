@@ -5,8 +5,8 @@
         trace = guest.run(scenario)
     trace = guest.run(scenario, client=...)           use the learner's classes, as a variant
 
-Inside the simulation an exception ends only the task that raised it, so the guest records the first
-one and `run` re-raises it.  `must_hold` judges runs by the checks in `labkit.system.check`.
+Inside the simulation, an exception ends only the task that raised it, so the guest records the
+first one and `run` re-raises it. `must_hold` applies the checks of `labkit.system.check`.
 """
 
 import sys
@@ -32,8 +32,8 @@ from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 YOURS = "yours"
 """Name of the variant in the scenarios that a guest runs."""
 PROMISES = tuple(each for each in CHECKS if each is not StepsEnd)
-"""The promises that a trial checks.  `StepsEnd` is left out, because trials report steps that do
-not end in their own words.
+"""The promises that a trial checks. `StepsEnd` is missing, because trials report steps that do not
+end in their own words.
 """
 _USERS = ("labkit.system.client.", "labkit.system.topic.")
 
@@ -55,7 +55,7 @@ class Guest:
         try:
             return self._function(*arguments)
         except BaseException as error:
-            # A loop that was stopped raises a BaseException that is not an Exception.
+            # Stopping an endless loop raises a BaseException that is not an Exception.
             self.error = error
             raise
 
@@ -99,9 +99,9 @@ def replacing(function: Callable[..., Any], guest: Guest) -> Iterator[None]:
 
 
 def found(trace: Trace, seq: int, reason: str) -> RunCounterexample:
-    """Return a counterexample for a run that is wrong from that event on for the given reason.
+    """Return a counterexample for a run that goes wrong at that event, for the given reason.
 
-    Use this where no check of `labkit.system.check` reports the problem.
+    Use this if no check of `labkit.system.check` reports the problem.
     """
     verdict = Verdict("What happened", "", Outcome.INVALID, 1, reason, seq)
     return RunCounterexample(trace, explain(verdict, trace.events))

@@ -37,7 +37,7 @@ from labkit.course.workshop.step import Figure, Step, Track, Trial, track
 SEEDS = 200
 """The number of seeds with which the simulated cluster is tested."""
 LIMIT_S = 600.0
-"""Time limit of one check.  With correct parts, a check takes less than a minute."""
+"""Time limit of one check. With correct parts, a check takes less than a minute."""
 _STOPPED = {
     Reason.LATE: f"{ENDLESS} after {LIMIT_S:.0f} s",
     Reason.ENDED: ENDS,
@@ -55,11 +55,11 @@ def check(
 ) -> Card:
     """Test step `number` of the track `name` ("bookie" or "client") with the learner's file.
 
-    file: the learner's file; by default `mybookie.py` or `myclient.py` in the current folder.  If
+    file: the learner's file; by default `mybookie.py` or `myclient.py` in the current folder. If
     it does not exist, it is copied from the skeleton; it is never overwritten.
 
     Raises `NotPassedError` if the step is not passed and `must_pass` is true or the environment
-    variable LABKIT_CHECKS is "must-pass".  Raises `NoSuchStepError` for an unknown track or step,
+    variable LABKIT_CHECKS is "must-pass". Raises `NoSuchStepError` for an unknown track or step,
     and `OSError` if the file cannot be created.
     """
     found = track(name)

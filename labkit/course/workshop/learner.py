@@ -41,7 +41,7 @@ class Learner:
         self.error: BaseException | None = None
 
     def part(self, name: str) -> Any:
-        """Return the object that the file defines under this name.  Raises `Refused` if there is
+        """Return the object that the file defines under this name. Raises `Refused` if there is
         none.
         """
         part = getattr(self.module, name, None)
@@ -114,7 +114,7 @@ class LearnersObject:
         )
 
     def get(self, attribute: str) -> Any:
-        """Return the value of an attribute.  Raises `Refused` if it is missing."""
+        """Return the value of an attribute. Raises `Refused` if it is missing."""
         with self._learner.recording_errors():
             if not hasattr(self._wrapped, attribute):
                 kind = type(self._wrapped).__name__

@@ -1,6 +1,6 @@
 """Steps of a track: a contract, the part to write, a first failing test, trials, and cost limits.
 
-The learner builds a track in one file.  Each step adds a part, and after each step the parts
+The learner builds a track in one file. Each step adds a part, and after each step the parts
 written so far run inside labkit, with labkit's own parts for the later steps.
 """
 
@@ -61,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """A named test of a long step.  The rungs turn green one after the other."""
+    """A named test of a long step. The rungs turn green one after the other."""
 
     name: str
     trial: Trial
@@ -116,7 +116,7 @@ class Track:
     steps: tuple[Step, ...]
 
     def step(self, number: int) -> Step:
-        """Return the step with that number.  Raises `NoSuchStepError`, which lists all steps."""
+        """Return the step with that number. Raises `NoSuchStepError`, which lists all steps."""
         for step in self.steps:
             if step.number == number:
                 return step
@@ -125,7 +125,7 @@ class Track:
 
 
 def track(name: str) -> Track:
-    """Return the track of that name.  Raises `NoSuchStepError` if it does not exist."""
+    """Return the track of that name. Raises `NoSuchStepError` if it does not exist."""
     if name not in TRACKS:
         raise NoSuchStepError(f"there is no track {name!r}; the tracks are {' and '.join(TRACKS)}")
     found: Track = import_module(f"labkit.course.workshop.{name}.track").TRACK

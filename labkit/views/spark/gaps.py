@@ -1,6 +1,6 @@
 """Finds missing entries in a running stream; the state is one position for each partition.
 
-The rule: the state is the furthest entry seen so far.  An entry that arrives again, for example
+The rule: the state is the furthest entry seen so far. An entry that arrives again, for example
 after a restart, changes nothing; an entry that skips ahead reveals how many entries are missing
 before it.
 
@@ -9,7 +9,7 @@ before it.
     )
 
 Spark keeps the state in the query's checkpoint, where you can read it with
-`spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)`.  The query needs
+`spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)`. The query needs
 Spark's RocksDB state store (the setting in `STATE_STORE`).
 """
 
@@ -47,7 +47,7 @@ def step(last: Position | None, entry: Position) -> tuple[Position, int]:
 class GapDetector(StatefulProcessor):
     """Counts the new and the missing entries of each partition in each micro-batch.
 
-    Input rows need columns `ledger` and `entry`.  Spark delivers the rows of a micro-batch in no
+    Input rows need columns `ledger` and `entry`. Spark delivers the rows of a micro-batch in no
     particular order, so they are sorted by id first.
     """
 

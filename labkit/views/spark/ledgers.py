@@ -1,7 +1,7 @@
 """Spark jobs over a stream's messages and the metadata of its ledgers.
 
-The ids alone are enough to tell where a stream continues in its next ledger.  Ledger metadata shows
-why, which entries are missing at the end of a ledger, and which bookies store the copies.  The
+The ids alone are enough to tell where a stream continues in its next ledger. Ledger metadata shows
+why, which entries are missing at the end of a ledger, and which bookies store the copies. The
 metadata are two tables: `ledgers` has columns `topic`, `partition`, `ledger`, `entry_count`,
 `size_bytes` and `closed_at_ms` for closed ledgers; `segments` has `ledger`, `first_entry`,
 `last_entry`, `write_quorum` and `ensemble`.
@@ -72,9 +72,9 @@ def rollover_reasons(messages: DataFrame, ledgers: DataFrame, limits: DataFrame)
     """Return why each ledger was closed: the limits of its topic that it had reached.
 
     `limits` has columns `topic`, `max_entries`, `max_size_bytes` and `max_age_ms` (null: no
-    limit).  A ledger's age is the time from its first received message until it was closed;
-    ledgers without received messages are omitted.  `reason` lists the limits reached, in the order
-    above, joined by " and ".  If there are none, the ledger was closed early because an add failed
+    limit). A ledger's age is the time from its first received message until it was closed;
+    ledgers without received messages are omitted. `reason` lists the limits reached, in the order
+    above, joined by " and ". If there are none, the ledger was closed early because an add failed
     or the topic moved to another owner.
     """
     born = messages.groupBy(*STREAM, "ledger").agg(fn.min("publish_time_ms").alias("born_ms"))
@@ -108,7 +108,7 @@ def copies_per_bookie(segments: DataFrame) -> DataFrame:
     `of_fair_share` is that number divided by the average over all bookies.
 
     Entry `e` is stored at indices `(e + i) % E` of its segment's ensemble, for `i` from 0 to
-    Qw - 1.  So the bookie at index `p` holds the `i`-th copy of every entry with
+    Qw - 1. So the bookie at index `p` holds the `i`-th copy of every entry with
     `e % E == (p - i) % E`, and two divisions count these without enumerating the entries.
     """
     size = fn.size("ensemble")

@@ -2,7 +2,7 @@
 
 Spark runs this module instead of `pyspark.daemon`, and passes the workers' module as its argument.
 Spark's own daemon leaves all imports to the workers, because a fork does not copy threads; pandas
-and Arrow alone cost each worker half a second and 60 MB.  Here, the only other thread belongs to
+and Arrow alone cost each worker half a second and 60 MB. Here, the only other thread belongs to
 Arrow's jemalloc, which is fork-safe; the libraries on macOS are not.
 """
 

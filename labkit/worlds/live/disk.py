@@ -119,7 +119,7 @@ class RealDisk:
     """A `Disk` in one configured directory, which is created if it is missing.
 
     Methods raise `OSError`, which includes the path, or `StorageDamagedException` if a path is not
-    a regular file but, for example, a FIFO.  The constructor raises `MissingPart` on Windows.
+    a regular file but, for example, a FIFO. The constructor raises `MissingPart` on Windows.
     """
 
     def __init__(self, root: Path) -> None:

@@ -1,7 +1,7 @@
 """The `Network` port on TCP: connections that carry length-prefixed frames.
 
 To keep the cost per entry low, all frames of one receive (up to `FRAMES_AT_ONCE`) are passed on in
-one call, and all frames of one `send` are written at once.  `labkit.worlds.live.peers` limits the
+one call, and all frames of one `send` are written at once. `labkit.worlds.live.peers` limits the
 total memory of all connections and decides which slow peers to drop.
 """
 
@@ -40,7 +40,7 @@ def split_frames(
 ) -> tuple[list[bytes], int]:
     """Return the bodies of the complete frames from offset `at` on, and the offset after them.
 
-    Returns at most `FRAMES_AT_ONCE` bodies.  Raises `ValueError` if the first frame is too large,
+    Returns at most `FRAMES_AT_ONCE` bodies. Raises `ValueError` if the first frame is too large,
     which means that the sender uses another protocol.
     """
     bodies: list[bytes] = []
@@ -291,7 +291,7 @@ async def listen(
 ) -> asyncio.Server:
     """Start a server for connections that carry frames; port 0 selects a free port.
 
-    `peers` limits the memory of the connections, and can be shared with other ports.  With
+    `peers` limits the memory of the connections, and can be shared with other ports. With
     `serving=False`, the port is bound, but clients are accepted only after `start_serving`.
     Raises `PortInUseError`, or `UnknownHostError` if `host` cannot be resolved.
     """

@@ -1,18 +1,18 @@
 """Limits on the memory that a process holds for the peers of all its connections.
 
 A process buffers two things for a peer: the received part of an incomplete frame, and the bytes
-that the peer has not read yet.  Each connection limits its own unread bytes (`is_writable`).  This
+that the peer has not read yet. Each connection limits its own unread bytes (`is_writable`). This
 module enforces the limits on all connections together:
 
     memory       While more than `max_memory_mb` is held, no connection is writable, and only the
-                 connection with the oldest incomplete frame may receive.  Peers that have been
+                 connection with the oldest incomplete frame may receive. Peers that have been
                  behind for `PATIENCE_S` are dropped, longest first, until the total fits.
     time         A peer is dropped if it does not complete a frame, or does not read the last bytes
                  of a closed connection, within `FRAME_TIMEOUT_S`.
     connections  A connection beyond `max_connections` replaces the oldest one that has never sent
-                 a frame.  If all have sent one, the new connection is dropped.
+                 a frame. If all have sent one, the new connection is dropped.
 
-A peer is behind while it has an incomplete frame or unread bytes.  A peer that transfers at least
+A peer is behind while it has an incomplete frame or unread bytes. A peer that transfers at least
 `PROGRESS_BYTES` between two checks, one second apart, no longer counts as slow.
 
 Connections (`labkit.worlds.live.net`) report the bytes that they move and hold; `Peers` tells them

@@ -1,8 +1,8 @@
 """Streams a node's trace over loopback connections: event rows as lines of JSON.
 
-While no listener is connected, the node's recorder records nothing.  If too many rows are queued
+While no listener is connected, the node's recorder records nothing. If too many rows are queued
 for all listeners together, the slowest listener is dropped; its last line and the node's log say
-so.  Connections beyond `MAX_LISTENERS` are refused.
+so. Connections beyond `MAX_LISTENERS` are refused.
 """
 
 import asyncio
@@ -261,7 +261,7 @@ def decode_rows(line: bytes) -> list[Event]:
 
 
 def _event(values: list[Any]) -> Event:
-    """Decode one row.  Raises `TraceStreamError`, `ValueError` or `TypeError` if it is invalid."""
+    """Decode one row. Raises `TraceStreamError`, `ValueError` or `TypeError` if it is invalid."""
     event = Event(*values)
     if len(values) > _FIRST_LIST:
         event = event._replace(

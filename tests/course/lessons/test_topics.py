@@ -206,14 +206,14 @@ def test_the_counterexample_draws_the_cursor() -> None:
             ),
             (
                 lambda consumed, age, left, ms, size: consumed and -1 < ms < age,
-                "Where enough bytes are left",
+                "keeps enough bytes without it",
                 "kept, and should be gone",
             ),
             (
                 lambda consumed, age, left, ms, size: (
                     (consumed and ms > 0 and age > ms) or (consumed and size > 0 and left >= size)
                 ),
-                "goes as soon as it is consumed",
+                "deleted as soon as it has been consumed",
                 "kept, and should be gone",
             ),
         ],

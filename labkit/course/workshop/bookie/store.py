@@ -97,7 +97,7 @@ class LearnersJournal(Journal):
 
 
 class LearnersMemtable(Memtable):
-    """Entries waiting for a flush.  All of them are kept until the whole memtable is dropped."""
+    """Entries waiting for a flush. All of them are kept until the whole memtable is dropped."""
 
     learner: Learner
 
@@ -287,7 +287,7 @@ class CheckpointView:
         """Return (ledger id, entry id, entry) for all entries, in the order in which they are
         written to the entry log.
 
-        New adds go to an empty memtable.  The entries remain readable until the checkpoint has
+        New adds go to an empty memtable. The entries remain readable until the checkpoint has
         ended.
         """
         return list(LedgerStore.begin_checkpoint(self._store).memtable)

@@ -17,7 +17,7 @@
     served          tests step 7 in a live cluster: SIGKILL, a take-over, other readers
     solution        passes every step; only tests and the solutions notebook use it
 
-The learner's client does not see labkit's internals.  All other nodes use labkit's own client,
+The learner's client does not see labkit's internals. All other nodes use labkit's own client,
 which reads back what the learner's client stored.
 
 Read the modules in the order of this list.

@@ -65,7 +65,7 @@ class ProgramSettings:
 
 
 async def run_command(arguments: Namespace, say: Say) -> None:
-    """Run `labkit client`.  Raises the same errors as `run_program`, and
+    """Run `labkit client`. Raises the same errors as `run_program`, and
     `BKIncorrectParameterException`.
     """
     location = parse_location(arguments.zookeeper)
@@ -180,9 +180,9 @@ def take(ledger_id: int, say: Say) -> Use:
 
 
 async def lines_of_input() -> AsyncIterator[bytes]:
-    """Yield the lines of standard input, without line ends, as they arrive.  Raises `InputError`.
+    """Yield the lines of standard input, without line ends, as they arrive. Raises `InputError`.
 
-    A thread reads the input, because asyncio cannot read files.  It reads the file descriptor
+    A thread reads the input, because asyncio cannot read files. It reads the file descriptor
     directly, because a thread blocked in `sys.stdin` would hold that object's lock when Python
     exits.
     """

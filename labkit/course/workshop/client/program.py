@@ -110,7 +110,7 @@ class _Flow:
         self._report = report
 
     async def payloads(self) -> AsyncIterator[bytes]:
-        """Yield the payloads one by one.  Raises `Refused` if the window is exceeded."""
+        """Yield the payloads one by one. Raises `Refused` if the window is exceeded."""
         async for payload in self._payloads:
             # One more payload may have been consumed and be waiting for room in the window.
             if self.consumed - self.confirmed > self._window:

@@ -28,7 +28,7 @@ class Append(Value):
         return f"append {self.entries} entries, {self.window} at a time"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`, and `Refused` if the program does not fill the
+        """Run the step. Raises `LabkitError`, and `Refused` if the program does not fill the
         window.
         """
         program = cast("LearnersClient", node.client).program()
@@ -60,7 +60,7 @@ class TakeOver(Value):
         return "take ledger 0 over"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`."""
+        """Run the step. Raises `LabkitError`."""
         program = cast("LearnersClient", node.client).program()
         await program.take_over(await node.ledgers.id_of(0))
 

@@ -182,7 +182,7 @@ async def start_program(
 
 
 async def run_to_end(program: ProgramProcess) -> ProgramProcess:
-    """Close the program's input and wait until it has succeeded.  Raises `Refused` if it fails."""
+    """Close the program's input and wait until it has succeeded. Raises `Refused` if it fails."""
     await program.close_input()
     if await program.ended() != 0:
         raise Refused(f"Your program {program.name} ended with {program.error()}")

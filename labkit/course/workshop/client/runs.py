@@ -158,7 +158,7 @@ class CloseAtOnce(Value):
         return f"add {self.entries} entries and close at once"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`; failed adds are expected."""
+        """Run the step. Raises `LabkitError`; failed adds are expected."""
         writer = await node.client.create_ledger(3, 3, 2)
         node.ledgers.created(0, writer.ledger_id)
         adds = [writer.add(payload(0, number, 32)) for number in range(self.entries)]
@@ -206,7 +206,7 @@ LONG_DEAD = quiet(
 
 
 def silent_bookie() -> Scenario:
-    """b0 and b1 acknowledged the last entry, and b2 never received it.  When r looks for the entry,
+    """b0 and b1 acknowledged the last entry, and b2 never received it. When r looks for the entry,
     b1 is down and b0 does not respond for a while.
     """
     faults = (
@@ -305,7 +305,7 @@ def lost_fence() -> Scenario:
 
 
 def cut_off_by_another() -> Scenario:
-    """Only b0 has the last entry; r writes it back to b1 and dies.  A reader asks b1.  Then s, to
+    """Only b0 has the last entry; r writes it back to b1 and dies. A reader asks b1. Then s, to
     which b2 responds first, closes the ledger before that entry.
     """
     faults = (

@@ -184,7 +184,7 @@ def fenced_ends(learner: Learner) -> str:
 def _run(
     learner: Learner, script: Callable[[_Scripted, Any], Coroutine[Any, Any, None]]
 ) -> _Scripted:
-    """Run a script with the learner's writer.  Raises `Refused` if an add or `close` never ends."""
+    """Run a script with the learner's writer. Raises `Refused` if an add or `close` never ends."""
     cluster = _Scripted()
 
     async def run() -> None:

@@ -100,7 +100,7 @@ async def recover(
 ) -> AsyncIterator[LedgerRecovery]:
     """Replicate the entries of lost bookies to other bookies, and update the ledgers' metadata.
 
-    `ledger_id` restricts this to one ledger.  An open ledger whose last ensemble includes a lost
+    `ledger_id` restricts this to one ledger. An open ledger whose last ensemble includes a lost
     bookie is first recovered, which fences it.
 
     Raises `ClusterInUseError` if one of the bookies is registered, and `ShellError` if no ledger
@@ -173,7 +173,7 @@ async def decommissionbookie(
 async def deletecookies(
     client: BookKeeper, bookies: Collection[str]
 ) -> AsyncIterator[CookieDeleted]:
-    """Delete the cookies of bookies.  Raises `ShellError` if one is not in the cluster."""
+    """Delete the cookies of bookies. Raises `ShellError` if one is not in the cluster."""
     await _require_members(client, bookies)
     for bookie_id in bookies:
         await delete_cookie(client.store, bookie_id)

@@ -1,6 +1,6 @@
 """Connects to the cluster for the duration of a task, as a client that only reads.
 
-The client never recovers a ledger, so it never fences a writer.  Because it only reads, it can
+The client never recovers a ledger, so it never fences a writer. Because it only reads, it can
 retry every request while ZooKeeper or bookies are unreachable: a query survives their restart.
 """
 
@@ -31,7 +31,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 UNREACHABLE = (BKBookieHandleNotAvailableException, BKTimeoutException)
-"""Errors of bookies that may soon be reachable again.  They include bookies that are not
+"""Errors of bookies that may soon be reachable again. They include bookies that are not
 registered, because all registrations are lost if ZooKeeper hangs for longer than the session
 timeout.
 """
@@ -95,7 +95,7 @@ async def retry_read(
 
 @asynccontextmanager
 async def connected(options: Options) -> AsyncIterator[BookKeeper]:
-    """Connect a client to the cluster of the options.  Raises `OptionError` if that fails."""
+    """Connect a client to the cluster of the options. Raises `OptionError` if that fails."""
     try:
         store = RetryingStore(options.metadata, options.retry_s)
         await store.start(options.retry_s)

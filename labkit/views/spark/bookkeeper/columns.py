@@ -1,6 +1,6 @@
 """The columns of a query, and how each is built for all rows of a record batch at once.
 
-The rule: a column that the query does not use costs nothing.  A value that applies to a whole span
+The rule: a column that the query does not use costs nothing. A value that applies to a whole span
 or a whole entry is stored once and repeated by Arrow; only values that differ between messages are
 processed per message.
 """
@@ -46,7 +46,7 @@ MESSAGE_COLUMNS = {
     "chunk_id": "int",
     "chunks": "int",
 }
-"""Columns for a topic, one row per message: name -> type.  The type is `timestamp_ltz`, because the
+"""Columns for a topic, one row per message: name -> type. The type is `timestamp_ltz`, because the
 meaning of `timestamp` depends on the session's settings.
 """
 

@@ -1,6 +1,6 @@
 """Finds the ledgers to read: either those of a topic's partitions, or those listed in the query.
 
-A lane is a partition of the topic, or one of the listed ledgers, and is read in order.  Its number
+A lane is a partition of the topic, or one of the listed ledgers, and is read in order. Its number
 is the partition index or the ledger id.
 """
 

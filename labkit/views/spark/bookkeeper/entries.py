@@ -1,6 +1,6 @@
 """Reads the entries of a span ahead, so that the next ones arrive while others become rows.
 
-If every bookie of the ensemble stores every entry, one request reads many entries.  `LedgerReader`
+If every bookie of the ensemble stores every entry, one request reads many entries. `LedgerReader`
 checks each digest, and tries another bookie if one fails.
 """
 
@@ -27,7 +27,7 @@ async def read_span(
 ) -> AsyncGenerator[list[Entry], None]:
     """Yield the span's entries in order, in chunks.
 
-    Retries for up to `retry_s` while no bookie that stores an entry is reachable.  Raises the
+    Retries for up to `retry_s` while no bookie that stores an entry is reachable. Raises the
     errors of `LedgerReader.read_entry`.
     """
     ledger = span.ledger

@@ -1,8 +1,8 @@
 """Decides how far each batch of a stream reads, and which entries belong to it.
 
 The rules: an offset never moves backwards, it never passes the last confirmed entry, and the rows
-between two offsets are always the same.  If a ledger was deleted before it was read to its end, the
-stream fails, unless option `failOnDataLoss` is false.  Because a deleted ledger does not reveal how
+between two offsets are always the same. If a ledger was deleted before it was read to its end, the
+stream fails, unless option `failOnDataLoss` is false. Because a deleted ledger does not reveal how
 many entries it had, the stream also fails if it cannot rule out a loss.
 """
 
@@ -48,7 +48,7 @@ class StreamFollower:
         """The newest message of each lane when it was last looked up."""
 
     async def initial(self) -> Offset:
-        """Return the offset given by option `start`.  Raises `OptionError`."""
+        """Return the offset given by option `start`. Raises `OptionError`."""
         chains = await self._directory.chains()
         if self._options.start == "latest":
             return await self._newest_of(chains)
@@ -83,7 +83,7 @@ class StreamFollower:
         return {**start, **ends}
 
     async def spans(self, start: Offset, end: Offset) -> list[EntrySpan]:
-        """Return the spans between two offsets.  Raises the same errors as `next_offset`."""
+        """Return the spans between two offsets. Raises the same errors as `next_offset`."""
         chains = await self._directory.chains()
         self._check_start(start, chains)
         self._check_end(start, end, chains)

@@ -32,7 +32,7 @@ class OptionError(LabkitError):
 class Options:
     """The checked options of a query; `labkit.views.spark.bookkeeper` describes each of them.
 
-    Either `topic` or `ledgers` is set; `ledgers` contains ranges of ids, (first, last).  If
+    Either `topic` or `ledgers` is set; `ledgers` contains ranges of ids, (first, last). If
     `max_rows_per_trigger` is 0, batches of a stream are unlimited.
     """
 
@@ -57,7 +57,7 @@ _NAMES = (
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """Parse the options of a query.  Raises `OptionError`."""
+    """Parse the options of a query. Raises `OptionError`."""
     values = {name.lower(): text.strip() for name, text in given.items()}
     _check_names(values)
     # Take the password from the original options, because the other values are stripped.

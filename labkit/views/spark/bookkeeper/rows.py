@@ -106,7 +106,7 @@ class SpanRows:
         return len(payload)
 
     def _add_batch(self, batch: bytes, skip: int, stop: int) -> None:
-        """Unpack the batch.  This inner loop determines how fast a topic is read."""
+        """Unpack the batch. This inner loop determines how fast a topic is read."""
         # Use local names, because attribute lookups would cost time for every message.
         size_at, parse = _SIZE.unpack_from, SingleMessageMetadata.FromString
         heads, payloads, with_payloads = self.heads, self.payloads, self._with_payloads
@@ -164,7 +164,7 @@ def _plain_payload(
     """Return the decompressed payload of an entry; a batch is compressed as a whole.
 
     Chunks are returned as stored, because the client compresses a large message before it splits
-    it.  Raises `PayloadError` if the payload is encrypted or damaged.
+    it. Raises `PayloadError` if the payload is encrypted or damaged.
     """
     if metadata.HasField("encryption_param") or metadata.HasField("encryption_algo"):
         raise PayloadError(

@@ -65,7 +65,7 @@ def decode_body(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A parsed request.  `names` are the variable segments of the path, decoded.
+    """A parsed request. `names` are the variable segments of the path, decoded.
 
     `method`, `path` (as received) and `authorization` are used to forward the request to other
     brokers.
@@ -88,7 +88,7 @@ class Call:
 
     @property
     def topic(self) -> str:
-        """The full name of the topic in the path.  Raises `BrokerError`."""
+        """The full name of the topic in the path. Raises `BrokerError`."""
         return full_topic_name(f"persistent://{'/'.join(self.names[:3])}")
 
     @property

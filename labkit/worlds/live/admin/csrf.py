@@ -1,7 +1,7 @@
 """Protection against cross-site request forgery (CSRF).
 
 A browser lets any web page send some requests to any address, including loopback, without asking
-the server: a GET, or a POST of text or of a form.  A server that accepts requests without a token
+the server: a GET, or a POST of text or of a form. A server that accepts requests without a token
 must therefore check that they do not come from a page of another site:
 
     Origin, Sec-Fetch-Site   Browsers use them to identify the page's site; other clients send

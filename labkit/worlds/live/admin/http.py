@@ -1,7 +1,7 @@
 """The HTTP request handlers of a broker: Pulsar's paths for lookups and administration.
 
-Responses are JSON; an error is `{"reason": ...}` with the same status as in Pulsar.  A request for
-a topic or bundle of another broker is redirected to that broker (307).  `docs/pulsar.md` lists the
+Responses are JSON; an error is `{"reason": ...}` with the same status as in Pulsar. A request for
+a topic or bundle of another broker is redirected to that broker (307). `docs/pulsar.md` lists the
 supported paths.
 
 In Pulsar: `broker/web/PulsarWebResource.java`, `RestException.java`.
@@ -183,7 +183,7 @@ class _RouteHandler(_Handler):
     get = head = put = post = delete = patch = options = _serve
 
     def _authenticate(self) -> str:
-        """Return the client's role.  Raises `BrokerError`."""
+        """Return the client's role. Raises `BrokerError`."""
         token = self.request.headers.get("Authorization", "")
         method = "token" if token.startswith(_BEARER) else ""
         return self.broker.identify(method, token.removeprefix(_BEARER).encode()).role

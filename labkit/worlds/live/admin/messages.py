@@ -1,7 +1,7 @@
 """The HTTP paths for individual messages: peek, examine, read by id, last message id.
 
 As in Pulsar, the response body is the decompressed payload, and the metadata is sent in
-`X-Pulsar-...` headers.  For a batch, the body is the whole batch, and the client splits it.
+`X-Pulsar-...` headers. For a batch, the body is the whole batch, and the client splits it.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`generateResponseWithEntry`),
 `client/admin/internal/TopicsImpl.java`.
@@ -130,7 +130,7 @@ def message_id_json(position: Position, topic: BrokerTopic) -> dict[str, int]:
 
 
 def parse_position(body: object) -> Position:
-    """Parse a message id in JSON, or `"earliest"` or `"latest"`.  Raises `BadRequestError`."""
+    """Parse a message id in JSON, or `"earliest"` or `"latest"`. Raises `BadRequestError`."""
     if body == "earliest":
         return EARLIEST
     if body == "latest":
@@ -157,7 +157,7 @@ def _number(call: Call, name: str, default: int) -> int:
 
 
 async def _message(topic: BrokerTopic, position: Position | None) -> Binary:
-    """Read the entry at the position.  Raises `StatusError` if it does not exist."""
+    """Read the entry at the position. Raises `StatusError` if it does not exist."""
     if position is None or topic.ledger.chain.first_from(position) != position:
         raise StatusError(HTTPStatus.NOT_FOUND, "Message not found")
     stored = await topic.ledger.read(position, 1, 1)

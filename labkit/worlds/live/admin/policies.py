@@ -1,6 +1,6 @@
 """The HTTP paths for namespace policies.
 
-Every policy can be read and removed, even one that only Pulsar's brokers enforce.  It can be set
+Every policy can be read and removed, even one that only Pulsar's brokers enforce. It can be set
 only if labkit's brokers enforce it.
 
 In Pulsar: `broker/admin/v2/Namespaces.java`, `NamespacesBase.java`.

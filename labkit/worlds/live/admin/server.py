@@ -1,9 +1,9 @@
 """A broker's HTTP server, and the limits on what clients may send.
 
     request head    at most 64 KiB (8 KiB for the path), within 30 s
-    request body    at most 1 MiB.  Up to 128 MiB are read within 30 s and discarded, so that the
+    request body    at most 1 MiB. Up to 128 MiB are read within 30 s and discarded, so that the
                     client receives the error
-    connections     at most 128, each closed after 30 s without a request.  A new connection
+    connections     at most 128, each closed after 30 s without a request. A new connection
                     replaces the oldest one that has never sent a complete request, or else the
                     oldest idle one; if all are being served, the new connection is dropped
 

@@ -29,7 +29,7 @@ _LARGEST_BATCH = 64 * 1024
 
 
 async def _find(call: Call) -> tuple[BrokerTopic, Subscription]:
-    """Return the topic and the subscription in the path.  Raises `BrokerError`."""
+    """Return the topic and the subscription in the path. Raises `BrokerError`."""
     topic = await call.open_topic()
     return topic, topic.subscriptions.find(call.subscription)
 

@@ -3,11 +3,11 @@
     obeyed                The key belongs to a field of a settings class
                           (`labkit.system.model.settings`).
     refused               The key controls what is stored and where, what is durable, or who may
-                          connect, and labkit does not support it.  The only accepted values are
+                          connect, and labkit does not support it. The only accepted values are
                           those that describe labkit's behavior (see the tables in this directory).
     refused by a bookie   The same for a bookie; a separate autorecovery process ignores the key.
 
-All other keys are ignored: most of them tune or monitor the Java implementation.  A server prints
+All other keys are ignored: most of them tune or monitor the Java implementation. A server prints
 the names of the ignored keys on one line, because one of them may be misspelled.
 """
 

@@ -3,9 +3,9 @@
 An exit handler cannot do this, because it does not run on SIGKILL, and notebook kernels are usually
 killed. The operating system, however, always closes the pipes of a dead process.
 
-Therefore this process forks.  The child detaches and watches the pipe on its standard input:
-end-of-file means that the owner has exited.  It also watches the owner's process id, because the
-pipe stays open if the owner has forked.  The parent becomes the command through `exec`, so the
+Therefore this process forks. The child detaches and watches the pipe on its standard input:
+end-of-file means that the owner has exited. It also watches the owner's process id, because the
+pipe stays open if the owner has forked. The parent becomes the command through `exec`, so the
 owner sees the command's own process id, signals and exit code.
 
 Usage: `python -m labkit.worlds.live.host.guard OWNER -- command argument ...`, where OWNER is the

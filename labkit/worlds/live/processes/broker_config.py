@@ -37,7 +37,7 @@ from labkit.worlds.live.tokens import TokenSettings
 
 _PLAIN, _PARTITIONED = "non-partitioned", "partitioned"
 _PULSARS_MESSAGE_SIZE = "5242880"
-"""Pulsar's default for `maxMessageSize`.  A message of this size with metadata exceeds the default
+"""Pulsar's default for `maxMessageSize`. A message of this size with metadata exceeds the default
 frame size of bookies, so here this value means the largest size that fits.
 """
 
@@ -46,9 +46,9 @@ frame size of bookies, so here this value means the largest size that fits.
 class BrokerSettings:
     """The settings of a broker process.
 
-    Port 0 selects a free port; without a certificate the broker has no TLS port.  If `tokens` is
-    set, clients must present a valid token.  If `super_user_roles` is set (even if empty), all
-    other roles need grants.  Raises `BKIncorrectParameterException` for a value out of range.
+    Port 0 selects a free port; without a certificate the broker has no TLS port. If `tokens` is
+    set, clients must present a valid token. If `super_user_roles` is set (even if empty), all
+    other roles need grants. Raises `BKIncorrectParameterException` for a value out of range.
     """
 
     broker_id: str

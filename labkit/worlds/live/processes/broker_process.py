@@ -46,7 +46,7 @@ async def run_broker(settings: BrokerSettings, announce: Callable[[str], None]) 
     """Serve until SIGTERM.
 
     Calls `announce` with one line of JSON (pid, port, tls_port, web_port, trace_port) once clients
-    can connect.  A SIGTERM before that cancels the start.  Raises `LabkitError` if the broker
+    can connect. A SIGTERM before that cancels the start. Raises `LabkitError` if the broker
     cannot start.
     """
     raise_open_file_limit()
@@ -94,7 +94,7 @@ _OTHER_FILES = 250 + MAX_LISTENERS
 class _Ports:
     """The broker's listening ports.
 
-    They are bound before the broker is created, because they are part of its address.  Clients are
+    They are bound before the broker is created, because they are part of its address. Clients are
     accepted only after `start_serving`.
     """
 

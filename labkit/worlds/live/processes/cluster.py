@@ -54,8 +54,8 @@ class LocalCluster:
     """ZooKeeper, bookies `bookie-1`, `bookie-2`, ... and brokers `broker-1`, ... on this machine.
 
     `zookeeper` selects an existing server, as "host:port" or in the form of `metadataServiceUri`;
-    by default the cluster starts its own.  `folder` is the directory for the data; by default it is
-    temporary and deleted by `stop`.  With `traced`, `trace` receives the events of all nodes and
+    by default the cluster starts its own. `folder` is the directory for the data; by default it is
+    temporary and deleted by `stop`. With `traced`, `trace` receives the events of all nodes and
     clients.
 
     All processes that the cluster starts exit together with this process, even if it is killed.
@@ -250,7 +250,7 @@ class LocalCluster:
     async def shut_down(self, name: str) -> None:
         """Send SIGTERM and wait: a broker releases its topics, a bookie flushes.
 
-        A paused node is resumed first.  Raises `NodeStateError` if it is down.
+        A paused node is resumed first. Raises `NodeStateError` if it is down.
         """
         await self._find(name).shut_down()
 
@@ -259,7 +259,7 @@ class LocalCluster:
         await self._find(name).pause()
 
     async def resume(self, name: str) -> None:
-        """Resume a paused node with SIGCONT.  Raises `NodeStateError` if it is not paused."""
+        """Resume a paused node with SIGCONT. Raises `NodeStateError` if it is not paused."""
         self._find(name).resume()
 
     async def restart(self, name: str) -> None:
@@ -374,7 +374,7 @@ class _TraceSettler:
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """Settle all rows received so far.  Raises the exception of a listener."""
+        """Settle all rows received so far. Raises the exception of a listener."""
         if self._task is not None:
             self._task.cancel()
             self._task = None

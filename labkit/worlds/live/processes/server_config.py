@@ -75,7 +75,7 @@ class BookieSettings:
 
 @dataclass(frozen=True, slots=True)
 class AutoRecoverySettings:
-    """The settings of an autorecovery process.  Raises `BKIncorrectParameterException`."""
+    """The settings of an autorecovery process. Raises `BKIncorrectParameterException`."""
 
     node: str
     metadata: MetadataLocation
@@ -106,7 +106,7 @@ class ServerConfig:
     """The contents of a `bk_server.conf`: settings of the components, and keys that determine other
     settings.
 
-    `properties` are all keys of the file with their values.  `unused_keys` maps each key without
+    `properties` are all keys of the file with their values. `unused_keys` maps each key without
     effect to the known key that was probably meant, or to "".
     """
 
@@ -129,7 +129,7 @@ class ServerConfig:
     def metadata(self) -> MetadataLocation | None:
         """The location of the cluster's metadata, or None if the file does not set it.
 
-        As in BookKeeper, `metadataServiceUri` takes precedence over the older keys.  Raises
+        As in BookKeeper, `metadataServiceUri` takes precedence over the older keys. Raises
         `BKIncorrectParameterException`, for example if they conflict.
         """
         uri, servers, root = self.metadata_service_uri, self.zk_servers, self.zk_ledgers_root_path
@@ -179,7 +179,7 @@ BOOKKEEPER_KEYS = KnownKeys(
 
 
 def read_server_config(path: Path, *, bookie: bool = True) -> ServerConfig:
-    """Read a `bk_server.conf`.  Raises `BKIncorrectParameterException`."""
+    """Read a `bk_server.conf`. Raises `BKIncorrectParameterException`."""
     return parse_server_config(read_configuration(path), str(path), bookie=bookie)
 
 
@@ -256,7 +256,7 @@ def _id_and_port(
 ) -> tuple[str, int]:
     """Return the bookie's id ("" if it is not configured) and its port (0 for any free port).
 
-    As in BookKeeper, the id is `bookieId` or else `advertisedAddress:bookiePort`.  Raises
+    As in BookKeeper, the id is `bookieId` or else `advertisedAddress:bookiePort`. Raises
     `BKIncorrectParameterException`.
     """
     process = fields_in(config.properties, BookieSettings)

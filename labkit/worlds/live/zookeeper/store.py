@@ -1,8 +1,8 @@
 """The `MetadataStore` port on a ZooKeeper session, through the client library kazoo.
 
-kazoo runs in its own threads.  This module passes results and watch events to the event loop, and a
+kazoo runs in its own threads. This module passes results and watch events to the event loop, and a
 watch event always arrives before the response to any later request.  kazoo reconnects by itself,
-but drops all watches when it loses the connection.  Because changes may have been missed, all
+but drops all watches when it loses the connection. Because changes may have been missed, all
 watches fire after a reconnect, whether the session is the same or a new one.
 """
 
