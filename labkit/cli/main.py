@@ -103,7 +103,7 @@ def _accept_any_text() -> None:
 class _OutputError(Exception):
     """Standard output cannot be written.
 
-    This is not an `OSError`, so that verbs do not handle it as an error of one of their files.
+    This is not an `OSError`, so verbs do not mistake it for an error of one of their files.
     """
 
     def __init__(self, reason: OSError) -> None:

@@ -1,4 +1,4 @@
-"""Measures with coverage.py which branches of the protocol's code the runs have taken.
+"""Measures with coverage.py which branches of the protocol code the runs have taken.
 
 A branch is a jump from one line to another; an `if` has two. Measuring makes a run about three
 times slower, so a search measures only a sample of its runs.
@@ -74,7 +74,8 @@ def shares(taken: Taken) -> list[Share]:
 
 @cache
 def _coverage_of_runs() -> "Coverage":
-    # Share one object among all runs: Python keeps each started coverage object until it exits.
+    # Share one object among all runs, because Python keeps every started coverage object until it
+    # exits.
     return _coverage()
 
 

@@ -1,4 +1,4 @@
-"""Runs a long search: one seed after the other for hours, which can be interrupted and resumed.
+"""Runs a long search, which tries seeds for hours and can be interrupted and resumed.
 
 Every few seeds, it also runs a mutation of a scenario that reached a rare situation (`targeting`).
 Its state is kept in a folder:
@@ -49,7 +49,7 @@ _SEEDS_KEPT = 100
 
 
 class LongSearch:
-    """A search that keeps its state in a folder, and plants the bug of the state's variant."""
+    """A search that keeps its state in a folder; it plants the bug of the state's variant."""
 
     def __init__(self, state: SearchState, folder: Path, code: CodeVersion) -> None:
         self.state = state
@@ -66,7 +66,7 @@ class LongSearch:
         return self.state.counts[-1]
 
     def run(self, *, seconds: float = 0, seeds: int = 0, jobs: int = 0) -> None:
-        """Run seeds for `seconds`, or `seeds` of them (0: no limit).
+        """Try `seeds` seeds for at most `seconds` (0: no limit).
 
         An interrupt also stops the search, without losing results. Raises `OSError` before the
         search starts if the folder cannot be written, and `BKIncorrectParameterException` if

@@ -1,4 +1,4 @@
-"""Mutates scenarios: cluster and workload stay the same, and faults are added or modified."""
+"""Mutates scenarios: adds or modifies faults, and keeps the cluster and the workload."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -20,7 +20,10 @@ _STRANGER = "z"
 
 
 def relative(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
-    """Return a scenario that reached the situation with a new seed and usually modified faults."""
+    """Return a variation of a scenario that reached the situation.
+
+    It has a new seed and usually modified faults.
+    """
     faults = list(scenario.faults)
     seed = rng.getrandbits(40)
     if faults and rng.random() < 0.2:

@@ -82,7 +82,7 @@ def _keep(folder: Path) -> None:
     progress = folder / PROGRESS
     if not progress.exists():
         sys.exit(f"{folder} does not contain a search: {PROGRESS} does not exist")
-    # Omit the time, so that the same state gives the same file.
+    # Omit the time, so that the same state always gives the same file.
     _KEPT.write_bytes(gzip.compress(progress.read_bytes(), mtime=0))
     replace_part("long search", published(resume(folder).state))
 

@@ -40,7 +40,7 @@ class Tried:
 def tried(trials: list[Trial]) -> list[Tried]:
     with without_garbage_collection():
         found = [_tried(trial) for trial in trials]
-    # The garbage of a run is young, and a full collection would take as long as half a run.
+    # The run has left only young garbage, and a full collection would take as long as half a run.
     gc.collect(1)
     return found
 

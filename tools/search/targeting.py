@@ -1,8 +1,8 @@
 """Aims a search at rare situations by mutating scenarios that came close to them.
 
-Runs from seeds are not affected by what other seeds reached. This module stores the latest
+Runs from seeds do not depend on what other seeds have reached. This module stores the latest
 scenarios that reached each situation, picks a situation that few or no seeds have reached, and
-mutates one of these:
+mutates one of two kinds of scenarios:
 
     a scenario that reached the situation       by changing its seed and its faults
     a scenario that reached only its activity   by injecting the situation's event at that moment
@@ -29,7 +29,7 @@ _PROVOKED = 0.5
 
 @dataclass(slots=True)
 class Reached:
-    """How often a situation was reached, the first seed, and the latest scenarios that did so."""
+    """How often a situation was reached, by which seed first, and by which scenarios last."""
 
     by_seeds: int = 0
     by_aimed: int = 0

@@ -2,9 +2,9 @@
 
     python -m tools.site.errors_page
 
-prints the page as Markdown. The page lists every call that creates an error, whether the error is
-raised there or returned by a helper. A message that a helper receives as a parameter is taken from
-the calls of the helper.
+prints the page as Markdown. The page lists every call that creates an error, no matter whether the
+error is raised there or returned. A message that a function receives as a parameter is taken from
+the calls of the function.
 """
 
 import ast
@@ -56,7 +56,7 @@ _IMITATIONS = (
     *("course/exercises/", "course/workshop/bookie/", "course/workshop/client/solution"),
     *("worlds/sim/machine/", "worlds/sim/workload/"),
 )
-"""Modules whose errors stand for those of the real system."""
+"""Modules whose errors stand for errors of the real system."""
 
 REMEDIES = {
     "MissingPart": "Follow the end of the message; `labkit doctor` checks everything at once.",
@@ -218,7 +218,7 @@ class Errors:
         function: _Function | None,
         depth: int = _DEPTH,
     ) -> Iterator[str]:
-        """Yield the forms of a message: one for each text that a variable in it may hold."""
+        """Yield the forms of a message, one for each text that a variable in it may contain."""
         for index, part in enumerate(template):
             expanded = self._expanded(source, part, function) if depth else []
             for text, around in expanded:
@@ -231,7 +231,7 @@ class Errors:
     def _expanded(
         self, source: Source, part: str | ast.expr, function: _Function | None
     ) -> list[tuple[_Template, _Function | None]]:
-        """Return the texts of a variable or of a condition, each with the function around it."""
+        """Return the texts of a variable or a condition, each with the function around it."""
         if isinstance(part, ast.IfExp):
             return [(_template(branch), function) for branch in (part.body, part.orelse)]
         if not isinstance(part, ast.Name):
@@ -320,7 +320,7 @@ def _placeholder(node: ast.expr) -> str:
 
 
 def _name(node: ast.expr) -> str:
-    """Return the name of the value, or the most telling name in the expression."""
+    """Return the name of the value, or the most informative name in the expression."""
     if inner := _INNER.get(type(node)):
         return _name(getattr(node, inner))
     match node:

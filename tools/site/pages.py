@@ -113,7 +113,7 @@ def build_pages(
 
 
 def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None:
-    """Write a lesson: freshly executed if it runs in a tab, else with its stored outputs."""
+    """Write a lesson, newly executed if it runs in a tab, otherwise with its stored outputs."""
     notebook = nbformat.read(lesson.path, as_version=4)
     if lesson.in_a_tab:
         notebook = run_notebook(notebook, cache / "run")

@@ -168,9 +168,7 @@ def load_lesson(lesson: str) -> None:
 
 
 def find(name: str) -> Exercise:
-    """Return an exercise by name. Raises `NoSuchExerciseError`, which lists those of its
-    lesson.
-    """
+    """Return an exercise by name. Raises `NoSuchExerciseError`, which lists those of its lesson."""
     lesson = name.partition(".")[0]
     load_lesson(lesson)
     if name not in _exercises:

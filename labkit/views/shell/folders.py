@@ -1,7 +1,7 @@
 """Opens a bookie's directories read-only, and finds files by id or name.
 
-The rule: reading changes nothing. Directories are never created, files are opened read-only, and
-if a file does not exist, the error message shows how its id was interpreted.
+Nothing is changed: directories are never created, and files are opened read-only. If a file does
+not exist, the error message shows how its id was interpreted.
 """
 
 import io
@@ -22,7 +22,7 @@ _READ_ONLY = "the shell is read-only"
 
 
 class ShellError(LabkitError):
-    """The command refers to something that does not exist, or is invalid."""
+    """The command is invalid, or refers to something that does not exist."""
 
 
 class ReadOnlyFile(OpenFile):
@@ -149,7 +149,7 @@ def parse_file_id(text: str, suffix: str, base: int) -> FileId:
 
 
 def find_file(directories: Sequence[Directory], kind: str, file_id: FileId) -> Directory:
-    """Return the directory that contains the file; if none does, raise `ShellError`."""
+    """Return the directory that contains the file; raise `ShellError` if none does."""
     if not directories:
         raise ShellError(
             f"no directory with {kind} files was given: use --data, or --journal and --ledgers"

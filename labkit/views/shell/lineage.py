@@ -110,7 +110,8 @@ async def _partition_count(client: BookKeeper, topic: str, partition: int) -> in
             partitions_path(topic.removesuffix(f"-partition-{partition}"))
         )
     except NoNodeError:
-        return partition + 1  # An unpartitioned topic whose name looks like a partition's.
+        # This is an unpartitioned topic whose name looks like that of a partition.
+        return partition + 1
     count: int = json.loads(data)["partitions"]
     return count
 
@@ -151,7 +152,7 @@ def _piece(bookie: str, stored: StoredEntry | None, payload_at: int, frame: Mess
 
 
 def lineage_lines(value: Lineage, with_data: bool) -> Iterator[str]:
-    """Yield the text of a lineage, including the fields of the message's bytes if `with_data`."""
+    """Yield the text of a lineage; `with_data` adds the fields of the message's bytes."""
     message_id = value.message_id
     yield f"MessageID {message_id}"
     partition = (

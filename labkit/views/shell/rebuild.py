@@ -93,7 +93,7 @@ def write_index(disk: Disk, rebuilt: RebuiltIndex) -> None:
 
 
 class _JournalFacts:
-    """A ledger's master keys, fence and explicit LAC, according to the existing journals."""
+    """A ledger's master keys, fence and explicit LAC, as recorded in the existing journals."""
 
     def __init__(self, folders: BookieFolders, ledger_id: int) -> None:
         self.keys: set[bytes] = set()
@@ -117,7 +117,7 @@ def _readable_header(directory: Directory | None, ledger_id: int) -> IndexHeader
     try:
         return load_header(directory, ledger_id)
     except StorageDamagedException:
-        # This verb is meant for damaged indexes: journals and password replace the header.
+        # This verb is meant for damaged indexes, so journals and password can replace the header.
         return None
 
 
@@ -135,10 +135,10 @@ def _version_from_journals(folders: BookieFolders) -> int:
 def _entries_in_logs(
     folders: BookieFolders, ledger_id: int, digest: Digest | None
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Return, by entry id, the location of the newest copy whose digest matches, and that of the
-    newest copy whose digest does not.
+    """Return the locations of entries by entry id: good copies, and copies with a wrong digest.
 
-    Without `digest`, all copies count as matching.
+    If an entry has several of either kind, the newest one counts. Without `digest`, all copies are
+    good.
     """
     valid: dict[int, int] = {}
     invalid: dict[int, int] = {}

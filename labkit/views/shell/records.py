@@ -41,7 +41,7 @@ class JournalFile(Result):
 
 @dataclass(frozen=True, slots=True)
 class LogFile(Result):
-    """An entry log that is being read, and the requested ledger or entry; None for all."""
+    """An entry log that is being read, and the requested ledger and entry (None: all)."""
 
     log_id: int
     name: str
@@ -120,7 +120,7 @@ class StoredEntry(LedgerRecord):
 
 @dataclass(frozen=True, slots=True)
 class LedgerKeyRecord(LedgerRecord):
-    """A journal record with the ledger's master key, so that replay can recreate the ledger."""
+    """A journal record with the ledger's master key, with which replay can recreate the ledger."""
 
     master_key: bytes
 

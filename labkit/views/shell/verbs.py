@@ -67,10 +67,10 @@ def _flag(*flags: str, **settings: Any) -> Option:
 class Verb:
     """A verb of the shell.
 
-    `on_files` reads a bookie's files; `on_cluster` queries the cluster given by `--zookeeper`. If
-    a verb has both, `--zookeeper` selects the cluster. A tuple in `options` is a group of mutually
-    exclusive options. `refuse` checks the arguments before anything is opened or connected: it
-    returns an error message or raises `LabkitError` if they are invalid, else it returns None.
+    `on_files` reads a bookie's files; `on_cluster` queries the cluster given by `--zookeeper`. If a
+    verb has both, `--zookeeper` selects the cluster. A tuple in `options` is a group of mutually
+    exclusive options. `refuse` checks the arguments before anything is opened or connected. If they
+    are invalid, it returns an error message or raises `LabkitError`; otherwise, it returns None.
     `confirm` returns a question that the user must answer with yes, or None; such a verb has an
     option `--force`. `text` formats results that are not instances of `Result`.
     """

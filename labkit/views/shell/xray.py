@@ -23,7 +23,7 @@ _HEXADECIMAL = 16
 
 
 class _OneFile(ReadOnlyDisk):
-    """A disk that opens the same file for every name."""
+    """A disk on which every name refers to the same file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path.parent)

@@ -1,8 +1,7 @@
 """Finds missing entries in a running stream; the state is one position for each partition.
 
-The rule: the state is the furthest entry seen so far. An entry that arrives again, for example
-after a restart, changes nothing; an entry that skips ahead reveals how many entries are missing
-before it.
+The state is the furthest entry seen so far. An entry that arrives again, for example after a
+restart, changes nothing; an entry that skips ahead reveals how many entries are missing before it.
 
     gaps = messages.groupBy("partition").transformWithStateInPandas(
         GapDetector(), GAPS, outputMode="Append", timeMode="None"
@@ -32,7 +31,7 @@ STATE_STORE = {
 
 
 def step(last: Position | None, entry: Position) -> tuple[Position, int]:
-    """Return the furthest position after this entry, and how many entries are missing before it.
+    """Return the furthest position after this entry, and the number of entries missing before it.
 
     If `last` is None, no entry has been seen yet, and the reader may have started anywhere.
     """

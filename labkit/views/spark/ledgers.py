@@ -16,7 +16,7 @@ NO_LIMIT = "neither full nor old"
 
 
 def shared_ledgers(messages: DataFrame) -> DataFrame:
-    """Return the ledgers that contain messages of several streams: none, if rule M4 holds."""
+    """Return the ledgers that contain messages of several streams, none if rule M4 holds."""
     streams = fn.collect_set(fn.concat_ws("-partition-", *STREAM))
     return (
         messages.groupBy("ledger")
@@ -39,7 +39,7 @@ def messages_per_ledger(messages: DataFrame) -> DataFrame:
 def missing_ends(messages: DataFrame, ledgers: DataFrame) -> DataFrame:
     """Return the ledgers whose last entries did not arrive although the metadata includes them."""
     arrived = messages.groupBy(*STREAM, "ledger").agg((fn.max("entry") + 1).alias("arrived"))
-    # A left join, because a ledger may be missing all of its messages.
+    # Use a left join, because a ledger may be missing all of its messages.
     totals = ledgers.join(arrived, [*STREAM, "ledger"], "left").fillna(0, ["arrived"])
     return totals.where("arrived < entry_count").select(
         *STREAM,

@@ -26,7 +26,7 @@ Settings = dict[str, bool | float | int | str | None]
 
 LOCAL_MASTER = "local[2]"
 JVM_OPTIONS = "-Dspark.python.factory.idleWorkerMaxPoolSize=1"
-"""Keep only one idle Python worker of each kind, so that lesson 13 fits in Binder's memory; a
+"""Keep only one idle Python worker of each kind, so that lesson 13 fits into Binder's memory; a
 worker takes 20 to 60 MB. If `SPARK_SUBMIT_OPTS` is set, it replaces these options.
 """
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
@@ -96,10 +96,10 @@ def _start(app_name: str) -> "SparkSession":
 
 
 def _worker_settings(master: str) -> Settings:
-    """Return how Spark starts its Python workers; a cluster's workers have their own path.
+    """Return how Spark starts its Python workers; workers on a cluster have their own path.
 
-    Settings are given even where they equal the default, because the JVM survives `stop` and keeps
-    the settings of the previous session.
+    Settings are given even if they equal the default, because the JVM survives `stop` and keeps the
+    settings of the previous session.
     """
     forks = _uses_fork_daemon(master)
     module = "labkit.views.spark.worker_daemon" if forks else "pyspark.daemon"

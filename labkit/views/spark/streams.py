@@ -110,9 +110,9 @@ def duplicates(messages: DataFrame) -> DataFrame:
 def missing_entries(messages: DataFrame) -> DataFrame:
     """Return ranges of entries that did not arrive although a later entry of the ledger did.
 
-    In a stream's first ledger, entries before the first one to arrive do not count, because the
-    reader may have started there. Entries missing at the end of a ledger leave no gap between
-    ids; `ledgers.missing_ends` finds those.
+    Entries before the first one of a stream's first ledger do not count, because the reader may
+    have started there. Entries missing at the end of a ledger leave no gap between ids;
+    `ledgers.missing_ends` finds those.
     """
     same_ledger = fn.col("ledger") == fn.col("ledger_before")
     expected = fn.when(same_ledger, fn.col("entry_before") + 1).otherwise(0)

@@ -132,7 +132,7 @@ async def readledger(
 
 
 async def deleteledger(client: BookKeeper, ledger_id: int) -> LedgerDeleted:
-    """Delete a ledger from the metadata; bookies delete its entries in their garbage collection.
+    """Delete a ledger's metadata; bookies delete its entries in their garbage collection.
 
     Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
     """

@@ -42,7 +42,7 @@ class Task(InputPartition):
 def read_task(
     task: InputPartition, options: Options, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the task's rows.
+    """Yield the task's rows as record batches.
 
     Raises `LedgerGoneError`, and the errors of `LedgerReader.read_entry`.
     """

@@ -59,7 +59,7 @@ async def read_span(
 def _chunks(span: EntrySpan) -> list[tuple[int, int]]:
     size = span.ledger.metadata.ensemble_size
     count = min(max(_CHUNK_BYTES // span.bytes_per_entry, 1), _MAX_ENTRIES)
-    # Each chunk starts one bookie further than the one before, which spreads the load evenly.
+    # Each chunk starts one bookie further than the previous one, which spreads the load evenly.
     count += (1 - count) % size
     return [
         (first, min(first + count - 1, span.last))

@@ -1,4 +1,4 @@
-"""Divides the entries to read into tasks, with pure functions.
+"""Pure functions that divide the entries to read into tasks.
 
     position  a ledger id, an entry id, and a slot (the index of a message in its batch)
     span      consecutive entries of a ledger, perhaps without all messages of the first and the
