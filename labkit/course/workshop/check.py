@@ -1,5 +1,4 @@
-"""Runs a step's trials with the current contents of the learner's file, and reports the result on a
-card.
+"""Runs a step's trials with the current contents of the learner's file, and returns a card.
 
 The trials run in a copy of this process that can be killed (`labkit.course.checking.forked_check`).
 The quick trials also count the bytecode instructions of the learner's code
@@ -104,7 +103,7 @@ def step(name: str, number: int) -> Note:
 
 
 def hint(name: str, number: int) -> Note:
-    """Return the next hint for a step; the third hint is repeated.
+    """Return the next hint for a step; the third one is repeated.
 
     Raises `NoSuchStepError` for an unknown track or step.
     """
@@ -138,9 +137,7 @@ def _checked(found: Track, step: Step, path: Path, seeds: int) -> Card:
 
 
 def _card_or_none(found: Track, step: Step, learner: Learner) -> Card | None:
-    """Return the step's card, or None if a trial itself raises, so that the trials are rerun and
-    raise in the parent process.
-    """
+    """Return the step's card; None if a trial itself raises, and must be run in the parent."""
     try:
         return _card(found, step, learner)
     except MemoryError:
@@ -197,7 +194,7 @@ def _written(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
 
 
 def _climb(learner: Learner, step: Step) -> None:
-    """Try the rungs in order. A refusal lists all rungs and says which one failed first."""
+    """Run the first tests in order. If one fails, the refusal lists all of them."""
     for number, rung in enumerate(step.rungs):
         try:
             _tried(learner, rung.trial)
@@ -210,9 +207,7 @@ def _climb(learner: Learner, step: Step) -> None:
 
 
 def _named(step: Step, refused: Refused) -> str:
-    """Return the refusal's message, preceded by the broken line of the contract unless the message
-    already contains one.
-    """
+    """Return the refusal's message, with the broken line of the contract in front if missing."""
     found = refused.counterexample
     if any(line.words in refused.message for line in step.contract):
         return refused.message
@@ -226,7 +221,7 @@ def _named(step: Step, refused: Refused) -> str:
 
 
 def _more_storms(found: Track, step: Step, seeds: int) -> list[str]:
-    """Return a note that says which command runs more seeds, unless all seeds were run."""
+    """Return a note about the command that runs more seeds, unless all seeds were run."""
     if step.is_live or seeds >= SEEDS:
         return []
     command = f"labkit workshop {found.name} {step.number}"

@@ -36,8 +36,9 @@ class FirstTest:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The cost of a part, counted rather than timed if possible, and its limit relative to labkit's
-    cost.
+    """The cost of a part, counted rather than timed if possible, and its limit.
+
+    The limit is relative to labkit's cost.
 
     measure: returns the cost with the learner's parts; given None, the cost of labkit's own
     """
@@ -61,7 +62,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """A named test of a long step. The rungs turn green one after the other."""
+    """One of the first tests of a long step, by name; they turn green one after the other."""
 
     name: str
     trial: Trial

@@ -30,7 +30,7 @@ PATIENCE_S = 10.0
 
 
 class LineBroken(Refused):
-    """A request broke a line of the contract at the given simulated time of the run."""
+    """A request broke a line of the contract at this simulated time of the run."""
 
     def __init__(self, line: str, problem: str, time_us: int) -> None:
         super().__init__(line, problem)
@@ -38,8 +38,9 @@ class LineBroken(Refused):
 
 
 def under_seeds(learner: Learner, scenarios: Iterable[Scenario], **parts: Any) -> str:
-    """Run the scenarios, and refuse the step at the first run that breaks a promise, showing a
-    smaller run that breaks the same promise.
+    """Run the scenarios; refuse the step at the first run that breaks a promise.
+
+    The refusal shows a smaller run that breaks the same promise.
     """
     count = events = 0
     for scenario in scenarios:
@@ -63,9 +64,9 @@ def _smaller(learner: Learner, trace: Trace, promise: str, parts: dict[str, Any]
 def in_every_order(
     learner: Learner, scenario: Scenario, *, crashes: int = 0, losses: int = 0, **parts: Any
 ) -> str:
-    """Test every order in which the scenario's messages can arrive, and refuse the step at the
-    first order that breaks a promise. `crashes` and `losses` have the same meaning as in
-    `every_order`.
+    """Refuse the step if some order of the scenario's messages breaks a promise.
+
+    `crashes` and `losses` have the same meaning as in `every_order`.
     """
     with _in_place(parts):
         explored = every_order(
@@ -91,13 +92,13 @@ def _yours(scenario: Scenario) -> Scenario:
     return replace(scenario, variant=YOURS)
 
 
-def _quietly(states: int, broken_count: int) -> None:
-    """Ignore the progress report."""
+def _quietly(states: int, broken_count: int) -> None: ...
 
 
 def run_yours(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Trace:
-    """Run the scenario with the learner's parts and return the trace. Raises `Refused`, or the
-    exception that the learner's code raised.
+    """Run the scenario with the learner's parts.
+
+    Raises `Refused`, or the exception that the learner's code raised.
     """
     try:
         trace = run_with(scenario, **parts)

@@ -26,7 +26,7 @@ _LIMIT_S = 120.0
 
 
 class LearnersCluster(LocalCluster):
-    """A cluster whose only bookie is the learner's, so every response comes from that bookie."""
+    """A cluster whose only bookie is the learner's, so every response comes from it."""
 
     def __init__(self, file: Path, folder: Path, zookeeper: str = "") -> None:
         super().__init__(1, zookeeper=zookeeper, folder=folder, traced=False)
@@ -37,9 +37,7 @@ class LearnersCluster(LocalCluster):
 
 
 def serves_a_cluster(learner: Learner, zookeeper: str = "") -> str:
-    """Check that acknowledged entries survive SIGKILL, and that labkit's tools can read the
-    bookie's files.
-    """
+    """Check that acknowledged entries survive SIGKILL, and that labkit's tools read the files."""
     with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
         try:
             report = outside_event_loops(

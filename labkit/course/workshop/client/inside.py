@@ -1,5 +1,4 @@
-"""Runs the learner's client in labkit's place: an adapter between the workload and the learner's
-parts.
+"""An adapter that runs the learner's client in place of labkit's.
 
 The simulated nodes in `nodes` write, read and recover with the learner's parts. All other nodes,
 including the epilogue, use labkit's own client, so a different client reads back and checks what
@@ -27,8 +26,7 @@ from labkit.system.model.ledger import LedgerMetadata, Segment, check_quorums
 
 
 def client_of(learner: Learner, nodes: tuple[str, ...], reads: bool = True) -> Any:
-    """Return a factory that creates the learner's client on these `nodes`, and labkit's own client
-    on all others.
+    """Return a factory that creates the learner's client on these `nodes`, elsewhere labkit's.
 
     Without `reads`, the learner's reader only reads LastAddConfirmed, and labkit's reader reads the
     entries.
@@ -55,9 +53,7 @@ class LearnersClient(BookKeeper):
     async def create_ledger(  # type: ignore[override]
         self, ensemble_size: int = 3, write_quorum: int = 2, ack_quorum: int = 2
     ) -> "LearnersWriter":
-        """Create a ledger, with metadata made by labkit, and return a writer that uses the
-        learner's `Writer`.
-        """
+        """Create a ledger; return an adapter for the learner's `Writer`."""
         check_quorums(ensemble_size, write_quorum, ack_quorum)
         ensemble = await self.context.watcher.new_ensemble(ensemble_size, write_quorum)
         metadata = LedgerMetadata(ensemble_size, write_quorum, ack_quorum, (Segment(0, ensemble),))
@@ -106,7 +102,7 @@ class LearnersClient(BookKeeper):
         return metadata
 
     def _failed(self, error: BaseException) -> None:
-        """Keep the uncaught exception of a task; even an uncaught `LabkitError` is a bug."""
+        """Record the uncaught exception of a task; even an uncaught `LabkitError` is a bug."""
         if self._learner.error is None:
             self._learner.error = error
 

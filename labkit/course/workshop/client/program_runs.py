@@ -17,7 +17,7 @@ from labkit.worlds.sim.workload.steps import payload
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Append(Value):
-    """A step that has the program create a ledger, add entries and close the ledger."""
+    """A step in which the program creates a ledger, adds entries and closes the ledger."""
 
     entries: int = 12
     window: int = 4
@@ -60,7 +60,6 @@ class TakeOver(Value):
         return "take ledger 0 over"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step. Raises `LabkitError`."""
         program = cast("LearnersClient", node.client).program()
         await program.take_over(await node.ledgers.id_of(0))
 

@@ -51,9 +51,7 @@ ALL_DENY = "If all bookies of the write set deny having the entry, `PROVES_ABSEN
 
 
 class _Growing:
-    """A ledger whose bookies report the LastAddConfirmed of their segment; it records which bookies
-    were asked.
-    """
+    """A ledger whose bookies report their segment's LastAddConfirmed; records which were asked."""
 
     ledger_id = 0
 
@@ -108,7 +106,7 @@ def _read_last_add_confirmed(learner: Learner, cluster: _Growing, known: LedgerM
 
 
 class _Answers:
-    """A cluster whose bookies give fixed responses; it records which bookies were asked."""
+    """A cluster whose bookies give fixed responses; records which bookies were asked."""
 
     ledger_id = 0
 
@@ -125,8 +123,9 @@ class _Answers:
 
 
 def answers_decide(learner: Learner) -> str:
-    """Check that `read_entry` returns the entry if any bookie of the write set has it, and
-    otherwise raises an error that reflects what is known.
+    """Check that `read_entry` returns the entry if any bookie of the write set has it.
+
+    Otherwise, it must raise an error that reflects what is known.
     """
     answers = list(product((None, *_ERRORS), repeat=3))
     for entry_id, write_set in _WRITE_SETS.items():

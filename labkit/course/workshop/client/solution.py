@@ -80,7 +80,6 @@ class Writer:
         return write_set(entry_id, self.metadata.ensemble_size, self.metadata.write_quorum)
 
     async def send(self, pending: PendingAdd, place: int, bookie: str) -> None:
-        """Send an entry to one bookie, and count its acknowledgement."""
         try:
             await self.cluster.add_entry(bookie, pending.entry)
         except BKLedgerFencedException as error:
@@ -222,9 +221,7 @@ class Reader:
 
 
 async def newest_lac(cluster: Cluster, metadata: LedgerMetadata, *, fence: bool = False) -> int:
-    """Return the highest LastAddConfirmed that the last ensemble's bookies report, once enough of
-    them have responded.
-    """
+    """Return the highest LastAddConfirmed in enough responses of the last ensemble's bookies."""
     ensemble = metadata.segments[-1].ensemble
     answers: asyncio.Queue[tuple[int, int | None]] = asyncio.Queue()
 
@@ -252,9 +249,7 @@ async def newest_lac(cluster: Cluster, metadata: LedgerMetadata, *, fence: bool 
 
 
 def is_covered(known: dict[int, int], metadata: LedgerMetadata) -> bool:
-    """Return whether the bookies that did not respond are too few to have acknowledged an entry
-    alone.
-    """
+    """Return whether the silent bookies are too few to have acknowledged an entry alone."""
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     for first in range(size):
         unknown = [place for place in write_set(first, size, quorum) if place not in known]

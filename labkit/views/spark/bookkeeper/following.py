@@ -231,9 +231,7 @@ class StreamFollower:
         )
 
     def _record_successors(self, start: Offset, newest: Offset, chains: Chains) -> None:
-        """Record the successors of ledgers that were read to their end, before these are
-        deleted.
-        """
+        """Record the successors of finished ledgers, before these ledgers are deleted."""
         old = self._successors.items()
         self._successors = {key: ledger for key, ledger in old if start.get(key[0]) == key[1]}
         for lane, at in newest.items():

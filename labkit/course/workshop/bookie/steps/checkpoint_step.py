@@ -61,7 +61,7 @@ def the_mark_is_whole_or_the_old_one(learner: Learner) -> str:
 
 
 def odd_marks_are_none(learner: Learner) -> str:
-    """Check that a mark corrupted by a crash or by a person counts as no mark."""
+    """Check that a mark that was corrupted, by a crash or by a person, counts as no mark."""
     whole = struct.pack(">qq", 10, 512)
     cases = {
         "no file": None,
@@ -84,7 +84,7 @@ def odd_marks_are_none(learner: Learner) -> str:
 
 
 class _OrderJudge:
-    """A bookie that checks each call made by a checkpoint.
+    """A bookie that checks each call of a checkpoint.
 
     The bookie has two entries in its memtable. Before each call that `flush` makes, it acknowledges
     another add, which advances the journal.
@@ -178,7 +178,7 @@ class _OrderJudge:
 
 
 def each_call_is_in_order(learner: Learner) -> str:
-    """Check that a checkpoint makes no call before the calls that it relies on."""
+    """Check that a checkpoint makes each call only after the calls on which it relies."""
     bookie = _OrderJudge()
     yours = learner.make("Checkpoint", bookie)
     bookie.is_flushing = True

@@ -58,9 +58,7 @@ def _syncs(draw: Draw) -> Syncs:
 
 
 def entries_lie_where_they_should(learner: Learner) -> str:
-    """Check that every byte of the log matches BookKeeper's format, is durable after `sync`, and
-    can be read back.
-    """
+    """Check that the log has BookKeeper's format, is durable after `sync`, and can be read."""
     try_generated(_syncs, _CASES, partial(_problem, learner), LogCase)
     return f"Right for {_CASES} generated logs, byte by byte, with one write per sync."
 
@@ -121,7 +119,7 @@ def _problem(learner: Learner, syncs: Syncs) -> Problem | None:
 
 
 class _CountedFile(SimFile):
-    """A file that remembers the largest number of bytes requested by one read."""
+    """A file that remembers the largest number of bytes that one read requested."""
 
     most = 0
 
@@ -134,9 +132,7 @@ class _CountedFile(SimFile):
 
 
 def what_is_not_there_is_none(learner: Learner) -> str:
-    """Check that `read_entry` returns None if the location holds other bytes or only part of the
-    entry.
-    """
+    """Check that `read_entry` returns None for other bytes or an incomplete entry."""
     entry = entry_bytes(5, 7, 100)
     whole = HEADER + struct.pack(">i", len(entry)) + entry
     at = len(HEADER)

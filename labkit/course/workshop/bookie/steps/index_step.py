@@ -67,7 +67,7 @@ def _changes(draw: Draw) -> Changes:
 
 
 def labkit_reads_it(learner: Learner) -> str:
-    """Check that after every flush, labkit's own index and `load` both read what was set."""
+    """Check that after every flush, labkit's index and `load` read everything that was set."""
     try_generated(_changes, _CASES, partial(_problem, learner), IndexCase)
     return (
         f"labkit and `load` read the same from {_CASES} generated indexes, also after a power cut."
@@ -144,9 +144,7 @@ def _durable(disk: SimDisk, right: dict[int, int], fenced: bool, lac: bytes) -> 
 
 
 def cut_slots_and_odd_headers(learner: Learner) -> str:
-    """Check that a slot truncated by the end of the file counts as 0, and an invalid header is
-    rejected.
-    """
+    """Check that a truncated slot counts as 0, and an invalid header is rejected."""
     disk, kind = SimDisk(), bound(LearnersIndex, learner)
     index = LedgerIndex(LEDGER, IndexHeader(MASTER_KEY), disk, PAGE)
     index.set_locations((0, 1), (1028, 2056))
@@ -169,9 +167,7 @@ def cut_slots_and_odd_headers(learner: Learner) -> str:
 
 
 def the_first_file_is_whole(learner: Learner) -> str:
-    """Check that a crash while the first file is written leaves no file or one with a complete
-    header.
-    """
+    """Check that a crash during the first write leaves no file, or one with a complete header."""
     left: list[tuple[str, SimDisk]] = []
 
     def watch(operation: Operation) -> None:
@@ -197,9 +193,7 @@ def the_first_file_is_whole(learner: Learner) -> str:
 
 
 def what_was_not_synced_is_synced(learner: Learner) -> str:
-    """Check that after a kill between a write and its sync, the first flush makes the write
-    durable.
-    """
+    """Check that the first flush makes a write durable that a killed process had not synced."""
     disk = SimDisk()
     written = LedgerIndex(LEDGER, IndexHeader(MASTER_KEY), SimDisk(), PAGE)
     written.set_locations((0,), (1028,))

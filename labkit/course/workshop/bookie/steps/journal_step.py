@@ -69,9 +69,7 @@ def _groups(draw: Draw) -> Groups:
 
 
 def groups_lie_where_they_should(learner: Learner) -> str:
-    """Check that every byte of the file matches BookKeeper's format and is durable when `write`
-    returns.
-    """
+    """Check that the file matches BookKeeper's format, and is durable when `write` returns."""
     try_generated(_groups, _CASES, partial(_problem, learner), GroupsCase)
     return f"Right for {_CASES} drawn sequences of groups, byte by byte."
 

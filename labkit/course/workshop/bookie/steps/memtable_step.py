@@ -21,7 +21,7 @@ Puts = tuple[tuple[int, int, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class PutsCase:
-    """Entries that were put, and a description of the wrong return value."""
+    """The entries that were put, and a description of the wrong result."""
 
     puts: Puts
     problem: str
@@ -47,9 +47,7 @@ def _puts(draw: Draw) -> Puts:
 
 
 def answers_are_right(learner: Learner) -> str:
-    """Check that every method returns the same as labkit's, no matter in which order entries are
-    put.
-    """
+    """Check that every method returns the same as labkit's, in whatever order entries are put."""
     try_generated(_puts, _CASES, partial(_problem, learner), PutsCase)
     return f"Right for {_CASES} drawn sequences of entries."
 
@@ -121,8 +119,8 @@ def _comparisons(learner: Learner | None) -> float:
     """Return the number of id comparisons per entry when entries are put, queried and flushed.
 
     The ids of a ledger arrive almost in order, as from a client with several adds in flight. The
-    limit leaves room for one sorted list of all entries with `bisect`, which needs 4.5 times as
-    many comparisons as labkit's memtable.
+    limit allows one sorted list of all entries with `bisect`, which needs 4.5 times as many
+    comparisons as labkit's memtable.
     """
     memtable = Memtable() if learner is None else bound(LearnersMemtable, learner)()
     random, CountedId.compared = Random(1), 0

@@ -36,9 +36,7 @@ def _red(learner: Learner) -> None:
 
 
 def every_whole_record_is_found(learner: Learner) -> str:
-    """Check that replay reads every complete record, and treats zeros or a torn record as the end
-    of the file.
-    """
+    """Check that replay reads every complete record, and stops at zeros or a torn record."""
     records = partial(learner.call, "records", list[tuple[int, bytes]])
     wrong = RECORD_CASES.wrong(records, "records")
     if wrong is not None:
@@ -48,9 +46,7 @@ def every_whole_record_is_found(learner: Learner) -> str:
 
 
 def a_missing_journal_stops_the_start(learner: Learner) -> str:
-    """Check that the start fails without the journal file of LastLogMark, because acknowledged
-    entries are lost.
-    """
+    """Check that the start fails without LastLogMark's journal, because entries are lost."""
     machine = new_machine(Fuse())
     bookie = ReplayView(machine.open(LedgerStore, CONFIG))
     try:
@@ -70,8 +66,7 @@ _KINDS = ("entry", "fence", "LAC")
 
 @dataclass(frozen=True, slots=True)
 class ReplayCase:
-    """Records as (kind, ledger id), the number of records that precede LastLogMark, and a
-    description of the problem.
+    """Records as (kind, ledger id), the number of them before LastLogMark, and the problem found.
 
     A record ("file", 0) starts the next journal file.
     """
@@ -134,7 +129,7 @@ def _replay_case(draw: Draw) -> ReplayCase:
 
 
 def what_is_after_the_mark_is_applied(learner: Learner) -> str:
-    """Check that replay applies every record from the mark on that belongs to a known ledger."""
+    """Check that replay applies every record after the mark that belongs to a known ledger."""
     try_generated(
         _replay_case,
         _CASES,

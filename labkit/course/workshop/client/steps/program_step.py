@@ -15,8 +15,7 @@ _SUCCEEDS = "If enough bookies are writable, the program ends without an error."
 
 
 class _SideBySide:
-    """Measures both clients alternately on the same bookies, because results from two clusters are
-    not comparable.
+    """Measures both clients alternately on the same bookies, so that the results are comparable.
 
     `labkit.course.workshop.check` asks for the learner's cost first.
     """
