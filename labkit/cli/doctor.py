@@ -107,7 +107,7 @@ def _working_folder() -> Path:
 
 
 def format_results(results: Sequence[CheckResult]) -> str:
-    """Return a line for each result: "ok", "FAIL" or "--" (an optional check failed), details."""
+    """Return a line per result: "ok", "FAIL" or "--" (an optional check failed), and details."""
     width = max((len(result.name) for result in results), default=0)
     lines = []
     for result in results:

@@ -25,7 +25,7 @@ class IntermixedParser(argparse.ArgumentParser):
         self._fill = fill
 
     def add_subparsers(self, **options: Any) -> Any:
-        """Add subparsers. Only they can then intermix options, not this parser."""
+        """Add subparsers, which can then intermix options; this parser no longer can."""
         self._is_plain = True
         return super().add_subparsers(**options)
 

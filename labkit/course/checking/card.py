@@ -94,7 +94,7 @@ class Card:
         return "\n".join(str(part) for part in parts if part is not None)
 
     def _ipython_display_(self) -> None:
-        """Show an interactive view below the card, because it would not work inside it."""
+        """Show an interactive view below the card, because views do not work inside cards."""
         view = self._view()
         if view is None:
             raise NotImplementedError("the card's HTML shows all of it")

@@ -30,5 +30,5 @@ or files. Only functions and the values listed in `values` can be sent through t
 Grading does not prove that a student wrote the answer. An object that labkit itself defines is
 rejected, as is a function that calls labkit's own answer. A copy of labkit's code is not detected.
 
-Read `isolation/inside.py` and `grade` first.
+Read `isolation/submission_process.py` and `grade` first.
 """

@@ -75,7 +75,7 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
     for number, (mark, end) in enumerate(zip(marks, ends, strict=True)):
         body, cell_id = text[mark.end() : end].strip(), f"{prefix}-{number:02}"
         if mark["markdown"]:
-            markdown = _uncommented(body)
+            markdown = re.sub(r"(?m)^# ?", "", body)
             if version == "solution":  # The tour is one folder up, because it has no solution.
                 markdown = markdown.replace("](00-tour.ipynb", "](../00-tour.ipynb")
             cells.append(new_markdown_cell(markdown, id=cell_id))
@@ -109,10 +109,6 @@ def _with_comparison(tags: list[str]) -> list[str]:
         return [*tags, "nbval-ignore-output"]
     ignored = "nbval-ignore-output" in tags or "parameters" in tags
     return tags if ignored else [*tags, "nbval-check-output"]
-
-
-def _uncommented(body: str) -> str:
-    return re.sub(r"(?m)^# ?", "", body)
 
 
 def execute(notebook: NotebookNode) -> None:

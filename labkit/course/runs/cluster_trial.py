@@ -29,7 +29,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 
-YOURS = "yours"
+LEARNERS_VARIANT = "yours"
 """Name of the variant in the scenarios that a guest runs."""
 PROMISES = tuple(each for each in CHECKS if each is not StepsEnd)
 """The promises that a trial checks. `StepsEnd` is missing, because trials report steps that do not
@@ -76,8 +76,10 @@ class Guest:
 
 def run_with(scenario: Scenario, **parts: Any) -> Trace:
     """Run the scenario with custom parts, given as fields of `Variant`, and return its trace."""
-    with patch.dict(VARIANTS, {YOURS: Variant(YOURS, "with the learner's code", **parts)}):
-        return run(replace(scenario, variant=YOURS))
+    with patch.dict(
+        VARIANTS, {LEARNERS_VARIANT: Variant(LEARNERS_VARIANT, "with the learner's code", **parts)}
+    ):
+        return run(replace(scenario, variant=LEARNERS_VARIANT))
 
 
 def client_with(**classes: type) -> type[BookKeeper]:

@@ -78,7 +78,7 @@ def view_of(link: RunLink, *, can_fork: bool = True) -> PlayingView:
     trace = run_of(link.scenario)
     try:
         view = VIEWS[link.view](_within(link, trace), trace if can_fork else FixedRun(trace))
-    except ValueError as error:  # The view needs a ledger, and the run creates none.
+    except ValueError as error:  # The view needs a ledger, but the run creates none.
         raise BKIncorrectParameterException(f"the link's run cannot be shown: {error}") from None
     view.notice = _difference(link, RunLink.parse(view.link()).digest)
     # Do not play the run, because the reader wants to see this moment.

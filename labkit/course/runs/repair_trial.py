@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from labkit.course.runs.cluster_trial import YOURS
+from labkit.course.runs.cluster_trial import LEARNERS_VARIANT
 from labkit.system.autorecovery import daemon
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import Rules
@@ -110,9 +110,11 @@ class ReorderedWorker(ReplicationWorker):
 def reordered_worker(steps: Sequence[str]) -> Iterator[Runner]:
     """Yield a function that runs a scenario with this step order in every bookie's worker."""
     worker = type("LearnersWorker", (ReorderedWorker,), {"order": tuple(steps)})
-    variant = Variant(YOURS, "with the learner's order", rules=Rules(replicator=StepwiseReplicator))
+    variant = Variant(
+        LEARNERS_VARIANT, "with the learner's order", rules=Rules(replicator=StepwiseReplicator)
+    )
     with (
         patch.object(daemon, "ReplicationWorker", worker),
-        patch.dict(VARIANTS, {YOURS: variant}),
+        patch.dict(VARIANTS, {LEARNERS_VARIANT: variant}),
     ):
-        yield lambda scenario: run(replace(scenario, variant=YOURS))
+        yield lambda scenario: run(replace(scenario, variant=LEARNERS_VARIANT))

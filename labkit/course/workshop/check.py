@@ -31,7 +31,7 @@ from labkit.course.workshop.files import (
     words_of,
 )
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Figure, Step, Track, Trial, track
+from labkit.course.workshop.step import Cost, Step, Track, Trial, track
 
 SEEDS = 200
 """The number of seeds with which the simulated cluster is tested."""
@@ -65,7 +65,7 @@ def check(
     requested = found.step(number)
     path = Path(file or found.file_name)
     is_new = create_if_missing(found.skeleton, path)
-    card = _checked(found, requested, path, seeds)
+    card = _run_step(found, requested, path, seeds)
     if is_new:
         card = replace(card, message=f"Created {path} for your code.\n{card.message}")
     if must_pass is None:
@@ -94,10 +94,10 @@ def step(name: str, number: int) -> Note:
     requested = track(name).step(number)
     lines = [f"Always: {line.words}" for line in requested.contract]
     lines.append(f"Write {requested.write}")
-    lines.append(f"The first test to pass:\n{requested.red.words}")
+    lines.append(f"The first test to pass:\n{requested.first_test.words}")
     lines += [
-        f"The cost limit: {figure.name}, at most {figure.at_most:.2f} times labkit's own."
-        for figure in requested.figures
+        f"The cost limit: {cost.name}, at most {cost.at_most:.2f} times labkit's own."
+        for cost in requested.costs
     ]
     return Note(f"{track(name).title}, step {number}: {requested.name}", tuple(lines))
 
@@ -111,12 +111,12 @@ def hint(name: str, number: int) -> Note:
     return next_hint(f"{name}, step {number}", requested.hints)
 
 
-def _checked(found: Track, step: Step, path: Path, seeds: int) -> Card:
+def _run_step(found: Track, step: Step, path: Path, seeds: int) -> Card:
     title = _title(found, step)
     try:
         learner = load(path, seeds)
     except NotImplementedError:
-        return Card(title, CardState.OPEN, _red(found, step))
+        return Card(title, CardState.OPEN, _how_to_begin(found, step))
     except NotLoadedError as error:
         return Card(title, CardState.REFUSED, f"{error}.")
 
@@ -150,17 +150,19 @@ def _card(found: Track, step: Step, learner: Learner) -> Card:
     title = _title(found, step)
     try:
         with bounded(learner.module.__name__):
-            step.red.run(learner)
-            learner.parts = _written(found, step, learner)
-            _climb(learner, step)
-            report = [f"{CardState.PASSED} {rung.name}" for rung in step.rungs]
-            report += [_tried(learner, trial) for trial in step.trials]
-        report += [_tried(learner, trial) for trial in step.worlds]
-        report += [_reached(learner, figure) for figure in step.figures]
+            step.first_test.run(learner)
+            learner.parts = _parts_so_far(found, step, learner)
+            _run_milestones(learner, step)
+            report = [f"{CardState.PASSED} {milestone.name}" for milestone in step.milestones]
+            report += [_run_trial(learner, trial) for trial in step.trials]
+        report += [_run_trial(learner, trial) for trial in step.slow_trials]
+        report += [_check_cost(learner, cost) for cost in step.costs]
     except NotImplementedError:
-        return Card(title, CardState.OPEN, _red(found, step))
+        return Card(title, CardState.OPEN, _how_to_begin(found, step))
     except Refused as refused:
-        return Card(title, CardState.REFUSED, _named(step, refused), refused.counterexample)
+        return Card(
+            title, CardState.REFUSED, _with_broken_line(step, refused), refused.counterexample
+        )
     except (RanTooLongError, SystemExit, Exception) as error:
         where = last_line_in(learner.file, error.__traceback__)
         if not where:
@@ -177,7 +179,7 @@ def _title(found: Track, step: Step) -> str:
     return f"{found.name}, step {step.number}: {step.name}"
 
 
-def _written(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
+def _parts_so_far(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
     """Return the parts of this step, and those of the earlier steps that the learner has
     started.
     """
@@ -185,7 +187,7 @@ def _written(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
     for earlier in found.steps:
         if earlier.number < step.number:
             try:
-                earlier.red.run(learner)
+                earlier.first_test.run(learner)
             except NotImplementedError:
                 learner.error = None
                 continue
@@ -193,20 +195,24 @@ def _written(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
     return parts
 
 
-def _climb(learner: Learner, step: Step) -> None:
+def _run_milestones(learner: Learner, step: Step) -> None:
     """Run the first tests in order. If one fails, the refusal lists all of them."""
-    for number, rung in enumerate(step.rungs):
+    for number, milestone in enumerate(step.milestones):
         try:
-            _tried(learner, rung.trial)
+            _run_trial(learner, milestone.trial)
         except Refused as refused:
             signs = [CardState.PASSED] * number + [CardState.REFUSED]
-            signs += [CardState.OPEN] * (len(step.rungs) - len(signs))
-            ladder = (f"{sign} {each.name}" for sign, each in zip(signs, step.rungs, strict=True))
-            message = "\n".join((*ladder, f"Start with {rung.name!r}.", _named(step, refused)))
+            signs += [CardState.OPEN] * (len(step.milestones) - len(signs))
+            lines = (
+                f"{sign} {each.name}" for sign, each in zip(signs, step.milestones, strict=True)
+            )
+            message = "\n".join(
+                (*lines, f"Start with {milestone.name!r}.", _with_broken_line(step, refused))
+            )
             raise Refused(message, refused.counterexample) from None
 
 
-def _named(step: Step, refused: Refused) -> str:
+def _with_broken_line(step: Step, refused: Refused) -> str:
     """Return the refusal's message, with the broken line of the contract in front if missing."""
     found = refused.counterexample
     if any(line.words in refused.message for line in step.contract):
@@ -228,27 +234,27 @@ def _more_storms(found: Track, step: Step, seeds: int) -> list[str]:
     return [f"This check ran {seeds} seeds; `{command}` in a terminal runs {SEEDS}."]
 
 
-def _tried(learner: Learner, trial: Trial) -> str:
+def _run_trial(learner: Learner, trial: Trial) -> str:
     report = trial(learner)
     if learner.error is not None:
         raise learner.error
     return report
 
 
-def _reached(learner: Learner, figure: Figure) -> str:
+def _check_cost(learner: Learner, cost: Cost) -> str:
     """Describe the measured cost. Raises `Refused` if the cost exceeds the limit."""
-    yours, ours = figure.measure(learner), figure.measure(None)
+    yours, ours = cost.measure(learner), cost.measure(None)
     ratio = yours / ours
-    report = f"{figure.name}: {yours:.3g} with your parts, {ours:.3g} with labkit's"
-    if ratio > figure.at_most:
+    report = f"{cost.name}: {yours:.3g} with your parts, {ours:.3g} with labkit's"
+    if ratio > cost.at_most:
         raise Refused(
             f"All promises hold, but the cost is too high. {report}: {ratio:.2f} times as much, and"
-            f" at most {figure.at_most:.2f} is allowed."
+            f" at most {cost.at_most:.2f} is allowed."
         )
-    return f"{report}: {ratio:.2f} times as much (at most {figure.at_most:.2f})."
+    return f"{report}: {ratio:.2f} times as much (at most {cost.at_most:.2f})."
 
 
-def _red(found: Track, step: Step) -> str:
+def _how_to_begin(found: Track, step: Step) -> str:
     """Return the message for an open step, which tells the learner how to begin."""
     hints = f'hint("{found.name}", {step.number}) gives up to three hints.'
-    return f"Write {step.write}\n{hints}\nThe first test to pass:\n{step.red.words}"
+    return f"Write {step.write}\n{hints}\nThe first test to pass:\n{step.first_test.words}"

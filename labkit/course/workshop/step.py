@@ -35,7 +35,7 @@ class FirstTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Cost:
     """The cost of a part, counted rather than timed if possible, and its limit.
 
     The limit is relative to labkit's cost.
@@ -49,7 +49,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ContractLine:
     """One line of a step's contract.
 
     broken_by: promises of `labkit.system.check` and verdicts of a crash map; if one of them fails
@@ -61,7 +61,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class Milestone:
     """One of the first tests of a long step, by name; they turn green one after the other."""
 
     name: str
@@ -76,9 +76,9 @@ class Step:
     contract: what must always hold; a refusal names the broken line
     write: what to write, and roughly how long it is
     hints: three hints, from a nudge to almost the solution
-    rungs: the first tests of a long step, easiest first
+    milestones: the first tests of a long step, easiest first
     trials: quick tests, in which the instructions of the learner's code are counted
-    worlds: tests that take seconds; the first one that fails ends the check
+    slow_trials: tests that take seconds; the first one that fails ends the check
     challenges: open-ended tasks that are not checked
     is_live: whether the trials start processes, which have time limits of their own
     """
@@ -86,18 +86,18 @@ class Step:
     number: int
     name: str
     parts: tuple[str, ...]
-    contract: tuple[Line, ...]
+    contract: tuple[ContractLine, ...]
     write: str
     hints: tuple[str, str, str]
-    red: FirstTest
+    first_test: FirstTest
     trials: tuple[Trial, ...]
-    worlds: tuple[Trial, ...]
-    figures: tuple[Figure, ...]
+    slow_trials: tuple[Trial, ...]
+    costs: tuple[Cost, ...]
     challenges: tuple[str, ...]
-    rungs: tuple[Rung, ...] = ()
+    milestones: tuple[Milestone, ...] = ()
     is_live: bool = False
 
-    def line_broken_by(self, promise: str) -> Line | None:
+    def line_broken_by(self, promise: str) -> ContractLine | None:
         return next((line for line in self.contract if promise in line.broken_by), None)
 
 

@@ -184,7 +184,7 @@ def test_the_counterexample_draws_the_cursor() -> None:
                 lambda consumed, age, left, ms, size: (
                     (ms != -1 and age > ms) or (-1 < size <= left)
                 ),
-                "messages are lost that it has not received",
+                "the subscription loses messages",
                 "not consumed: gone, and should be kept",
             ),
             (
@@ -201,7 +201,7 @@ def test_the_counterexample_draws_the_cursor() -> None:
                 lambda consumed, age, left, ms, size: (
                     consumed and -1 < ms < age and -1 < size <= left
                 ),
-                "though the size sets no limit",
+                "even if there is no size limit",
                 "kept, and should be gone",
             ),
             (

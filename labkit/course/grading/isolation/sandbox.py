@@ -2,8 +2,9 @@
 
 bubblewrap gives the process its own file system: the operating system, Python and labkit are
 read-only, and 64 MB in memory are writable. The process sees no other processes and has no
-network. `seccomp` rejects system calls that allocate memory outside the memory limit. `inside`
-sets the limits on memory, processes and open files before any of the submission's code runs.
+network. `seccomp` rejects system calls that allocate memory outside the memory limit.
+`submission_process` sets the limits on memory, processes and open files before any of the
+submission's code runs.
 """
 
 import os
@@ -33,7 +34,7 @@ time is limited to this multiple, because code that sleeps uses no processor tim
 """
 _FIRST_USER, _USERS = 60_000, 5_000
 _PACKAGES = "/code"
-_INSIDE = "labkit.course.grading.isolation.inside"
+_MODULE = "labkit.course.grading.isolation.submission_process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def start_sandboxed(limits: Limits, is_sandboxed: bool) -> Iterator["subprocess.
     processes = limits.processes if is_sandboxed else 1 << 16
     numbers = (limits.megabytes, processes, limits.open_files, limits.cell_s, user)
     spark = ["spark"] if limits.java else []
-    command = [sys.executable, "-m", _INSIDE, *map(str, numbers), *spark]
+    command = [sys.executable, "-m", _MODULE, *map(str, numbers), *spark]
     with ExitStack() as stack:
         given: tuple[int, ...] = ()
         if is_sandboxed:

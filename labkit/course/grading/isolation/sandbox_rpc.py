@@ -20,7 +20,6 @@ from typing import Any, Self
 
 from labkit.course.checking.exercise import RaisedThereError
 from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
-from labkit.course.grading.isolation.inside import MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES
 from labkit.course.grading.isolation.sandbox import (
     BUSY,
     Limits,
@@ -28,6 +27,7 @@ from labkit.course.grading.isolation.sandbox import (
     processor_s_of,
     start_sandboxed,
 )
+from labkit.course.grading.isolation.submission_process import MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES
 from labkit.course.grading.values import EncodingError, decode_value, encode_value
 from labkit.system.model.missing_part import MissingPart
 

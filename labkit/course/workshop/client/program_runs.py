@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.workshop.client.inside import LearnersClient
+from labkit.course.workshop.client.adapter import LearnersClient
 from labkit.course.workshop.client.runs import quiet
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause

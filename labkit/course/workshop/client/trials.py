@@ -5,10 +5,15 @@ from typing import Any
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.runs.cluster_trial import PROMISES, found, run_with
-from labkit.course.workshop.client.inside import client_of
+from labkit.course.workshop.client.adapter import client_of
 from labkit.course.workshop.learner import Learner
+from labkit.course.workshop.simulated_cluster import (
+    check_every_order,
+    check_promises,
+    check_seeds,
+    run_with_learner,
+)
 from labkit.course.workshop.step import FirstTest, Trial
-from labkit.course.workshop.worlds import in_every_order, judge, run_yours, under_seeds
 from labkit.system.check import CHECKS, Check
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import how_it_ended
@@ -19,7 +24,7 @@ from labkit.worlds.sim.trace import Trace
 Nodes = tuple[str, ...]
 
 
-def red(
+def first_test(
     words: str,
     scenario: Scenario,
     nodes: Nodes,
@@ -54,7 +59,7 @@ def every_order_of(scenario: Scenario, nodes: Nodes, reads: bool = True, **misha
 
     def trial(learner: Learner) -> str:
         client = client_of(learner, nodes, reads)
-        return in_every_order(learner, scenario, client=client, **mishaps)
+        return check_every_order(learner, scenario, client=client, **mishaps)
 
     return trial
 
@@ -66,7 +71,7 @@ def in_storms(
 
     def trial(learner: Learner) -> str:
         client = client_of(learner, nodes, reads)
-        return under_seeds(learner, scenarios_of(learner.seeds), client=client)
+        return check_seeds(learner, scenarios_of(learner.seeds), client=client)
 
     return trial
 
@@ -96,7 +101,7 @@ def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bo
         last = next((e for e in reversed(ended) if e.node == nodes[-1]), trace.events[-1])
         if not last.error.startswith(error):
             raise Refused(rule, found(trace, last.seq, _told(last)))
-        judge(learner, trace, {"client": client_of(learner, nodes, reads)})
+        check_promises(learner, trace, {"client": client_of(learner, nodes, reads)})
         return f"{nodes[-1]} got the error {last.error}, because no other result would be right."
 
     return trial
@@ -150,8 +155,8 @@ def run_of(
     checks: Sequence[type[Check]] = CHECKS,
 ) -> Trace:
     parts: dict[str, Any] = {"client": client_of(learner, nodes, reads)}
-    trace = run_yours(learner, scenario, parts)
-    judge(learner, trace, parts, checks)
+    trace = run_with_learner(learner, scenario, parts)
+    check_promises(learner, trace, parts, checks)
     return trace
 
 

@@ -1,4 +1,4 @@
-"""Reads the entries of a span ahead, so that the next ones arrive while others become rows.
+"""Reads ahead in a span, so that entries arrive while earlier ones are turned into rows.
 
 If every bookie of the ensemble stores every entry, one request reads many entries. `LedgerReader`
 checks each digest, and tries another bookie if one fails.

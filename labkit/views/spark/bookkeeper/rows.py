@@ -106,7 +106,7 @@ class SpanRows:
         return len(payload)
 
     def _add_batch(self, batch: bytes, skip: int, stop: int) -> None:
-        """Unpack the batch in a loop that determines how fast a topic is read."""
+        """Unpack the batch. The speed of this loop determines how fast a topic is read."""
         # Use local names, because attribute lookups would cost time for every message.
         size_at, parse = _SIZE.unpack_from, SingleMessageMetadata.FromString
         heads, payloads, with_payloads = self.heads, self.payloads, self._with_payloads

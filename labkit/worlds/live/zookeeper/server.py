@@ -347,7 +347,7 @@ def _log_size(folder: Path) -> int:
 
 
 def _output_since(folder: Path, log_start: int) -> list[str]:
-    """Return the JVM's output and the log from offset `log_start` on (if rotated: all of it)."""
+    """Return the JVM's output, and the log from `log_start` on (all of it if it was rotated)."""
     output = (folder / OUTPUT_NAME).read_bytes()
     if (size := _log_size(folder)) > 0:
         with (folder / LOG_NAME).open("rb") as log:

@@ -258,7 +258,7 @@ class ZooKeeperStore:
         return f"{self.location.chroot}{path}"
 
     def _watch(self, on_change: OnChange | None) -> Callable[[WatchedEvent], None] | None:
-        """Return a watch; kazoo calls it once: on a change, or when it drops the watch."""
+        """Return a watch, which kazoo calls once: on a change, or when it drops the watch."""
         if on_change is None:
             return None
 

@@ -36,7 +36,8 @@ def replay_until_broken(
     """Return the run if the promise breaks; None if it holds or the run exceeds `step_budget`."""
     with without_garbage_collection():
         found = _run(scenario, check, step_budget)
-        # Free the world, which is full of reference cycles but has only young objects.
+        # Free the world. It is full of reference cycles, but all its objects are young, so this is
+        # fast.
         gc.collect(0)
     return found
 

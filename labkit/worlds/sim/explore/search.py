@@ -175,7 +175,7 @@ def _judge_all(
 
 
 def scenario_of(each: Scenario | int, variant: str | None) -> Scenario:
-    """Return the scenario with the variant set, after generating it if `each` is a seed."""
+    """Return the scenario, generated if `each` is a seed, with the variant set."""
     draw = drawn_topic if VARIANTS[variant or ""].with_brokers else drawn
     scenario = each if isinstance(each, Scenario) else draw(each)
     return scenario if variant is None else replace(scenario, variant=variant)

@@ -1,4 +1,4 @@
-"""The world as seen by the faults that hit it."""
+"""The interface of the world that faults use."""
 
 from collections.abc import Mapping
 from typing import Protocol

@@ -30,7 +30,7 @@ class Value:
 
 
 def register(cls: type[Any]) -> None:
-    """Also allow instances of this dataclass as parts of values."""
+    """Allow instances of this dataclass inside values, too."""
     _CLASSES[cls.__name__] = cls
 
 

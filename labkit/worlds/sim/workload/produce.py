@@ -1,4 +1,4 @@
-"""A producer that owns its topic: a topic without a broker, in the simulated world."""
+"""A producer whose own process owns the topic, without a broker."""
 
 import asyncio
 from collections import deque

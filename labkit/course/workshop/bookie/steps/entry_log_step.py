@@ -6,11 +6,11 @@ from functools import partial
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
-from labkit.course.workshop.bookie.inside import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersEntryLogger, bound
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
-from labkit.course.workshop.step import Figure, FirstTest, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.entry_log import LOG_HEADER, EntryLogger
 from labkit.worlds.sim.machine.disk import SimDisk, SimFile
 from labkit.worlds.sim.machine.disk_operation import Operation, lost
@@ -193,13 +193,13 @@ STEP = Step(
     name="the entry log",
     parts=("EntryLog", "read_entry"),
     contract=(
-        Line(_PLACES),
-        Line(_ONCE),
-        Line(_ONE_WRITE),
-        Line(_BYTES, broken_by=("lost", "invented", "refused")),
-        Line(_FOUND),
-        Line(_NOT_THERE),
-        Line(_BOUNDED),
+        ContractLine(_PLACES),
+        ContractLine(_ONCE),
+        ContractLine(_ONE_WRITE),
+        ContractLine(_BYTES, broken_by=("lost", "invented", "refused")),
+        ContractLine(_FOUND),
+        ContractLine(_NOT_THERE),
+        ContractLine(_BOUNDED),
     ),
     write="the class EntryLog and the function read_entry in about 35 lines.",
     hints=(
@@ -210,14 +210,14 @@ STEP = Step(
         "`read_entry` reads 20 bytes from `offset - 4`: length, ledger id, entry id. Compare the"
         " ids, then compare offset + length with `file.size()`, and only then read the entry.",
     ),
-    red=FirstTest(
+    first_test=FirstTest(
         "    log = EntryLog(file)\n    assert log.append(entry) == 1028   # header, length\n", _red
     ),
     trials=(entries_lie_where_they_should, what_is_not_there_is_none),
-    worlds=(crashes, orders, storms),
-    figures=(
-        Figure("disk operations of the log per flushed entry", 1.5, _operations),
-        Figure("bytes written to the log per flushed entry", 1.0, _bytes),
+    slow_trials=(crashes, orders, storms),
+    costs=(
+        Cost("disk operations of the log per flushed entry", 1.5, _operations),
+        Cost("bytes written to the log per flushed entry", 1.0, _bytes),
     ),
     challenges=(
         "When a log is full, append a ledgers map and store its offset in the header, so that"

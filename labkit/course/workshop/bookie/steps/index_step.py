@@ -5,11 +5,11 @@ from functools import partial
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
-from labkit.course.workshop.bookie.inside import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersIndex, bound
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Figure, FirstTest, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.index.ledger_index import (
     DATA_OFFSET,
@@ -235,15 +235,15 @@ STEP = Step(
     name="the index",
     parts=("Index",),
     contract=(
-        Line(_WHOLE, broken_by=("refused",)),
-        Line(_DURABLE),
-        Line(_SAME, broken_by=("lost", "invented")),
-        Line(_LOADED),
-        Line(_PAGES),
-        Line(_NOTHING),
-        Line(_SYNCS_AFTER_LOAD),
-        Line(_CUT),
-        Line(_INVALID),
+        ContractLine(_WHOLE, broken_by=("refused",)),
+        ContractLine(_DURABLE),
+        ContractLine(_SAME, broken_by=("lost", "invented")),
+        ContractLine(_LOADED),
+        ContractLine(_PAGES),
+        ContractLine(_NOTHING),
+        ContractLine(_SYNCS_AFTER_LOAD),
+        ContractLine(_CUT),
+        ContractLine(_INVALID),
     ),
     write=(
         "the class Index in about 60 lines: the header, slots of 8 bytes, and a first file that is"
@@ -258,7 +258,7 @@ STEP = Step(
         "`load` sets a flag that makes the next flush sync the file and all of its folders even if"
         " nothing has changed. That flush clears the flag.",
     ),
-    red=FirstTest(
+    first_test=FirstTest(
         "    index = Index(disk, path, key)\n"
         "    index.set_location(3, 1028)\n"
         "    assert index.location(3) == 1028\n",
@@ -268,8 +268,8 @@ STEP = Step(
         *(labkit_reads_it, cut_slots_and_odd_headers),
         *(the_first_file_is_whole, what_was_not_synced_is_synced),
     ),
-    worlds=(crashes, orders, storms),
-    figures=(Figure("bytes written to the index per entry", 1.5, _bytes_written),),
+    slow_trials=(crashes, orders, storms),
+    costs=(Cost("bytes written to the index per entry", 1.5, _bytes_written),),
     challenges=(
         "A client may add only entry 2**40 - 1, whose index then has a hole of 8 TiB. Read only"
         " what was written (`file.next_data`), and keep only changed pages in memory.",

@@ -7,11 +7,11 @@ from functools import partial
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
-from labkit.course.workshop.bookie.inside import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersJournal, bound
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
-from labkit.course.workshop.step import Figure, FirstTest, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.journal import Journal, padding
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.worlds.sim.machine.disk import SimDisk
@@ -179,12 +179,12 @@ STEP = Step(
     name="the journal",
     parts=("Journal",),
     contract=(
-        Line(_DURABLE_NAME),
-        Line(_OFFSETS),
-        Line(_MEMORY),
-        Line(_BYTES),
-        Line(_ONE_SYNC),
-        Line(_DURABLE, broken_by=("lost", "invented", "refused", "AckFollowsSync")),
+        ContractLine(_DURABLE_NAME),
+        ContractLine(_OFFSETS),
+        ContractLine(_MEMORY),
+        ContractLine(_BYTES),
+        ContractLine(_ONE_SYNC),
+        ContractLine(_DURABLE, broken_by=("lost", "invented", "refused", "AckFollowsSync")),
     ),
     write=(
         "the class Journal in about 30 lines: the header, the records and their padding, and one"
@@ -199,16 +199,16 @@ STEP = Step(
         " the padding, to the offset, and starts an empty group. `write` is `file.write`, then"
         " `file.sync`.",
     ),
-    red=FirstTest(
+    first_test=FirstTest(
         "    journal = Journal(disk, 10)\n"
         '    assert journal.append(b"hello") == 512   # right after the header\n',
         _red,
     ),
     trials=(groups_lie_where_they_should,),
-    worlds=(crashes, orders, storms),
-    figures=(
-        Figure(f"disk operations per add, with groups of {_GROUP}", 1.0, _operations),
-        Figure(f"bytes written per add, with groups of {_GROUP}", 1.1, _bytes),
+    slow_trials=(crashes, orders, storms),
+    costs=(
+        Cost(f"disk operations per add, with groups of {_GROUP}", 1.0, _operations),
+        Cost(f"bytes written per add, with groups of {_GROUP}", 1.1, _bytes),
     ),
     challenges=(
         "Preallocate: labkit writes zeros ahead, so that a sync need not update the file's length.",

@@ -6,11 +6,11 @@ from random import Random
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
-from labkit.course.workshop.bookie.inside import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersMemtable, bound
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Figure, FirstTest, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.memtable import Memtable
 
 _CASES = 300
@@ -138,12 +138,12 @@ STEP = Step(
     name="the memtable",
     parts=("Memtable",),
     contract=(
-        Line(_FOUND, broken_by=("lost", "refused")),
-        Line(_ABSENT, broken_by=("invented",)),
-        Line(_FIRST),
-        Line(_LAST),
-        Line(_SIZE),
-        Line(_SORTED),
+        ContractLine(_FOUND, broken_by=("lost", "refused")),
+        ContractLine(_ABSENT, broken_by=("invented",)),
+        ContractLine(_FIRST),
+        ContractLine(_LAST),
+        ContractLine(_SIZE),
+        ContractLine(_SORTED),
     ),
     write="the class Memtable in about 25 lines.",
     hints=(
@@ -154,15 +154,15 @@ STEP = Step(
         "If the entry already exists, `put` returns before it changes anything: neither the bytes,"
         " nor the size, nor the highest id.",
     ),
-    red=FirstTest(
+    first_test=FirstTest(
         "    memtable = Memtable()\n"
         '    memtable.put(5, 0, b"a")\n'
         '    assert memtable.get(5, 0) == b"a"\n',
         _red,
     ),
     trials=(answers_are_right,),
-    worlds=(crashes, orders, storms),
-    figures=(Figure("comparisons of ids per entry", 6.0, _comparisons),),
+    slow_trials=(crashes, orders, storms),
+    costs=(Cost("comparisons of ids per entry", 6.0, _comparisons),),
     challenges=(
         "Release an entry's bytes as soon as its location is known. labkit's memtable does, so a"
         " flush of 64 MiB does not need another 64 MiB.",

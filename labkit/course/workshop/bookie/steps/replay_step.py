@@ -8,11 +8,11 @@ from functools import partial
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
 from labkit.course.exercises.journal import RECORD_CASES
-from labkit.course.workshop.bookie.inside import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import ReplayView, store_of
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Figure, FirstTest, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.store import LedgerStore
@@ -236,12 +236,14 @@ STEP = Step(
     name="replay",
     parts=("records", "replay"),
     contract=(
-        Line(_COMPLETE),
-        Line(_MISSING),
-        Line(_ALL, broken_by=("lost", "refused", "EveryCopyIsDurable", "AcknowledgedIsDurable")),
-        Line(_KEY_ALONE),
-        Line(_SKIPPED, broken_by=("invented",)),
-        Line(_END),
+        ContractLine(_COMPLETE),
+        ContractLine(_MISSING),
+        ContractLine(
+            _ALL, broken_by=("lost", "refused", "EveryCopyIsDurable", "AcknowledgedIsDurable")
+        ),
+        ContractLine(_KEY_ALONE),
+        ContractLine(_SKIPPED, broken_by=("invented",)),
+        ContractLine(_END),
     ),
     write="the functions records and replay in about 50 lines.",
     hints=(
@@ -252,7 +254,7 @@ STEP = Step(
         " `has_ledger`; if there is none, create it with the key from the dictionary, or skip the"
         " record if the dictionary has no key.",
     ),
-    red=FirstTest(
+    first_test=FirstTest(
         '    data = bytes(512) + b"\\0\\0\\0\\5hello" + bytes(8)\n'
         '    assert records(data, 512) == [(512, b"hello")]\n',
         _red,
@@ -261,8 +263,8 @@ STEP = Step(
         *(every_whole_record_is_found, a_missing_journal_stops_the_start),
         what_is_after_the_mark_is_applied,
     ),
-    worlds=(crashes, orders, storms),
-    figures=(Figure("records replayed per unflushed entry", 1.0, _replayed),),
+    slow_trials=(crashes, orders, storms),
+    costs=(Cost("records replayed per unflushed entry", 1.0, _replayed),),
     challenges=(
         "A journal file may have 2 GiB. Read it in pieces.",
         "Flush during the replay, as soon as the memtable is full, so that a start needs no more"

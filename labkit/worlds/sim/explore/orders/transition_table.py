@@ -106,7 +106,7 @@ class TransitionTable:
         return heads
 
     def _others_can_send(self, world_state: WorldState, node_index: int) -> bool:
-        """Return whether a message on an empty channel may reach the node before any in-flight one.
+        """Return whether the node may first receive a message that has not been sent yet.
 
         The result may be True unnecessarily, because the method assumes that all messages that
         could ever be in flight can arrive in any order, and that each node can reach every state to

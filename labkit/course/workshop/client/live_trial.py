@@ -70,7 +70,7 @@ def serves_a_cluster(learner: Learner) -> str:
 def processor_times(learner: Learner) -> tuple[float, float]:
     """Return the CPU milliseconds that the learner's program and labkit's client take.
 
-    They write the same entries, alternately on one cluster; each figure is the minimum of three
+    They write the same entries, alternately on one cluster; each cost is the minimum of three
     rounds.
     """
 

@@ -40,9 +40,8 @@ def serves_a_cluster(learner: Learner, zookeeper: str = "") -> str:
     """Check that acknowledged entries survive SIGKILL, and that labkit's tools read the files."""
     with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
         try:
-            report = outside_event_loops(
-                lambda: asyncio.run(_bounded(learner.file.absolute(), Path(folder), zookeeper))
-            )
+            serving = _serve(learner.file.absolute(), Path(folder), zookeeper)
+            report = outside_event_loops(lambda: asyncio.run(asyncio.wait_for(serving, _LIMIT_S)))
         except (MissingPart, ZooKeeperNotStarted) as error:
             raise Refused(f"A live cluster cannot be started here: {error}") from None
         except (LabkitError, TimeoutError, OSError) as error:
@@ -52,11 +51,6 @@ def serves_a_cluster(learner: Learner, zookeeper: str = "") -> str:
                 "\n".join([f"{type(error).__name__}: {error}", *last_lines(log, 12)]),
             ) from None
     return report
-
-
-async def _bounded(file: Path, folder: Path, zookeeper: str) -> str:
-    async with asyncio.timeout(_LIMIT_S):
-        return await _serve(file, folder, zookeeper)
 
 
 async def _serve(file: Path, folder: Path, zookeeper: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.cluster import Cluster
-from labkit.course.workshop.worlds import LineBroken
+from labkit.course.workshop.simulated_cluster import LineBroken
 from labkit.system.client.striping import write_set
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
 from labkit.system.model.errors import (

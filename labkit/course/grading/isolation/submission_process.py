@@ -1,7 +1,7 @@
 """The submission's side of the pipe, which runs in the sandbox.
 
-    python -m labkit.course.grading.isolation.inside MEGABYTES PROCESSES OPEN_FILES CELL_SECONDS
-    USER [spark]
+    python -m labkit.course.grading.isolation.submission_process
+        MEGABYTES PROCESSES OPEN_FILES CELL_SECONDS USER [spark]
 
 The first incoming message contains the notebook's code cells and the names of labkit's functions
 that are blocked. Each call of `check` sends an answer to the grader. Then the grader sends calls
@@ -45,7 +45,7 @@ class CellTooLongError(BaseException):
     """A cell ran for too long."""
 
 
-class Inside:
+class SubmissionProcess:
     """The answers of one submission, which the grader can call."""
 
     def __init__(self, channel: PipeChannel) -> None:
@@ -224,14 +224,14 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)
-    inside = Inside(channel)
-    inside.send(ready=True)
-    notebook = inside.receive()
+    process = SubmissionProcess(channel)
+    process.send(ready=True)
+    notebook = process.receive()
     block_answers(notebook["blocked_answers"])
     if has_spark:
-        inside.start_spark()
-    inside.run(notebook["cells"], cell_s)
-    inside.serve()
+        process.start_spark()
+    process.run(notebook["cells"], cell_s)
+    process.serve()
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ import asyncio
 from typing import Any
 
 from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.client.checked_clusters import RecoverersCluster, WritersCluster
 from labkit.course.workshop.client.cluster import Cluster
 from labkit.course.workshop.client.contract import RETURNS_ID
-from labkit.course.workshop.client.judged import RecoverersCluster, WritersCluster
 from labkit.course.workshop.client.program import Program
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.bookkeeper import BookKeeper
