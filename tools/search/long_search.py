@@ -21,7 +21,7 @@ from pathlib import Path
 
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.explore.progress import ProgressLine
-from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.explore.search import NEVER_ENDS, Finding, in_processes, scenario_of
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -147,7 +147,7 @@ class LongSearch:
         """Return the scenario of a seed; without a variant, one in five includes brokers."""
         variant = self.state.variant
         if not variant and seed % _BROKERS_EVERY == 0:
-            return drawn_topic(seed)
+            return random_topic_scenario(seed)
         return scenario_of(seed, variant)
 
     def _add(self, finding: Finding, seed: int | None) -> None:

@@ -4,7 +4,7 @@ import gc
 import time
 from dataclasses import dataclass, field
 
-from labkit.worlds.sim.explore.search import Finding, judged_run
+from labkit.worlds.sim.explore.search import Finding, run_and_check
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.scenario.scenario import Scenario
 from tools.search.branches import Taken, watched
@@ -49,8 +49,8 @@ def _tried(trial: Trial) -> Tried:
     began = time.thread_time()
     taken: Taken = {}
     if trial.is_watched:
-        (findings, trace), taken = watched(lambda: judged_run(trial.scenario))
+        (findings, trace), taken = watched(lambda: run_and_check(trial.scenario))
     else:
-        findings, trace = judged_run(trial.scenario)
+        findings, trace = run_and_check(trial.scenario)
     situations = [] if trace is None else _MEETINGS.reached(trace)
     return Tried(trial, findings, situations, time.thread_time() - began, taken)

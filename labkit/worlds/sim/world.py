@@ -78,7 +78,7 @@ class World:
         self._waiting_actions: dict[str, list[_WaitingAction]] = {}
         loop.set_exception_handler(self._on_uncaught_exception)
 
-    async def live(self) -> None:
+    async def run(self) -> None:
         await self._boot()
         self._started_at = self.loop.now
         self.network.set_late_share(self.scenario.late_share)
@@ -98,7 +98,7 @@ class World:
     async def outlast(self) -> None:
         """Check whether the steps that are still running finish now that all faults are repaired.
 
-        Call this after `live`. It does nothing if the order of messages is chosen, because no
+        Call this after `run`. It does nothing if the order of messages is chosen, because no
         time-out fires in that case.
         """
         if not self._running_steps or self.scenario.in_turn:

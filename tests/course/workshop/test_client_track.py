@@ -211,7 +211,7 @@ WRONG: dict[str, tuple[int, str, str, str]] = {
     ),
     "ends the ledger where nothing is proven": (
         6,
-        '    raise BKLedgerRecoveryException(f"whether entry {entry_id} was stored is not known")',
+        '    raise BKLedgerRecoveryException(f"it is unknown whether entry {entry_id} was stored")',
         "    return None",
         "may have been confirmed is found",
     ),

@@ -128,7 +128,7 @@ class Writer:
                     self.send_again(pending, place)
         if any(map(self.is_blocked, self.pending)):
             names = ", ".join(self.given_up)
-            self.end(BKNotEnoughBookiesException(f"{names} failed, and no other takes writes"))
+            self.end(BKNotEnoughBookiesException(f"{names} failed, and no other is writable"))
         self.confirm()
 
     async def replace_bookies(self, failed: list[str]) -> None:
@@ -245,7 +245,7 @@ async def newest_lac(cluster: Cluster, metadata: LedgerMetadata, *, fence: bool 
             known[place] = lac
         if is_covered(known, metadata):
             return max(known.values())
-    raise BKReadException("too few bookies answered to know LastAddConfirmed")
+    raise BKReadException("too few bookies responded to determine LastAddConfirmed")
 
 
 def is_covered(known: dict[int, int], metadata: LedgerMetadata) -> bool:
@@ -278,7 +278,7 @@ async def recover(cluster: Cluster) -> LedgerMetadata:
     if lac != NO_ENTRY_ID:
         entry = await find(cluster, metadata, lac)
         if entry is None:
-            raise BKLedgerRecoveryException(f"entry {lac} was confirmed, and cannot be read")
+            raise BKLedgerRecoveryException(f"entry {lac} was confirmed but cannot be read")
         length = entry.length
     while (entry := await find(cluster, metadata, last + 1)) is not None:
         await write_back(cluster, metadata, replace(entry, last_add_confirmed=lac))
@@ -308,7 +308,7 @@ async def find(cluster: Cluster, metadata: LedgerMetadata, entry_id: int) -> Ent
         denied += isinstance(answer, PROVES_ABSENCE)
         if denied > metadata.write_quorum - metadata.ack_quorum:
             return None
-    raise BKLedgerRecoveryException(f"whether entry {entry_id} was stored is not known")
+    raise BKLedgerRecoveryException(f"it is unknown whether entry {entry_id} was stored")
 
 
 async def write_back(cluster: Cluster, metadata: LedgerMetadata, entry: Entry) -> None:
@@ -343,7 +343,7 @@ async def create_ledger(
 ) -> Writer:
     bookies = await ledgers.writable_bookies()
     if len(bookies) < ensemble_size:
-        raise BKNotEnoughBookiesException(f"{len(bookies)} of {ensemble_size} take writes")
+        raise BKNotEnoughBookiesException(f"{len(bookies)} of {ensemble_size} are writable")
     ledger_id = await ledgers.new_ledger_id()
     first = ledger_id % len(bookies)
     ensemble = tuple((bookies[first:] + bookies[:first])[:ensemble_size])

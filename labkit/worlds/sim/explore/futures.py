@@ -24,7 +24,7 @@ from labkit.worlds.sim.chosen_order import ChosenOrderWorld
 from labkit.worlds.sim.machine.decisions import sentence_of
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.machine.loop import SimLoop, SimulationError
-from labkit.worlds.sim.run import STEP_BUDGET, live, outside_event_loops
+from labkit.worlds.sim.run import STEP_BUDGET, outside_event_loops, run_world
 from labkit.worlds.sim.scenario.faults import (
     Crash,
     CrashAtOperation,
@@ -206,7 +206,7 @@ def future(scenario: Scenario, moment_us: int, seed: int) -> Trace:
     left out. Raises `SimulationError` if the run does not end.
     """
     world_class = _FutureInChosenOrder if scenario.in_turn else _FutureWorld
-    return live(world_class(scenario, SimLoop(STEP_BUDGET), moment_us, seed))
+    return run_world(world_class(scenario, SimLoop(STEP_BUDGET), moment_us, seed))
 
 
 class _FutureWorld(World):

@@ -59,7 +59,7 @@ def _run(scenario: Scenario, check: type[Check], step_budget: int) -> BrokenRun 
 
 
 async def _live_and_outlast(world: World) -> None:
-    await world.live()
+    await world.run()
     await world.outlast()
 
 

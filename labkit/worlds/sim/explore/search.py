@@ -4,9 +4,9 @@
     search(range(5000), variant="ack after one bookie")    until the first finding
     search([storm(mine, seed, 3) for seed in range(500)])  your own scenarios
 
-A number stands for a scenario: it is a seed for `drawn`, or for `drawn_topic` if the variant needs
-brokers. Results are in the order of the scenarios regardless of the number of processes, so the
-first finding is always the same.
+A number stands for the scenario with this seed: a `random_scenario`, or a `random_topic_scenario`
+if the variant needs brokers. Results are in the order of the scenarios regardless of the number of
+processes, so the first finding is always the same.
 """
 
 import concurrent.futures
@@ -25,8 +25,8 @@ from typing import ParamSpec, TypeVar
 
 from labkit.system.check import CHECKS, Check, broken, check_all
 from labkit.worlds.sim.explore.progress import ProgressLine
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
-from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.machine.interrupt import OneThreadExecutor, awaited
 from labkit.worlds.sim.machine.loop import SimulationError
@@ -168,7 +168,7 @@ def _judge_all(
     scenarios: list[Scenario | int], variant: str | None, checks: tuple[type[Check], ...]
 ) -> list[list[Finding]]:
     with without_garbage_collection():
-        findings = [judged_run(scenario_of(each, variant), checks)[0] for each in scenarios]
+        findings = [run_and_check(scenario_of(each, variant), checks)[0] for each in scenarios]
     # Collect only young objects: collecting all of them would take as long as half a run.
     gc.collect(1)
     return findings
@@ -176,12 +176,12 @@ def _judge_all(
 
 def scenario_of(each: Scenario | int, variant: str | None) -> Scenario:
     """Return the scenario, generated if `each` is a seed, with the variant set."""
-    draw = drawn_topic if VARIANTS[variant or ""].with_brokers else drawn
+    draw = random_topic_scenario if VARIANTS[variant or ""].with_brokers else random_scenario
     scenario = each if isinstance(each, Scenario) else draw(each)
     return scenario if variant is None else replace(scenario, variant=variant)
 
 
-def judged_run(
+def run_and_check(
     scenario: Scenario, checks: Sequence[type[Check]] = CHECKS
 ) -> tuple[list[Finding], Trace | None]:
     """Run a scenario; return the broken promises and the trace (None if the run never ended)."""

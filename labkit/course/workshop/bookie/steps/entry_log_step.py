@@ -139,8 +139,8 @@ def what_is_not_there_is_none(learner: Learner) -> str:
     cases: tuple[tuple[str, bytes, int, int, int], ...] = (
         ("another entry's ids", whole, at + 4, 5, 8),
         ("another ledger's ids", whole, at + 4, 6, 7),
-        ("an offset behind the end", whole, len(whole) + 4, 5, 7),
-        ("an entry that the file's end cuts", whole[:-1], at + 4, 5, 7),
+        ("an offset past the end", whole, len(whole) + 4, 5, 7),
+        ("an entry truncated by the end of the file", whole[:-1], at + 4, 5, 7),
         ("a file that ends inside the ids", whole[: at + 12], at + 4, 5, 7),
         *(
             (f"a length of {size}", whole[:at] + struct.pack(">i", size) + entry, at + 4, 5, 7)

@@ -41,7 +41,7 @@ from labkit.worlds.sim.explore.progress import ProgressLine
 from labkit.worlds.sim.explore.search import Finding
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.machine.loop import SimLoop
-from labkit.worlds.sim.run import live, outside_event_loops, run, trace_of
+from labkit.worlds.sim.run import outside_event_loops, run, run_world, trace_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
 
@@ -227,7 +227,7 @@ class _Search:
         self._ends.append(world_state)
         if world_state not in self._is_broken:
             world = self._world(path, stops=False)
-            self._is_broken[world_state] = self._judge(live(world))
+            self._is_broken[world_state] = self._judge(run_world(world))
             self._possible.add(self._failures, world.possible_failures)
 
     def _after(
@@ -242,7 +242,7 @@ class _Search:
     def _learn(self, path: tuple[int, ...]) -> WorldState:
         world = self._world(path, stops=True)
         with suppress(EnoughLearned):
-            world.loop.run(world.live())
+            world.loop.run(world.run())
         self._judge(trace_of(world))
         self._possible.add(self._failures, world.possible_failures)
         assert world.first is not None

@@ -37,7 +37,7 @@ _SLOW = 50.0
 """The factor by which everything takes longer in a slow scenario."""
 
 
-def drawn(seed: int) -> Scenario:
+def random_scenario(seed: int) -> Scenario:
     """Return the scenario for the seed.
 
     One in four scenarios is slow: it lasts seconds instead of milliseconds, and uses autorecovery.

@@ -32,7 +32,7 @@ _QUORUMS = (3, 3, 2), (3, 3, 2), (2, 2, 2), (3, 2, 2), (3, 3, 3)
 _PRODUCERS = "p", "q"
 
 
-def drawn_topic(seed: int) -> Scenario:
+def random_topic_scenario(seed: int) -> Scenario:
     """Return the scenario for the seed: two or three brokers, and one or two producers."""
     draw = ScenarioRandom("topic", seed, Cluster(), _PRODUCERS, 60.0)
     cluster = _cluster(draw)
