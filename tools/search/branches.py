@@ -41,7 +41,7 @@ def modules() -> Iterator[str]:
             yield path.relative_to(_ROOT).as_posix()
 
 
-def watched(call: Callable[[], _T]) -> tuple[_T, Taken]:
+def measure(call: Callable[[], _T]) -> tuple[_T, Taken]:
     cover = _coverage_of_runs()
     cover.start()
     try:

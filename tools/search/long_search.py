@@ -27,7 +27,7 @@ from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.scenario.scenario import Scenario
 from tools.search.code_version import CodeVersion, code_version
 from tools.search.report import report
-from tools.search.search_run import Trial, Tried, tried
+from tools.search.search_run import Trial, TrialResult, run_trials
 from tools.search.search_state import BrokenPromise, Count, SearchState, state_from_json
 from tools.search.targeting import Aim
 
@@ -77,7 +77,7 @@ class LongSearch:
         begun_at, first = time.monotonic(), self.state.next_seed
         show_progress = ProgressLine(seeds, "seeds", in_place=sys.stderr.isatty())
         try:
-            for each in in_processes(tried, self.trials(seeds), jobs):
+            for each in in_processes(run_trials, self.trials(seeds), jobs):
                 self.take(each)
                 broken = sum(promise.times for promise in self.count.broken.values())
                 show_progress(self.state.next_seed - first, broken)
@@ -111,7 +111,7 @@ class LongSearch:
         is_early = self.state.aim.seeds < _EARLY_SEEDS
         return seed % (_AIMED_EVERY if is_early else _AIMED_EVERY_LATER) == 0
 
-    def take(self, result: Tried) -> None:
+    def take(self, result: TrialResult) -> None:
         """Record the result of a trial, and save the scenario if a promise broke."""
         state, seed = self.state, result.trial.seed
         if seed is None:

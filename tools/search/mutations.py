@@ -19,7 +19,7 @@ _STRANGER = "z"
 """A client name that random scenarios never use; checks identify a recovery by its client."""
 
 
-def relative(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
+def variation_of(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
     """Return a variation of a scenario that reached the situation.
 
     It has a new seed and usually modified faults.
@@ -36,7 +36,7 @@ def relative(scenario: Scenario, situation: Situation, rng: random.Random) -> Sc
 
 
 def can_be_provoked(situation: Situation, scenario: Scenario) -> bool:
-    """Return whether `provoked` can make the situation's event happen in the scenario."""
+    """Return whether `provoke` can make the situation's event happen in the scenario."""
     if situation.during is None or not situation.during.begins:
         return False
     # In scenarios with brokers, no other client is allowed to use the ledgers.
@@ -44,7 +44,7 @@ def can_be_provoked(situation: Situation, scenario: Scenario) -> bool:
     return any(kind in injectable for kind in situation.kinds)
 
 
-def provoked(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
+def provoke(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
     """Return a mutation in which the situation's event happens when its activity begins.
 
     The given scenario has reached the activity. The mutation also has a new seed.

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from labkit.worlds.sim.scenario.scenario import Scenario
 from tools.search.covered_situations import SITUATIONS
-from tools.search.mutations import can_be_provoked, provoked, relative
+from tools.search.mutations import can_be_provoked, provoke, variation_of
 from tools.search.situations_reached import Situation
 
 RARE = 0.01
@@ -83,8 +83,8 @@ class Aim:
         (aim,) = rng.choices(aims, weights)
         near, stock = self._near(aim), self.reached[aim.name].stock
         if near and (not stock or rng.random() < _PROVOKED):
-            return provoked(rng.choice(near), aim, rng)
-        return relative(rng.choice(stock), aim, rng)
+            return provoke(rng.choice(near), aim, rng)
+        return variation_of(rng.choice(stock), aim, rng)
 
     def _is_possible(self, situation: Situation) -> bool:
         if not self.is_rare(situation.name):

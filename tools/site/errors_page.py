@@ -142,7 +142,7 @@ class Source:
         found = defaultdict[str, list[tuple[ast.Call, _Function | None]]](list)
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call):
-                found[_called(node)].append((node, inside.get(id(node))))
+                found[_called_name(node)].append((node, inside.get(id(node))))
         return found
 
 
@@ -208,7 +208,7 @@ class Errors:
                     given = _bound(start, call)
                     above = _call_of_super(start)
                     base = next(iter(list(self.ancestors(each))[1:]))
-                    return _substituted(self._of_class(base, above), given)
+                    return _substitute(self._of_class(base, above), given)
         return _template(call.args[0]) if call.args else ()
 
     def _texts(
@@ -251,7 +251,7 @@ class Errors:
         return received if has_text else []
 
 
-def _called(call: ast.Call) -> str:
+def _called_name(call: ast.Call) -> str:
     match call.func:
         case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self"), attr=name):
             return name
@@ -274,7 +274,7 @@ def _template(node: ast.expr) -> _Template:
     return (node,)
 
 
-def _substituted(template: _Template, given: Mapping[str, ast.expr]) -> _Template:
+def _substitute(template: _Template, given: Mapping[str, ast.expr]) -> _Template:
     parts: list[str | ast.expr] = []
     for part in template:
         if isinstance(part, ast.Name) and part.id in given:

@@ -53,7 +53,7 @@ def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
     that papermill or a build fails. Raises `NoSuchExerciseError` for an unknown name.
     """
     exercise = find(name).with_cases_of(case_seed())
-    card = _open(name) if learner is None else _judged(exercise, learner)
+    card = _open_card(name) if learner is None else _judge(exercise, learner)
     if must_pass is None:
         must_pass = must_pass_by_default()
     if must_pass and not card.passed:
@@ -79,13 +79,13 @@ SPARK_LIMIT_S = 300.0
 """Time limit for a trial with Spark, which cannot run in a forked copy of this process."""
 
 
-def _judged(exercise: Exercise, learner: Any) -> Card:
+def _judge(exercise: Exercise, learner: Any) -> Card:
     if CAN_FORK and not exercise.needs_spark:
         card: Card | Stopped | None = in_forked_copy(
             partial(_card_or_none, exercise), learner, LIMIT_S
         )
         if isinstance(card, Stopped):
-            return _stopped(exercise.name, card)
+            return _stopped_card(exercise.name, card)
         if card is not None:
             return card
     with _alarm():
@@ -127,10 +127,10 @@ def card_of(exercise: Exercise, learner: Any) -> Card:
     """
     name, module = exercise.name, getattr(learner, "__module__", "__main__")
     try:
-        with bounded(module):
+        with instruction_limit(module):
             message = exercise.run(learner)
     except NotImplementedError:
-        return _open(name)
+        return _open_card(name)
     except Refused as refused:
         card = Card(name, CardState.REFUSED, refused.message, refused.counterexample)
         return replace(card, asked=refused.asked)
@@ -161,7 +161,7 @@ ENDS = "Your code ends the whole program"
 NO_MEMORY = "With your code, the check needs more memory than it may use"
 
 
-def _stopped(name: str, stopped: Stopped) -> Card:
+def _stopped_card(name: str, stopped: Stopped) -> Card:
     if stopped.reason is not Reason.LATE:
         problem = ENDS if stopped.reason is Reason.ENDED else NO_MEMORY
         return Card(name, CardState.REFUSED, f"{problem}.")
@@ -169,7 +169,7 @@ def _stopped(name: str, stopped: Stopped) -> Card:
     return Card(name, CardState.REFUSED, f"{ENDLESS} after {LIMIT_S:.0f} s {where}")
 
 
-def _open(name: str) -> Card:
+def _open_card(name: str) -> Card:
     return Card(
         name,
         CardState.OPEN,
@@ -191,7 +191,7 @@ def _learners_line(traceback: TracebackType | None, module: str) -> str | None:
 
 
 @contextmanager
-def bounded(module: str) -> Iterator[None]:
+def instruction_limit(module: str) -> Iterator[None]:
     """Stop the learner's code after `STEPS` bytecode instructions."""
     left = STEPS
 

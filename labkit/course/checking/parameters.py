@@ -201,7 +201,7 @@ def parameters(lesson: str, values: Values) -> None:
     lesson does not have.
     """
     rules = LESSONS[lesson]
-    for name in _injected():
+    for name in _names_set_by_papermill():
         if name not in (*rules, CASE_SEED):
             near = get_close_matches(name, rules, 1)
             meant = f"; did you mean {near[0]}?" if near else ""
@@ -224,7 +224,7 @@ def case_seed() -> int:
     return _chosen[CASE_SEED]
 
 
-def _injected() -> list[str]:
+def _names_set_by_papermill() -> list[str]:
     """Return the names that papermill set, found in the notebook's input history."""
     shell = get_ipython()
     cells: list[str] = shell.user_ns.get("In", []) if shell else []

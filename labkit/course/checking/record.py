@@ -30,9 +30,9 @@ class Switch(Checkbox):  # type: ignore[misc]
             indent=False,
             layout={"width": "auto"},
         )
-        self.observe(self._turned, "value")
+        self.observe(self._on_switch, "value")
 
-    def _turned(self, change: dict[str, object]) -> None:
+    def _on_switch(self, change: dict[str, object]) -> None:
         if not change["new"]:
             Path(FILE).unlink(missing_ok=True)
         elif not Path(FILE).exists():

@@ -73,7 +73,7 @@ def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) 
             exercises = exercises_of(cells)
             has_exercises = has_exercises or bool(exercises)
             yield tuple(each.name for each in exercises)
-            for each in _graded(
+            for each in _grade_all(
                 submission.student, cells, exercises, variant, limits, is_sandboxed
             ):
                 yield replace(each, variant=variant)
@@ -110,7 +110,7 @@ def exercises_of(cells: list[str]) -> list[Exercise]:
     return [each for each in all_exercises() if each.name.partition(".")[0] in checked]
 
 
-def _graded(
+def _grade_all(
     student: str,
     cells: list[str],
     exercises: list[Exercise],
@@ -173,11 +173,11 @@ def _of_one_kind(
                     SubmissionConnection(cells, allowed, is_sandboxed, blocked_answers)
                 )
             began = time.monotonic()
-            result = _judged(student, exercise.with_cases_of(variant), connection, allowed, far)
+            result = _grade_one(student, exercise.with_cases_of(variant), connection, allowed, far)
             yield replace(result, seconds=round(time.monotonic() - began, 3))
 
 
-def _judged(
+def _grade_one(
     student: str,
     exercise: Exercise,
     connection: SubmissionConnection,
@@ -233,15 +233,15 @@ def _outcome(student: str, exercise: Exercise, far: RemoteSession | None, answer
     except MissingPart as missing:
         return _not_graded(student, exercise.name, str(missing))
     except EncodingError as error:
-        card = _refused(exercise, f"The answer cannot be judged: {error}.")
+        card = _refused_card(exercise, f"The answer cannot be judged: {error}.")
     except Exception as error:  # noqa: BLE001
         # The answer may be something that no notebook could contain, such as a list that contains
         # itself.
-        card = _refused(exercise, f"The trial cannot use this answer: {type(error).__name__}.")
+        card = _refused_card(exercise, f"The trial cannot use this answer: {type(error).__name__}.")
     return _result(student, card)
 
 
-def _refused(exercise: Exercise, why: str) -> Card:
+def _refused_card(exercise: Exercise, why: str) -> Card:
     return Card(exercise.name, CardState.REFUSED, why)
 
 

@@ -76,14 +76,16 @@ def write(
     students = {each.student for each in results}
     rows = [
         row
-        for row in _stored(folder / RESULTS)
+        for row in _stored_rows(folder / RESULTS)
         if (row["student"], row["exercise"]) not in new
         and not (row["student"] in students and row["exercise"] == "-")
     ]
     rows += [asdict(each) | {"graded_at": graded_at} for each in results]
     rows.sort(key=lambda row: str(row["student"]))
     students |= {row["student"] for row in noted}
-    noted = [row for row in _stored(folder / RECORDS) if row["student"] not in students] + noted
+    noted = [
+        row for row in _stored_rows(folder / RECORDS) if row["student"] not in students
+    ] + noted
     pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), folder / RESULTS)
     pq.write_table(pa.Table.from_pylist(noted, schema=_RECORDS_SCHEMA), folder / RECORDS)
     nbformat.write(class_report(), folder / CLASS)  # type: ignore[no-untyped-call]
@@ -93,7 +95,7 @@ def write(
     ]
 
 
-def _stored(file: Path) -> list[dict[str, Any]]:
+def _stored_rows(file: Path) -> list[dict[str, Any]]:
     """Return the rows that an earlier run wrote."""
     if not file.exists():
         return []

@@ -43,7 +43,7 @@ def needed_code(cells: list[str]) -> list[ast.Module]:
     """Return the code to run, in the notebook's order. Cells that are not valid Python are
     skipped.
     """
-    parsed = [(bool(CHECKS.search(cell)), tree) for cell in cells if (tree := _parsed(cell))]
+    parsed = [(bool(CHECKS.search(cell)), tree) for cell in cells if (tree := _parse(cell))]
     wanted: set[str] = set()
     kept: list[ast.Module] = []
     for is_check, tree in reversed(parsed):
@@ -57,7 +57,7 @@ def needed_code(cells: list[str]) -> list[ast.Module]:
     return kept
 
 
-def _parsed(cell: str) -> ast.Module | None:
+def _parse(cell: str) -> ast.Module | None:
     try:
         return ast.parse(cell)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -2,7 +2,7 @@
 
 The trials run in a copy of this process that can be killed (`labkit.course.checking.forked_check`).
 The quick trials also count the bytecode instructions of the learner's code
-(`labkit.course.checking.check.bounded`).
+(`labkit.course.checking.check.instruction_limit`).
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from labkit.course.checking.check import (
     NO_MEMORY,
     NotPassedError,
     RanTooLongError,
-    bounded,
+    instruction_limit,
     must_pass_by_default,
 )
 from labkit.course.checking.exercise import Refused
@@ -149,7 +149,7 @@ def _card_or_none(found: Track, step: Step, learner: Learner) -> Card | None:
 def _card(found: Track, step: Step, learner: Learner) -> Card:
     title = _title(found, step)
     try:
-        with bounded(learner.module.__name__):
+        with instruction_limit(learner.module.__name__):
             step.first_test.run(learner)
             learner.parts = _parts_so_far(found, step, learner)
             _run_milestones(learner, step)

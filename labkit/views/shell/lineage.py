@@ -50,7 +50,9 @@ async def find_lineage(
     chain, _ = await read_chain(client, managed_ledger_path(topic))
     bookies = _write_set(entry_id, metadata)
     found = {
-        bookie: _stored(folders[bookie], message_id) for bookie in bookies if bookie in folders
+        bookie: _find_stored_entry(folders[bookie], message_id)
+        for bookie in bookies
+        if bookie in folders
     }
     stored = next(filter(None, found.values()), None)
     if stored is None:
@@ -122,7 +124,7 @@ def _write_set(entry_id: int, metadata: LedgerMetadata) -> list[str]:
     return [ensemble[index] for index in indexes]
 
 
-def _stored(folders: BookieFolders, message_id: MessageId) -> StoredEntry | None:
+def _find_stored_entry(folders: BookieFolders, message_id: MessageId) -> StoredEntry | None:
     entry_id = message_id.entry_id
     try:
         found = list(read_ledger(folders, message_id.ledger_id, entry_id, entry_id))

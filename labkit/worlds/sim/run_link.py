@@ -112,7 +112,7 @@ class RunLink(Value):
                 " need a newer labkit)"
             )
         try:
-            value = from_data(json.loads(_unpacked(found[1])))
+            value = from_data(json.loads(_decompress(found[1])))
         except (ValueError, RecursionError, zlib.error) as error:
             raise _not_a_link(f"it is damaged or incomplete ({error})") from None
         if not isinstance(value, RunLink):
@@ -177,7 +177,7 @@ def site_of(repository: str) -> str:
     return f"https://{owner.lower()}.github.io/{name}/"
 
 
-def _unpacked(text: str) -> str:
+def _decompress(text: str) -> str:
     packed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     inflate = zlib.decompressobj()
     data = inflate.decompress(packed, _MOST_JSON)

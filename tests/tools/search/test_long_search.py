@@ -26,7 +26,7 @@ from tools.search.long_search import (
     LongSearch,
     resume,
 )
-from tools.search.search_run import Trial, Tried
+from tools.search.search_run import Trial, TrialResult
 from tools.search.search_state import BrokenPromise, Count, SearchState
 
 ROOT = Path(__file__).parents[3]
@@ -38,9 +38,9 @@ def new_search(folder: Path) -> LongSearch:
     return LongSearch(SearchState(), folder, OTHER_CODE)
 
 
-def result(seed: int | None, *situations: str) -> Tried:
+def result(seed: int | None, *situations: str) -> TrialResult:
     """Return the result of a trial without running it."""
-    return Tried(Trial(random_scenario(seed or 0), seed), [], list(situations), 0.5)
+    return TrialResult(Trial(random_scenario(seed or 0), seed), [], list(situations), 0.5)
 
 
 def seeds_of(trials: Iterator[Trial], count: int) -> list[int | None]:
@@ -64,7 +64,7 @@ def test_a_long_search_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
 def test_an_interrupt_keeps_what_was_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def results(*_: object) -> Iterator[Tried]:
+    def results(*_: object) -> Iterator[TrialResult]:
         yield result(0)
         yield result(1, "two recoverers")
         raise KeyboardInterrupt
@@ -81,7 +81,7 @@ def test_an_interrupt_keeps_what_was_counted(
 def test_a_check_that_raises_does_not_lose_the_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def results(*_: object) -> Iterator[Tried]:
+    def results(*_: object) -> Iterator[TrialResult]:
         yield result(0)
         raise ZeroDivisionError
 
@@ -101,7 +101,7 @@ def test_an_interrupt_while_a_counterexample_shrinks_keeps_it_as_it_was_found(
     found = Finding(random_scenario(7), "AcknowledgedIsDurable", "entry 3 is gone")
     resumed = resume(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        resumed.take(Tried(Trial(random_scenario(7), 7), [found], [], 0.5))
+        resumed.take(TrialResult(Trial(random_scenario(7), 7), [found], [], 0.5))
     broken = resume(tmp_path).count.broken["AcknowledgedIsDurable"]
     assert broken == BrokenPromise(1, [7], "entry 3 is gone", random_scenario(7))
     kept = tmp_path / COUNTEREXAMPLES / "AcknowledgedIsDurable.json"
@@ -168,7 +168,9 @@ def test_an_aimed_scenario_keeps_the_planted_mistake(tmp_path: Path) -> None:
     one = LongSearch(SearchState(VARIANT), tmp_path, OTHER_CODE)
     for seed in range(200):
         scenario = one.scenario(seed)
-        one.take(Tried(Trial(scenario, seed), [], ["two recoverers"] if seed == 17 else [], 0.5))
+        one.take(
+            TrialResult(Trial(scenario, seed), [], ["two recoverers"] if seed == 17 else [], 0.5)
+        )
     assert {next(one.trials()).scenario.variant for _ in range(5)} == {VARIANT}
 
 

@@ -10,7 +10,7 @@ from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.steps import Recover, Write
 from tools.search.covered_situations import SITUATIONS
-from tools.search.mutations import can_be_provoked, provoked, relative
+from tools.search.mutations import can_be_provoked, provoke, variation_of
 from tools.search.situations_reached import Meetings, Situation
 
 BY_NAME = {each.name: each for each in SITUATIONS}
@@ -37,21 +37,21 @@ def test_no_client_meddles_with_the_ledgers_of_brokers() -> None:
 def test_what_is_provoked_comes_about_in_some_attempts(situation: Situation) -> None:
     lots = random.Random(1)
     calm = Scenario(workload=(Write(entries=3, close=False), Recover(client="x")))
-    scenarios = [provoked(calm, situation, lots) for _ in range(12)]
+    scenarios = [provoke(calm, situation, lots) for _ in range(12)]
     assert Meetings([situation]).reached(run(calm)) == []
     assert any(Meetings([situation]).reached(run(scenario)) for scenario in scenarios)
 
 
 def test_a_stranger_comes_once() -> None:
     lots = random.Random(1)
-    twice = provoked(provoked(random_scenario(3), SECOND, lots), SECOND, lots)
+    twice = provoke(provoke(random_scenario(3), SECOND, lots), SECOND, lots)
     assert len(twice.workload) == len(random_scenario(3).workload) + 1
 
 
 def test_a_relative_has_another_seed_and_at_most_one_fault_more_or_less() -> None:
     lots = random.Random(1)
     for _ in range(50):
-        one = relative(random_scenario(4), LOST, lots)
+        one = variation_of(random_scenario(4), LOST, lots)
         assert one.seed != random_scenario(4).seed
         assert abs(len(one.faults) - len(random_scenario(4).faults)) <= 1
         assert (one.cluster, one.workload) == (

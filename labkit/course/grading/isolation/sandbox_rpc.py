@@ -180,7 +180,7 @@ class SubmissionConnection:
         while True:
             reply = self._hear()
             if "call" in reply:
-                self._send(_called(kept, reply, errors))
+                self._send(_call_back(kept, reply, errors))
             elif reply.get("id") != request:
                 raise SubmissionProcessError("it responded to a different request")
             elif "raised" in reply:
@@ -246,7 +246,7 @@ class SubmissionConnection:
             raise SubmissionProcessError(str(error)) from error
 
 
-def _called(
+def _call_back(
     kept: list[Callable[..., Any]], reply: dict[str, Any], errors: list[Exception]
 ) -> dict[str, Any]:
     """Call one of the trial's functions for the submission, and return a message with the outcome.

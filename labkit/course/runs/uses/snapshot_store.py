@@ -94,7 +94,7 @@ class SnapshotStore:
     async def collect(self, removable: Removable = removable) -> list[int]:
         """Delete the garbage and return the ids of the deleted ledgers."""
         ledgers = await self._ledgers()
-        garbage = removable(ledgers, await self._named())
+        garbage = removable(ledgers, await self._read_named())
         for ledger_id in garbage:
             with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
                 await self._client.delete_ledger(ledger_id)
@@ -111,7 +111,7 @@ class SnapshotStore:
                     found.append((ledger_id, about["snapshot"].decode(), int(about["version"])))
         return found
 
-    async def _named(self) -> Named:
+    async def _read_named(self) -> Named:
         named = {}
         with suppress(NoNodeError):
             for name in await self._client.store.children(self._path):

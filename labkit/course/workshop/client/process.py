@@ -127,12 +127,12 @@ async def _run(
     try:
         await use(Program(learner, client.context, failed))
     except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - of the learner's code
-        raise _explained(learner, learner.error or error) from None
+        raise _reported_error(learner, learner.error or error) from None
     finally:
         client.close()
 
 
-def _explained(learner: Learner, error: BaseException) -> BaseException:
+def _reported_error(learner: Learner, error: BaseException) -> BaseException:
     """Return the exception to report.
 
     A stop signal or an `InputError` is returned unchanged; of a refusal, only the message is kept.

@@ -119,7 +119,7 @@ class _Answers:
         error = self._answers.get(bookie, BKNoSuchLedgerExistsException)
         if error is not None:
             raise error(f"{bookie}, entry {entry_id}")
-        return _given(entry_id)
+        return _expected_entry(entry_id)
 
 
 def answers_decide(learner: Learner) -> str:
@@ -136,7 +136,7 @@ def answers_decide(learner: Learner) -> str:
     )
 
 
-def _given(entry_id: int) -> Entry:
+def _expected_entry(entry_id: int) -> Entry:
     return Entry(0, entry_id, entry_id - 1, 80, b"the entry")
 
 
@@ -168,7 +168,7 @@ def _try_case(
     if 0 <= gave < len(cluster.asked) - 1:
         raise Refused(f"{ONE_BY_ONE} {cluster.asked[gave]} returned it.", case)
     if None in answers.values():
-        if result != _given(entry_id):
+        if result != _expected_entry(entry_id):
             raise Refused(
                 f"{ANY_COPY} A bookie has the entry, but the result of `read_entry` was"
                 f" {result!r}.",

@@ -57,7 +57,7 @@ class LedgerDirectory:
         if self._options.topic:
             return await self._chains_of_topic(self._options.topic)
         ids = await self.client.list_ledgers()
-        return {ledger_id: [LedgerInfo(ledger_id)] for ledger_id in self._listed(ids)}
+        return {ledger_id: [LedgerInfo(ledger_id)] for ledger_id in self._existing_ledgers(ids)}
 
     async def lookup(self, info: LedgerInfo) -> LedgerSnapshot | None:
         """Return the ledger's current state; None if it is gone and `failOnDataLoss` is false.
@@ -144,7 +144,7 @@ class LedgerDirectory:
         )
         return f"{', '.join(near)} and others" if len(names) > len(near) else ", ".join(near)
 
-    def _listed(self, ids: list[int]) -> list[int]:
+    def _existing_ledgers(self, ids: list[int]) -> list[int]:
         """Return the existing ledgers that the query lists, in ascending order."""
         ranges = self._options.ledgers
         # Sort the ids, so that each range can be bisected: a query may list thousands of ranges.

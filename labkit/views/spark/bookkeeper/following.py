@@ -79,7 +79,7 @@ class StreamFollower:
         # Never move backwards, even if fewer bookies report the newest entries this time.
         ends = {lane: later(end, begin[lane]) for lane, end in ends.items()}
         if max_rows is not None:
-            ends = await self._limited(chains, begin, ends, max_rows)
+            ends = await self._limit_rows(chains, begin, ends, max_rows)
         return {**start, **ends}
 
     async def spans(self, start: Offset, end: Offset) -> list[EntrySpan]:
@@ -153,7 +153,9 @@ class StreamFollower:
 
     # Limiting a batch to a number of rows
 
-    async def _limited(self, chains: Chains, begin: Offset, ends: Offset, max_rows: int) -> Offset:
+    async def _limit_rows(
+        self, chains: Chains, begin: Offset, ends: Offset, max_rows: int
+    ) -> Offset:
         """Return an offset at most `max_rows` rows further, shared equally among the lanes."""
         offset, rows_left = dict(begin), max_rows
         behind = [lane for lane in sorted(ends) if offset[lane] != ends[lane]]

@@ -175,7 +175,7 @@ _OF_THE_CLIENT = "bookkeeper_"
 """The prefix of keys that Pulsar passes to the BookKeeper client."""
 
 
-def _refused() -> Iterator[RefusedKey]:
+def _refused_keys() -> Iterator[RefusedKey]:
     yield from refused_keys("pulsar_refused_keys.tsv")
     for key in BOOKKEEPER_KEYS.refused.values():
         if key.by == REFUSED:
@@ -186,7 +186,7 @@ def _refused() -> Iterator[RefusedKey]:
             yield RefusedKey(_OF_THE_CLIENT + name, REFUSED, (), why)
 
 
-PULSAR_KEYS = KnownKeys(_OBEYED, {key.name: key for key in _refused()})
+PULSAR_KEYS = KnownKeys(_OBEYED, {key.name: key for key in _refused_keys()})
 """The keys of `broker.conf`, including those that Pulsar passes to the BookKeeper client."""
 
 

@@ -185,9 +185,9 @@ class ZooKeeperStore:
         self._is_refused = True
         for done in self._pending:
             if not done.done():
-                done.set_exception(self._refused())
+                done.set_exception(self._secret_error())
 
-    def _refused(self) -> SecretNeededError:
+    def _secret_error(self) -> SecretNeededError:
         return SecretNeededError(
             f"ZooKeeper at {self.location.servers} refuses this process, which does not know the"
             f" server's secret; run it as the user who started ZooKeeper, or set"
@@ -278,7 +278,7 @@ class ZooKeeperStore:
 
     async def _result(self, path: str, result: IAsyncResult) -> Any:
         if self._is_refused:
-            raise self._refused()
+            raise self._secret_error()
         # Use a future of this loop, because kazoo's result cannot be awaited.
         done: asyncio.Future[None] = self._loop.create_future()
         self._pending.add(done)
@@ -303,7 +303,7 @@ class ZooKeeperStore:
         try:
             return result.get()
         except SessionClosedRequireSaslError:
-            raise self._refused() from None
+            raise self._secret_error() from None
         except KazooException as error:
             kind = _ERRORS.get(type(error), MetadataUnavailableError)
             raise kind(f"{path}: {type(error).__name__} {error}".rstrip()) from None

@@ -192,7 +192,7 @@ def with_fewer_entries(scenario: Scenario) -> Iterator[Scenario]:
             steps = [_move_trigger(each, fewer, step) for each in scenario.workload]
             steps[at] = replace(_move_trigger(step, fewer, step), entries=entries)
             faults = [_move_trigger(each, fewer, step) for each in scenario.faults]
-            decisions = {_renumbered(n, fewer): v for n, v in scenario.decisions.items()}
+            decisions = {_renumber(n, fewer): v for n, v in scenario.decisions.items()}
             yield replace(
                 scenario, workload=tuple(steps), faults=tuple(faults), decisions=decisions
             )
@@ -210,7 +210,7 @@ def _move_trigger(part: T, fewer: int, step: Write) -> T:
     return replace(part, when=when)  # type: ignore[type-var]
 
 
-def _renumbered(decision: str, fewer: int) -> str:
+def _renumber(decision: str, fewer: int) -> str:
     name, _, number = decision.rpartition(" ")
     return f"{name} {max(0, int(number) - fewer)}"
 

@@ -29,8 +29,8 @@ class BookieNode(SimNode):
     def __init__(self, world: Environment, name: str) -> None:
         super().__init__(world, name)
         self._fuse = Fuse()
-        self._journal_directories = _numbered("journal", world.cluster.journal_directories)
-        self._ledger_directories = _numbered("ledgers", world.cluster.ledger_directories)
+        self._journal_directories = _directory_names("journal", world.cluster.journal_directories)
+        self._ledger_directories = _directory_names("ledgers", world.cluster.ledger_directories)
         self._machine = Machine(
             tuple(SimDisk(self._fuse, name) for name in self._journal_directories),
             tuple(SimDisk(self._fuse, name) for name in self._ledger_directories),
@@ -79,19 +79,21 @@ class BookieNode(SimNode):
         self.crash("lost")
         journals, ledgers = self._machine.journals, self._machine.ledgers
         if which != "ledgers":
-            journals = self._emptied(journals)
+            journals = self._empty_disks(journals)
         if which != "journal":
-            ledgers = self._emptied(ledgers)
+            ledgers = self._empty_disks(ledgers)
         self._machine = Machine(journals, ledgers)
         self.world.report("disk.bad", self.name, fault=f"replaced: {which}")
 
     def format(self) -> None:
         self.crash()
         machine = self._machine
-        self._machine = Machine(self._emptied(machine.journals), self._emptied(machine.ledgers))
+        self._machine = Machine(
+            self._empty_disks(machine.journals), self._empty_disks(machine.ledgers)
+        )
         self.world.report("bookie.formatted", self.name)
 
-    def _emptied(self, disks: tuple[SimDisk, ...]) -> tuple[SimDisk, ...]:
+    def _empty_disks(self, disks: tuple[SimDisk, ...]) -> tuple[SimDisk, ...]:
         return tuple(SimDisk(self._fuse, disk.name) for disk in disks)
 
     def crash_at_operation(self, nth: int, disk: str, down_ms: float) -> None:
@@ -235,7 +237,7 @@ class BookieNode(SimNode):
         return 1.0 - self._loss.take(operation.number, 2 / 3, _lost_share)
 
 
-def _numbered(name: str, count: int) -> list[str]:
+def _directory_names(name: str, count: int) -> list[str]:
     """Return names for `count` directories, numbered if there are several."""
     return [f"{name} {index}" for index in range(count)] if count > 1 else [name]
 

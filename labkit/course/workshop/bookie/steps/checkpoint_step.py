@@ -19,7 +19,7 @@ PATH = "current/lastMark"
 _LEDGERS, _ENTRIES = 4, 16
 
 
-def _red(learner: Learner) -> None:
+def _first_test(learner: Learner) -> None:
     disk = SimDisk()
     learner.call("write_last_mark", object, disk, 10, 512)
     if (found := learner.call("read_last_mark", tuple, disk)) != (10, 512):
@@ -258,7 +258,8 @@ STEP = Step(
         " locations and flush the indexes, move the mark, remove old journals.",
     ),
     first_test=FirstTest(
-        "    write_last_mark(disk, 10, 512)\n    assert read_last_mark(disk) == (10, 512)\n", _red
+        "    write_last_mark(disk, 10, 512)\n    assert read_last_mark(disk) == (10, 512)\n",
+        _first_test,
     ),
     trials=(the_mark_is_whole_or_the_old_one, odd_marks_are_none, each_call_is_in_order),
     slow_trials=(crashes, orders, storms),

@@ -39,7 +39,7 @@ class LogCase:
         return "\n".join((*lines, self.problem))
 
 
-def _red(learner: Learner) -> None:
+def _first_test(learner: Learner) -> None:
     yours = learner.make("EntryLog", SimDisk().create(PATH))
     offset = yours.call("append", int, bytes(16))
     if offset != LOG_HEADER.size + 4:
@@ -75,7 +75,7 @@ _NOT_THERE = (
 _BOUNDED = "A corrupt length does not make `read_entry` ask for more bytes than the file has."
 
 
-def _synced(yours: LearnersObject, disk: SimDisk, synced: int) -> Problem | None:
+def _check_sync(yours: LearnersObject, disk: SimDisk, synced: int) -> Problem | None:
     before = len(disk.fuse.operations)
     yours.call("sync", object)
     new = disk.fuse.operations[before:]
@@ -104,7 +104,7 @@ def _problem(learner: Learner, syncs: Syncs) -> Problem | None:
             data += struct.pack(">i", len(entry)) + entry
             if yours.call("size", int) != len(data):
                 return _PLACES, f"size must return {len(data)}; yours {yours.call('size', int)}"
-        wrong = _synced(yours, disk, synced)
+        wrong = _check_sync(yours, disk, synced)
         if wrong:
             return wrong
         synced = len(data) if stored else 0
@@ -211,7 +211,8 @@ STEP = Step(
         " ids, then compare offset + length with `file.size()`, and only then read the entry.",
     ),
     first_test=FirstTest(
-        "    log = EntryLog(file)\n    assert log.append(entry) == 1028   # header, length\n", _red
+        "    log = EntryLog(file)\n    assert log.append(entry) == 1028   # header, length\n",
+        _first_test,
     ),
     trials=(entries_lie_where_they_should, what_is_not_there_is_none),
     slow_trials=(crashes, orders, storms),

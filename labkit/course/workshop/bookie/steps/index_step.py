@@ -51,7 +51,7 @@ class IndexCase:
         return "\n".join(("index = Index(disk, path, key)", *lines, "index.flush()", self.problem))
 
 
-def _red(learner: Learner) -> None:
+def _first_test(learner: Learner) -> None:
     yours = learner.make("Index", SimDisk(), PATH, MASTER_KEY)
     yours.call("set_location", object, 3, 1028)
     if (found := yours.call("location", int, 3)) != 1028:
@@ -262,7 +262,7 @@ STEP = Step(
         "    index = Index(disk, path, key)\n"
         "    index.set_location(3, 1028)\n"
         "    assert index.location(3) == 1028\n",
-        _red,
+        _first_test,
     ),
     trials=(
         *(labkit_reads_it, cut_slots_and_odd_headers),

@@ -48,7 +48,7 @@ class GroupsCase:
         return "\n".join((*lines, self.problem))
 
 
-def _red(learner: Learner) -> None:
+def _first_test(learner: Learner) -> None:
     disk = SimDisk()
     yours = learner.make("Journal", disk, FILE_ID)
     offset = yours.call("append", int, b"hello")
@@ -101,7 +101,7 @@ def _problem(learner: Learner, groups: Groups) -> Problem | None:
         expected = b"".join(struct.pack(">i", len(body)) + body for body in bodies)
         expected += padding(at + len(expected), BLOCK)
         before = len(disk.fuse.operations)
-        wrong = _appended(yours, bodies, at) or _sealed(yours, at, expected)
+        wrong = _check_append(yours, bodies, at) or _check_seal(yours, at, expected)
         if wrong:
             return wrong
         if len(disk.fuse.operations) > before:
@@ -111,13 +111,13 @@ def _problem(learner: Learner, groups: Groups) -> Problem | None:
         at += len(expected)
         # The next group's records are appended before this group is written.
         if len(waiting) == 2:
-            wrong = _written(yours, disk, *waiting.pop(0), written[: -len(bodies)])
+            wrong = _check_write(yours, disk, *waiting.pop(0), written[: -len(bodies)])
             if wrong:
                 return wrong
-    return _written(yours, disk, *waiting.pop(), written)
+    return _check_write(yours, disk, *waiting.pop(), written)
 
 
-def _appended(yours: LearnersObject, bodies: Sequence[bytes], at: int) -> Problem | None:
+def _check_append(yours: LearnersObject, bodies: Sequence[bytes], at: int) -> Problem | None:
     for body in bodies:
         offset = yours.call("append", int, body)
         if offset != at:
@@ -126,7 +126,7 @@ def _appended(yours: LearnersObject, bodies: Sequence[bytes], at: int) -> Proble
     return None
 
 
-def _sealed(yours: LearnersObject, at: int, expected: bytes) -> Problem | None:
+def _check_seal(yours: LearnersObject, at: int, expected: bytes) -> Problem | None:
     sealed = yours.call("seal", tuple | None)
     if sealed != (at, expected):
         returned = "None" if sealed is None else f"({sealed[0]}, {len(sealed[1])} bytes)"
@@ -141,7 +141,7 @@ def _sealed(yours: LearnersObject, at: int, expected: bytes) -> Problem | None:
     return None
 
 
-def _written(
+def _check_write(
     yours: LearnersObject, disk: SimDisk, at: int, data: bytes, so_far: Sequence[bytes]
 ) -> Problem | None:
     before = len(disk.fuse.operations)
@@ -202,7 +202,7 @@ STEP = Step(
     first_test=FirstTest(
         "    journal = Journal(disk, 10)\n"
         '    assert journal.append(b"hello") == 512   # right after the header\n',
-        _red,
+        _first_test,
     ),
     trials=(groups_lie_where_they_should,),
     slow_trials=(crashes, orders, storms),

@@ -31,7 +31,7 @@ class PutsCase:
         return "\n".join(("memtable = Memtable()", *lines, self.problem))
 
 
-def _red(learner: Learner) -> None:
+def _first_test(learner: Learner) -> None:
     yours = learner.make("Memtable")
     yours.call("put", object, 5, 0, b"a")
     if (found := yours.call("get", bytes | None, 5, 0)) != b"a":
@@ -158,7 +158,7 @@ STEP = Step(
         "    memtable = Memtable()\n"
         '    memtable.put(5, 0, b"a")\n'
         '    assert memtable.get(5, 0) == b"a"\n',
-        _red,
+        _first_test,
     ),
     trials=(answers_are_right,),
     slow_trials=(crashes, orders, storms),

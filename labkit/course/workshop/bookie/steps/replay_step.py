@@ -26,7 +26,7 @@ _HEADER = 512
 _KEY = b"a key"
 
 
-def _red(learner: Learner) -> None:
+def _first_test(learner: Learner) -> None:
     data = bytes(512) + b"\0\0\0\5hello" + bytes(8)
     found = learner.call("records", list[tuple[int, bytes]], data, 512)
     if found != [(512, b"hello")]:
@@ -171,13 +171,13 @@ def _problem(learner: Learner, case: ReplayCase) -> Problem | None:
     disk.create(f"current/{file_id:x}.txn").write(0, bytes(data) + bytes(8))
     bookie = _Applied()
     found = tuple(learner.call("replay", tuple, bookie, disk, *mark))
-    wrong = _misapplied(bookie, must, is_keyed)
+    wrong = _check_applied(bookie, must, is_keyed)
     if wrong is None and found != end:
         return _END, f"replay must return {end}; yours returned {found}"
     return wrong
 
 
-def _misapplied(
+def _check_applied(
     bookie: _Applied, must: Sequence[tuple[str, int, bytes]], is_keyed: bool
 ) -> Problem | None:
     if bookie.without_ledger or set(bookie.keys) - {_INDEXED, _KEYED}:
@@ -257,7 +257,7 @@ STEP = Step(
     first_test=FirstTest(
         '    data = bytes(512) + b"\\0\\0\\0\\5hello" + bytes(8)\n'
         '    assert records(data, 512) == [(512, b"hello")]\n',
-        _red,
+        _first_test,
     ),
     trials=(
         *(every_whole_record_is_found, a_missing_journal_stops_the_start),

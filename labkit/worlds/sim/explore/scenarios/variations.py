@@ -87,7 +87,7 @@ TOPIC_VARIATIONS_AFTER_STORM = (
 """For scenarios with brokers, after the storm, which draws from all clients and bookies."""
 
 
-def varied(
+def with_variations(
     scenario: Scenario, variations: tuple[Variation, ...], seed: int, horizon_ms: float
 ) -> Scenario:
     draws: dict[str, ScenarioRandom] = {}
