@@ -162,7 +162,6 @@ class LongSearch:
             self._keep(finding.promise, broken)
 
     def _keep(self, promise: str, broken: BrokenPromise) -> None:
-        """Save the original scenario, then shrink it and save the result."""
         path = self.folder / COUNTEREXAMPLES / f"{promise}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, broken.scenario.to_json() + "\n")

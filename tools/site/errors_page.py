@@ -118,8 +118,6 @@ _DEPTH = 3
 
 @dataclass(frozen=True)
 class Source:
-    """A module of labkit."""
-
     name: str
     tree: ast.Module
 
@@ -351,7 +349,6 @@ _INNER = {
 
 
 def errors_page() -> str:
-    """Return the page as Markdown."""
     errors = Errors(sources())
     sections: dict[str, list[str]] = {t: [] for t in (*_SECTIONS.values(), _COURSE_SECTION)}
     for name in errors.documented():

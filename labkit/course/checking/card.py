@@ -52,8 +52,6 @@ class Playable(Protocol):
 
 @runtime_checkable
 class Linked(Protocol):
-    """A counterexample that is a simulated run."""
-
     def link(self, code: str = "") -> str:
         """Return a link to the run, with the learner's code as text if it is given, or ""."""
 

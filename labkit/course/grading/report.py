@@ -96,7 +96,6 @@ def write(
 
 
 def _stored_rows(file: Path) -> list[dict[str, Any]]:
-    """Return the rows that an earlier run wrote."""
     if not file.exists():
         return []
     rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()

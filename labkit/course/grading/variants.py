@@ -63,7 +63,6 @@ CHOICES: dict[str, dict[str, Sequence[Any]]] = {
 
 
 def seed_of(student: str) -> int:
-    """Return a student's variant, derived from the name alone."""
     number = int.from_bytes(sha256(student.encode()).digest()[:8], "big")
     return 1 + number % MAX_SEED
 

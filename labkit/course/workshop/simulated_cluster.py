@@ -52,7 +52,6 @@ def check_seeds(learner: Learner, scenarios: Iterable[Scenario], **parts: Any) -
 
 
 def _smaller(learner: Learner, trace: Trace, promise: str, parts: dict[str, Any]) -> Trace:
-    """Return a run, as small as possible, that still breaks the promise."""
     with _in_place(parts):
         scenario = shrink(trace.scenario, promise, patience_s=PATIENCE_S).scenario
     # Clear the error, which may come from a run that broke no promise.

@@ -147,8 +147,7 @@ class Peer(Protocol):
         """How far the other end lags behind."""
 
     @property
-    def has_incomplete_frame(self) -> bool:
-        """Whether an incomplete frame is buffered."""
+    def has_incomplete_frame(self) -> bool: ...
 
     @property
     def unsent_bytes(self) -> int:
@@ -254,7 +253,6 @@ class Peers:
         self._checking = asyncio.get_running_loop().call_later(_CHECK_INTERVAL_S, self._check)
 
     def _check(self) -> None:
-        """Drop peers that have been behind for too long."""
         now = asyncio.get_running_loop().time()
         behind: list[tuple[float, Peer]] = []
         # Iterate over a copy, because dropping a peer removes it from the dictionary.

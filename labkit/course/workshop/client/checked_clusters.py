@@ -31,8 +31,6 @@ def _now() -> float:
 
 
 class WritersCluster(JudgedCluster):
-    """The cluster of the learner's `Writer`."""
-
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         self._last_confirmed = NO_ENTRY_ID
@@ -104,8 +102,6 @@ class WritersCluster(JudgedCluster):
 
 
 class RecoverersCluster(JudgedCluster):
-    """The cluster of the learner's `recover`."""
-
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         self._state = LedgerState.OPEN

@@ -163,11 +163,9 @@ class Cluster:
         )
 
     def record(self, kind: str, entry_id: int = NO_ENTRY_ID, **fields: Unpack[Fields]) -> None:
-        """Record an event of the learner's client."""
         self._recorder.record(kind, self.ledger_id, entry_id, **fields)
 
     def record_creation(self, metadata: LedgerMetadata) -> None:
-        """Record a new ledger."""
         self.record(
             "ledger.created",
             ensemble_size=metadata.ensemble_size,
@@ -178,7 +176,6 @@ class Cluster:
             self.record("ensemble.set", segment.first_entry_id, ensemble=segment.ensemble)
 
     def record_recovery(self) -> None:
-        """Record the start of a recovery."""
         segments = tuple((each.first_entry_id, each.ensemble) for each in self.segments)
         self.record("recovery.started", segments=segments)
 

@@ -300,7 +300,6 @@ def _lines(first: int, end: int) -> bytes:
 
 
 def _shown(trace: TraceLog, refused: Refused, live: _Live) -> LiveRunCounterexample:
-    """Show the live run at the ledger's last milestone, with the events that led to it."""
     of_nodes = ("node.killed", "node.paused", "node.resumed")
     seqs = [
         event.seq

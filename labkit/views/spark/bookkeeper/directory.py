@@ -145,7 +145,6 @@ class LedgerDirectory:
         return f"{', '.join(near)} and others" if len(names) > len(near) else ", ".join(near)
 
     def _existing_ledgers(self, ids: list[int]) -> list[int]:
-        """Return the existing ledgers that the query lists, in ascending order."""
         ranges = self._options.ledgers
         # Sort the ids, so that each range can be bisected: a query may list thousands of ranges.
         ids = sorted(ids)

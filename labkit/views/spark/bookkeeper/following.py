@@ -175,7 +175,6 @@ class StreamFollower:
     async def _advance(
         self, lane: int, chain: list[LedgerInfo], begin: MessageId, end: MessageId, max_rows: int
     ) -> tuple[MessageId, int]:
-        """Return the offset after at most `max_rows` rows, and how many rows those are."""
         row_count = 0
         async with aclosing(self._lane_spans(lane, chain, begin, end)) as spans:
             async for span in spans:

@@ -334,7 +334,6 @@ class LocalCluster:
     # A subclass may override these to run each node in a separate network.
 
     def configuration_of(self, name: str) -> Mapping[str, object]:
-        """Return the contents of a node's configuration file."""
         location = self.metadata
         if name in self._bookies:
             return {"metadataServiceUri": location, **self._bookie_keys}

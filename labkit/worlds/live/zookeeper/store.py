@@ -181,7 +181,6 @@ class ZooKeeperStore:
                 action()
 
     def _refuse(self) -> None:
-        """Fail all requests, because the server rejects the secret."""
         self._is_refused = True
         for done in self._pending:
             if not done.done():

@@ -37,8 +37,7 @@ class Environment(Protocol):
     def answers(self) -> ClientAnswers: ...
 
     @property
-    def tokens(self) -> Iterator[int]:
-        """Unique numbers for clients."""
+    def tokens(self) -> Iterator[int]: ...
 
     @property
     def machines(self) -> Mapping[str, Machine]:

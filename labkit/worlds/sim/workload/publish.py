@@ -37,8 +37,6 @@ _PRODUCER_ID = 1
 
 @dataclass(slots=True)
 class _Op:
-    """An entry that has no receipt yet."""
-
     sequence_id: int
     message_count: int
     data: bytes

@@ -39,7 +39,6 @@ def _replaced_disks(draw: ScenarioRandom) -> list[Fault]:
 
 
 def _failing_reads(draw: ScenarioRandom) -> list[Fault]:
-    """Make reads fail, often while the bookie is starting."""
     bookie, when, for_ms = draw.bookie(), draw.moment(), draw.ms()
     faults: list[Fault] = [FailingRead(bookie, for_ms, when)]
     if draw.chance(0.4):
