@@ -246,7 +246,7 @@ def test_where_the_sandbox_cannot_start_nothing_is_graded(
     assert results[0].message == "bubblewrap: there is none; install it"
     # Also where the check before says nothing.
     monkeypatch.setattr(grade, "require_sandbox", lambda: None)
-    monkeypatch.setattr(sandbox, "_INSIDE", "labkit.nothing")
+    monkeypatch.setattr(sandbox, "_MODULE", "labkit.nothing")
     results = [
         each for each in grade_exercises(submission, QUICK, False) if isinstance(each, Result)
     ]
