@@ -61,7 +61,7 @@ def test_a_wrong_journal_is_refused_with_the_smallest_case(name: str, tmp_path: 
 
 
 @pytest.mark.slow
-def test_the_solution_passes_under_seeds_and_reaches_the_figure() -> None:
+def test_the_solution_passes_all_seeds_within_the_cost_limit() -> None:
     card = check("bookie", 1, track("bookie").solution, seeds=20)
     assert card.passed, card
     assert "No promise broke in 20 storms" in card.message
