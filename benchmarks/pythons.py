@@ -38,7 +38,7 @@ from labkit.system.model.length_prefixed import join_with_lengths
 from labkit.system.model.net import Connection, OnBodies, OnClose
 from labkit.system.model.wire import AddBatch, Code, decode_requests
 from labkit.worlds.live.net import split_frames
-from labkit.worlds.sim.explore.search import judged_run, scenario_of
+from labkit.worlds.sim.explore.search import run_and_check, scenario_of
 
 _ROOT = Path(__file__).parent.parent
 _ROUNDS, _LIMIT_S = 5, 300
@@ -93,7 +93,7 @@ def _measure() -> tuple[float, ...]:
     client_us = asyncio.run(_client_us())
     began = time.process_time()
     for seed in range(_RUNS):
-        judged_run(scenario_of(seed, ""))
+        run_and_check(scenario_of(seed, ""))
     run_ms = (time.process_time() - began) * 1e3 / _RUNS
     clients = _two_of_one(lambda number: asyncio.run(_client_us()))
     return bookie_us, client_us, run_ms, bookies, clients

@@ -7,7 +7,7 @@
     intermixed  an argument parser that accepts options between positional arguments
 
 Each verb imports its modules when it runs, so that a bookie starts fast and `labkit doctor` works
-even if packages are missing.  Only this package and the shell print.
+even if packages are missing. Only this package and the shell print.
 
 Read `main` and `doctor` first.
 """

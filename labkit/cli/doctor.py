@@ -1,8 +1,8 @@
 """`labkit doctor`: checks whether this machine has everything that labkit needs.
 
-Each check is a function that examines one requirement and returns a `CheckResult`.  `labkit doctor`
-prints all results; `require` raises the same message just before something is used.  The rule: a
-check leaves nothing behind and does not access the network.
+Each check is a function that tests one requirement and returns a `CheckResult`. A check leaves
+nothing behind and does not access the network. `labkit doctor` prints all results; `require` raises
+the same message just before something is used.
 """
 
 import importlib.metadata
@@ -56,8 +56,8 @@ CGROUP_UNLIMITED = 1 << 60
 class CheckResult:
     """The result of a check.
 
-    `detail` describes what was found or what is wrong; `remedy` is what to do if `ok` is false.  If
-    a check that is not `required` fails, only an optional feature is unavailable.
+    `detail` says what was found or what is wrong, and `remedy` what to do if `ok` is false. If a
+    check that is not `required` fails, only an optional feature is unavailable.
     """
 
     name: str
@@ -101,12 +101,13 @@ def run_doctor(folder: Path | None = None) -> list[CheckResult]:
 def _working_folder() -> Path:
     try:
         return Path.cwd()
-    except FileNotFoundError:  # The working directory was deleted, and the disk checks report it.
+    # The working directory has been deleted; the disk checks report this.
+    except FileNotFoundError:
         return Path()
 
 
 def format_results(results: Sequence[CheckResult]) -> str:
-    """Return one line per result: "ok", "FAIL", or "--" (an optional check failed), and details."""
+    """Return a line per result: "ok", "FAIL" or "--" (an optional check failed), and details."""
     width = max((len(result.name) for result in results), default=0)
     lines = []
     for result in results:
@@ -220,7 +221,7 @@ def memory(needed_mib: int = MEMORY_NEEDED_MIB) -> CheckResult:
 
 
 def cgroup_memory_left_mib(folder: Path) -> int | None:
-    """Return how many MiB are left within a control group's memory limit; None without a limit."""
+    """Return the MiB left within a control group's memory limit, or None without a limit."""
     for limit_name, used_name, stat_name, cache in CGROUP_FILES:
         try:
             limit = (folder / limit_name).read_text(encoding="ascii").strip()

@@ -20,12 +20,12 @@ class IntermixedParser(argparse.ArgumentParser):
     def fill_when_used(self, fill: Callable[[argparse.ArgumentParser], None]) -> None:
         """Call `fill` to add this verb's arguments only if the verb is used.
 
-        This way, `fill` can import large modules.
+        `fill` can therefore import large modules.
         """
         self._fill = fill
 
     def add_subparsers(self, **options: Any) -> Any:
-        """Add subparsers; only the subparsers can then intermix options, not this parser."""
+        """Add subparsers, which can then intermix options; this parser no longer can."""
         self._is_plain = True
         return super().add_subparsers(**options)
 

@@ -16,7 +16,7 @@ def open_lab(notebook: str, no_browser: bool) -> int:
     """Run JupyterLab with a notebook, replacing this process unless it runs on Windows.
 
     JupyterLab's root is the working directory, or the notebook's directory if the notebook is
-    outside the working directory.
+    elsewhere.
     """
     path, folder = Path(os.path.abspath(notebook)), Path.cwd()
     options = []
@@ -31,7 +31,7 @@ def open_lab(notebook: str, no_browser: bool) -> int:
     config_path = os.pathsep.join(filter(None, (given, str(_CONFIG))))
     environment = os.environ | {"JUPYTER_CONFIG_PATH": config_path}
     if sys.platform == "win32":
-        # On Windows, execve would leave two programs on a console.
+        # On Windows, execve would leave two programs attached to one console.
         return subprocess.call(command, env=environment)
     if os.geteuid() == 0:
         command.append("--allow-root")

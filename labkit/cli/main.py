@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="labkit",
         description="labkit runs BookKeeper, the storage system under Apache Pulsar, on your"
         " machine or in a simulation, together with a course about it.",
-        epilog="Start with `labkit lab`, which opens the course.  `labkit VERB --help` describes a"
+        epilog="Start with `labkit lab`, which opens the course. `labkit VERB --help` describes a"
         " verb.",
     )
     parser.add_argument("--version", action="version", version=f"labkit {__version__}")
@@ -103,7 +103,7 @@ def _accept_any_text() -> None:
 class _OutputError(Exception):
     """Standard output cannot be written.
 
-    This is not an `OSError`, so that verbs do not handle it as an error of one of their files.
+    This is not an `OSError`, so verbs do not mistake it for an error of one of their files.
     """
 
     def __init__(self, reason: OSError) -> None:
@@ -130,7 +130,7 @@ def _add_lab(verbs: Verbs) -> None:
     parser = verbs.add_parser(
         "lab",
         help="open the course in JupyterLab",
-        description="Open a notebook in JupyterLab.  Without an argument, this copies the course's"
+        description="Open a notebook in JupyterLab. Without an argument, this copies the course's"
         f" notebooks to ./{NOTEBOOKS}, unless they exist, and opens the tour.",
     )
     parser.add_argument(
@@ -206,7 +206,7 @@ def _add_bookie(verbs: Verbs) -> None:
     parser = verbs.add_parser(
         "bookie",
         help="run a bookie until SIGTERM",
-        description="Run a bookie until SIGTERM.  Give --id, --data and --zookeeper, or a"
+        description="Run a bookie until SIGTERM. Give --id, --data and --zookeeper, or a"
         " configuration file.",
     )
     parser.add_argument("--id", help="bookie id, for example bookie-1")
@@ -333,7 +333,7 @@ def _add_shell(verbs: Verbs) -> None:
         "shell",
         help="inspect a bookie's files, and query or repair a cluster",
         description="Inspect the files of a bookie that is not running (--data, or --journal and"
-        " --ledgers), or query and repair a cluster (--zookeeper).  Names and options are those of"
+        " --ledgers), or query and repair a cluster (--zookeeper). Names and options are those of"
         " BookKeeper's `bin/bookkeeper shell`.",
         epilog="`labkit shell VERB --help` describes a verb.",
     )
@@ -527,7 +527,7 @@ def _add_doctor(verbs: Verbs) -> None:
         "doctor",
         help="check whether this machine has everything that labkit needs",
         description="Check whether this machine has everything that labkit needs, and print how to"
-        " fix what is missing.  The exit code is 1 if a required check fails.",
+        " fix what is missing. The exit code is 1 if a required check fails.",
     )
     parser.set_defaults(run=_doctor)
 

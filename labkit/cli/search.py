@@ -4,7 +4,7 @@ from argparse import Namespace
 from collections.abc import Callable
 
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.explore.search import NEVER_ENDS, scenario_of, search
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.run import run
@@ -45,5 +45,5 @@ def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
 def _scenario(seed: int, variant: str) -> Scenario:
     # Without a variant, every fifth scenario includes brokers.
     if not variant and seed % _BROKERS_EVERY == 0:
-        return drawn_topic(seed)
+        return random_topic_scenario(seed)
     return scenario_of(seed, variant)

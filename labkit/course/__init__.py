@@ -7,8 +7,8 @@
     workshop/   tracks in which learners build their own bookie and client
     grading/    grades a class's notebooks, each in a sandbox
 
-Answers are not compared with stored ones.  Instead, the learner's function replaces labkit's own,
-and the real system runs with it.
+Answers are not compared with stored ones. Instead, the real system runs with the learner's function
+in place of labkit's own.
 
 Read `checking/exercise.py` and `exercises/entry.py` first.
 """

@@ -23,7 +23,7 @@ from labkit.course.runs.timeline import timeline
 
 # %%
 from labkit.course.workshop import begin, check, hint, step
-from labkit.course.workshop.bookie.inside import ONE_ADD
+from labkit.course.workshop.bookie.common_trials import ONE_ADD
 from labkit.course.workshop.step import track
 from labkit.system.model.byte_region import Piece
 from labkit.system.storage.xray import entry_log_spans, index_spans, journal_spans

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 POSIX_ONLY = {
     "labkit/course/grading/isolation/channel.py",
-    "labkit/course/grading/isolation/inside.py",
+    "labkit/course/grading/isolation/submission_process.py",
     "labkit/course/grading/processes.py",
     "labkit/course/grading/isolation/sandbox.py",
     "labkit/course/grading/submissions.py",

@@ -3,6 +3,6 @@
     python -m tools.release [FOLDER]      by default build/release
 
 FOLDER then contains the wheel, the source distribution, `offline` (the pack for classes without
-internet, which contains the site) and `notes.md`.  Nothing is published.  The first failing check
+internet, which contains the site) and `notes.md`. Nothing is published. The first failing check
 ends the command with an error.
 """

@@ -6,7 +6,7 @@ from tools.site.pyodide import CannotBuildError
 
 
 def release_notes(changelog: str, version: str) -> str:
-    """Return the section of the version.  Raises `CannotBuildError` if there is none."""
+    """Return the section of the version. Raises `CannotBuildError` if there is none."""
     section = re.search(
         rf"^## \[{re.escape(version)}\][^\n]*\n(.*?)(?=^## |\Z)", changelog, re.M | re.S
     )

@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Search; return 1 if a promise broke, or if a counterexample was not found."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.search",
-        description="Search simulated runs for broken promises, for hours if you like.  The search"
+        description="Search simulated runs for broken promises, for hours if you like. The search"
         " keeps its state in a folder, so you can interrupt and resume it.",
     )
     parser.add_argument("--variant", default="", help="name of the bug to plant (default: none)")

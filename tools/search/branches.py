@@ -1,4 +1,4 @@
-"""Measures with coverage.py which branches of the protocol's code the runs have taken.
+"""Measures with coverage.py which branches of the protocol code the runs have taken.
 
 A branch is a jump from one line to another; an `if` has two. Measuring makes a run about three
 times slower, so a search measures only a sample of its runs.
@@ -41,7 +41,7 @@ def modules() -> Iterator[str]:
             yield path.relative_to(_ROOT).as_posix()
 
 
-def watched(call: Callable[[], _T]) -> tuple[_T, Taken]:
+def measure(call: Callable[[], _T]) -> tuple[_T, Taken]:
     cover = _coverage_of_runs()
     cover.start()
     try:
@@ -74,7 +74,8 @@ def shares(taken: Taken) -> list[Share]:
 
 @cache
 def _coverage_of_runs() -> "Coverage":
-    # Share one object among all runs: Python keeps each started coverage object until it exits.
+    # Share one object among all runs, because Python keeps every started coverage object until it
+    # exits.
     return _coverage()
 
 

@@ -1,7 +1,7 @@
-"""Identifies the version of the code that a search has run, because results apply only to it.
+"""Identifies the version of the code that a search has run, to which its results apply.
 
-The version changes only if the code of the protocol or of its checks changes, but not if only
-comments or docstrings do.
+The version changes only if the code of the protocol or of its checks changes, not if only comments
+or docstrings do.
 """
 
 import ast
@@ -102,5 +102,5 @@ def _git(*arguments: str) -> str:
             command, capture_output=True, text=True, check=True, timeout=_GIT_LIMIT_S
         )
     except (OSError, subprocess.SubprocessError):
-        return ""  # Not a checkout, or git is not installed.
+        return ""  # This is not a checkout, or git is not installed.
     return done.stdout.strip()

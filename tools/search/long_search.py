@@ -1,4 +1,4 @@
-"""Runs a long search: one seed after the other for hours, which can be interrupted and resumed.
+"""Runs a long search, which tries seeds for hours and can be interrupted and resumed.
 
 Every few seeds, it also runs a mutation of a scenario that reached a rare situation (`targeting`).
 Its state is kept in a folder:
@@ -21,20 +21,20 @@ from pathlib import Path
 
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.explore.progress import ProgressLine
-from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.explore.search import NEVER_ENDS, Finding, in_processes, scenario_of
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.scenario.scenario import Scenario
 from tools.search.code_version import CodeVersion, code_version
 from tools.search.report import report
-from tools.search.search_run import Trial, Tried, tried
+from tools.search.search_run import Trial, TrialResult, run_trials
 from tools.search.search_state import BrokenPromise, Count, SearchState, state_from_json
 from tools.search.targeting import Aim
 
 PROGRESS, REPORT, COUNTEREXAMPLES = "progress.json", "report.txt", "counterexamples"
 
 WATCHED_EVERY = 31
-"""The branches of one in this many seeds are measured.  This must not be a multiple of 5, because
+"""The branches of one in this many seeds are measured. This must not be a multiple of 5, because
 every fifth seed has brokers.
 """
 _AIMED_EVERY = 3
@@ -49,7 +49,7 @@ _SEEDS_KEPT = 100
 
 
 class LongSearch:
-    """A search that keeps its state in a folder, and plants the bug of the state's variant."""
+    """A search that keeps its state in a folder; it plants the bug of the state's variant."""
 
     def __init__(self, state: SearchState, folder: Path, code: CodeVersion) -> None:
         self.state = state
@@ -66,7 +66,7 @@ class LongSearch:
         return self.state.counts[-1]
 
     def run(self, *, seconds: float = 0, seeds: int = 0, jobs: int = 0) -> None:
-        """Run seeds for `seconds`, or `seeds` of them (0: no limit).
+        """Try `seeds` seeds for at most `seconds` (0: no limit).
 
         An interrupt also stops the search, without losing results. Raises `OSError` before the
         search starts if the folder cannot be written, and `BKIncorrectParameterException` if
@@ -77,7 +77,7 @@ class LongSearch:
         begun_at, first = time.monotonic(), self.state.next_seed
         show_progress = ProgressLine(seeds, "seeds", in_place=sys.stderr.isatty())
         try:
-            for each in in_processes(tried, self.trials(seeds), jobs):
+            for each in in_processes(run_trials, self.trials(seeds), jobs):
                 self.take(each)
                 broken = sum(promise.times for promise in self.count.broken.values())
                 show_progress(self.state.next_seed - first, broken)
@@ -111,7 +111,7 @@ class LongSearch:
         is_early = self.state.aim.seeds < _EARLY_SEEDS
         return seed % (_AIMED_EVERY if is_early else _AIMED_EVERY_LATER) == 0
 
-    def take(self, result: Tried) -> None:
+    def take(self, result: TrialResult) -> None:
         """Record the result of a trial, and save the scenario if a promise broke."""
         state, seed = self.state, result.trial.seed
         if seed is None:
@@ -147,7 +147,7 @@ class LongSearch:
         """Return the scenario of a seed; without a variant, one in five includes brokers."""
         variant = self.state.variant
         if not variant and seed % _BROKERS_EVERY == 0:
-            return drawn_topic(seed)
+            return random_topic_scenario(seed)
         return scenario_of(seed, variant)
 
     def _add(self, finding: Finding, seed: int | None) -> None:
@@ -162,7 +162,6 @@ class LongSearch:
             self._keep(finding.promise, broken)
 
     def _keep(self, promise: str, broken: BrokenPromise) -> None:
-        """Save the original scenario, then shrink it and save the result."""
         path = self.folder / COUNTEREXAMPLES / f"{promise}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, broken.scenario.to_json() + "\n")

@@ -1,4 +1,4 @@
-"""Mutates scenarios: cluster and workload stay the same, and faults are added or modified."""
+"""Mutates scenarios: adds or modifies faults, and keeps the cluster and the workload."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -19,8 +19,11 @@ _STRANGER = "z"
 """A client name that random scenarios never use; checks identify a recovery by its client."""
 
 
-def relative(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
-    """Return a scenario that reached the situation with a new seed and usually modified faults."""
+def variation_of(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
+    """Return a variation of a scenario that reached the situation.
+
+    It has a new seed and usually modified faults.
+    """
     faults = list(scenario.faults)
     seed = rng.getrandbits(40)
     if faults and rng.random() < 0.2:
@@ -33,7 +36,7 @@ def relative(scenario: Scenario, situation: Situation, rng: random.Random) -> Sc
 
 
 def can_be_provoked(situation: Situation, scenario: Scenario) -> bool:
-    """Return whether `provoked` can make the situation's event happen in the scenario."""
+    """Return whether `provoke` can make the situation's event happen in the scenario."""
     if situation.during is None or not situation.during.begins:
         return False
     # In scenarios with brokers, no other client is allowed to use the ledgers.
@@ -41,10 +44,10 @@ def can_be_provoked(situation: Situation, scenario: Scenario) -> bool:
     return any(kind in injectable for kind in situation.kinds)
 
 
-def provoked(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
+def provoke(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
     """Return a mutation in which the situation's event happens when its activity begins.
 
-    The given scenario has reached the activity.  The mutation also has a new seed.
+    The given scenario has reached the activity. The mutation also has a new seed.
     """
     assert situation.during is not None
     seed = rng.getrandbits(40)

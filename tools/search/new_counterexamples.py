@@ -19,7 +19,7 @@ def smallest(variant: str, seed_count: int, jobs: int = 0) -> Shrunk | None:
     """Return the smallest scenario that breaks the variant's promise, or None if none is found.
 
     Searches random scenarios with seeds below `seed_count`, and shrinks the first few that break
-    it.  Raises `KeyboardInterrupt`.
+    it. Raises `KeyboardInterrupt`.
     """
     promise = VARIANTS[variant].breaks
     checks = [check for check in CHECKS if check.__name__ == promise]
@@ -31,7 +31,7 @@ def smallest(variant: str, seed_count: int, jobs: int = 0) -> Shrunk | None:
 
 
 def _length(shrunk: Shrunk) -> tuple[bool, int]:
-    """Return a sort key: scenarios without metadata store faults come first, then shorter ones."""
+    """Return a sort key: scenarios without metadata store faults come first, then short ones."""
     text = repr(shrunk.scenario)
     return "zk" in text, len(text)
 

@@ -25,7 +25,7 @@ from labkit.worlds.sim.explore.search import in_processes
 from labkit.worlds.sim.workload.steps import Write
 from tools.search.long_search import PROGRESS, LongSearch, resume
 from tools.search.report import published
-from tools.search.search_run import Trial, tried
+from tools.search.search_run import Trial, run_trials
 from tools.search.targeting import RARE
 
 _KEPT = Path(__file__).parents[2] / "benchmarks" / "results" / "search.json.gz"
@@ -82,7 +82,7 @@ def _keep(folder: Path) -> None:
     progress = folder / PROGRESS
     if not progress.exists():
         sys.exit(f"{folder} does not contain a search: {PROGRESS} does not exist")
-    # Omit the time, so that the same state gives the same file.
+    # Omit the time, so that the same state always gives the same file.
     _KEPT.write_bytes(gzip.compress(progress.read_bytes(), mtime=0))
     replace_part("long search", published(resume(folder).state))
 
@@ -104,7 +104,7 @@ def _again(seeds: range, setting: str) -> str:
         )
     )
     seed_count, processor_s, broken = 0, 0.0, list[str]()
-    for result in in_processes(tried, trials, 0):
+    for result in in_processes(run_trials, trials, 0):
         seed_count += 1
         processor_s += result.processor_s
         broken += (f"{result.trial.seed}: {each.promise}" for each in result.findings)
@@ -117,7 +117,7 @@ def _again(seeds: range, setting: str) -> str:
 
 def _comparison(runs: int) -> str:
     """Return a table that compares runs with and without aiming; the latter define what is rare."""
-    plain, aimed = _reached(runs, is_aimed=False), _reached(runs, is_aimed=True)
+    plain, aimed = _count_situations(runs, is_aimed=False), _count_situations(runs, is_aimed=True)
     rare = [name for name in _names() if plain[name] <= RARE * runs]
     rows = [
         f"| {runs:,} runs | situations reached | rare ones reached | rare ones reached"
@@ -140,10 +140,10 @@ def _names() -> list[str]:
     return list(_new_search().state.aim.reached)
 
 
-def _reached(runs: int, *, is_aimed: bool) -> Counter[str]:
+def _count_situations(runs: int, *, is_aimed: bool) -> Counter[str]:
     search, counts = _new_search(), Counter[str]()
     trials = (each for each in search.trials() if is_aimed or each.seed is not None)
-    for result in in_processes(tried, islice(trials, runs), 1):
+    for result in in_processes(run_trials, islice(trials, runs), 1):
         search.take(result)
         counts.update(result.situations)
     return counts

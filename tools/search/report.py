@@ -11,7 +11,12 @@ _SEEDS_SHOWN = 10
 
 
 def report(state: SearchState) -> str:
-    parts = (_counts(state), _broken(state.counts[-1]), _situations(state), _branches(state))
+    parts = (
+        _counts(state),
+        _broken_promises(state.counts[-1]),
+        _situations(state),
+        _branches(state),
+    )
     return "\n".join(line for lines in parts for line in lines)
 
 
@@ -30,7 +35,7 @@ def published(state: SearchState) -> str:
     never, situations = state.aim.never_reached(), len(state.aim.reached)
     reached = (
         "The last row is the current version of the code. With its protocol code, and the current"
-        f" or earlier checks, the search ran {_tried(*state.same_protocol)}. They reached"
+        f" or earlier checks, the search ran {_run_counts(*state.same_protocol)}. They reached"
         f" {situations - len(never)} of {situations} situations and took {taken:,} of {total:,}"
         f" branches of the protocol's packages (measured in {state.watched:,} runs)."
         f" Never reached: {', '.join(never) or 'none'}."
@@ -42,18 +47,18 @@ def _counts(state: SearchState) -> Iterator[str]:
     yield f"Variant: {state.variant or 'none'}"
     present, *earlier = reversed(state.counts)
     yield f"Code: {present.code.name} ({present.code.digest})"
-    yield f"{_tried(present)} with this code; the next seed is {state.next_seed:,}"
+    yield f"{_run_counts(present)} with this code; the next seed is {state.next_seed:,}"
     for each in earlier:
-        yield f"Earlier code, {each.code.name} ({each.code.digest}): {_tried(each)}"
+        yield f"Earlier code, {each.code.name} ({each.code.digest}): {_run_counts(each)}"
 
 
-def _tried(*counts: Count) -> str:
+def _run_counts(*counts: Count) -> str:
     seeds, aimed = sum(each.seeds for each in counts), sum(each.aimed for each in counts)
     hours = sum(each.processor_s for each in counts) / 3600
     return f"{seeds:,} seeds and {aimed:,} aimed runs in {hours:.3f} processor hours"
 
 
-def _broken(count: Count) -> Iterator[str]:
+def _broken_promises(count: Count) -> Iterator[str]:
     yield f"Promises that broke: {len(count.broken) or 'none'}"
     for promise, each in count.broken.items():
         seeds = ", ".join(map(str, each.seeds[:_SEEDS_SHOWN])) or "none (only in aimed runs)"

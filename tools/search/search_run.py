@@ -4,10 +4,10 @@ import gc
 import time
 from dataclasses import dataclass, field
 
-from labkit.worlds.sim.explore.search import Finding, judged_run
+from labkit.worlds.sim.explore.search import Finding, run_and_check
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.scenario.scenario import Scenario
-from tools.search.branches import Taken, watched
+from tools.search.branches import Taken, measure
 from tools.search.covered_situations import SITUATIONS
 from tools.search.situations_reached import Meetings
 
@@ -27,7 +27,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TrialResult:
     """The result of a trial; `processor_s` is the processor time that it took."""
 
     trial: Trial
@@ -37,20 +37,20 @@ class Tried:
     taken: Taken = field(default_factory=dict)
 
 
-def tried(trials: list[Trial]) -> list[Tried]:
+def run_trials(trials: list[Trial]) -> list[TrialResult]:
     with without_garbage_collection():
-        found = [_tried(trial) for trial in trials]
-    # The garbage of a run is young, and a full collection would take as long as half a run.
+        found = [_run_trial(trial) for trial in trials]
+    # The run has left only young garbage, and a full collection would take as long as half a run.
     gc.collect(1)
     return found
 
 
-def _tried(trial: Trial) -> Tried:
+def _run_trial(trial: Trial) -> TrialResult:
     began = time.thread_time()
     taken: Taken = {}
     if trial.is_watched:
-        (findings, trace), taken = watched(lambda: judged_run(trial.scenario))
+        (findings, trace), taken = measure(lambda: run_and_check(trial.scenario))
     else:
-        findings, trace = judged_run(trial.scenario)
+        findings, trace = run_and_check(trial.scenario)
     situations = [] if trace is None else _MEETINGS.reached(trace)
-    return Tried(trial, findings, situations, time.thread_time() - began, taken)
+    return TrialResult(trial, findings, situations, time.thread_time() - began, taken)

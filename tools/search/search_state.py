@@ -14,7 +14,7 @@ from tools.search.targeting import Aim, Reached
 class BrokenPromise:
     """How often a promise broke, and the first scenario that broke it.
 
-    `seeds` lists the first hundred seeds; aimed runs have no seed.  `scenario` is shrunk, and
+    `seeds` lists the first hundred seeds; aimed runs have no seed. `scenario` is shrunk, and
     `reason` describes how it breaks the promise.
     """
 
@@ -65,7 +65,12 @@ class SearchState:
             "counts": [_count_data(count) for count in self.counts],
             "tried_seeds": self.aim.seeds,
             "reached": {
-                name: [each.by_seeds, each.by_aimed, each.first_seed, _stock_data(each)]
+                name: [
+                    each.by_seeds,
+                    each.by_aimed,
+                    each.first_seed,
+                    [json.loads(scenario.to_json()) for scenario in each.stock],
+                ]
                 for name, each in self.aim.reached.items()
             },
             "watched": self.watched,
@@ -129,10 +134,6 @@ def _count(data: Any) -> Count:
     return Count(
         CodeVersion(*data["code"]), data["seeds"], data["aimed"], data["processor_s"], broken
     )
-
-
-def _stock_data(reached: Reached) -> list[Any]:
-    return [json.loads(scenario.to_json()) for scenario in reached.stock]
 
 
 def _scenario(data: Any) -> Scenario:

@@ -3,8 +3,8 @@
     Activity     lasts from one event to another, or as long as a call of a disk worker
     Situation    an event during an activity, such as a fence during a flush
 
-The situations show which cases a run has tested, not whether the run was correct, which
-`labkit.system.check` checks. Only situations before the epilogue of a run count.
+The situations show which cases a run has tested; `labkit.system.check` checks whether the run was
+correct. Only situations before the epilogue of a run count.
 """
 
 from collections import defaultdict
@@ -38,7 +38,7 @@ class Activity:
 
 
 Meets = Callable[[Event, Event], bool]
-"""Return whether the second event belongs to the activity that the first event began."""
+"""Returns whether the second event belongs to the activity that the first event began."""
 
 
 def here(begun: Event, now: Event) -> bool:

@@ -1,8 +1,8 @@
 """Aims a search at rare situations by mutating scenarios that came close to them.
 
-Runs from seeds are not affected by what other seeds reached. This module stores the latest
+Runs from seeds do not depend on what other seeds have reached. This module stores the latest
 scenarios that reached each situation, picks a situation that few or no seeds have reached, and
-mutates one of these:
+mutates one of two kinds of scenarios:
 
     a scenario that reached the situation       by changing its seed and its faults
     a scenario that reached only its activity   by injecting the situation's event at that moment
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from labkit.worlds.sim.scenario.scenario import Scenario
 from tools.search.covered_situations import SITUATIONS
-from tools.search.mutations import can_be_provoked, provoked, relative
+from tools.search.mutations import can_be_provoked, provoke, variation_of
 from tools.search.situations_reached import Situation
 
 RARE = 0.01
@@ -29,7 +29,7 @@ _PROVOKED = 0.5
 
 @dataclass(slots=True)
 class Reached:
-    """How often a situation was reached, the first seed, and the latest scenarios that did so."""
+    """How often a situation was reached, by which seed first, and by which scenarios last."""
 
     by_seeds: int = 0
     by_aimed: int = 0
@@ -83,8 +83,8 @@ class Aim:
         (aim,) = rng.choices(aims, weights)
         near, stock = self._near(aim), self.reached[aim.name].stock
         if near and (not stock or rng.random() < _PROVOKED):
-            return provoked(rng.choice(near), aim, rng)
-        return relative(rng.choice(stock), aim, rng)
+            return provoke(rng.choice(near), aim, rng)
+        return variation_of(rng.choice(stock), aim, rng)
 
     def _is_possible(self, situation: Situation) -> bool:
         if not self.is_rare(situation.name):

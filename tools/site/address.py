@@ -57,7 +57,7 @@ class Address:
 
 
 def change(repository: str) -> None:
-    """Write the address to pyproject.toml and README.md.  Raises `ValueError`."""
+    """Write the address to pyproject.toml and README.md. Raises `ValueError`."""
     if not repository.startswith("https://") or repository.count("/") != 4:
         raise ValueError(
             f"expected a URL such as https://github.com/owner/name, got {repository!r}"

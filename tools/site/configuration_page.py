@@ -54,7 +54,6 @@ _CLIENT = "bookkeeper_"
 
 
 def configuration_page() -> str:
-    """Return the page as Markdown."""
     words = {f"[{each.number}](../course/{each.path.name})": _names_in(each) for each in lessons()}
     return "\n".join(
         [

@@ -1,10 +1,10 @@
 """Prepares a Pyodide that has already imported labkit and its dependencies, so that tabs open fast.
 
-Pyodide can save its memory and start from it.  The builder starts Pyodide once under Node.js with
+Pyodide can save its memory and start from it. The builder starts Pyodide once under Node.js with
 all wheels unpacked, imports the modules that the lessons import, and saves the memory and the files
-as one archive.  So a tab does not have to initialise Python, unpack wheels or compile modules.
-Pyodide's options for this, `_makeSnapshot` and `_loadSnapshot`, are undocumented: before you change
-`RELEASE`, run `tests/worlds/sim/test_pyodide.py`.
+as one archive. A tab therefore does not have to initialise Python, unpack wheels or compile
+modules. Pyodide's options for this, `_makeSnapshot` and `_loadSnapshot`, are undocumented: before
+you change `RELEASE`, run `tests/worlds/sim/test_pyodide.py`.
 
     start/save.mjs      imports the modules and saves the memory
     start/start.mjs     loads the memory in the tab; replaces Pyodide's own script
@@ -43,19 +43,19 @@ def distribution(
 ) -> list[str]:
     """Write Pyodide, labkit and its dependencies to the folder; return the names of the packages.
 
-    Downloads are kept in `cache`.  `imports` are the import statements to run before the memory is
-    saved; `given` are wheels that replace the pinned ones.  Raises `CannotBuildError`.
+    Downloads are kept in `cache`. `imports` are the import statements to run before the memory is
+    saved; `given` are wheels that replace the pinned ones. Raises `CannotBuildError`.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     core = pyodide(cache)
     for name in _CORE:
         shutil.copy(core / name, folder)
-    # JupyterLite loads a file of this name, and so gets the prepared Python
+    # JupyterLite loads a file of this name, so it gets the prepared Python.
     shutil.copy(core / "pyodide.mjs", folder / "core.mjs")
     shutil.copy(START / "start.mjs", folder / "pyodide.mjs")
     found = wheels(cache, given)
-    # Omit the packages: they are in the archive, so importing one must not load its wheel
+    # Omit the packages: they are in the archive, so importing one must not load its wheel.
     info = json.loads((core / "pyodide-lock.json").read_text(encoding="utf-8"))["info"]
     lock = {"info": {**info, "version": RELEASE}, "packages": {}}
     (folder / "pyodide-lock.json").write_text(json.dumps(lock), encoding="utf-8")

@@ -2,9 +2,9 @@
 
     python -m tools.site.errors_page
 
-prints the page as Markdown.  The page lists every call that creates an error, whether the error is
-raised there or returned by a helper.  A message that a helper receives as a parameter is taken from
-the calls of the helper.
+prints the page as Markdown. The page lists every call that creates an error, no matter whether the
+error is raised there or returned. A message that a function receives as a parameter is taken from
+the calls of the function.
 """
 
 import ast
@@ -56,7 +56,7 @@ _IMITATIONS = (
     *("course/exercises/", "course/workshop/bookie/", "course/workshop/client/solution"),
     *("worlds/sim/machine/", "worlds/sim/workload/"),
 )
-"""Modules whose errors stand for those of the real system."""
+"""Modules whose errors stand for errors of the real system."""
 
 REMEDIES = {
     "MissingPart": "Follow the end of the message; `labkit doctor` checks everything at once.",
@@ -118,8 +118,6 @@ _DEPTH = 3
 
 @dataclass(frozen=True)
 class Source:
-    """A module of labkit."""
-
     name: str
     tree: ast.Module
 
@@ -142,7 +140,7 @@ class Source:
         found = defaultdict[str, list[tuple[ast.Call, _Function | None]]](list)
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call):
-                found[_called(node)].append((node, inside.get(id(node))))
+                found[_called_name(node)].append((node, inside.get(id(node))))
         return found
 
 
@@ -208,7 +206,7 @@ class Errors:
                     given = _bound(start, call)
                     above = _call_of_super(start)
                     base = next(iter(list(self.ancestors(each))[1:]))
-                    return _substituted(self._of_class(base, above), given)
+                    return _substitute(self._of_class(base, above), given)
         return _template(call.args[0]) if call.args else ()
 
     def _texts(
@@ -218,7 +216,7 @@ class Errors:
         function: _Function | None,
         depth: int = _DEPTH,
     ) -> Iterator[str]:
-        """Yield the forms of a message: one for each text that a variable in it may hold."""
+        """Yield the forms of a message, one for each text that a variable in it may contain."""
         for index, part in enumerate(template):
             expanded = self._expanded(source, part, function) if depth else []
             for text, around in expanded:
@@ -231,7 +229,7 @@ class Errors:
     def _expanded(
         self, source: Source, part: str | ast.expr, function: _Function | None
     ) -> list[tuple[_Template, _Function | None]]:
-        """Return the texts of a variable or of a condition, each with the function around it."""
+        """Return the texts of a variable or a condition, each with the function around it."""
         if isinstance(part, ast.IfExp):
             return [(_template(branch), function) for branch in (part.body, part.orelse)]
         if not isinstance(part, ast.Name):
@@ -251,7 +249,7 @@ class Errors:
         return received if has_text else []
 
 
-def _called(call: ast.Call) -> str:
+def _called_name(call: ast.Call) -> str:
     match call.func:
         case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self"), attr=name):
             return name
@@ -274,7 +272,7 @@ def _template(node: ast.expr) -> _Template:
     return (node,)
 
 
-def _substituted(template: _Template, given: Mapping[str, ast.expr]) -> _Template:
+def _substitute(template: _Template, given: Mapping[str, ast.expr]) -> _Template:
     parts: list[str | ast.expr] = []
     for part in template:
         if isinstance(part, ast.Name) and part.id in given:
@@ -320,7 +318,7 @@ def _placeholder(node: ast.expr) -> str:
 
 
 def _name(node: ast.expr) -> str:
-    """Return the name of the value, or the most telling name in the expression."""
+    """Return the name of the value, or the most informative name in the expression."""
     if inner := _INNER.get(type(node)):
         return _name(getattr(node, inner))
     match node:
@@ -351,7 +349,6 @@ _INNER = {
 
 
 def errors_page() -> str:
-    """Return the page as Markdown."""
     errors = Errors(sources())
     sections: dict[str, list[str]] = {t: [] for t in (*_SECTIONS.values(), _COURSE_SECTION)}
     for name in errors.documented():

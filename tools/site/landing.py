@@ -26,7 +26,7 @@ SCENARIO = Scenario(
     Cluster(bookies=5), (Write(entries=8, ensemble=4, write_quorum=3, ack_quorum=2),), seed=1
 )
 SPACING_MS = 1000
-"""Time between two moments at which a bookie can be killed, in milliseconds of display time."""
+"""Minimum display time between two moments at which a bookie can be killed, in milliseconds."""
 
 _TEXT = Path(__file__).parent / "theme" / "landing.md"
 

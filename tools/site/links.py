@@ -2,8 +2,8 @@
 
     python -m tools.site.links FOLDER
 
-prints each broken link and fails if there is one.  It checks paths and fragments within the site,
-and the notebooks that links open in the tab.  It opens no other host.
+prints each broken link and fails if there is one. It checks paths and fragments within the site,
+and the notebooks that links open in the tab. It connects to no other host.
 """
 
 import sys
@@ -17,7 +17,7 @@ TAB = "tab"
 
 
 class _Page(HTMLParser):
-    """The links of a page, and the ids to which fragments may lead."""
+    """The links of a page, and the ids to which fragments can refer."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

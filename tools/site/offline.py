@@ -22,7 +22,7 @@ SYSTEMS = {
         *(f"manylinux_2_{minor}_x86_64" for minor in range(5, 29)),
     ),
 }
-"""uv's platform names, and pip's tags.  The tag of macOS 13 also matches older wheels,
+"""uv's platform names, and pip's tags. The tag of macOS 13 also matches older wheels,
 whereas each glibc version must be listed.
 """
 
@@ -31,7 +31,7 @@ _PINS = ("-c", str(ROOT / "constraints.txt"))
 
 
 def build_offline(folder: Path, cache: Path) -> None:
-    """Write everything to a folder, which is emptied first.  Raises `CannotBuildError`."""
+    """Write everything to a folder, which is emptied first. Raises `CannotBuildError`."""
     folder = folder.resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -43,7 +43,7 @@ def build_offline(folder: Path, cache: Path) -> None:
 def wheelhouse(folder: Path) -> None:
     """Write the wheels of labkit and its dependencies for this machine and for `SYSTEMS`.
 
-    All are for the running version of Python.  Raises `CannotBuildError`.
+    All are for the running version of Python. Raises `CannotBuildError`.
     """
     _pip("wheel", *_PINS, "-w", str(folder), str(ROOT))
     for system, tags in SYSTEMS.items():

@@ -77,7 +77,7 @@ _LINK = re.compile(r"\[([^][]*)\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 def build_pages(
     target: Path, work: Path, cache: Path, lessons: list[Lesson], address: Address | None
 ) -> None:
-    """Build the pages into `target`.  Raises `CannotBuildError`, for example for a broken link."""
+    """Build the pages into `target`. Raises `CannotBuildError`, for example for a broken link."""
     source = work / "pages"
     (source / "course").mkdir(parents=True)
     views = Views(source / "_static" / "views")
@@ -115,7 +115,7 @@ def build_pages(
 
 
 def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None:
-    """Write a lesson: freshly executed if it runs in a tab, else with its stored outputs."""
+    """Write a lesson, newly executed if it runs in a tab, otherwise with its stored outputs."""
     notebook = nbformat.read(lesson.path, as_version=4)
     if lesson.in_a_tab:
         notebook = run_notebook(notebook, cache / "run")

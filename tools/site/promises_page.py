@@ -32,7 +32,6 @@ Each sentence is a promise, followed by the test that shows it. Run one of them 
 
 
 def promises_page() -> str:
-    """Return the page as Markdown."""
     found = defaultdict[str, list[str]](list)
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         name = path.relative_to(ROOT).as_posix()

@@ -77,7 +77,7 @@ class Wheel:
 def wheels(cache: Path, given: Iterable[Path] = ()) -> list[Wheel]:
     """Return the wheels of labkit and everything that it needs in a tab.
 
-    Downloads are kept in `cache`; `given` are wheels that replace the pinned ones.  Raises
+    Downloads are kept in `cache`; `given` are wheels that replace the pinned ones. Raises
     `CannotBuildError`.
     """
     found = {wheel.name: wheel for wheel in map(Wheel.read, (labkit_wheel(cache), *given))}
@@ -178,7 +178,7 @@ def _applies(requirement: Requirement) -> bool:
 def run_command(
     *command: str, folder: Path = ROOT, failure: type[CannotBuildError] = CannotBuildError
 ) -> None:
-    """Run a command from this environment or from PATH.  Raises `failure` if it fails."""
+    """Run a command from this environment or from the PATH. Raises `failure` if it fails."""
     program = shutil.which(command[0], path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if program is None:
         raise CannotBuildError(f"the site cannot be built without {command[0]}: install it first")

@@ -1,7 +1,7 @@
 """The page that opens links to runs.
 
 The browser reads the link from the URL's fragment. Runs of the lessons and of the counterexamples
-have films that were made when the site was built, and open without Python. For all others, and for
+were recorded when the site was built, so they open without Python. For all other runs, and for
 changes, `theme/run-worker.js` runs labkit in a worker, with the Python of the tab.
 """
 

@@ -26,7 +26,7 @@ TOUR = SOURCES / "tour_in_a_tab.py"
 _KERNEL = "@jupyterlite/pyodide-kernel-extension"
 _EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget", _KERNEL)
 _KERNEL_IMPORTS = ("import pyodide_kernel", "import piplite.piplite")
-"""Must be imported first: the kernel replaces modules that do not exist in a browser."""
+"""This must be imported first: the kernel replaces modules that do not exist in a browser."""
 
 _RUN_PAGE_IMPORT = "import labkit.course.runs.open_run"
 

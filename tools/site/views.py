@@ -1,6 +1,6 @@
 """Prepares views for pages without a kernel: runs a lesson once and stores the state of its views.
 
-A view is an anywidget: a JavaScript module, a style sheet, and its state.  In JupyterLab the state
+A view is an anywidget: a JavaScript module, a style sheet, and its state. In JupyterLab the state
 comes from a kernel; on a page it comes from a file, which `theme/play.js` passes to the module.
 Until then, and without JavaScript, the page shows a still picture of the view.
 """
@@ -110,16 +110,16 @@ def for_a_page(notebook: NotebookNode, views: Views) -> NotebookNode:
 
 
 def _for_readers(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state of a view without controls and buttons, which only Python would answer."""
+    """Return the state of a view without the controls and buttons that need Python."""
     film = dict(state.get("film", {}))
     pairs = [tuple(pair) for pair in film.get("pairs", ())]
     hidden = len(pairs)
 
     def readable(numbers: list[int]) -> list[int]:
         match dict(pairs[number] for number in numbers).get("data-act", ""):
-            case "" | "seek" | "show":  # The page itself answers these two.
+            case "" | "seek" | "show":  # The page itself handles these two.
                 return numbers
-            case "fail":  # The heading of a bookie, which is a button only in a notebook.
+            case "fail":  # The heading of a bookie is a button only in a notebook.
                 return [number for number in numbers if pairs[number][0] not in _BUTTON]
         return [hidden]
 

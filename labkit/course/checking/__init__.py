@@ -10,5 +10,5 @@
     record                 saves predictions and hints to a file if the learner agrees
     parameters             the allowed range of each lesson parameter
 
-No module here depends on a particular lesson.  Read `exercise` and `check` first.
+No module here depends on a particular lesson. Read `exercise` and `check` first.
 """

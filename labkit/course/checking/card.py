@@ -14,19 +14,21 @@ from IPython.display import display
 
 from labkit.views.widgets.view import View
 
-# JupyterLab's variables follow its theme; elsewhere the fallback is readable on light and dark.
+# JupyterLab's variables follow its theme; elsewhere, the fallback is readable on light and dark
+# backgrounds.
 _BLOCK = (
     "border-left:4px solid {colour};padding:.3em .9em;margin:.3em 0;"
     "color:var(--jp-content-font-color1,inherit)"
 )
-# By default JupyterLab breaks preformatted text in the middle of words.
+# By default, JupyterLab breaks preformatted text in the middle of words.
 _WORDS_STYLE = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
 _NEUTRAL = "var(--jp-brand-color1,#2b7bba)"
 
 
 class CardState(StrEnum):
-    """The status of an exercise.  The value is the sign shown before the name, so that the status
-    does not depend on colour alone.
+    """The status of an exercise.
+
+    The value is the sign before the name, so that the status does not depend on colour alone.
     """
 
     PASSED = "✔"
@@ -44,18 +46,12 @@ _COLOURS = {
 
 @runtime_checkable
 class Playable(Protocol):
-    """A counterexample that has a view, such as a run that can be replayed in a timeline."""
-
     def view(self) -> object:
-        """Return a picture of the counterexample, opened where the promise broke; a `View` is
-        interactive.
-        """
+        """Return a picture of the moment at which the promise broke; a `View` is interactive."""
 
 
 @runtime_checkable
 class Linked(Protocol):
-    """A counterexample that is a simulated run."""
-
     def link(self, code: str = "") -> str:
         """Return a link to the run, with the learner's code as text if it is given, or ""."""
 
@@ -66,7 +62,7 @@ class Card:
 
     message: one sentence; for a refused answer, the rule that was broken.
     counterexample: the smallest case that breaks the rule, as an object with a `str` or an HTML
-        representation, or None.  A `View`, or an object with a `view()`, is interactive below the
+        representation, or None. A `View`, or an object with a `view()`, is interactive below the
         card.
     asked: the call of the learner's function that led to the counterexample, as text, or None.
     """
@@ -85,7 +81,7 @@ class Card:
         """Return a link to the run that refutes the answer, or "" if no simulated run does.
 
         The link does not include the learner's code unless the function or class is passed here;
-        then its source is part of the link, as text.  Raises `OSError` if it has no source.
+        then its source is part of the link, as text. Raises `OSError` if it has no source.
         """
         code = "" if learner is None else inspect.getsource(learner)
         return self.counterexample.link(code) if isinstance(self.counterexample, Linked) else ""
@@ -96,9 +92,7 @@ class Card:
         return "\n".join(str(part) for part in parts if part is not None)
 
     def _ipython_display_(self) -> None:
-        """Show an interactive view below the card, because inside it the view would neither work
-        nor follow the theme.
-        """
+        """Show an interactive view below the card, because views do not work inside cards."""
         view = self._view()
         if view is None:
             raise NotImplementedError("the card's HTML shows all of it")
@@ -140,7 +134,7 @@ class Note:
 
 
 def picture_of(value: object) -> str:
-    """Return the value's own HTML representation, or its text as preformatted HTML."""
+    """Return the value's own HTML representation, or else its text as preformatted HTML."""
     html: Callable[[], str] | None = getattr(value, "_repr_html_", None)
     if html is not None:
         return html()

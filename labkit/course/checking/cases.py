@@ -2,9 +2,9 @@
 
     @exercise("quorums.lost", ..., like=is_lost, cases=Cases(draw_counts, is_lost, _RULE))
 
-A trial's runs show what a wrong answer leads to.  But runs are few, and a wrong answer may pass
-them by luck.  So after the trial, the learner's function is compared with a correct function on
-generated cases, which are the same on every machine.  The smallest failing case is shown.
+A trial's runs show what a wrong answer leads to, but there are few of them, and a wrong answer may
+pass them by luck. After the trial, the learner's function is therefore compared with a correct one
+on generated cases, which are the same on every machine. The smallest failing case is shown.
 """
 
 from collections.abc import Callable, Sequence
@@ -108,8 +108,7 @@ class Cases:
     seed: int = 1
 
     def wrong(self, learner: Function, name: str) -> tuple[str, WrongAnswer] | None:
-        """Return the broken rule and the smallest case with a wrong answer, or None if all are
-        correct.
+        """Return the broken rule and the smallest case with a wrong answer, or None.
 
         Raises whatever the learner's function raises.
         """
@@ -160,9 +159,8 @@ class WrongCalls:
     def breaking(self, rule: str) -> tuple[str, WrongAnswer] | None:
         """Return this rule and the first call that broke it.
 
-        If no call broke it, return the rule that was broken most recently, because the run that is
-        shown ends there, with the first call that broke that rule.  Rules in `of_runs` take
-        precedence.
+        If no call broke it, return the rule that was broken last, with the first call that broke
+        that one, because the run on the card ends there. Rules in `of_runs` take precedence.
         """
         if rule in self._first:
             return rule, self._first[rule]
@@ -172,9 +170,7 @@ class WrongCalls:
 
 
 def shown(value: object) -> str:
-    """Return the text of a value for a card: bytes in hexadecimal, sets sorted, long text
-    truncated.
-    """
+    """Return a value's text for a card: bytes in hexadecimal, sets sorted, long text truncated."""
     if isinstance(value, set | frozenset):
         text = "{" + ", ".join(map(shown, sorted(value))) + "}" if value else "set()"
     elif isinstance(value, bytes) and len(value) > _SHOWN_BYTES:
@@ -199,8 +195,9 @@ def shown(value: object) -> str:
 
 
 def shown_apart(one: object, other: object) -> tuple[str, str]:
-    """Return the texts of two values so that the first difference is in view, even if `shown` would
-    truncate both to the same text.
+    """Return the texts of two values with their first difference in view.
+
+    `shown` might truncate both to the same text.
     """
     if isinstance(one, bytes) and isinstance(other, bytes):
         at = _first_difference(one, other)
@@ -221,7 +218,7 @@ def _first_difference(one: Sequence[object], other: Sequence[object]) -> int:
 
 
 def _bytes_from(value: bytes, at: int) -> str:
-    """Return a text of the bytes that shows those from the index `at` on."""
+    """Return the text of some bytes, starting at the index `at`."""
     if len(value) <= _SHOWN_BYTES or at + 1 < _SHOWN_BYTES:
         return shown(value)
     part = value[at : at + _SHOWN_BYTES].hex(" ")
@@ -229,7 +226,7 @@ def _bytes_from(value: bytes, at: int) -> str:
 
 
 def _items_with(value: list[Any] | tuple[Any, ...], at: int, item: str | None) -> str:
-    """Return a text of the items that shows item `at`, whose text is `item` or the usual one."""
+    """Return the text of a list with item `at` in view; `item` replaces that item's own text."""
     texts = [shown(each) for each in value]
     if item is not None:
         texts[at] = item

@@ -1,8 +1,8 @@
 """check: run the learner's object inside the real system and report the result on a card.
 
-Whatever the learner's code does, the result is a card.  An exception is shown with the line that
-raised it.  An endless loop is stopped after `STEPS` bytecode instructions of the learner's own
-code; counting instructions instead of seconds gives the same card on every machine.  Code that
+Whatever the learner's code does, the result is a card. An exception is shown with the line that
+raised it. An endless loop is stopped after `STEPS` bytecode instructions of the learner's own
+code; counting instructions instead of seconds gives the same card on every machine. Code that
 executes no instructions, such as a sleep, is stopped by a timer (`forked_check`).
 """
 
@@ -32,7 +32,7 @@ STEPS = 20_000_000
 class RanTooLongError(BaseException):
     """The learner's code ran too long.
 
-    This is not an `Exception`, so that it also ends a loop that catches every `Exception`.
+    This is not an `Exception`, so it also ends a loop that catches every `Exception`.
     """
 
 
@@ -47,13 +47,13 @@ class NotPassedError(Exception):
 def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
     """Run the learner's object in the exercise and return the result as a card.
 
-    None, or code that raises NotImplementedError, leaves the exercise open.  Raises
+    None, or code that raises NotImplementedError, leaves the exercise open. Raises
     `NotPassedError` if the exercise is not passed and either `must_pass` is true, the environment
     variable LABKIT_CHECKS is "must-pass", or nbgrader is validating or grading the notebook, so
     that papermill or a build fails. Raises `NoSuchExerciseError` for an unknown name.
     """
     exercise = find(name).with_cases_of(case_seed())
-    card = _open(name) if learner is None else _judged(exercise, learner)
+    card = _open_card(name) if learner is None else _judge(exercise, learner)
     if must_pass is None:
         must_pass = must_pass_by_default()
     if must_pass and not card.passed:
@@ -71,22 +71,21 @@ def must_pass_by_default() -> bool:
 
 
 LIMIT_S = 30.0
-"""Total run time of the learner's function in one check.  Correct answers take less than a second.
+"""Time limit for all calls of the learner's function in one check; correct answers take less than a
+second.
 """
 
 SPARK_LIMIT_S = 300.0
-"""Time limit for a trial with Spark, which runs in this process because it cannot run in a forked
-copy.
-"""
+"""Time limit for a trial with Spark, which cannot run in a forked copy of this process."""
 
 
-def _judged(exercise: Exercise, learner: Any) -> Card:
+def _judge(exercise: Exercise, learner: Any) -> Card:
     if CAN_FORK and not exercise.needs_spark:
         card: Card | Stopped | None = in_forked_copy(
             partial(_card_or_none, exercise), learner, LIMIT_S
         )
         if isinstance(card, Stopped):
-            return _stopped(exercise.name, card)
+            return _stopped_card(exercise.name, card)
         if card is not None:
             return card
     with _alarm():
@@ -95,9 +94,7 @@ def _judged(exercise: Exercise, learner: Any) -> Card:
 
 @contextmanager
 def _alarm() -> Iterator[None]:
-    """Interrupt code that sleeps or waits, where signals work: in the main thread, and not on
-    Windows.
-    """
+    """Interrupt code that sleeps, in the main thread of a system that has SIGALRM."""
     if not hasattr(signal, "setitimer") or threading.current_thread() != threading.main_thread():
         yield
         return
@@ -115,9 +112,7 @@ def _alarm() -> Iterator[None]:
 
 
 def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
-    """Return None if the trial itself raises, so that it is rerun and raises in the parent
-    process.
-    """
+    """Return None if the trial itself raises; it is then rerun in the parent process."""
     try:
         return card_of(exercise, learner)
     except MemoryError:
@@ -127,15 +122,15 @@ def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
 
 
 def card_of(exercise: Exercise, learner: Any) -> Card:
-    """Return the card for this answer, judged in this process.  Raises whatever the trial itself
+    """Return the card for this answer, judged in this process. Raises whatever the trial itself
     raises.
     """
     name, module = exercise.name, getattr(learner, "__module__", "__main__")
     try:
-        with bounded(module):
+        with instruction_limit(module):
             message = exercise.run(learner)
     except NotImplementedError:
-        return _open(name)
+        return _open_card(name)
     except Refused as refused:
         card = Card(name, CardState.REFUSED, refused.message, refused.counterexample)
         return replace(card, asked=refused.asked)
@@ -149,12 +144,13 @@ def card_of(exercise: Exercise, learner: Any) -> Card:
         where = _learners_line(error.__traceback__, module)
         return Card(name, CardState.REFUSED, f"{ENDS} in {where}.")
     except MissingPart:
-        raise  # Something is not installed on this machine, which is not the learner's fault.
+        # The machine lacks something that the exercise needs, which is not the learner's fault.
+        raise
     except Exception as error:
         where = _learners_line(error.__traceback__, module)
         if where is None and module != "builtins":
             raise
-        where = where or learner.__name__  # a built-in function, such as max, has no source lines
+        where = where or learner.__name__  # A built-in function, such as max, has no source lines.
         problem = f"{type(error).__name__}: {error}".removesuffix(": ")
         return Card(name, CardState.REFUSED, f"Your code raised {problem} in {where}.")
     return Card(name, CardState.PASSED, message)
@@ -165,7 +161,7 @@ ENDS = "Your code ends the whole program"
 NO_MEMORY = "With your code, the check needs more memory than it may use"
 
 
-def _stopped(name: str, stopped: Stopped) -> Card:
+def _stopped_card(name: str, stopped: Stopped) -> Card:
     if stopped.reason is not Reason.LATE:
         problem = ENDS if stopped.reason is Reason.ENDED else NO_MEMORY
         return Card(name, CardState.REFUSED, f"{problem}.")
@@ -173,7 +169,7 @@ def _stopped(name: str, stopped: Stopped) -> Card:
     return Card(name, CardState.REFUSED, f"{ENDLESS} after {LIMIT_S:.0f} s {where}")
 
 
-def _open(name: str) -> Card:
+def _open_card(name: str) -> Card:
     return Card(
         name,
         CardState.OPEN,
@@ -195,10 +191,8 @@ def _learners_line(traceback: TracebackType | None, module: str) -> str | None:
 
 
 @contextmanager
-def bounded(module: str) -> Iterator[None]:
-    """Count the bytecode instructions that this module's code executes, and stop it after
-    `STEPS`.
-    """
+def instruction_limit(module: str) -> Iterator[None]:
+    """Stop the learner's code after `STEPS` bytecode instructions."""
     left = STEPS
 
     def count(_frame: FrameType, event: str, _argument: object) -> Any:

@@ -7,11 +7,11 @@
             must_survive("Replay must step over the padding to the next record.", SCRIPT)
         return "Replay stepped over your padding in 21 crashes."
 
-The part of the name before the dot is the module in `labkit/course/exercises/`.  A trial returns
-one sentence that says what was tested, or raises `Refused`.  It does not need to catch exceptions
-from the learner's code, limit its run time or check the type of its result, because `check` and
-`like` do.  But it must check the range of an answer before allocating memory or looping according
-to it.  The generated `cases` run after the trial.
+The part of the name before the dot is the module in `labkit/course/exercises/`. A trial returns one
+sentence that says what was tested, or raises `Refused`. It need not catch exceptions from the
+learner's code, limit its run time or check the type of its result, because `check` and `like` do.
+However, it must check the range of an answer before it allocates memory or loops accordingly. The
+generated `cases` run after the trial.
 """
 
 from collections.abc import Callable, Sequence
@@ -68,9 +68,7 @@ class RaisedThereError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """An exercise as `check` and `hint` use it.  The learner's function replaces the function
-    `like`.
-    """
+    """An exercise; the learner's function replaces the function `like`."""
 
     name: str
     hints: tuple[str, ...]
@@ -83,7 +81,7 @@ class Exercise:
         return self if self.cases is None else replace(self, cases=replace(self.cases, seed=seed))
 
     def run(self, learner: Any) -> str:
-        """Test the learner's object and return what was tested.  Raises `Refused`."""
+        """Test the learner's object and return what was tested. Raises `Refused`."""
         if self.cases is None or self.like is None:
             return self.trial(self.with_type_checks(learner))
         if self.cases.first:
@@ -99,9 +97,7 @@ class Exercise:
         return message
 
     def _explain(self, refused: Refused, calls: WrongCalls) -> None:
-        """Add the wrong call behind a failed run: the run shows what happened, and the call shows
-        why.
-        """
+        """Add the wrong call to a failed run, which only shows the consequences."""
         wrong = calls.breaking(refused.message)
         if wrong is None:
             return
@@ -116,7 +112,7 @@ class Exercise:
             refused.message = rule
 
     def ask_cases(self, learner: Any) -> None:
-        """Run the generated cases.  Raises `Refused` with the smallest failing one."""
+        """Run the generated cases. Raises `Refused` with the smallest failing one."""
         if self.cases:
             wrong = self.cases.wrong(self.with_type_checks(learner), self._shown_name(learner))
             if wrong is not None:
@@ -128,7 +124,7 @@ class Exercise:
         return with_type_checks(learner, self.like, self._shown_name(learner), listen)
 
     def _shown_name(self, learner: Any) -> str:
-        """Return the name of the learner's function; for a lambda, that of the exercise."""
+        """Return the name of the learner's function or, for a lambda, that of the exercise."""
         name = getattr(learner, "__name__", "")
         return name if name.isidentifier() else self.name.partition(".")[2]
 
@@ -161,20 +157,18 @@ def all_exercises() -> list[Exercise]:
 
 
 def load_lesson(lesson: str) -> None:
-    """Import a lesson's exercises.  Raises `NoSuchExerciseError` if it has none."""
+    """Import a lesson's exercises. Raises `NoSuchExerciseError` if it has none."""
     module = f"labkit.course.exercises.{lesson}"
     try:
         import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module:
-            raise  # The lesson exists, but a package that it needs is not installed.
+            raise  # The lesson exists, but this machine lacks a package that it needs.
         raise NoSuchExerciseError(f"there is no lesson with exercises named {lesson!r}") from None
 
 
 def find(name: str) -> Exercise:
-    """Return an exercise by name.  Raises `NoSuchExerciseError`, which lists those of its
-    lesson.
-    """
+    """Return an exercise by name. Raises `NoSuchExerciseError`, which lists those of its lesson."""
     lesson = name.partition(".")[0]
     load_lesson(lesson)
     if name not in _exercises:
@@ -193,8 +187,8 @@ def with_type_checks(
 ) -> Callable[..., Any]:
     """Wrap the learner's function in checks of its parameters and return values.
 
-    The wrapper raises `Refused` if they do not match `like`.  `listen` receives the arguments and
-    the result of each call.  Messages call the function `name`.
+    The wrapper raises `Refused` if they do not match `like`. `listen` receives the arguments and
+    the result of each call. Messages call the function `name`.
     """
     wanted = signature(like)
     if not callable(learner):
@@ -227,8 +221,7 @@ def with_type_checks(
 def _limit_broken_by(value: Any) -> str | None:
     """Return a description of the limit that a returned value exceeds, or None.
 
-    The trial uses the value in calculations, so the size of the value must not determine how long
-    the trial takes.
+    The trial calculates with the value, whose size must not determine how long the trial takes.
     """
     waiting, count, size_bytes = [value], 0, 0
     while waiting:
@@ -252,7 +245,7 @@ def _limit_broken_by(value: Any) -> str | None:
 
 
 def require_permutation(steps: Sequence[str], answer: Any) -> tuple[str, ...]:
-    """Return the answer as a tuple if it is a permutation of these steps.  Raises `Refused`
+    """Return the answer as a tuple if it is a permutation of these steps. Raises `Refused`
     otherwise.
     """
     if (
@@ -267,7 +260,7 @@ def require_permutation(steps: Sequence[str], answer: Any) -> tuple[str, ...]:
 
 
 def _copied(value: Any) -> Any:
-    """Return a deep copy of lists, sets and dicts, and any other value unchanged."""
+    """Copy lists, sets and dicts recursively; return any other value itself."""
     if type(value) is dict:
         return {key: _copied(each) for key, each in value.items()}
     if type(value) in (list, set):
@@ -276,7 +269,7 @@ def _copied(value: Any) -> Any:
 
 
 def without_numpy(value: Any) -> Any:
-    """Return the value with NumPy scalars replaced by Python's own numbers and booleans."""
+    """Replace NumPy scalars by Python's own numbers and booleans."""
     if type(value) in (list, tuple):
         return type(value)(map(without_numpy, value))
     is_numpy = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0

@@ -1,12 +1,12 @@
 """Runs a check in a forked copy of this process, so that a function that never returns can be
 stopped.
 
-Python code is stopped by counting its instructions (`check`).  A function that sleeps executes
-none, and one that loops in C code, such as `sum(itertools.count())`, blocks everything else in its
-process.  So the trial runs in a forked child process, which reports how long the learner's function
-has been running and exits when the trial is done.  On Linux, the child's memory is limited too. The
-child sends back the card.  If the card cannot be pickled, the trial is repeated in this process,
-because by then the code is known to terminate.
+Python code is stopped by counting its instructions (`check`). A function that sleeps executes none,
+and one that loops in C code, such as `sum(itertools.count())`, blocks everything else in its
+process. The trial therefore runs in a forked child process, which reports how long the learner's
+function has been running and exits when the trial is done. On Linux, the child's memory is limited
+too. The child sends back the card. If the card cannot be pickled, the trial is repeated in this
+process, because by then the code is known to terminate.
 
 Where fork is not available (Windows, a browser), only instructions are counted.
 """
@@ -37,7 +37,7 @@ _TRACEBACK_S = 1.0
 _TRACEBACK_PIECES = 4
 _CLOCK = struct.Struct("dd")
 _MEMORY_BYTES = 2 << 30
-"""The memory that the child may use in addition to what it has at the start.  The largest trials,
+"""The memory that the child may use in addition to what it has at the start. The largest trials,
 those of the workshop, use a quarter of it.
 """
 _MOST_RECEIVED = 64 << 20
@@ -47,15 +47,14 @@ class Reason(Enum):
     LATE = auto()
     """The learner's function used more than its time."""
     UNFINISHED = auto()
-    """The trial was not over within `wall_s`, but not because the function used up its time."""
+    """The trial exceeded `wall_s`, but not because of the learner's function."""
     ENDED = auto()
     MEMORY = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The child returned no result: it took too long, needed too much memory, or was ended by its
-    code.
+    """The child returned no result: it took too long, needed too much memory, or exited.
 
     `where` is the last line of the learner's code that ran, or "" if unknown.
     """
@@ -66,8 +65,6 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """The function being watched, its file, and its time limits."""
-
     learner: Any
     limit_s: float
     file: str
@@ -76,9 +73,7 @@ class _Watch:
 
 
 class Clock:
-    """Measures how long the learner's function has been running, in memory shared by two
-    processes.
-    """
+    """Measures how long the learner's function has been running, in shared memory."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _CLOCK.size)
@@ -124,7 +119,7 @@ def in_forked_copy(
 
     limit_s: the time limit for the function `learner`; file: the learner's file, if the function is
     not defined in it; wall_s: the time limit for all the work; processor_s: returns the processor
-    time that the copy, whose process id it gets, and the function have used.  If it is given, the
+    time that the copy, whose process id it gets, and the function have used. If it is given, the
     function is late only if more than `limit_s` of that has been used, so that a busy machine does
     not make it late.
     """
@@ -132,7 +127,7 @@ def in_forked_copy(
     answers, answer_end = os.pipe()
     traceback, traceback_end = os.pipe()
     with warnings.catch_warnings():
-        # Python warns about locks held by other threads; the copy uses none of them.
+        # Python warns about locks held by other threads, but the copy uses none of them.
         warnings.simplefilter("ignore", DeprecationWarning)
         copy = os.fork()
     if copy == 0:
@@ -147,9 +142,7 @@ def in_forked_copy(
 def _work_and_exit(
     work: Callable[[Any], Any], learner: Any, answer_end: int, traceback_end: int
 ) -> None:
-    """Run in the copy: send the result and the captured output, then exit without running exit
-    handlers.
-    """
+    """Run in the copy: send the result and the captured output, and exit without exit handlers."""
     status = _DONE
     try:
         limit_memory(_MEMORY_BYTES)
@@ -166,9 +159,9 @@ def _work_and_exit(
 
 
 def limit_memory(more_bytes: int) -> None:
-    """Limit this process to `more_bytes` of address space beyond what it uses now.
+    """Limit this process to `more_bytes` of address space beyond its current size.
 
-    Set no limit if the current size is unknown, as on macOS.
+    Sets no limit if the current size is unknown, as on macOS.
     """
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
@@ -185,7 +178,7 @@ def limit_memory(more_bytes: int) -> None:
 
 @contextlib.contextmanager
 def without_memory_limit() -> Iterator[None]:
-    """Start other programs without the limit that `limit_memory` set for this process."""
+    """Start other programs without the limit that `limit_memory` has set for this process."""
     if sys.platform == "win32":
         yield
         return
@@ -200,8 +193,8 @@ def without_memory_limit() -> Iterator[None]:
 
 
 _DONE, _NO_MEMORY = 97, 96
-"""Exit statuses of a copy that finished, and of one that ran out of memory; the learner's code may
-exit with any other.
+"""Exit statuses of a copy that finished, and of one that ran out of memory. The learner's code may
+exit with any other status.
 """
 _CANNOT_BE_SENT = (pickle.PicklingError, TypeError, AttributeError, RecursionError)
 
@@ -247,7 +240,7 @@ def _answer_of(
 
 
 def _without_answer(status: int) -> Stopped | None:
-    """Interpret the exit status of a copy that sent nothing."""
+    """Interpret the exit status of a copy that sent no result."""
     if os.WIFSIGNALED(status):
         # For example, a stack overflow in C code, which would have crashed this process.
         return Stopped(Reason.ENDED)
@@ -270,9 +263,7 @@ def _available(pipe: io.BufferedReader) -> Iterator[bytes]:
 
 
 def _learners_line(traceback: str, watch: _Watch) -> str:
-    """Return the most recently called function of the learner's file, found in `faulthandler`'s
-    output.
-    """
+    """Return the learner's function that was called last, from `faulthandler`'s output."""
     code = getattr(watch.learner, "__code__", None)
     if code is None:
         return getattr(watch.learner, "__name__", "")

@@ -1,10 +1,9 @@
 """Generates test cases from a seed, and shrinks a failing one.
 
-A case is built from a sequence of random numbers.  A `Draw` records the numbers, so the same case
-can be rebuilt from them, and a smaller case can be built from smaller or fewer numbers.  Whatever
-numbers a recipe receives, the case that it builds is a valid one.  (Hypothesis works the same way,
-but it is a compiled package that cannot be loaded in a browser, and a learner's card would change
-with its version.)
+A case is built from a sequence of random numbers. A `Draw` records the numbers, so the same case
+can be rebuilt from them, and smaller or fewer numbers give a smaller case. A recipe builds a valid
+case from any numbers. (Hypothesis works the same way, but it is a compiled package that cannot be
+loaded in a browser, and a learner's card would change with its version.)
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,9 +22,7 @@ _SHRINK_STEPS = 2000
 
 
 class Draw:
-    """Random numbers from a seed; or, given `numbers`, a replay of those numbers, followed by
-    zeros.
-    """
+    """Random numbers from a seed or, given `numbers`, these numbers followed by zeros."""
 
     def __init__(self, random: Random | None = None, numbers: Sequence[int] = ()) -> None:
         self._random = random
@@ -99,9 +96,7 @@ def generated_cases(recipe: Recipe[T], count: int, seed: int = 1) -> Iterator[tu
 def smallest_failing_case(
     recipe: Recipe[T], numbers: list[int], is_wrong: Callable[[T], bool]
 ) -> T:
-    """Return a failing case, shrunk from these numbers, that no single further step makes
-    smaller.
-    """
+    """Shrink a failing case, built from these numbers, until no single step makes it smaller."""
     best, steps = numbers, 0
     while steps < _SHRINK_STEPS:
         for candidate in _smaller(best):
@@ -121,7 +116,7 @@ def _size(numbers: list[int]) -> tuple[int, list[int]]:
 
 
 def _smaller(numbers: list[int]) -> Iterator[list[int]]:
-    """Yield smaller variations: first without some numbers, then with one number decreased.
+    """Yield smaller variations: first with some numbers removed, then with one number decreased.
 
     When numbers are removed, also try decreasing the number before them, which may be their count.
     """

@@ -1,6 +1,6 @@
 """The state that a kernel keeps for a learner: hints taken and predictions made.
 
-It is lost when the kernel stops, unless the learner turned on the switch that saves it (`record`).
+It is lost when the kernel stops, unless the learner has turned on recording (`record`).
 """
 
 from labkit.course.checking.card import Note
@@ -12,7 +12,7 @@ _predictions: dict[str, object] = {}
 
 
 def hint(name: str) -> Note:
-    """Return the exercise's next hint; the third hint is repeated.
+    """Return the exercise's next hint; the third one is repeated.
 
     Raises `NoSuchExerciseError` for an unknown name.
     """
@@ -20,7 +20,7 @@ def hint(name: str) -> Note:
 
 
 def next_hint(name: str, hints: tuple[str, ...]) -> Note:
-    """Return the next of these hints, which belong to an exercise or to a step of the workshop."""
+    """Return the next of the hints for an exercise or for a step of the workshop."""
     taken = min(_hints_taken.get(name, 0) + 1, HINT_COUNT)
     _hints_taken[name] = taken
     append_record(event="hint", name=name, hint=taken)
@@ -28,7 +28,7 @@ def next_hint(name: str, hints: tuple[str, ...]) -> Note:
 
 
 def predict(name: str, value: object) -> Note:
-    """Record the value that the learner expects the code to produce; do nothing if it is None."""
+    """Record the value that the learner expects the code to produce; None means no prediction."""
     if value is None:
         return Note(f"No prediction yet: {name}", ("Put yours in the place of None.",))
     _predictions[name] = value
@@ -48,5 +48,5 @@ def compare(name: str, truth: object) -> Note:
 
 
 def _as_list(value: object) -> object:
-    # A learner does not need to know whether labkit uses a list or a tuple.
+    # A learner need not know whether labkit uses a list or a tuple.
     return list(value) if isinstance(value, tuple) else value

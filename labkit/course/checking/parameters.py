@@ -1,8 +1,8 @@
 """parameters: check that a lesson's parameters are in range, even if papermill sets them.
 
-Papermill only warns about a parameter that a notebook does not have, and it accepts any value.  A
-lesson with a wrong value fails somewhere later or, worse, shows something false.  So the cell after
-the parameters calls `parameters`.
+Papermill only warns about a parameter that a notebook does not have, and it accepts any value. With
+a wrong value, a lesson would fail somewhere later or, worse, show something false, so the cell
+after the parameters calls `parameters`.
 """
 
 import ast
@@ -25,9 +25,7 @@ class ParameterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """Numbers from `least` to `most`: multiples of `step` if `is_whole`, otherwise fractions
-    too.
-    """
+    """Numbers from `least` to `most`, or only whole multiples of `step` if `is_whole`."""
 
     least: float
     most: float
@@ -87,7 +85,9 @@ class ListOf:
 
 Allowed = NumberRange | OneOf | ShortText | ListOf
 Rule = Allowed | Callable[[Values], Allowed]
-"""The allowed values, or a function that returns them from the values of the earlier parameters."""
+"""The allowed values, or a function that returns them given the values of the earlier
+parameters.
+"""
 
 _COUNT = NumberRange(1, 10_000)
 _FAULTS = NumberRange(0, 100)
@@ -201,7 +201,7 @@ def parameters(lesson: str, values: Values) -> None:
     lesson does not have.
     """
     rules = LESSONS[lesson]
-    for name in _injected():
+    for name in _names_set_by_papermill():
         if name not in (*rules, CASE_SEED):
             near = get_close_matches(name, rules, 1)
             meant = f"; did you mean {near[0]}?" if near else ""
@@ -220,11 +220,11 @@ def parameters(lesson: str, values: Values) -> None:
 
 
 def case_seed() -> int:
-    """Return the seed of the generated cases in this kernel; 1 if the notebook sets none."""
+    """Return the seed of the generated cases in this kernel, or 1 if the notebook sets none."""
     return _chosen[CASE_SEED]
 
 
-def _injected() -> list[str]:
+def _names_set_by_papermill() -> list[str]:
     """Return the names that papermill set, found in the notebook's input history."""
     shell = get_ipython()
     cells: list[str] = shell.user_ns.get("In", []) if shell else []

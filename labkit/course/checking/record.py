@@ -1,9 +1,9 @@
 """record: save a learner's predictions and hints if the learner agrees.
 
-They are saved in one file next to the notebook, one JSON object per line, and nowhere else.  The
+They are saved in one file next to the notebook, one JSON object per line, and nowhere else. The
 file itself is the consent: the switch shown by `record` creates and deletes it, nothing is written
-while it does not exist, and deleting it by hand also withdraws the consent.  If a learner hands the
-file in, `labkit grade` counts wrong predictions and hints.
+while it does not exist, and deleting it by hand also withdraws consent. `labkit grade` counts the
+wrong predictions and the hints of learners who hand in the file.
 
     {"event": "consent"}
     {"event": "predicted", "name": "padding", "predicted": "12"}
@@ -21,7 +21,7 @@ LABEL = f"Save my predictions and hints in {FILE}, beside this notebook"
 
 
 class Switch(Checkbox):  # type: ignore[misc]
-    """On while the file exists; turning it off deletes the file."""
+    """A switch that is on while the file exists; turning it off deletes the file."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -30,9 +30,9 @@ class Switch(Checkbox):  # type: ignore[misc]
             indent=False,
             layout={"width": "auto"},
         )
-        self.observe(self._turned, "value")
+        self.observe(self._on_switch, "value")
 
-    def _turned(self, change: dict[str, object]) -> None:
+    def _on_switch(self, change: dict[str, object]) -> None:
         if not change["new"]:
             Path(FILE).unlink(missing_ok=True)
         elif not Path(FILE).exists():
@@ -43,12 +43,12 @@ class Switch(Checkbox):  # type: ignore[misc]
 
 
 def record() -> Switch:
-    """Return a switch that turns on saving of predictions and hints; it is initially off."""
+    """Return a switch, initially off, that turns on saving of predictions and hints."""
     return Switch()
 
 
 def append_record(**noted: object) -> None:
-    """Append a line to the record if the learner has turned recording on.
+    """Append a line to the record if the learner has turned on recording.
 
     Raises `OSError` if the file cannot be written.
     """

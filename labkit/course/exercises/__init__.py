@@ -1,4 +1,4 @@
-"""The exercises, with one module per lesson.  `labkit.course.checking.exercise` explains the
+"""The exercises, with one module per lesson. `labkit.course.checking.exercise` explains the
 format.
 
 01 entry            05 quorums              09 repair       13 streaming

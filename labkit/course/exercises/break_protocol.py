@@ -41,7 +41,7 @@ _DECISIONS = '"delay w>b0 1" or "lose w>b0 1"'
 
 @dataclass(frozen=True, slots=True)
 class UnbrokenRun:
-    """A run in which no promise was broken, with an explanation of what it shows."""
+    """A run in which no promise was broken, and an explanation of what it shows."""
 
     trace: Trace
     message: str
@@ -194,7 +194,7 @@ def answer(found: str) -> str:
         answer,
         "NO_LEDGER and NO_ENTRY mean that the bookie does not have the entry, IO_ERROR that it"
         " cannot read it.",
-        # Either denial is correct, because recovery treats both in the same way.
+        # Either denial is correct, because recovery treats both the same.
         counts=lambda _, answer: "denied" if answer in (NO_LEDGER, NO_ENTRY) else answer,
     ),
 )

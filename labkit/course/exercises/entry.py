@@ -1,7 +1,7 @@
 """Lesson 01: packing an entry, its length field, and a reader's check of the digest.
 
 A bookie looks only at the first two fields of an entry, so it stores, syncs and acknowledges an
-entry even if the other bytes are wrong.  These trials show who notices the damage, and when.
+entry even if the other bytes are wrong. These trials show who notices the damage, and when.
 """
 
 from collections.abc import Callable

@@ -181,8 +181,9 @@ def _bars(case: Arguments, _: list[int]) -> LogUsage:
 
 
 def _by_tenths(case: Arguments, chosen: list[int]) -> tuple[list[int], list[int]]:
-    """Return the chosen logs by id, and their usage in tenths in the order of choice. Logs whose
-    usage is in the same tenth may be chosen in any order.
+    """Return the chosen logs by id, and the tenths of their usage in the order of choice.
+
+    Logs whose usage is in the same tenth may be chosen in any order.
     """
     tenth = {log.log_id: min(9, int(10 * log.usage)) for log in case[0]}
     return sorted(chosen), [tenth.get(each, -1) for each in chosen]

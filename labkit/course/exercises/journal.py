@@ -135,12 +135,8 @@ def _first_difference(
 
 
 def _complete_records(case: Arguments) -> str:
-    offsets = ", ".join(map(str, _offsets(records_of(*case))))
+    offsets = ", ".join(str(offset) for offset, _ in records_of(*case))
     return f"Offsets of complete records: {offsets or 'none'}."
-
-
-def _offsets(found: list[tuple[int, bytes]]) -> list[int]:
-    return [offset for offset, _ in found]
 
 
 RECORD_CASES = Cases(

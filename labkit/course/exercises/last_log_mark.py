@@ -155,8 +155,8 @@ def checkpoint(learner: Sequence[str]) -> str:
 def _is_reversed(order: Sequence[str], first: str, second: str) -> bool:
     """Return whether the second step precedes the first and concerns this checkpoint.
 
-    The deletion of journals concerns the previous checkpoint if it happens before the mark is
-    taken, because only the journals that the previous checkpoint made unnecessary are deleted then.
+    If journals are deleted before the mark is taken, the deletion concerns the previous checkpoint,
+    because it deletes only the journals that the previous checkpoint made unnecessary.
     """
     is_about_the_last = second == REMOVE and order.index(REMOVE) < order.index(TAKE)
     return order.index(second) < order.index(first) and not is_about_the_last

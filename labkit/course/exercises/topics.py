@@ -13,7 +13,7 @@ from labkit.course.runs.cursor_cases import MESSAGES, SCRIPTS, CursorCase, after
 from labkit.course.runs.retention_cases import UNREAD, TrimmedTopic, trim_all
 from labkit.course.runs.topic_world import in_a_cluster
 from labkit.system.model.message_id import MessageId
-from labkit.system.topic.chain.acknowledged import CursorState, Range
+from labkit.system.topic.chain.acknowledged import CursorState
 from labkit.system.topic.chain.chain import LedgerInfo, Position
 from labkit.system.topic.chain.retention import ledgers_to_delete
 from labkit.system.topic.config import UNLIMITED, ManagedLedgerConfig
@@ -191,17 +191,13 @@ def _position_rule(position: Position, state: CursorState) -> str:
         )
     if position <= state.mark_delete:
         return "Mark-delete covers its own entry, all earlier entries and all earlier ledgers."
-    if any(_contains(each, position) for each in state.ranges):
+    if any(each.lower < position <= each.upper for each in state.ranges):
         return "Above mark-delete, every entry in a range is acknowledged, including its upper end."
     if any(each.lower == position for each in state.ranges):
         return "A range is open below: it does not contain the entry at its lower end."
     return (
         "This entry is above mark-delete (positions consist of ledger and entry) and in no range."
     )
-
-
-def _contains(each: Range, position: Position) -> bool:
-    return each.lower < position <= each.upper
 
 
 # Retention

@@ -1,9 +1,9 @@
 """Grading: judge students' answers to the exercises without trusting their code.
 
 A submission runs in a sandbox: a process without network access and with limits on time, memory,
-processes and files.  The verdict is reached outside the sandbox, by the same trials that `check`
+processes and files. The verdict is reached outside the sandbox, by the same trials that `check`
 runs, in a separate process per submission, because the main process must not parse anything that a
-student wrote.  When a trial calls the learner's function, the call is sent through a pipe as JSON.
+student wrote. When a trial calls the learner's function, the call is sent through a pipe as JSON.
 So the submission's code can return wrong values, or none, but it cannot replace anything that
 affects how the trial judges them.
 
@@ -25,10 +25,10 @@ affects how the trial judges them.
     arguments, command   `labkit grade` and `labkit handout`
 
 A Spark job runs in the sandbox, in a Spark session of its own: it receives tables and returns rows
-or files.  Only functions and the values listed in `values` can be sent through the pipe.
+or files. Only functions and the values listed in `values` can be sent through the pipe.
 
-Grading does not prove that a student wrote the answer.  An object that labkit itself defines is
-rejected, as is a function that calls labkit's own answer.  A copy of labkit's code is not detected.
+Grading does not prove that a student wrote the answer. An object that labkit itself defines is
+rejected, as is a function that calls labkit's own answer. A copy of labkit's code is not detected.
 
-Read `isolation/inside.py` and `grade` first.
+Read `isolation/submission_process.py` and `grade` first.
 """

@@ -1,10 +1,10 @@
 """Makes labkit's own answers to the exercises unavailable while an answer is graded.
 
-In the submission's process, these functions stay where they are but lose their code: calling one,
-under any name, raises an error that says that the answer is labkit's own.  The trials run in the
-grader's process, where labkit works as usual.  An answer that is a value, such as an order of
-steps, cannot be blocked.  labkit's source can also be read, so a copy of an answer, or of its
-module loaded a second time, is not detected.
+In the submission's process, the code of these functions is replaced: calling one, under any name,
+raises an error that says that the answer is labkit's own. The trials run in the grader's process,
+where labkit works as usual. An answer that is a value, such as an order of steps, cannot be
+blocked. Since labkit's source can be read, a copied answer, or a second copy of its module, is not
+detected.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ REAL = {
     "topics.retention": ("labkit.system.topic.chain.retention:ledgers_to_delete",),
 }
 """By exercise: the functions of the storage system that do what the exercise asks for, as
-`module:name`, where `like` is only the function that the trial compares an answer with.
+`module:name`, where `like` is only the function with which the trial compares an answer.
 """
 
 
@@ -58,9 +58,7 @@ def block_answers(names: Iterable[str]) -> None:
 
 
 def _refusing(name: str, function: Callable[..., Any]) -> Any:
-    """Return a code object that raises an error; it keeps the function's name and file, which
-    identify it as labkit's.
-    """
+    """Return code that raises an error; its function name and file identify it as labkit's."""
     refusal = f"{name} is labkit's own answer: write your own."
     names: dict[str, Any] = {}
     exec(f"def refuse(*_, **__): raise RuntimeError({refusal!r})", names)

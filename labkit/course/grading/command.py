@@ -65,7 +65,7 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
 
 
 def run_handout(arguments: argparse.Namespace, say: Callable[[str], None]) -> None:
-    """Write the notebooks and print which folder has which variant.
+    """Write the notebooks, and print which folder has which variant.
 
     Raises `HandoutError` if something cannot be handed out, and OSError.
     """

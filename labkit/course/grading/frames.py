@@ -1,6 +1,6 @@
 """Runs a Spark job in the submission's process.
 
-A trial creates a DataFrame from a session, calls the job with it, and reads the result.  In
+A trial creates a DataFrame from a session, calls the job with it, and reads the result. In
 grading, the session is a `RemoteSession`: the DataFrame is a table sent to the submission's
 process, whose Spark runs the job, and the resulting rows are sent back as numbers and strings.
 """
@@ -38,8 +38,8 @@ class RemoteFrame:
 class RemoteRows:
     """The contents of the DataFrame that the job returned; trials use it like that DataFrame.
 
-    `values` holds the columns of numbers, strings and booleans, which must be of equal length;
-    otherwise ValueError is raised.
+    `values` contains the columns of numbers, strings and booleans. Raises ValueError if their
+    lengths differ.
     """
 
     columns: list[str]
@@ -58,7 +58,7 @@ class RemoteRows:
         return DataFrame
 
     def select(self, *names: str) -> "RemoteRows":
-        """Return only these columns.  Raises `Refused` if one has values of other types."""
+        """Return only these columns. Raises `Refused` if one has values of other types."""
         for name in names:
             if name not in self.values:
                 raise Refused(f"The column {name} must contain numbers or strings.")
@@ -105,13 +105,13 @@ class Files:
 
 
 def stored_rows(files: Files) -> list[Row]:
-    """Return the rows in the folder's Parquet files.  Raises `Refused`."""
+    """Return the rows in the folder's Parquet files. Raises `Refused`."""
     with files.laid_out() as folder:
         return rows_in(folder)
 
 
 def after_crash(files: Files, rows: list[Row]) -> Files:
-    """Return the folder as a crash in the middle of writing these rows leaves it."""
+    """Return the folder as left by a crash in the middle of writing these rows."""
     with files.laid_out() as folder:
         simulate_crash(folder, rows)
         return Files.below(folder)
@@ -122,14 +122,14 @@ READER = [
     "from labkit.course.lessons import check",
     "check('streaming.after_crash', after_crash)\ncheck('streaming.stored_rows', stored_rows)",
 ]
-"""Cells for a `RemoteFolder`'s reader process, which runs these instead of a submission."""
+"""Cells for a `RemoteFolder`'s reader process, which it runs instead of a submission."""
 
 
 class RemoteFolder:
-    """The folder in which the submission's process stores batches; here it is only an opaque value.
+    """The folder in which the submission's process stores batches; here, only an opaque value.
 
     `ask` calls `stored_rows` and `after_crash` in a separate process that runs none of the
-    submission's code, so that the submission's files are parsed by Parquet in a sandbox.
+    submission's code, so Parquet parses the submission's files in a sandbox.
     """
 
     def __init__(self, ask: Callable[..., Any]) -> None:
@@ -137,7 +137,7 @@ class RemoteFolder:
         self._files = Files({})
 
     def store(self, learner: Callable[..., Any], rows: RemoteFrame, batch: int) -> None:
-        """Let the submission's function store the rows, in addition to what it stored before."""
+        """Let the submission's function store the rows in addition to what it has stored before."""
         files = learner(rows, batch, self._files)
         if not isinstance(files, Files):
             raise RaisedThereError("the process did not send the folder back", "")
@@ -147,7 +147,7 @@ class RemoteFolder:
         self._files = self._ask("streaming.after_crash", (self._files, rows))
 
     def rows(self) -> list[Row]:
-        """Return all stored rows.  Raises `Refused`."""
+        """Return all stored rows. Raises `Refused`."""
         try:
             rows: list[Row] = self._ask("streaming.stored_rows", (self._files,))
         except RaisedThereError as error:

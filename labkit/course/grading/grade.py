@@ -1,11 +1,11 @@
 """Grades one submission: a result for each exercise of its lessons.
 
-The trial determines the verdict, in a copy of this process.  The submission's process can only make
-its answers wrong, late or missing.  If an answer was late or its process has ended, a new process
+The trial determines the verdict, in a copy of this process. The submission's process can only make
+its answers wrong, late or missing. If an answer was late or its process has ended, a new process
 is started for the next exercise.
 
-All this runs in a grading process of the submission's own (`processes`), because parsing a
-student's files can take any amount of time and memory.
+All this runs in a separate process for each submission (`processes`), because parsing a student's
+files can take any amount of time and memory.
 """
 
 import json
@@ -43,11 +43,11 @@ from labkit.system.model.missing_part import MissingPart
 _OUTCOMES = {CardState.PASSED: PASSED, CardState.REFUSED: REFUSED, CardState.OPEN: OPEN}
 _MOST_NOTEBOOK, _MOST_CODE = 32 << 20, 1 << 20
 Judged = tuple[str, ...] | Result
-"""First the names of the exercises of a notebook, in order; then the result of each exercise."""
+"""The exercise names of a notebook, in order, and then the result of each exercise."""
 
 
 class OldFormatError(Exception):
-    """The notebook is from before 2015, when notebooks had worksheets."""
+    """The notebook is from before 2015, when notebooks were divided into worksheets."""
 
 
 def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) -> Iterator[Judged]:
@@ -73,7 +73,7 @@ def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) 
             exercises = exercises_of(cells)
             has_exercises = has_exercises or bool(exercises)
             yield tuple(each.name for each in exercises)
-            for each in _graded(
+            for each in _grade_all(
                 submission.student, cells, exercises, variant, limits, is_sandboxed
             ):
                 yield replace(each, variant=variant)
@@ -110,7 +110,7 @@ def exercises_of(cells: list[str]) -> list[Exercise]:
     return [each for each in all_exercises() if each.name.partition(".")[0] in checked]
 
 
-def _graded(
+def _grade_all(
     student: str,
     cells: list[str],
     exercises: list[Exercise],
@@ -166,18 +166,18 @@ def _of_one_kind(
     with ExitStack() as stack:
         connection: SubmissionConnection | None = None
         for exercise in exercises:
-            # A notebook that did not run to completion would fail again in a new process.
+            # A notebook that failed would fail again in a new process.
             if connection is None or (connection.is_loaded and not connection.is_responsive()):
                 stack.close()
                 connection = stack.enter_context(
                     SubmissionConnection(cells, allowed, is_sandboxed, blocked_answers)
                 )
             began = time.monotonic()
-            result = _judged(student, exercise.with_cases_of(variant), connection, allowed, far)
+            result = _grade_one(student, exercise.with_cases_of(variant), connection, allowed, far)
             yield replace(result, seconds=round(time.monotonic() - began, 3))
 
 
-def _judged(
+def _grade_one(
     student: str,
     exercise: Exercise,
     connection: SubmissionConnection,
@@ -210,7 +210,7 @@ def _judged(
         return ended
     why = "The trial ended without a verdict."
     if isinstance(ended, Stopped) and ended.reason is Reason.UNFINISHED:
-        # Either the code sleeps, or the machine is too busy; the two cannot be told apart.
+        # Either the code sleeps, or the machine is too busy; labkit cannot tell which.
         why = (
             f"The trial did not end within {limits.elapsed_s:g} s, although the code used less than"
             f" {limits.exercise_s:g} s of processor time. Grade it again on an idle machine."
@@ -224,9 +224,7 @@ def _judged(
 
 
 def _outcome(student: str, exercise: Exercise, far: RemoteSession | None, answer: Any) -> Result:
-    """Run the trial in a copy of the grader, and return the card as text, which can always be sent
-    back.
-    """
+    """Run the trial in a copy of the grader; return the card as text, which can be sent back."""
     try:
         with using_session(far):
             card = card_of(exercise, answer.value() if isinstance(answer, Packed) else answer)
@@ -235,15 +233,15 @@ def _outcome(student: str, exercise: Exercise, far: RemoteSession | None, answer
     except MissingPart as missing:
         return _not_graded(student, exercise.name, str(missing))
     except EncodingError as error:
-        card = _refused(exercise, f"The answer cannot be judged: {error}.")
+        card = _refused_card(exercise, f"The answer cannot be judged: {error}.")
     except Exception as error:  # noqa: BLE001
-        # The answer may be something no notebook could contain, such as a list that contains
+        # The answer may be something that no notebook could contain, such as a list that contains
         # itself.
-        card = _refused(exercise, f"The trial cannot use this answer: {type(error).__name__}.")
+        card = _refused_card(exercise, f"The trial cannot use this answer: {type(error).__name__}.")
     return _result(student, card)
 
 
-def _refused(exercise: Exercise, why: str) -> Card:
+def _refused_card(exercise: Exercise, why: str) -> Card:
     return Card(exercise.name, CardState.REFUSED, why)
 
 

@@ -1,7 +1,7 @@
 """Writes the notebooks that a teacher hands out.
 
 Each lesson's source is built without solutions or outputs, once for each student, or once for
-nbgrader.  The same seed always produces the same bytes.  Existing files are never overwritten,
+nbgrader. The same seed always produces the same bytes. Existing files are never overwritten,
 because they may contain a student's work.
 """
 
@@ -25,7 +25,7 @@ class HandoutError(Exception):
 
 
 def lesson_sources(numbers: Iterable[str]) -> dict[str, Path]:
-    """Return the sources of these lessons (such as "05"), or of all lessons.  Raises `HandoutError`
+    """Return the sources of these lessons (such as "05"), or of all lessons. Raises `HandoutError`
     for unknown ones.
     """
     every = {each.stem[:2]: each for each in sorted(SOURCES.glob("[0-9][0-9]_*.py"))}
@@ -40,7 +40,7 @@ def read_students(file: Path) -> list[str]:
     """Return the student names in a file with one name per line.
 
     Raises `HandoutError` for a name that is not a valid folder name, a duplicate name, and a file
-    that is not UTF-8 or contains no name.  Raises OSError if the file cannot be read.
+    that is not UTF-8 or contains no name. Raises OSError if the file cannot be read.
     """
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
@@ -62,7 +62,7 @@ def handout_notebook(
 ) -> NotebookNode:
     """Return a lesson's notebook without outputs, in the variant of this seed.
 
-    Without a seed, the notebook has the lesson's own numbers.  With `has_answers`, return the
+    Without a seed, the notebook has the lesson's own numbers. With `has_answers`, return the
     teacher's version for `nbgrader generate_assignment`.
     """
     text, number = source.read_text(encoding="utf-8"), source.stem[:2]
@@ -85,11 +85,10 @@ def handout_notebook(
 def write_handout(
     folder: Path, sources: Iterable[Path], students: Iterable[str], seeds: Iterable[int]
 ) -> dict[str, int | None]:
-    """Write the lessons into a folder for each student or seed, or into `folder` itself if there
-    are none.
+    """Write the lessons into a folder for each student or seed, or directly into `folder`.
 
-    Returns the variant in each folder.  Raises `HandoutError`, before anything is written, if a
-    file exists with different contents; may also raise OSError.
+    Returns the variant in each folder. Raises `HandoutError`, before anything is written, if a file
+    exists with different contents; may also raise OSError.
     """
     variants: dict[str, int | None] = {name: seed_of(name) for name in students}
     variants |= {f"variant-{seed}": seed for seed in seeds}
@@ -107,7 +106,7 @@ def write_handout(
 def write_nbgrader_handout(course: Path, sources: Iterable[Path]) -> list[str]:
     """Write the teacher's versions into an nbgrader course, one assignment per lesson.
 
-    Lessons whose exercises are not in their cells are skipped.  Returns the names of the
+    Lessons whose exercises are not in their cells are skipped. Returns the names of the
     assignments. Raises the same errors as `write_handout`.
     """
     made = {notebook_name(each): handout_notebook(each, has_answers=True) for each in sources}

@@ -1,8 +1,8 @@
 """Adds nbgrader's metadata to a lesson's cells.
 
 A cell in which a student writes an answer becomes a solution cell; a cell that checks an exercise
-becomes a locked test cell worth one point.  Under nbgrader, `check` raises if the answer does not
-pass.  In the teacher's version, each answer is enclosed in nbgrader's markers, and `nbgrader
+becomes a locked test cell worth one point. Under nbgrader, `check` raises if the answer does not
+pass. In the teacher's version, each answer is enclosed in nbgrader's markers, and `nbgrader
 generate_assignment` removes it.
 """
 
@@ -25,8 +25,8 @@ def with_nbgrader(
 ) -> Iterator[NotebookNode]:
     """Yield the learner's cells with nbgrader's metadata.
 
-    With `has_answers`, the cells contain the solution between markers.  Both notebooks are built
-    from the same source, so they have the same cells.  A lesson whose answers are in a file rather
+    With `has_answers`, the cells contain the solution between markers. Both notebooks are built
+    from the same source, so they have the same cells. A lesson whose answers are in a file rather
     than in its cells is not changed.
     """
     if not has_exercises(learner):
@@ -69,7 +69,7 @@ def _metadata(grade_id: str, *, is_test: bool) -> dict[str, object]:
 
 
 def _marked(learner: str, solution: str) -> str:
-    """Return the solution enclosed in markers, surrounded by the lines that both versions share."""
+    """Return the solution between markers, surrounded by the lines that both versions share."""
     own, solved = learner.splitlines(), solution.splitlines()
     before = _alike(own, solved)
     most = min(len(own), len(solved)) - before
@@ -91,5 +91,4 @@ def _marked(learner: str, solution: str) -> str:
 
 
 def _alike(one: list[str], other: list[str]) -> int:
-    """Return the number of equal lines at the beginning."""
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))

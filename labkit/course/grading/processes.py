@@ -1,8 +1,9 @@
 """Grades each submission in a process of its own, with limits.
 
 That process reads the notebooks and records, starts the sandbox, judges the answers, and reports
-the results in messages of bounded size.  If it ends or takes too long, the results received so far
-count, the remaining exercises are reported with the reason, and other submissions are not affected.
+the results in messages of bounded size. If it ends or takes too long, the results received so far
+are kept, the remaining exercises are reported with the reason, and other submissions are not
+affected.
 """
 
 import math
@@ -27,7 +28,7 @@ from labkit.course.grading.submissions import Submission
 _JUDGE = "labkit.course.grading.grade"
 _MOST_MESSAGE = 8 << 20
 MEMORY_BYTES = 2 << 30
-"""Memory that a submission's process may use in addition to what it has at the start.  Each copy of
+"""Memory that a submission's process may use in addition to what it has at the start. Each copy of
 it that runs a trial has a limit of its own.
 """
 
@@ -52,9 +53,7 @@ def grade(submission: Submission, limits: Limits, is_sandboxed: bool = True) -> 
 def grade_all(
     submissions: list[Submission], limits: Limits, is_sandboxed: bool, jobs: int
 ) -> Iterator[Graded]:
-    """Yield the outcome of each submission as soon as it is graded; grade `jobs` submissions at a
-    time.
-    """
+    """Yield the outcomes as submissions are graded, `jobs` at a time."""
     waiting, running = deque(submissions), dict[Connection, _Process]()
     try:
         while waiting or running:
@@ -117,7 +116,7 @@ class _Process:
             self._end(NOT_GRADED, f"Grading this submission took more than {most}.")
 
     def _end(self, outcome: str, why: str) -> None:
-        """Report `why` for each exercise without a result, or once if every exercise has one."""
+        """Report `why` for each exercise without a result, or once if there are none."""
         self.kill()
         self.is_over = True
         missing = Result.bounded(
@@ -135,7 +134,7 @@ class _Process:
         assert self._process.pid is not None
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()  # in case the process has not created its own group yet
+        self._process.kill()  # The process may not have created its own group yet.
         self._process.join()
         self.connection.close()
 
@@ -146,7 +145,7 @@ class _Process:
 def _judge(
     connection: Connection, submission: Submission, limits: Limits, is_sandboxed: bool
 ) -> None:
-    """Grade the submission in its own process, and send each result as soon as it is known."""
+    """Grade the submission in its own process, sending each result as soon as it is known."""
     import resource  # noqa: PLC0415 - Windows has none
 
     os.setsid()
@@ -176,7 +175,7 @@ def _judge(
 def _report(
     channel: PipeChannel, submission: Submission, limits: Limits, is_sandboxed: bool
 ) -> None:
-    # This import takes time and memory, which only the submissions' processes should spend.
+    # This import takes time and memory, so only the submissions' processes execute it.
     from labkit.course.grading.grade import grade_exercises  # noqa: PLC0415
 
     for each in grade_exercises(submission, limits, is_sandboxed):

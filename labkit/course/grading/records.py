@@ -18,9 +18,7 @@ _MOST_ROWS, _MOST_PROBLEMS = 1000, 10
 
 
 def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a student's records as rows of the class report, and messages about ignored files and
-    lines.
-    """
+    """Return a student's records as rows of the class report, and warnings about ignored data."""
     rows: list[dict[str, Any]] = []
     problems = []
     for file in files:
@@ -39,7 +37,7 @@ def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]]
 
 
 def _row(student: str, line: str) -> dict[str, Any] | None:
-    """Return the line as a row, {} if its event is not counted, or None if the line is invalid."""
+    """Return the line as a row, {} if its event does not count, or None if the line is invalid."""
     try:
         noted = json.loads(line)
     except (ValueError, RecursionError):

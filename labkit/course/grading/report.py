@@ -52,9 +52,7 @@ _LONGEST_LINE = 110
 
 
 def table(results: Iterable[Result]) -> str:
-    """Return one line per result: a sign, the exercise, and the reason if it is refused or not
-    graded.
-    """
+    """Return one line per result: a sign, the exercise, and the reason if it did not pass."""
     lines = []
     for result in results:
         case = (result.asked or result.counterexample or result.message).splitlines()
@@ -68,24 +66,26 @@ def table(results: Iterable[Result]) -> str:
 def write(
     results: list[Result], noted: list[dict[str, Any]], folder: Path, graded_at: datetime
 ) -> list[Result]:
-    """Write the reports about the class into a folder; `noted` are rows from `records`.
+    """Write the reports about the class into a folder, and return all results.
 
-    Earlier results in the folder are kept, except those of the same student and exercise: so a
-    teacher can grade one student again.  Return all results.  Raises OSError.
+    `noted` are rows from `records`. Earlier results in the folder are kept, except those of the
+    same student and exercise, so a teacher can grade one student again. Raises OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
     new = {(each.student, each.exercise) for each in results}
     students = {each.student for each in results}
     rows = [
         row
-        for row in _stored(folder / RESULTS)
+        for row in _stored_rows(folder / RESULTS)
         if (row["student"], row["exercise"]) not in new
         and not (row["student"] in students and row["exercise"] == "-")
     ]
     rows += [asdict(each) | {"graded_at": graded_at} for each in results]
     rows.sort(key=lambda row: str(row["student"]))
     students |= {row["student"] for row in noted}
-    noted = [row for row in _stored(folder / RECORDS) if row["student"] not in students] + noted
+    noted = [
+        row for row in _stored_rows(folder / RECORDS) if row["student"] not in students
+    ] + noted
     pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), folder / RESULTS)
     pq.write_table(pa.Table.from_pylist(noted, schema=_RECORDS_SCHEMA), folder / RECORDS)
     nbformat.write(class_report(), folder / CLASS)  # type: ignore[no-untyped-call]
@@ -95,8 +95,7 @@ def write(
     ]
 
 
-def _stored(file: Path) -> list[dict[str, Any]]:
-    """Return the rows that an earlier run wrote."""
+def _stored_rows(file: Path) -> list[dict[str, Any]]:
     if not file.exists():
         return []
     rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
@@ -104,7 +103,7 @@ def _stored(file: Path) -> list[dict[str, Any]]:
 
 
 def write_page(student: str, results: list[Result], page: Path) -> None:
-    """Write the page for one student.  Raises OSError."""
+    """Write the page for one student. Raises OSError."""
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(_page(student, results), encoding="utf-8")
 
@@ -212,7 +211,7 @@ spark.sql(\"\"\"
 
 
 def class_report() -> Any:
-    """Return a notebook that reads the results in its folder with Spark; it has not been run."""
+    """Return a notebook, not executed yet, that reads the results in its folder with Spark."""
     cells = []
     for number, text in enumerate(_CELLS):
         make = new_markdown_cell if text.startswith("#") else new_code_cell

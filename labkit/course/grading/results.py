@@ -34,9 +34,7 @@ class Result:
 
     @classmethod
     def bounded(cls, **parts: Any) -> Self:
-        """Return a result whose strings, which may contain output of a student's code, can be
-        stored.
-        """
+        """Return the result with long strings truncated: they may contain a student's output."""
         for name, part in parts.items():
             if isinstance(part, str):
                 parts[name] = _cut(storable(part), name)
@@ -52,7 +50,5 @@ def _cut(text: str, name: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Return the text with "?" for each lone surrogate, which JSON and Python strings can hold but
-    UTF-8 cannot.
-    """
+    """Replace each lone surrogate by "?": JSON and Python strings can contain it, UTF-8 cannot."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,9 +1,8 @@
 """Reduces a notebook to the code that its answers need.
 
-Most cells of a lesson show something, such as a simulated cluster or a picture, which grading does
-not need.  So only two kinds of code are run: the cells that check an exercise, in full, and, from
-the other cells, the statements that define the names used there, directly or through other
-definitions.
+Most cells of a lesson only show something, such as a simulated cluster or a picture, which grading
+does not need. Only two kinds of code are run: all of the cells that check an exercise and, from the
+other cells, the statements that define the names used there, directly or indirectly.
 """
 
 import ast
@@ -37,14 +36,14 @@ def syntax_errors(cells: list[str]) -> Iterator[str]:
             start = cell.strip().partition("\n")[0]
             yield f"{error.msg}, in line {error.lineno} of the cell that begins with `{start[:60]}`"
         except (ValueError, RecursionError, MemoryError):
-            continue  # It has a null byte, or is nested too deeply.
+            continue  # The cell contains a null byte, or is nested too deeply.
 
 
 def needed_code(cells: list[str]) -> list[ast.Module]:
-    """Return the code to run, in the notebook's order.  Cells that are not valid Python are
+    """Return the code to run, in the notebook's order. Cells that are not valid Python are
     skipped.
     """
-    parsed = [(bool(CHECKS.search(cell)), tree) for cell in cells if (tree := _parsed(cell))]
+    parsed = [(bool(CHECKS.search(cell)), tree) for cell in cells if (tree := _parse(cell))]
     wanted: set[str] = set()
     kept: list[ast.Module] = []
     for is_check, tree in reversed(parsed):
@@ -58,7 +57,7 @@ def needed_code(cells: list[str]) -> list[ast.Module]:
     return kept
 
 
-def _parsed(cell: str) -> ast.Module | None:
+def _parse(cell: str) -> ast.Module | None:
     try:
         return ast.parse(cell)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -16,7 +16,7 @@ from labkit.course.checking.record import FILE
 MAX_NAMES = 20_000
 """Limit on the number of files and folders in one submission."""
 MAX_FILES = 100
-"""Limit on the number of notebooks in one submission, and on that of records."""
+"""Limit on the number of notebooks in one submission, and on the number of records."""
 
 
 class SubmissionsError(Exception):
@@ -41,8 +41,8 @@ class Submission:
 def submissions_of(paths: list[Path]) -> list[Submission]:
     """Return the submission in each folder or notebook file, sorted by student.
 
-    A student's name is the name of the folder, or of the notebook without its suffix.  A folder
-    need not contain a notebook.  Raises `SubmissionsError` for a path that does not exist, for a
+    A student's name is the name of the folder, or of the notebook without its suffix. A folder
+    need not contain a notebook. Raises `SubmissionsError` for a path that does not exist, for a
     duplicate name, and if none of the paths contains a notebook.
     """
     found: dict[str, Submission] = {}
@@ -61,9 +61,7 @@ def submissions_of(paths: list[Path]) -> list[Submission]:
 
 
 def handed_in_at(submission: Submission) -> datetime:
-    """Return the time at which the last notebook was changed, or the earliest one if there is
-    none.
-    """
+    """Return the time of the last change to a notebook, or the earliest time without one."""
     changed_s = [each.lstat().st_mtime for each in submission.notebooks if os.path.lexists(each)]
     return datetime.fromtimestamp(max(changed_s, default=0), UTC)
 
@@ -114,11 +112,11 @@ def read_regular(file: Path, max_bytes: int) -> bytes:
     """Return the contents of a regular file.
 
     Raises ValueError if the file is larger than `max_bytes`, or not a regular file, for example a
-    link or a pipe.  Raises OSError.
+    link or a pipe. Raises OSError.
     """
     if not stat.S_ISREG(os.lstat(file).st_mode):
         raise ValueError("it is not a regular file")
-    # In case the file has been replaced since, do not follow links and do not wait for a pipe.
+    # The file may have been replaced since, so do not follow links or wait for a pipe.
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as opened:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

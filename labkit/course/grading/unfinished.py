@@ -1,4 +1,4 @@
-"""Stores the results of an interrupted run, from which the next run resumes.
+"""Keeps the results of an interrupted run, so that the next run can resume.
 
 Until the run completes, the report folder contains one file per graded submission.
 """
@@ -23,9 +23,7 @@ class UnfinishedRun:
         self._settings = settings
 
     def graded(self, submission: Submission) -> Graded | None:
-        """Return the stored outcome, or None if no outcome is stored or the submission has changed
-        since.
-        """
+        """Return the stored outcome; None if there is none, or the submission has changed since."""
         try:
             stored = json.loads(self._file(submission).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -36,10 +34,10 @@ class UnfinishedRun:
         return Graded(submission, results, stored["rows"], stored["problems"])
 
     def keep(self, graded: Graded) -> Graded:
-        """Store the outcome, and return it without its pictures, which are on the student's page.
+        """Store the outcome; return it without its pictures, which are on the student's page.
 
-        If an exercise was not graded, the outcome is not stored, so that the next run grades it
-        again. Raises OSError.
+        If an exercise was not graded, the outcome is not stored, so the next run grades it again.
+        Raises OSError.
         """
         graded = replace(graded, results=[replace(each, picture="") for each in graded.results])
         if all(each.outcome != NOT_GRADED for each in graded.results):

@@ -1,8 +1,8 @@
 """Encodes values as JSON to send them between the grader and a submission.
 
-Numbers, strings, booleans, None and lists are encoded directly.  Every other value becomes an
+Numbers, strings, booleans, None and lists are encoded directly. Every other value becomes an
 object with a single key that names its type.  labkit's own classes from `MODULES` are encoded field
-by field.  Nothing is ever unpickled, so a message from a submission can only become one of these
+by field. Nothing is ever unpickled, so a message from a submission can only become one of these
 values.
 """
 
@@ -39,7 +39,7 @@ class EncodingError(Exception):
 
 
 def encode_value(value: Any, call: Callable[[Any], int] | None = None) -> Any:
-    """Encode a value with JSON's types.  `call` registers a function and returns its number.
+    """Encode a value with JSON's types. `call` registers a function and returns its number.
 
     Raises `EncodingError`.
     """
@@ -76,12 +76,12 @@ def _parts(value: Any, pack: Callable[[Any], Any]) -> Any:
 
 
 def decode_value(form: Any, call: Callable[[int], Any] | None = None) -> Any:
-    """Decode a value.  `call` returns the function that has the given number.
+    """Decode a value. `call` returns the function that has the given number.
 
     Raises `EncodingError` if the form is not one that `packed` produces.
     """
     try:
-        return _unpacked(form, call)
+        return _decode(form, call)
     except EncodingError:
         raise
     except Exception as error:
@@ -89,18 +89,18 @@ def decode_value(form: Any, call: Callable[[int], Any] | None = None) -> Any:
         raise EncodingError(f"invalid value: {type(error).__name__}: {error}") from error
 
 
-def _unpacked(form: Any, call: Callable[[int], Any] | None) -> Any:
+def _decode(form: Any, call: Callable[[int], Any] | None) -> Any:
     if isinstance(form, list):
-        return [_unpacked(each, call) for each in form]
+        return [_decode(each, call) for each in form]
     if not isinstance(form, dict):
         return form
     [(kind, inside)] = form.items()
     if kind in _SEQUENCES:
-        return _SEQUENCES[kind](_unpacked(each, call) for each in inside)
+        return _SEQUENCES[kind](_decode(each, call) for each in inside)
     if kind == "bytes":
         return b64decode(inside, validate=True)
     if kind == "dict":
-        return {_unpacked(key, call): _unpacked(each, call) for key, each in inside}
+        return {_decode(key, call): _decode(each, call) for key, each in inside}
     if kind == "call" and call is not None:
         return call(inside)
     if kind == "value":
@@ -120,7 +120,7 @@ def _made(kind: type, parts: Any, call: Callable[[int], Any] | None) -> Any:
     if issubclass(kind, Enum):
         return kind[parts]
     if is_dataclass(kind):
-        return kind(**{name: _unpacked(each, call) for name, each in parts.items()})
+        return kind(**{name: _decode(each, call) for name, each in parts.items()})
     if issubclass(kind, tuple):
-        return kind(*(_unpacked(each, call) for each in parts))
+        return kind(*(_decode(each, call) for each in parts))
     raise EncodingError(f"a {kind.__name__} cannot be passed between processes")

@@ -1,10 +1,10 @@
 """Variants: different numbers, names and faults for each student, at the same level of difficulty.
 
-A variant is a seed.  It selects the lesson's parameters from the choices below, whose ranges are
-narrower than what a lesson allows, and it seeds the generated cases.  Both are set in a cell after
+A variant is a seed. It selects the lesson's parameters from the choices below, whose ranges are
+narrower than what a lesson allows, and it seeds the generated cases. Both are set in a cell after
 the lesson's own parameters, where papermill would insert them, so each notebook records its own
-variant. A student can edit that cell; the result is another variant, and the report shows which
-variant was graded.
+variant. A student can edit that cell to get another variant, and the report shows which variant was
+graded.
 """
 
 import ast
@@ -59,11 +59,10 @@ CHOICES: dict[str, dict[str, Sequence[Any]]] = {
     "16": {"entry_count": range(3, 7), "payload_size": range(10, 60)},
     "17": {"entry_count": range(6, 9), "dies_after": (2, 3, 4)},
 }
-"""By lesson: the choices for each parameter.  A parameter that is not listed keeps its value."""
+"""By lesson: the choices for each parameter. A parameter that is not listed keeps its value."""
 
 
 def seed_of(student: str) -> int:
-    """Return a student's variant, derived from the name alone."""
     number = int.from_bytes(sha256(student.encode()).digest()[:8], "big")
     return 1 + number % MAX_SEED
 
@@ -92,7 +91,7 @@ def variant_of(notebook: dict[str, Any]) -> int:
 
 
 def _assigned_seed(text: str) -> int:
-    """The last number that is assigned to `case_seed`, if it is a valid seed."""
+    """Return the last number that is assigned to `case_seed`, if it is a valid seed."""
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -6,21 +6,21 @@
     notebook_cluster   starts a notebook's cluster, and stops the one that it started before
     slides             assigns each cell its slide type, so that a lesson can be shown as a talk
 
-Learners use only the names below.  An exercise never judges the learner's function in isolation:
+Learners use only the names below. An exercise never judges the learner's function in isolation:
 its trial puts the function in place of labkit's own and runs the real code, where possible with a
-crash at every disk operation.  A refusal shows the smallest case in which a rule is broken.
+crash at every disk operation. A refusal shows the smallest case in which a rule is broken.
 
 To add a lesson:
-  1. Write `labkit/course/exercises/<lesson>.py`, with a trial for each exercise.  The learner's
+  1. Write `labkit/course/exercises/<lesson>.py`, with a trial for each exercise. The learner's
      function should be as small as one decision (see `labkit.course.checking.exercise`).
-  2. Write `notebooks/source/NN_name.py`.  Cells start with `# %%` or `# %% [markdown]` (with the
-     text as comments), followed by `tags=["..."]` if needed.  `build` explains the tags and the
+  2. Write `notebooks/source/NN_name.py`. Cells start with `# %%` or `# %% [markdown]` (with the
+     text as comments), followed by `tags=["..."]` if needed. `build` explains the tags and the
      two versions.
   3. Run `python -m labkit.course.lessons.build NN`, and look at both notebooks.
   4. Write `tests/course/lessons/test_<lesson>.py`, with at least three typical wrong answers per
      exercise, each refused for its own reason, and add at least eight answers that are almost right
-     to `tests/course/lessons/wrong_*.py`.  `tests/notebooks/test_lesson_runs.py` runs the notebooks
-     and compares their outputs.  It needs three sets of parameters in its table `PARAMETERS`, and
+     to `tests/course/lessons/wrong_*.py`. `tests/notebooks/test_lesson_runs.py` runs the notebooks
+     and compares their outputs. It needs three sets of parameters in its table `PARAMETERS`, and
      `labkit.course.checking.parameters` needs the ranges of all parameters.
 
 All lessons have the same structure: a question as the title; what you can do at the end; the rule;

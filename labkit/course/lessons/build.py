@@ -3,8 +3,8 @@
     python -m labkit.course.lessons.build          all lessons
     python -m labkit.course.lessons.build 02 10    only these
 
-A source is Python in percent format.  `# %%` starts a code cell, and `# %% [markdown]` starts a
-text cell whose lines are comments.  Tags follow, for example `tags=["parameters"]`:
+A source is Python in percent format. `# %%` starts a code cell, and `# %% [markdown]` starts a
+text cell whose lines are comments. Tags follow, for example `tags=["parameters"]`:
 
     parameters            papermill's parameters cell, with defaults that run quickly
     exercise              its check is open in the learner's version and passes in the solution
@@ -13,8 +13,8 @@ text cell whose lines are comments.  Tags follow, for example `tags=["parameters
     nbval-ignore-output   its output varies from run to run (the text must explain why)
     talkative             as above, with so much output that JupyterLab should show a scroll box
 
-nbval compares the outputs of all other cells.  In the learner's version, outputs that reveal the
-answer to a prediction are folded (`hide_outputs`).  Both versions can be shown as talks (`slides`).
+nbval compares the outputs of all other cells. In the learner's version, outputs that reveal the
+answer to a prediction are folded (`hide_outputs`). Both versions can be shown as talks (`slides`).
 Inside a code cell:
 
     # solution            the following lines are only in the solution
@@ -75,7 +75,7 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
     for number, (mark, end) in enumerate(zip(marks, ends, strict=True)):
         body, cell_id = text[mark.end() : end].strip(), f"{prefix}-{number:02}"
         if mark["markdown"]:
-            markdown = _uncommented(body)
+            markdown = re.sub(r"(?m)^# ?", "", body)
             if version == "solution":  # The tour is one folder up, because it has no solution.
                 markdown = markdown.replace("](00-tour.ipynb", "](../00-tour.ipynb")
             cells.append(new_markdown_cell(markdown, id=cell_id))
@@ -90,7 +90,7 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
 
 
 def _lines_of(version: str, body: str) -> Iterator[str]:
-    """Yield the lines that belong to a version.  Raises `ValueError` if a block has no end."""
+    """Yield the lines that belong to a version. Raises `ValueError` if a block has no end."""
     block = ""
     for line in body.splitlines():
         word = line.strip().removeprefix("# ")
@@ -111,10 +111,6 @@ def _with_comparison(tags: list[str]) -> list[str]:
     return tags if ignored else [*tags, "nbval-check-output"]
 
 
-def _uncommented(body: str) -> str:
-    return re.sub(r"(?m)^# ?", "", body)
-
-
 def execute(notebook: NotebookNode) -> None:
     """Run all cells in a new kernel and an empty directory, without widget state and timestamps.
 
@@ -130,7 +126,7 @@ def execute(notebook: NotebookNode) -> None:
             record_timing=False,
         ).execute(env={"PLOTLY_RENDERER": CHARTS} | os.environ)
     for cell in notebook.cells:
-        # The processes' stderr is specific to this run and this machine.
+        # The stderr of processes is specific to this run and this machine.
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     # The kernel splits output into messages at random points.

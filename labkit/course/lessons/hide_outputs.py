@@ -1,8 +1,8 @@
 """Folds outputs in the learner's notebook that reveal the answer to a prediction.
 
-Notebooks are stored with their outputs, so the answer would be visible below the question.  All
-outputs from a `predict` up to and including the `compare` of the same name are folded: in
-JupyterLab, a click or running the cell unfolds them.  Plots are kept, except those made by
+Notebooks are stored with their outputs, so the answer would be visible below the question. All
+outputs from a `predict` up to and including the `compare` of the same name are folded; in
+JupyterLab, a click or running the cell unfolds them. Plots are kept, except those made by
 `compare`.
 """
 

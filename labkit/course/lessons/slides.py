@@ -12,8 +12,8 @@
     skip       code without output (imports, parameters, helper functions), and the cell for a
                learner's prediction
 
-An exercise has one slide with the text, the function to write and its check.  A slide is 1600 by
-1000 pixels and has `SLIDE_LINES` lines of 25 pixels.  The template in `docs/talk` limits every
+An exercise has one slide with the text, the function to write and its check. A slide is 1600 by
+1000 pixels and has `SLIDE_LINES` lines of 25 pixels. The template in `docs/talk` limits every
 output to `OUTPUT_LINES`.
 """
 
@@ -34,7 +34,7 @@ _HINT = "*Stuck?"
 
 
 def assign_slide_types(notebook: NotebookNode) -> None:
-    """Set the slide type of every cell.  The notebook must have been executed."""
+    """Set the slide type of every cell. The notebook must have been executed."""
     for cell, kind in zip(notebook.cells, kinds(notebook.cells), strict=True):
         cell.metadata["slideshow"] = {"slide_type": kind}
 

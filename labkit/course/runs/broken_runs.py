@@ -1,5 +1,7 @@
-"""Presents runs of a ledger: as sentences, as a list of lost entries, and, for a broken promise, in
-the space-time diagram or in the recovery view.
+"""Presents runs of a ledger in text and in views.
+
+A run is shown as sentences, as a list of lost entries or, if it broke a promise, in the space-time
+diagram or the recovery view.
 """
 
 from collections.abc import Sequence
@@ -46,9 +48,7 @@ class SpaceTimeCounterexample:
 
 @dataclass(frozen=True, slots=True)
 class RepairCounterexample:
-    """The counterexample of a refused answer, shown as a repair up to the point where it went
-    wrong.
-    """
+    """The counterexample of a refused answer, shown as a repair up to where it went wrong."""
 
     trace: Trace
     verdict: Verdict
@@ -80,9 +80,7 @@ def lost_entries(trace: Trace) -> list[int]:
 
 
 def sentences(trace: Trace, *kinds: str, nodes: Sequence[str] = ()) -> str:
-    """Describe each event of these kinds that precedes the epilogue in one sentence that gives its
-    time.
-    """
+    """Describe each event of these kinds before the epilogue in a sentence that gives its time."""
     lines = list[str]()
     for event in trace.events:
         if event.kind == "epilogue.started":

@@ -5,8 +5,8 @@
         trace = guest.run(scenario)
     trace = guest.run(scenario, client=...)           use the learner's classes, as a variant
 
-Inside the simulation an exception ends only the task that raised it, so the guest records the first
-one and `run` re-raises it.  `must_hold` judges runs by the checks in `labkit.system.check`.
+Inside the simulation, an exception ends only the task that raised it, so the guest records the
+first one and `run` re-raises it. `must_hold` applies the checks of `labkit.system.check`.
 """
 
 import sys
@@ -29,11 +29,11 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 
-YOURS = "yours"
+LEARNERS_VARIANT = "yours"
 """Name of the variant in the scenarios that a guest runs."""
 PROMISES = tuple(each for each in CHECKS if each is not StepsEnd)
-"""The promises that a trial checks.  `StepsEnd` is left out, because trials report steps that do
-not end in their own words.
+"""The promises that a trial checks. `StepsEnd` is missing, because trials report steps that do not
+end in their own words.
 """
 _USERS = ("labkit.system.client.", "labkit.system.topic.")
 
@@ -55,7 +55,7 @@ class Guest:
         try:
             return self._function(*arguments)
         except BaseException as error:
-            # A loop that was stopped raises a BaseException that is not an Exception.
+            # Stopping an endless loop raises a BaseException that is not an Exception.
             self.error = error
             raise
 
@@ -76,8 +76,10 @@ class Guest:
 
 def run_with(scenario: Scenario, **parts: Any) -> Trace:
     """Run the scenario with custom parts, given as fields of `Variant`, and return its trace."""
-    with patch.dict(VARIANTS, {YOURS: Variant(YOURS, "with the learner's code", **parts)}):
-        return run(replace(scenario, variant=YOURS))
+    with patch.dict(
+        VARIANTS, {LEARNERS_VARIANT: Variant(LEARNERS_VARIANT, "with the learner's code", **parts)}
+    ):
+        return run(replace(scenario, variant=LEARNERS_VARIANT))
 
 
 def client_with(**classes: type) -> type[BookKeeper]:
@@ -99,9 +101,9 @@ def replacing(function: Callable[..., Any], guest: Guest) -> Iterator[None]:
 
 
 def found(trace: Trace, seq: int, reason: str) -> RunCounterexample:
-    """Return a counterexample for a run that is wrong from that event on for the given reason.
+    """Return a counterexample for a run that goes wrong at that event, for the given reason.
 
-    Use this where no check of `labkit.system.check` reports the problem.
+    Use this if no check of `labkit.system.check` reports the problem.
     """
     verdict = Verdict("What happened", "", Outcome.INVALID, 1, reason, seq)
     return RunCounterexample(trace, explain(verdict, trace.events))

@@ -1,6 +1,4 @@
-"""Sequences of acknowledgements and the cursor state that each one leads to, as text and as a
-picture.
-"""
+"""Sequences of acknowledgements, and the cursor state to which each one leads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +30,7 @@ class Ack:
 
 CHAIN = LedgerChain([LedgerInfo(4, 3, 300, 1), LedgerInfo(7, 4, 400, 2)])
 BATCH_SIZES = {(4, 0): 3, (4, 1): 0, (4, 2): 3, (7, 0): 3, (7, 1): 3, (7, 2): 0, (7, 3): 3}
-"""The number of messages in each entry; 0: a single message that is not in a batch."""
+"""The number of messages in each entry; 0 stands for a single message that is not in a batch."""
 Message = tuple[Position, int]
 """The position of an entry, and a batch index."""
 MESSAGES: list[Message] = [
@@ -80,9 +78,7 @@ class CursorCase(StillPicture):
     __repr__ = __str__
 
     def scene(self) -> Mark:
-        """Draw every message of the chain, acknowledged or not, and below them the cursor's stored
-        state.
-        """
+        """Draw every message of the chain, acknowledged or not, above the cursor's stored state."""
         return _CursorPicture(self).scene()
 
     def _line(self, link: LedgerInfo) -> str:
@@ -144,7 +140,7 @@ class _CursorPicture:
     def __init__(self, case: CursorCase) -> None:
         self.case = case
         self.bounds: dict[Position, tuple[float, float]] = {}
-        """Where an entry begins and ends."""
+        """The x coordinates at which an entry begins and ends."""
         x, ledger_id = float(_LEFT), CHAIN.links[0].ledger_id
         for position, messages in groupby(MESSAGES, key=lambda message: message[0]):
             x += _LEDGER_GAP * (position[0] != ledger_id)
@@ -187,9 +183,7 @@ class _CursorPicture:
         return group(_text(position), *parts)
 
     def _behind(self, position: Position) -> float:
-        """Return the x coordinate after the entry; for (L, -1), that before the ledger's first
-        entry.
-        """
+        """Return the x coordinate after the entry; for (L, -1), before the ledger's first entry."""
         if position[1] < 0:
             return self.bounds[position[0], 0][0] - _GAP / 2
         return self.bounds[position][1] + _GAP / 2

@@ -13,9 +13,7 @@ STORM_COUNT = 6
 
 
 def both_bookies_fail() -> Scenario:
-    """Two copies of which both must be acknowledged; both bookies die while all adds are in
-    flight.
-    """
+    """Both copies must be acknowledged, and both bookies die while all adds are in flight."""
     kept = {"disk": "kept", "when": On("add.sent", 1)}
     return Scenario(
         Cluster(4),
@@ -47,9 +45,7 @@ def a_bookie_fails_in_the_middle() -> Scenario:
 
 
 def storms() -> Iterator[Scenario]:
-    """Writers with several ensemble and quorum sizes under random faults, and a client that
-    recovers the ledger.
-    """
+    """Writers with various ensembles and quorums under random faults, and a recovering client."""
     for seed in range(STORM_COUNT):
         sizes = ((3, 3, 2), (3, 2, 2), (2, 2, 2), (4, 3, 2))[seed % 4]
         steps = Write(0, 12, *sizes, window=6), Recover(when=At(15.0))

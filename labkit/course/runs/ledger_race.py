@@ -1,4 +1,4 @@
-"""A race: a bookie asks which of its ledgers still exist while a client creates one."""
+"""A race in which a bookie asks which of its ledgers still exist while a client creates one."""
 
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BookieException
@@ -15,7 +15,8 @@ class LedgerRace:
     def __init__(self, created_at: int, added_at: int, answers: bool = True) -> None:
         """Choose when the ledger is created and when its entry is added.
 
-        Moments count the learner's queries: 0 is before the first, 2 after the second.
+        The moments are numbers of the learner's queries made so far: 0 is before the first, 2 after
+        the second.
         """
         self.story: list[str] = []
         self._moments = created_at, added_at
@@ -47,8 +48,9 @@ class LedgerRace:
         return set(self._existing)
 
     def drop(self, dropped: list[int]) -> list[int]:
-        """Let the remaining events happen, then collect garbage; return the acknowledged ledgers
-        that are lost.
+        """Let the remaining events happen and collect garbage; return the ledgers that are lost.
+
+        A ledger is lost if its entry was acknowledged and the bookie no longer has it.
         """
         self._let_happen(to_the_end=True)
         self.story.append(f"yours drops {dropped}")

@@ -1,7 +1,7 @@
 """One bookie's storage on a simulated disk, with a trace, for the storage lessons.
 
-It performs synchronously, in the same order as `labkit.system.bookie`, the steps that a bookie
-takes for client requests: memtable, journal, one sync per group, flush, crash and restart.
+The methods perform the steps of `labkit.system.bookie` synchronously and in the same order:
+memtable, journal, one sync per group, flush, crash and restart.
 """
 
 from itertools import count
@@ -31,8 +31,6 @@ TICK_US = 1000
 
 
 class OneBookie:
-    """A bookie without other clients; `trace` records everything that it did."""
-
     def __init__(self, config: StorageConfig = CONFIG, name: str = "bookie-1") -> None:
         self.trace = TraceLog()
         self.machine = new_machine(Fuse())
@@ -44,7 +42,7 @@ class OneBookie:
         self._start()
 
     def add(self, *entries: tuple[int, int], payload_size: int = 20) -> None:
-        """Add entries, given as (ledger id, entry id).  They are durable after `commit`."""
+        """Add entries, given as (ledger id, entry id). They are durable after `commit`."""
         for ledger_id, entry_id in entries:
             data = entry_bytes(ledger_id, entry_id, payload_size)
             mark = self.store.add_entry(ledger_id, entry_id, data, MASTER_KEY)
@@ -54,12 +52,12 @@ class OneBookie:
             self._waiting.append(position)
 
     def fence(self, ledger_id: int) -> None:
-        """Fence a ledger.  The fence is durable after `commit`."""
+        """Fence a ledger. The fence is durable after `commit`."""
         self._waiting.append(_position(ledger_id, self.store.fence(ledger_id, MASTER_KEY)))
         self._recorder.record("ledger.fenced", ledger_id)
 
     def set_explicit_lac(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """Store a LastAddConfirmed that the ledger's writer sent.  It is durable after `commit`."""
+        """Store a LastAddConfirmed that the ledger's writer sent. It is durable after `commit`."""
         body = encode_explicit_lac(ledger_id, last_add_confirmed, DIGEST)
         mark = self.store.set_explicit_lac(ledger_id, body, MASTER_KEY)
         self._waiting.append(_position(ledger_id, mark))
@@ -76,7 +74,7 @@ class OneBookie:
         self.store.checkpoint()
 
     def read(self, ledger_id: int, entry_id: int) -> bytes:
-        """Return the entry's bytes.  Raises the same errors as `LedgerStore.read_entry`."""
+        """Return the entry's bytes. Raises the same errors as `LedgerStore.read_entry`."""
         in_memory = self.store.is_in_memory(ledger_id, entry_id)
         data = self.store.read_entry(ledger_id, entry_id)
         source = "memtable" if in_memory else "entry log"

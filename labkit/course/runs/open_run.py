@@ -1,6 +1,6 @@
-"""Opens the link to a run: repeats the run, and shows it in the view and at the moment of the link.
+"""Opens the link to a run: repeats the run, and shows the link's moment in the link's view.
 
-    open_run("run.1.eNpNkE9...ACxp.57")      in a notebook
+open_run("run.1.eNpNkE9...ACxp.57")     in a notebook
 
 `labkit open LINK` writes the same view to a page, and the site's page `run.html` shows it in a
 browser tab.
@@ -30,13 +30,13 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
 
 STEP_BUDGET = 500_000
-"""The maximum number of steps of a run from a link: ten times as many as the largest drawn run."""
+"""The maximum number of steps of a run from a link: ten times the largest generated run."""
 
 
 def open_run(link: str) -> PlayingView:
-    """Repeat the run that a link describes, and return its view, which opens at the link's moment.
+    """Repeat the run that a link describes, and return its view, opened at the link's moment.
 
-    The link is the whole URL, or only its part after the #. If this version of labkit runs the
+    The link is the whole URL, or only the part after the #. If this version of labkit runs the
     scenario differently than the version that made the link, the view says so.
 
     Raises `BKIncorrectParameterException` if the link is invalid, and `SimulationError` if its run
@@ -54,7 +54,7 @@ def page_of(link: RunLink) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FixedRun:
-    """A run that views show without buttons for faults: it cannot be repeated where it is shown."""
+    """A run that views show without fault buttons, because it cannot be repeated there."""
 
     recorded: Trace
 
@@ -70,7 +70,7 @@ Source = Trace | FixedRun
 
 
 def view_of(link: RunLink, *, can_fork: bool = True) -> PlayingView:
-    """Repeat the run and return its view, with a notice if the run differs from the link's."""
+    """Repeat the run; return its view, with a notice if the run differs from the link's."""
     if link.view not in VIEWS:
         raise BKIncorrectParameterException(
             f"the link opens an unknown view, {link.view!r}; valid views: {', '.join(VIEWS)}"
@@ -78,15 +78,16 @@ def view_of(link: RunLink, *, can_fork: bool = True) -> PlayingView:
     trace = run_of(link.scenario)
     try:
         view = VIEWS[link.view](_within(link, trace), trace if can_fork else FixedRun(trace))
-    except ValueError as error:  # The view needs a ledger, and the run creates none.
+    except ValueError as error:  # The view needs a ledger, but the run creates none.
         raise BKIncorrectParameterException(f"the link's run cannot be shown: {error}") from None
     view.notice = _difference(link, RunLink.parse(view.link()).digest)
-    view.film = view.film | {"stays": True}  # The reader came for this moment, so do not play.
+    # Do not play the run, because the reader wants to see this moment.
+    view.film = view.film | {"stays": True}
     return view
 
 
 def run_of(scenario: Scenario) -> Trace:
-    """Run a scenario from a link, within the budget for such runs. Raises `SimulationError`."""
+    """Run a scenario from a link, within the step budget for links. Raises `SimulationError`."""
     return run(scenario, STEP_BUDGET)
 
 
@@ -105,7 +106,7 @@ def _difference(link: RunLink, digest: str) -> str:
     )
 
 
-# The views. A link may come from a stranger, so what it selects must exist in the run.
+# The views. Because a link may come from a stranger, check that what it selects exists in the run.
 
 
 def _within(link: RunLink, trace: Trace) -> RunLink:
@@ -165,7 +166,7 @@ VIEWS: Mapping[str, Callable[[RunLink, Source], PlayingView]] = {
 
 
 def _choose(view: PlayingView, name: str, value: Any) -> None:
-    """Choose a value as a reader would; ignore one that the view does not offer."""
+    """Choose a value as a reader would, unless the view does not offer it."""
     control = next((each for each in view.choices() if each["name"] == name), None)
     if control is not None and value != control["value"] and _is_offered(control, value):
         view.choose(name, value, -1)

@@ -1,6 +1,4 @@
-"""Scenarios of lesson 08: ledgers that another client recovers, each designed to reveal one kind of
-bug.
-"""
+"""Scenarios of lesson 08: ledgers recovered by another client, each to reveal one kind of bug."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -55,8 +53,9 @@ def fresh_ensemble() -> Scenario:
 
 
 def silent_bookie() -> Scenario:
-    """b0 and b1 acknowledged the last entry, and b2 never received it.  When r looks for the entry,
-    b1 is down and b0 does not respond for a while.
+    """b0 and b1 acknowledged the last entry, and b2 never received it.
+
+    When r looks for the entry, b1 is down and b0 does not respond for a while.
     """
     return Scenario(
         Cluster(3),

@@ -1,5 +1,6 @@
-"""Code shared by repair trials: runs in which a bookie is lost, and workers that perform the steps
-in a different order.
+"""Code shared by repair trials.
+
+In their runs, a bookie is lost, and workers perform the steps of the repair in a different order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from labkit.course.runs.cluster_trial import YOURS
+from labkit.course.runs.cluster_trial import LEARNERS_VARIANT
 from labkit.system.autorecovery import daemon
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import Rules
@@ -68,7 +69,7 @@ class StepwiseReplicator(LedgerFragmentReplicator):
         self.why = "copies are missing"
 
     async def step(self, name: str) -> None:
-        """Perform the step for every fragment; a fragment that fails is skipped from then on."""
+        """Perform the step for every fragment that has not failed yet."""
         for one in list(self._short):
             first = one.fragment.first
             if first not in self._chosen:
@@ -107,11 +108,13 @@ class ReorderedWorker(ReplicationWorker):
 
 @contextmanager
 def reordered_worker(steps: Sequence[str]) -> Iterator[Runner]:
-    """Yield a function that runs a scenario in which every bookie's worker uses this step order."""
+    """Yield a function that runs a scenario with this step order in every bookie's worker."""
     worker = type("LearnersWorker", (ReorderedWorker,), {"order": tuple(steps)})
-    variant = Variant(YOURS, "with the learner's order", rules=Rules(replicator=StepwiseReplicator))
+    variant = Variant(
+        LEARNERS_VARIANT, "with the learner's order", rules=Rules(replicator=StepwiseReplicator)
+    )
     with (
         patch.object(daemon, "ReplicationWorker", worker),
-        patch.dict(VARIANTS, {YOURS: variant}),
+        patch.dict(VARIANTS, {LEARNERS_VARIANT: variant}),
     ):
-        yield lambda scenario: run(replace(scenario, variant=YOURS))
+        yield lambda scenario: run(replace(scenario, variant=LEARNERS_VARIANT))

@@ -12,15 +12,19 @@ from labkit.system.topic.names import full_name, managed_ledger_path
 from labkit.worlds.sim.nodes.nodes import ClientNode
 
 UNREAD = (
-    "A ledger stays as long as one subscription has not acknowledged all of it: without it,"
-    " messages are lost that it has not received."
+    "A ledger must be kept as long as a subscription has not acknowledged all of it: otherwise,"
+    " the subscription loses messages."
 )
-AT_ONCE = "Without retention (0 and 0) a ledger goes as soon as it is consumed."
+AT_ONCE = "Without retention (0 and 0), a ledger is deleted as soon as it has been consumed."
 NO_LIMIT = "-1 means no limit: it keeps every ledger."
 BY_TIME = (
-    "What was closed longer ago than the retention time may go, though the size sets no limit."
+    "A ledger that was closed longer ago than the retention time can be deleted, even if there is"
+    " no size limit."
 )
-BY_SIZE = "Where enough bytes are left without it, a ledger may go, however young it is."
+BY_SIZE = (
+    "A ledger can be deleted if the topic keeps enough bytes without it, no matter how young the"
+    " ledger is."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class Trim:
     """A topic of five ledgers with two entries of 100 bytes each; the last ledger is open and
     empty.
 
-    The subscription has acknowledged `acked` entries.  The first two ledgers are `pause_s` older.
+    The subscription has acknowledged `acked` entries. The first two ledgers are `pause_s` older.
     `rule` explains why the ledgers that no subscription needs are deleted or kept.
     """
 

@@ -1,6 +1,4 @@
-"""The folder in which a learner's function stores batches: reads it, and simulates a crash during a
-write.
-"""
+"""The folder in which a learner's function stores batches, and a crash during a write."""
 
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -25,7 +23,7 @@ def table_of(rows: Collection[Row]) -> pa.Table:
 
 
 def rows_in(folder: Path) -> list[Row]:
-    """Return all rows of the Parquet files below the folder.  Raises `Refused` for an invalid
+    """Return all rows of the Parquet files below the folder. Raises `Refused` for an invalid
     file.
     """
     found: list[Row] = []
@@ -40,8 +38,9 @@ def rows_in(folder: Path) -> list[Row]:
 
 
 def simulate_crash(folder: Path, rows: Collection[Row]) -> None:
-    """Leave the files of these rows as after a crash during the write: without the last row and
-    without the success marker.
+    """Leave the files of these rows as a crash during the write would.
+
+    The last row and the success marker are missing.
     """
     lost = max(rows)[-1]
     for file in _data_files(folder):
@@ -65,9 +64,7 @@ def _opened(file: Path) -> pq.ParquetFile:
 
 
 def _data_files(folder: Path) -> list[Path]:
-    """Return the data files as Spark does: names starting with a dot or an underscore are
-    ignored.
-    """
+    """Return the data files: Spark ignores names that start with a dot or an underscore."""
     return [
         file
         for file in sorted(folder.rglob("*.parquet"))

@@ -1,5 +1,6 @@
-"""Code shared by the trials of lessons 12 and 13: small streams for a job to process, and rows that
-show where its result is wrong.
+"""Code shared by the trials of lessons 12 and 13.
+
+It creates small streams for a job to process, and rows that show where its result is wrong.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,9 +68,7 @@ _far: ContextVar[Any] = ContextVar("_far", default=None)
 
 @contextmanager
 def using_session(far: Any) -> Iterator[None]:
-    """Run jobs inside the context in the given Spark session, which may belong to another
-    process.
-    """
+    """Run jobs in the given Spark session, which may belong to another process."""
     before = _far.set(far)
     try:
         yield
@@ -83,12 +82,12 @@ def trial_session() -> Any:
 
 
 def trial_folder() -> Any:
-    """Return a context manager for a new folder for batches, local or in the other process."""
+    """Return a context manager for a new folder for batches, here or in the other process."""
     return BatchFolder() if _far.get() is None else _far.get().folder()
 
 
 def answer(job: Job, messages: pa.Table, columns: Sequence[str]) -> pd.DataFrame:
-    """Run the learner's job on the messages and return these columns of its result.
+    """Run the learner's job on the messages, and return these columns of its result.
 
     Raises `Refused` if a column is missing or Spark cannot run the job.
     """
@@ -100,7 +99,7 @@ def answer(job: Job, messages: pa.Table, columns: Sequence[str]) -> pd.DataFrame
                 f"Your job must return the columns {', '.join(columns)};"
                 f" it returned {', '.join(result.columns) or 'none'}."
             )
-        # Fetch at most one row more than there are messages, because no correct result has as many.
+        # Fetch one row more than there are messages; no correct result has that many.
         return result.select(*columns).limit(messages.num_rows + 1).toPandas()
     except PySparkException as error:
         first_line = str(error).partition("\n")[0].partition(" SQLSTATE")[0]
@@ -108,9 +107,7 @@ def answer(job: Job, messages: pa.Table, columns: Sequence[str]) -> pd.DataFrame
 
 
 def neighbours(messages: pd.DataFrame, seq: int) -> pd.DataFrame:
-    """Return a message, the message that arrived before it, and the previous message of its own
-    stream.
-    """
+    """Return a message, the message that arrived before it, and the one before it in its stream."""
     arrived = messages[messages["seq"] <= seq].sort_values("seq")
     row = arrived.iloc[-1]
     of_stream = (arrived["topic"] == row["topic"]) & (arrived["partition"] == row["partition"])

@@ -3,7 +3,7 @@
     timeline(Scenario(faults=(Crash("b1", when=At(5)),)))      in a notebook
     raise Refused("the rule", RunCounterexample(trace, verdict))        shown below a card
 
-The view itself only handles events and plain values.  This module adds the run's verdicts, the
+The view itself only handles events and plain values. This module adds the broken promises, the
 faults that can be injected at an event, and the function that runs a forked scenario.
 """
 
@@ -62,7 +62,7 @@ def timeline(
     other: an alternative run, shown next to it.
     at: the `seq` of the event to open; by default, where the promise named by `promise` (the name
         of a check) broke, or else the first broken promise.
-    again: runs a fork; None disables forks.  A log or a plain sequence of events cannot be forked.
+    again: runs a fork; None disables forks. A log or a plain sequence of events cannot be forked.
     """
     rerun = again or run
     if isinstance(source, Scenario):
@@ -79,8 +79,9 @@ def timeline(
 
 
 def played(trace: Trace, title: str = "This run", promise: str = "") -> PlayedRun:
-    """Return a simulated run in the form that the timeline expects, with `promise` listed first
-    among the broken promises.
+    """Return a simulated run in the form that the timeline expects.
+
+    If the run broke `promise`, it is the first one in the list of broken promises.
     """
     run_ = _played(trace.events, check_all(trace), title, promise)
     first, last = reach(trace.scenario, trace.events)
@@ -119,7 +120,7 @@ class RunCounterexample:
 
 @contextmanager
 def showing_counterexamples_in(other: Callable[[Trace, Verdict], object]) -> Iterator[None]:
-    """Show the counterexamples of answers refused inside the context in another view."""
+    """Show the counterexamples of answers refused in this context in another view."""
     try:
         yield
     except Refused as refused:
@@ -218,7 +219,7 @@ def _palette(trace: Trace, again: Again) -> Palette:
 
 
 _FUTURES = 16
-"""The number of futures to try at each moment: enough to see a jump, and a fraction of a second."""
+"""The number of futures to try at each moment: enough to see a jump, in a fraction of a second."""
 
 
 def _curves(run_: PlayedRun) -> Iterator[LossCurve]:
@@ -276,7 +277,7 @@ def _fault(name: str, fields: Mapping[str, Any], when: On) -> Fault:
 
 
 def _difference(scenario: Scenario, other: Scenario) -> str:
-    """Return a title that names what the other scenario has and the first does not."""
+    """Return a title that names what the other scenario has in addition."""
     parts = [
         repr(replace(fault, when=START)) for fault in other.faults if fault not in scenario.faults
     ]

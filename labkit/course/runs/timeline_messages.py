@@ -1,6 +1,6 @@
-"""Finds the message that an event sent, or that caused it, by the name used to lose or delay it.
+"""Finds the message that an event sent, or that caused it, so that it can be lost or delayed.
 
-Events name entries, while the network numbers messages.  The two are matched by arrival time: the
+Events name entries, while the network numbers messages. The two are matched by arrival time: the
 event that a message causes happens at the moment when the message is delivered.
 """
 
@@ -33,9 +33,7 @@ def messages_of(trace: Trace) -> dict[int, str]:
 
 
 def _ways(event: Event, trace: Trace) -> Iterator[tuple[Event | None, str]]:
-    """Yield the links over which the event's message may have arrived, and the event that sent
-    it.
-    """
+    """Yield the links on which the event's message may have arrived, with the sending event."""
     if event.kind in _ANSWERS:
         yield None, f"{event.peer}>{event.node}"
     elif event.kind in _REQUESTS and event.cause >= 0:
@@ -45,7 +43,7 @@ def _ways(event: Event, trace: Trace) -> Iterator[tuple[Event | None, str]]:
 
 
 def _arrivals(trace: Trace) -> dict[tuple[str, int], str]:
-    """Map each link and time to the message delivered then, except where there were several."""
+    """Map each link and time to the message delivered then, unless there were several."""
     found: dict[tuple[str, int], str] = {}
     several: list[tuple[str, int]] = []
     for link, number, _, due_us in trace.parcels:

@@ -29,7 +29,7 @@ _LIMIT_S = 600.0
 def in_a_cluster(action: Callable[[ClientNode], Coroutine[Any, Any, T]], bookies: int = 3) -> T:
     """Run the coroutine function on a client of a simulated cluster, and return its result.
 
-    Reraises the function's exception.
+    Raises the function's exception.
     """
     step = Do(action)
     run(Scenario(Cluster(bookies), (step,), ends_in_power_cut=False, limit_s=_LIMIT_S))

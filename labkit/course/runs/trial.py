@@ -13,9 +13,7 @@ from labkit.worlds.sim.settings.bookie_script import CONFIG, ScriptStep, StoreFa
 
 @dataclass(frozen=True, slots=True)
 class CrashCounterexample:
-    """The smallest crash that breaks a promise, and the crash map on which it was found, which is
-    its picture.
-    """
+    """The smallest crash that breaks a promise, shown on the crash map on which it was found."""
 
     smallest: Counterexample
     crashes: CrashMap

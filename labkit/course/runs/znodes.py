@@ -31,9 +31,7 @@ class Znodes:
         return decode_ledger_metadata(data), version
 
     def piece(self, number: int = 0) -> Piece:
-        """Return the bytes of a ledger's znode, for the byte X-ray.  Raises the same error as
-        `ledger`.
-        """
+        """Return the bytes of a ledger's znode, for the byte X-ray. Raises `IndexError`."""
         path = self._ledgers[number]
         data, version = self.nodes[path]
         spans = tuple(ledger_metadata_spans(data))

@@ -1,10 +1,10 @@
 """The workshop: learners build a bookie and a client, each in a file that grows step by step.
 
     from labkit.course.workshop import begin, check, hint, step
-    begin("bookie")             creates mybookie.py, unless it exists
-    step("bookie", 1)           describes step 1
-    hint("bookie", 1)           gives the next of three hints
-    check("bookie", 1)          tests the current mybookie.py; for "client", myclient.py
+    begin("bookie")     creates mybookie.py, unless it exists
+    step("bookie", 1)   describes step 1
+    hint("bookie", 1)   gives the next of three hints
+    check("bookie", 1)  tests the current mybookie.py; for "client", myclient.py
 
 `begin`, or the first `check`, copies the skeleton into the learner's folder; the file is never
 overwritten. After each step, the parts written so far run inside labkit, which uses its own parts
@@ -13,22 +13,22 @@ order of a few messages, with hundreds of seeds of the simulated cluster and, in
 processes of a live cluster. If a step is refused, the learner can step through the run that failed.
 Notebooks 16 and 17 walk the learner through the two tracks.
 
-    step             defines steps and tracks
-    learner          calls the learner's parts and keeps their first error
-    files            the learner's file: created once, loaded for each check
-    generated_cases  hundreds of generated cases for a part; the smallest failing one is shown
-    worlds           the simulated cluster with the learner's parts
-    processes        trials that need processes, and the message where processes are unavailable
-    check            runs the trials of a step and returns a card
-    command          `labkit workshop`
-    bookie/          the track "build a bookie"; the learner's file starts as a copy of `skeleton`
-    client/          the track "build a client", organized in the same way
+    step               defines steps and tracks
+    learner            calls the learner's parts and keeps their first error
+    files              the learner's file: created once, loaded for each check
+    generated_cases    hundreds of generated cases for a part; the smallest failing one is shown
+    simulated_cluster  the simulated cluster with the learner's parts
+    processes          trials that need processes, and the message where processes are unavailable
+    check              runs the trials of a step and returns a card
+    command            `labkit workshop`
+    bookie/            the track "build a bookie"; the learner's file starts as a copy of `skeleton`
+    client/            the track "build a client", organized in the same way
 
 Each track has a module `track` with the value `TRACK`, a `skeleton`, and a `solution`, which only
 tests and the solutions notebook use.
 
-Read in this order: `step`, `learner`, `files`, `check`, `generated_cases`, `worlds`, `processes`,
-and then one of the tracks.
+Read in this order: `step`, `learner`, `files`, `check`, `generated_cases`, `simulated_cluster`,
+`processes`, and then one of the tracks.
 """
 
 from labkit.course.workshop.check import begin, check, hint, step

@@ -1,9 +1,8 @@
-"""Runs a step's trials with the current contents of the learner's file, and reports the result on a
-card.
+"""Runs a step's trials with the current contents of the learner's file, and returns a card.
 
 The trials run in a copy of this process that can be killed (`labkit.course.checking.forked_check`).
 The quick trials also count the bytecode instructions of the learner's code
-(`labkit.course.checking.check.bounded`).
+(`labkit.course.checking.check.instruction_limit`).
 """
 
 from dataclasses import replace
@@ -16,7 +15,7 @@ from labkit.course.checking.check import (
     NO_MEMORY,
     NotPassedError,
     RanTooLongError,
-    bounded,
+    instruction_limit,
     must_pass_by_default,
 )
 from labkit.course.checking.exercise import Refused
@@ -32,12 +31,12 @@ from labkit.course.workshop.files import (
     words_of,
 )
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Figure, Step, Track, Trial, track
+from labkit.course.workshop.step import Cost, Step, Track, Trial, track
 
 SEEDS = 200
 """The number of seeds with which the simulated cluster is tested."""
 LIMIT_S = 600.0
-"""Time limit of one check.  With correct parts, a check takes less than a minute."""
+"""Time limit of one check. With correct parts, a check takes less than a minute."""
 _STOPPED = {
     Reason.LATE: f"{ENDLESS} after {LIMIT_S:.0f} s",
     Reason.ENDED: ENDS,
@@ -55,18 +54,18 @@ def check(
 ) -> Card:
     """Test step `number` of the track `name` ("bookie" or "client") with the learner's file.
 
-    file: the learner's file; by default `mybookie.py` or `myclient.py` in the current folder.  If
+    file: the learner's file; by default `mybookie.py` or `myclient.py` in the current folder. If
     it does not exist, it is copied from the skeleton; it is never overwritten.
 
     Raises `NotPassedError` if the step is not passed and `must_pass` is true or the environment
-    variable LABKIT_CHECKS is "must-pass".  Raises `NoSuchStepError` for an unknown track or step,
+    variable LABKIT_CHECKS is "must-pass". Raises `NoSuchStepError` for an unknown track or step,
     and `OSError` if the file cannot be created.
     """
     found = track(name)
     requested = found.step(number)
     path = Path(file or found.file_name)
     is_new = create_if_missing(found.skeleton, path)
-    card = _checked(found, requested, path, seeds)
+    card = _run_step(found, requested, path, seeds)
     if is_new:
         card = replace(card, message=f"Created {path} for your code.\n{card.message}")
     if must_pass is None:
@@ -95,16 +94,16 @@ def step(name: str, number: int) -> Note:
     requested = track(name).step(number)
     lines = [f"Always: {line.words}" for line in requested.contract]
     lines.append(f"Write {requested.write}")
-    lines.append(f"The first test to pass:\n{requested.red.words}")
+    lines.append(f"The first test to pass:\n{requested.first_test.words}")
     lines += [
-        f"The cost limit: {figure.name}, at most {figure.at_most:.2f} times labkit's own."
-        for figure in requested.figures
+        f"The cost limit: {cost.name}, at most {cost.at_most:.2f} times labkit's own."
+        for cost in requested.costs
     ]
     return Note(f"{track(name).title}, step {number}: {requested.name}", tuple(lines))
 
 
 def hint(name: str, number: int) -> Note:
-    """Return the next hint for a step; the third hint is repeated.
+    """Return the next hint for a step; the third one is repeated.
 
     Raises `NoSuchStepError` for an unknown track or step.
     """
@@ -112,12 +111,12 @@ def hint(name: str, number: int) -> Note:
     return next_hint(f"{name}, step {number}", requested.hints)
 
 
-def _checked(found: Track, step: Step, path: Path, seeds: int) -> Card:
+def _run_step(found: Track, step: Step, path: Path, seeds: int) -> Card:
     title = _title(found, step)
     try:
         learner = load(path, seeds)
     except NotImplementedError:
-        return Card(title, CardState.OPEN, _red(found, step))
+        return Card(title, CardState.OPEN, _how_to_begin(found, step))
     except NotLoadedError as error:
         return Card(title, CardState.REFUSED, f"{error}.")
 
@@ -138,9 +137,7 @@ def _checked(found: Track, step: Step, path: Path, seeds: int) -> Card:
 
 
 def _card_or_none(found: Track, step: Step, learner: Learner) -> Card | None:
-    """Return the step's card, or None if a trial itself raises, so that the trials are rerun and
-    raise in the parent process.
-    """
+    """Return the step's card; None if a trial itself raises, and must be run in the parent."""
     try:
         return _card(found, step, learner)
     except MemoryError:
@@ -152,18 +149,20 @@ def _card_or_none(found: Track, step: Step, learner: Learner) -> Card | None:
 def _card(found: Track, step: Step, learner: Learner) -> Card:
     title = _title(found, step)
     try:
-        with bounded(learner.module.__name__):
-            step.red.run(learner)
-            learner.parts = _written(found, step, learner)
-            _climb(learner, step)
-            report = [f"{CardState.PASSED} {rung.name}" for rung in step.rungs]
-            report += [_tried(learner, trial) for trial in step.trials]
-        report += [_tried(learner, trial) for trial in step.worlds]
-        report += [_reached(learner, figure) for figure in step.figures]
+        with instruction_limit(learner.module.__name__):
+            step.first_test.run(learner)
+            learner.parts = _parts_so_far(found, step, learner)
+            _run_milestones(learner, step)
+            report = [f"{CardState.PASSED} {milestone.name}" for milestone in step.milestones]
+            report += [_run_trial(learner, trial) for trial in step.trials]
+        report += [_run_trial(learner, trial) for trial in step.slow_trials]
+        report += [_check_cost(learner, cost) for cost in step.costs]
     except NotImplementedError:
-        return Card(title, CardState.OPEN, _red(found, step))
+        return Card(title, CardState.OPEN, _how_to_begin(found, step))
     except Refused as refused:
-        return Card(title, CardState.REFUSED, _named(step, refused), refused.counterexample)
+        return Card(
+            title, CardState.REFUSED, _with_broken_line(step, refused), refused.counterexample
+        )
     except (RanTooLongError, SystemExit, Exception) as error:
         where = last_line_in(learner.file, error.__traceback__)
         if not where:
@@ -180,7 +179,7 @@ def _title(found: Track, step: Step) -> str:
     return f"{found.name}, step {step.number}: {step.name}"
 
 
-def _written(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
+def _parts_so_far(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
     """Return the parts of this step, and those of the earlier steps that the learner has
     started.
     """
@@ -188,7 +187,7 @@ def _written(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
     for earlier in found.steps:
         if earlier.number < step.number:
             try:
-                earlier.red.run(learner)
+                earlier.first_test.run(learner)
             except NotImplementedError:
                 learner.error = None
                 continue
@@ -196,23 +195,25 @@ def _written(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
     return parts
 
 
-def _climb(learner: Learner, step: Step) -> None:
-    """Try the rungs in order. A refusal lists all rungs and says which one failed first."""
-    for number, rung in enumerate(step.rungs):
+def _run_milestones(learner: Learner, step: Step) -> None:
+    """Run the first tests in order. If one fails, the refusal lists all of them."""
+    for number, milestone in enumerate(step.milestones):
         try:
-            _tried(learner, rung.trial)
+            _run_trial(learner, milestone.trial)
         except Refused as refused:
             signs = [CardState.PASSED] * number + [CardState.REFUSED]
-            signs += [CardState.OPEN] * (len(step.rungs) - len(signs))
-            ladder = (f"{sign} {each.name}" for sign, each in zip(signs, step.rungs, strict=True))
-            message = "\n".join((*ladder, f"Start with {rung.name!r}.", _named(step, refused)))
+            signs += [CardState.OPEN] * (len(step.milestones) - len(signs))
+            lines = (
+                f"{sign} {each.name}" for sign, each in zip(signs, step.milestones, strict=True)
+            )
+            message = "\n".join(
+                (*lines, f"Start with {milestone.name!r}.", _with_broken_line(step, refused))
+            )
             raise Refused(message, refused.counterexample) from None
 
 
-def _named(step: Step, refused: Refused) -> str:
-    """Return the refusal's message, preceded by the broken line of the contract unless the message
-    already contains one.
-    """
+def _with_broken_line(step: Step, refused: Refused) -> str:
+    """Return the refusal's message, with the broken line of the contract in front if missing."""
     found = refused.counterexample
     if any(line.words in refused.message for line in step.contract):
         return refused.message
@@ -226,34 +227,34 @@ def _named(step: Step, refused: Refused) -> str:
 
 
 def _more_storms(found: Track, step: Step, seeds: int) -> list[str]:
-    """Return a note that says which command runs more seeds, unless all seeds were run."""
+    """Return a note about the command that runs more seeds, unless all seeds were run."""
     if step.is_live or seeds >= SEEDS:
         return []
     command = f"labkit workshop {found.name} {step.number}"
     return [f"This check ran {seeds} seeds; `{command}` in a terminal runs {SEEDS}."]
 
 
-def _tried(learner: Learner, trial: Trial) -> str:
+def _run_trial(learner: Learner, trial: Trial) -> str:
     report = trial(learner)
     if learner.error is not None:
         raise learner.error
     return report
 
 
-def _reached(learner: Learner, figure: Figure) -> str:
+def _check_cost(learner: Learner, cost: Cost) -> str:
     """Describe the measured cost. Raises `Refused` if the cost exceeds the limit."""
-    yours, ours = figure.measure(learner), figure.measure(None)
+    yours, ours = cost.measure(learner), cost.measure(None)
     ratio = yours / ours
-    report = f"{figure.name}: {yours:.3g} with your parts, {ours:.3g} with labkit's"
-    if ratio > figure.at_most:
+    report = f"{cost.name}: {yours:.3g} with your parts, {ours:.3g} with labkit's"
+    if ratio > cost.at_most:
         raise Refused(
             f"All promises hold, but the cost is too high. {report}: {ratio:.2f} times as much, and"
-            f" at most {figure.at_most:.2f} is allowed."
+            f" at most {cost.at_most:.2f} is allowed."
         )
-    return f"{report}: {ratio:.2f} times as much (at most {figure.at_most:.2f})."
+    return f"{report}: {ratio:.2f} times as much (at most {cost.at_most:.2f})."
 
 
-def _red(found: Track, step: Step) -> str:
+def _how_to_begin(found: Track, step: Step) -> str:
     """Return the message for an open step, which tells the learner how to begin."""
     hints = f'hint("{found.name}", {step.number}) gives up to three hints.'
-    return f"Write {step.write}\n{hints}\nThe first test to pass:\n{step.red.words}"
+    return f"Write {step.write}\n{hints}\nThe first test to pass:\n{step.first_test.words}"

@@ -18,7 +18,7 @@ class NotLoadedError(Exception):
 
 
 def create_if_missing(skeleton: Path, file: Path) -> bool:
-    """Create the learner's file if it does not exist; return whether it is new.  Raises
+    """Create the learner's file if it does not exist; return whether it is new. Raises
     `OSError`.
     """
     if file.exists():

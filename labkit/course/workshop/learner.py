@@ -1,7 +1,7 @@
 """Calls the learner's parts for labkit, checks every result, and keeps the first error.
 
-Inside a simulation, an exception ends only the task that raised it. So the first exception raised
-by the learner's code is kept here, and raised again when the run has ended.
+Inside a simulation, an exception ends only the task that raised it. The first exception of the
+learner's code is therefore kept here, and raised again when the run has ended.
 """
 
 import asyncio
@@ -41,9 +41,7 @@ class Learner:
         self.error: BaseException | None = None
 
     def part(self, name: str) -> Any:
-        """Return the object that the file defines under this name.  Raises `Refused` if there is
-        none.
-        """
+        """Return the object of this name in the file. Raises `Refused` if there is none."""
         part = getattr(self.module, name, None)
         if part is None:
             raise Refused(
@@ -66,9 +64,7 @@ class Learner:
         arguments: tuple[Any, ...],
         may_raise: tuple[type[Exception], ...] = (),
     ) -> Any:
-        """Call one of the learner's functions and return its result, which must match the
-        annotation `returns`.
-        """
+        """Call one of the learner's functions; its result must match the annotation `returns`."""
         with self.recording_errors(may_raise):
             result = without_numpy(function(*arguments))
             if not matches_annotation(result, returns):
@@ -81,8 +77,7 @@ class Learner:
 
     @contextmanager
     def recording_errors(self, may_raise: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-        """Keep the first exception that the learner's code raises in this context; later calls
-        raise it again.
+        """Keep the first exception of the learner's code; later calls raise it again.
 
         may_raise: exceptions that the part's contract allows.
         """
@@ -114,7 +109,7 @@ class LearnersObject:
         )
 
     def get(self, attribute: str) -> Any:
-        """Return the value of an attribute.  Raises `Refused` if it is missing."""
+        """Return the value of an attribute. Raises `Refused` if it is missing."""
         with self._learner.recording_errors():
             if not hasattr(self._wrapped, attribute):
                 kind = type(self._wrapped).__name__

@@ -1,6 +1,4 @@
-"""Trials that start processes; they are imported when they run, because browsers cannot load
-them.
-"""
+"""Trials that start processes, imported only when they run, because browsers cannot load them."""
 
 from importlib import import_module
 

@@ -1,6 +1,6 @@
 """Steps of a track: a contract, the part to write, a first failing test, trials, and cost limits.
 
-The learner builds a track in one file.  Each step adds a part, and after each step the parts
+The learner builds a track in one file. Each step adds a part, and after each step the parts
 written so far run inside labkit, with labkit's own parts for the later steps.
 """
 
@@ -35,9 +35,10 @@ class FirstTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """The cost of a part, counted rather than timed if possible, and its limit relative to labkit's
-    cost.
+class Cost:
+    """The cost of a part, counted rather than timed if possible, and its limit.
+
+    The limit is relative to labkit's cost.
 
     measure: returns the cost with the learner's parts; given None, the cost of labkit's own
     """
@@ -48,7 +49,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ContractLine:
     """One line of a step's contract.
 
     broken_by: promises of `labkit.system.check` and verdicts of a crash map; if one of them fails
@@ -60,8 +61,8 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
-    """A named test of a long step.  The rungs turn green one after the other."""
+class Milestone:
+    """One of the first tests of a long step, by name; they turn green one after the other."""
 
     name: str
     trial: Trial
@@ -75,9 +76,9 @@ class Step:
     contract: what must always hold; a refusal names the broken line
     write: what to write, and roughly how long it is
     hints: three hints, from a nudge to almost the solution
-    rungs: the first tests of a long step, easiest first
+    milestones: the first tests of a long step, easiest first
     trials: quick tests, in which the instructions of the learner's code are counted
-    worlds: tests that take seconds; the first one that fails ends the check
+    slow_trials: tests that take seconds; the first one that fails ends the check
     challenges: open-ended tasks that are not checked
     is_live: whether the trials start processes, which have time limits of their own
     """
@@ -85,18 +86,18 @@ class Step:
     number: int
     name: str
     parts: tuple[str, ...]
-    contract: tuple[Line, ...]
+    contract: tuple[ContractLine, ...]
     write: str
     hints: tuple[str, str, str]
-    red: FirstTest
+    first_test: FirstTest
     trials: tuple[Trial, ...]
-    worlds: tuple[Trial, ...]
-    figures: tuple[Figure, ...]
+    slow_trials: tuple[Trial, ...]
+    costs: tuple[Cost, ...]
     challenges: tuple[str, ...]
-    rungs: tuple[Rung, ...] = ()
+    milestones: tuple[Milestone, ...] = ()
     is_live: bool = False
 
-    def line_broken_by(self, promise: str) -> Line | None:
+    def line_broken_by(self, promise: str) -> ContractLine | None:
         return next((line for line in self.contract if promise in line.broken_by), None)
 
 
@@ -116,7 +117,7 @@ class Track:
     steps: tuple[Step, ...]
 
     def step(self, number: int) -> Step:
-        """Return the step with that number.  Raises `NoSuchStepError`, which lists all steps."""
+        """Return the step with that number. Raises `NoSuchStepError`, which lists all steps."""
         for step in self.steps:
             if step.number == number:
                 return step
@@ -125,7 +126,7 @@ class Track:
 
 
 def track(name: str) -> Track:
-    """Return the track of that name.  Raises `NoSuchStepError` if it does not exist."""
+    """Return the track of that name. Raises `NoSuchStepError` if it does not exist."""
     if name not in TRACKS:
         raise NoSuchStepError(f"there is no track {name!r}; the tracks are {' and '.join(TRACKS)}")
     found: Track = import_module(f"labkit.course.workshop.{name}.track").TRACK

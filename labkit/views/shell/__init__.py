@@ -4,10 +4,10 @@
     labkit shell --journal DIR --ledgers DIR --json ledger 5
     labkit shell --zookeeper HOST:PORT ledgermetadata -l 5
 
-The files and clusters can be labkit's or Apache BookKeeper's.  Each verb is a function of the
-directories, or a coroutine that uses a client of the cluster; notebooks can call it as well.  It
+The files and clusters can be labkit's or Apache BookKeeper's. Each verb is a function of the
+directories, or a coroutine that uses a client of the cluster; notebooks can call it as well. It
 returns a frozen dataclass or a stream of them (`records`, `cluster/records`), which format
-themselves as text.  `verbs` is the table of verbs, from which `command` builds the parser.
+themselves as text. `verbs` is the table of verbs, from which `command` builds the parser.
 
     verbs of `bookkeeper shell`
       about files                   readjournal, lastmark, readlog, readlogmetadata, ledger,
@@ -20,8 +20,8 @@ themselves as text.  `verbs` is the table of verbs, from which `command` builds 
     labkit's own verbs              listledgers and readledger without a cluster,
                                     rebuildindex, xray, messageid
 
-Directories are opened read-only; only `rebuildindex` writes.  A verb that destroys something in a
-cluster asks for confirmation unless `--force` is given.  With `--json`, verbs that list things
+Directories are opened read-only; only `rebuildindex` writes. A verb that destroys something in a
+cluster asks for confirmation unless `--force` is given. With `--json`, verbs that list things
 print one object per line (readjournal, readlog, ledger, readledger, xray, listledgers,
 listbookies, listunderreplicated, recover, decommissionbookie), and the others print one document.
 Each object contains the name of its dataclass as `kind`; bytes are in hexadecimal, and the bytes of
@@ -33,7 +33,7 @@ Differences from BookKeeper's shell:
   - If a file is torn or damaged at its end, labkit reports that, and the exit code is 1.
   - A range of empty index slots is printed as one line instead of one line per slot.
   - listledgers and readledger also work without a cluster, and then include entries that are only
-    in the journal.  With a cluster, readledger prints only confirmed entries and never recovers the
+    in the journal. With a cluster, readledger prints only confirmed entries and never recovers the
     ledger; BookKeeper's may recover it.
   - localconsistencycheck reads each entry completely, as the bookie would.
   - metaformat, recover and decommissionbookie fail while the bookies concerned are registered.

@@ -93,7 +93,7 @@ def _add_common_options(parser: ArgumentParser, **default: Any) -> None:
 
 
 def run_shell(arguments: Namespace, print_line: Callable[[str], None]) -> int:
-    """Run one verb, printing each line as soon as it is available; return the exit code."""
+    """Run one verb, print each line as soon as it is available, and return the exit code."""
     verb: Verb = arguments.row
     has_problems = False
     try:
@@ -203,9 +203,10 @@ async def _connect(location: MetadataLocation) -> tuple[BookKeeper, ZooKeeperSto
 
 
 def _confirm(question: str) -> None:
-    """Ask the user; raise `ShellError` unless the answer is yes."""
+    """Ask the user, and raise `ShellError` unless the answer is yes."""
     sys.stderr.write(f"{question} (y/N) ")
     sys.stderr.flush()
-    answer = "" if sys.stdin is None else sys.stdin.readline()  # None if it was closed (`<&-`).
+    # Standard input is None if it was closed (`<&-`).
+    answer = "" if sys.stdin is None else sys.stdin.readline()
     if answer.strip().lower() not in ("y", "yes"):
         raise ShellError("cancelled; to proceed, answer y or add --force")

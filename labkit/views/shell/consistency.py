@@ -1,4 +1,5 @@
-"""The verb `localconsistencycheck`: checks that each index location refers to a complete entry.
+"""The verb `localconsistencycheck`: checks that each location in an index refers to a complete
+entry.
 
 In BookKeeper: `InterleavedLedgerStorage.localConsistencyCheck`.
 """

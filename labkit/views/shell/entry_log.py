@@ -39,7 +39,7 @@ def read_log(
     entry_id: int | None = None,
     digest: Digest | None = None,
 ) -> Iterator[LogFile | StoredEntry | Damage]:
-    """Yield the log, its entries (optionally only some), and `Damage` if its end is torn.
+    """Yield the log, its entries or only the requested ones, and `Damage` if its end is torn.
 
     Raises `ShellError` if the log does not exist.
     """
@@ -59,7 +59,7 @@ def read_log(
 
 
 def read_log_metadata(folders: BookieFolders, file_id: FileId) -> LogMetadata:
-    """Return the bytes per ledger, from the log's ledgers map, or from a scan if there is none.
+    """Return the bytes per ledger, from the log's ledgers map, or from a scan without one.
 
     Raises `ShellError` if the log does not exist.
     """
@@ -89,10 +89,6 @@ class EntryReader:
         self._logger = EntryLogger([d.disk for d in folders.ledgers], StorageConfig())
 
     def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
-        """Return the entry at a location.
-
-        Raises `StorageDamagedException` if there is no entry, or a different one.
-        """
         if location < 0 or location & 0xFFFFFFFF < _FIRST_ENTRY:
             raise StorageDamagedException(
                 f"entry {entry_id} of ledger {ledger_id}: the location in its index, {location:#x},"

@@ -1,7 +1,7 @@
 """Opens a bookie's directories read-only, and finds files by id or name.
 
-The rule: reading changes nothing.  Directories are never created, files are opened read-only, and
-if a file does not exist, the error message shows how its id was interpreted.
+Nothing is changed: directories are never created, and files are opened read-only. If a file does
+not exist, the error message shows how its id was interpreted.
 """
 
 import io
@@ -22,7 +22,7 @@ _READ_ONLY = "the shell is read-only"
 
 
 class ShellError(LabkitError):
-    """The command refers to something that does not exist, or is invalid."""
+    """The command is invalid, or refers to something that does not exist."""
 
 
 class ReadOnlyFile(OpenFile):
@@ -102,7 +102,7 @@ def open_folders(
 ) -> BookieFolders:
     """Open a bookie's directories as configured; each contains `current`.
 
-    By default, the indexes are in the ledger directories.  Raises `ShellError`.
+    By default, the indexes are in the ledger directories. Raises `ShellError`.
     """
     return BookieFolders(
         _directories(journals), _directories(ledgers), _directories(indexes or ledgers)
@@ -110,7 +110,7 @@ def open_folders(
 
 
 def open_data_folder(data: Path) -> BookieFolders:
-    """Open the data folder of `labkit bookie --data`.  Raises `ShellError`."""
+    """Open the data folder of `labkit bookie --data`. Raises `ShellError`."""
     if not (data / "journal").is_dir() or not (data / "ledgers").is_dir():
         raise ShellError(
             f"{data} does not contain the folders 'journal' and 'ledgers'; if they are elsewhere,"
@@ -133,7 +133,7 @@ class FileId:
 
 
 def parse_file_id(text: str, suffix: str, base: int) -> FileId:
-    """Parse `1a.log`, a path to it, or a bare id in `base` (10 or 16).  Raises `ShellError`."""
+    """Parse `1a.log`, a path to it, or a bare id in `base` (10 or 16). Raises `ShellError`."""
     named = text.endswith(suffix)
     stem = text.rpartition("/")[2].removesuffix(suffix)
     digits, word = (16, "hexadecimal") if named or base == 16 else (10, "decimal")
@@ -149,7 +149,7 @@ def parse_file_id(text: str, suffix: str, base: int) -> FileId:
 
 
 def find_file(directories: Sequence[Directory], kind: str, file_id: FileId) -> Directory:
-    """Return the directory that contains the file; if none does, raise `ShellError`."""
+    """Return the directory that contains the file; raise `ShellError` if none does."""
     if not directories:
         raise ShellError(
             f"no directory with {kind} files was given: use --data, or --journal and --ledgers"
@@ -171,8 +171,8 @@ def find_file(directories: Sequence[Directory], kind: str, file_id: FileId) -> D
 def exclusive_access(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[None]:
     """Prevent bookies from using these directories inside the block.
 
-    A labkit bookie locks the file `lock` in each of its directories.  A BookKeeper bookie keeps a
-    file `DIRTY` in its ledger directories while it runs, which remains if it is killed.  Raises
+    A labkit bookie locks the file `lock` in each of its directories. A BookKeeper bookie keeps a
+    file `DIRTY` in its ledger directories while it runs, which remains if it is killed. Raises
     `ShellError`.
     """
     for root in roots:

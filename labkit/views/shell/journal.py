@@ -84,7 +84,7 @@ def view_entry(
 
 
 def digest_matches(data: bytes, digest: Digest, ledger_id: int, entry_id: int) -> bool:
-    """Return whether a client that reads the entry would find that its digest matches."""
+    """Return whether a client that reads the entry would accept its digest."""
     try:
         decode_entry(data, digest, ledger_id, entry_id)
     except BKDigestMatchException:
@@ -158,7 +158,7 @@ def _mark_copy(directory: Directory, path: str) -> MarkCopy:
 
 
 def records_from_mark(folders: BookieFolders) -> Iterator[tuple[str, JournalRecord]]:
-    """Yield every record that the bookie will replay on its next start, with its journal's name.
+    """Yield every record that the next start will replay, with its journal's name.
 
     Raises `StorageDamagedException` if a journal is damaged, or if the one where replay starts is
     missing.

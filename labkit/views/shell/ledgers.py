@@ -1,7 +1,7 @@
 """The verbs `ledger`, `listledgers` and `readledger` for the files of a stopped bookie.
 
-The index of a ledger locates its entries.  After a crash, the journal may contain more of them,
-from LastLogMark on, which replay will write to an entry log.
+The index of a ledger locates its entries. After a crash, the journal may contain further entries
+after LastLogMark, which replay will write to an entry log.
 
 In BookKeeper: `tools/cli/commands/bookie/LedgerCommand.java`.
 """

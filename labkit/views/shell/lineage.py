@@ -2,7 +2,7 @@
 
 The metadata store contains the topic partition that the ledger belongs to (in the custom metadata
 that the broker sets), its position in the topic's chain of ledgers, and the bookies that store the
-entry.  Everything else comes from the bookies' files.
+entry. Everything else comes from the bookies' files.
 """
 
 import json
@@ -50,7 +50,9 @@ async def find_lineage(
     chain, _ = await read_chain(client, managed_ledger_path(topic))
     bookies = _write_set(entry_id, metadata)
     found = {
-        bookie: _stored(folders[bookie], message_id) for bookie in bookies if bookie in folders
+        bookie: _find_stored_entry(folders[bookie], message_id)
+        for bookie in bookies
+        if bookie in folders
     }
     stored = next(filter(None, found.values()), None)
     if stored is None:
@@ -110,7 +112,8 @@ async def _partition_count(client: BookKeeper, topic: str, partition: int) -> in
             partitions_path(topic.removesuffix(f"-partition-{partition}"))
         )
     except NoNodeError:
-        return partition + 1  # An unpartitioned topic whose name looks like a partition's.
+        # This is an unpartitioned topic whose name looks like that of a partition.
+        return partition + 1
     count: int = json.loads(data)["partitions"]
     return count
 
@@ -121,7 +124,7 @@ def _write_set(entry_id: int, metadata: LedgerMetadata) -> list[str]:
     return [ensemble[index] for index in indexes]
 
 
-def _stored(folders: BookieFolders, message_id: MessageId) -> StoredEntry | None:
+def _find_stored_entry(folders: BookieFolders, message_id: MessageId) -> StoredEntry | None:
     entry_id = message_id.entry_id
     try:
         found = list(read_ledger(folders, message_id.ledger_id, entry_id, entry_id))
@@ -151,7 +154,7 @@ def _piece(bookie: str, stored: StoredEntry | None, payload_at: int, frame: Mess
 
 
 def lineage_lines(value: Lineage, with_data: bool) -> Iterator[str]:
-    """Yield the text of a lineage, including the fields of the message's bytes if `with_data`."""
+    """Yield the text of a lineage; `with_data` adds the fields of the message's bytes."""
     message_id = value.message_id
     yield f"MessageID {message_id}"
     partition = (

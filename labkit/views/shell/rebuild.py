@@ -1,9 +1,9 @@
 """The verb `rebuildindex`: rebuilds a ledger's index from the entry logs and the journals.
 
-If an entry has several copies, the newest one is used.  Master key, fence and explicit LAC come
-from the journals, and from the old index if its header is readable.  If the header is lost, the
+If an entry has several copies, the newest one is used. Master key, fence and explicit LAC come
+from the journals, and from the old index if its header is readable. If the header is lost, the
 ledger is fenced, because the lost header may have contained a fence, and a writer that recovery has
-fenced must not resume.  The new header has the version of the old one, or else the version that a
+fenced must not resume. The new header has the version of the old one, or else the version that a
 bookie with this journal version writes.
 
 In BookKeeper: `bookie/InterleavedStorageRegenerateIndexOp.java`.
@@ -93,7 +93,7 @@ def write_index(disk: Disk, rebuilt: RebuiltIndex) -> None:
 
 
 class _JournalFacts:
-    """A ledger's master keys, fence and explicit LAC, according to the existing journals."""
+    """A ledger's master keys, fence and explicit LAC, as recorded in the existing journals."""
 
     def __init__(self, folders: BookieFolders, ledger_id: int) -> None:
         self.keys: set[bytes] = set()
@@ -117,7 +117,7 @@ def _readable_header(directory: Directory | None, ledger_id: int) -> IndexHeader
     try:
         return load_header(directory, ledger_id)
     except StorageDamagedException:
-        # This verb is meant for damaged indexes: journals and password replace the header.
+        # This verb is meant for damaged indexes, so journals and password can replace the header.
         return None
 
 
@@ -135,10 +135,10 @@ def _version_from_journals(folders: BookieFolders) -> int:
 def _entries_in_logs(
     folders: BookieFolders, ledger_id: int, digest: Digest | None
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Return, by entry id, the location of the newest copy whose digest matches, and that of the
-    newest copy whose digest does not.
+    """Return the locations of entries by entry id: good copies, and copies with a wrong digest.
 
-    Without `digest`, all copies count as matching.
+    If an entry has several of either kind, the newest one counts. Without `digest`, all copies are
+    good.
     """
     valid: dict[int, int] = {}
     invalid: dict[int, int] = {}

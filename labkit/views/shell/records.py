@@ -1,6 +1,6 @@
 """Results of the verbs about files: frozen dataclasses that format themselves as text.
 
-The labels are those of BookKeeper's shell.  Offsets and sizes are in bytes.  The offset of a record
+The labels are those of BookKeeper's shell. Offsets and sizes are in bytes. The offset of a record
 or entry is that of its length prefix; its size does not include the length prefix.
 """
 
@@ -13,7 +13,7 @@ _DUMP_WIDTH = 16
 
 
 class Result:
-    """A result of a verb.  `--json` prints its fields, and the name of its class as `kind`."""
+    """A result of a verb. `--json` prints its fields, and the name of its class as `kind`."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ class JournalFile(Result):
 
 @dataclass(frozen=True, slots=True)
 class LogFile(Result):
-    """An entry log that is being read, and the requested ledger or entry; None for all."""
+    """An entry log that is being read, and the requested ledger and entry (None: all)."""
 
     log_id: int
     name: str
@@ -83,7 +83,7 @@ class StoredEntry(LedgerRecord):
     """An entry in a journal or an entry log.
 
     `last_add_confirmed` is None if the entry is shorter than its header; `digest_matches` is None
-    if no check was requested.  `data` is the whole entry, and `payload_offset` the offset of the
+    if no check was requested. `data` is the whole entry, and `payload_offset` the offset of the
     payload in it, or of the digest if no digest type was given.
     """
 
@@ -120,7 +120,7 @@ class StoredEntry(LedgerRecord):
 
 @dataclass(frozen=True, slots=True)
 class LedgerKeyRecord(LedgerRecord):
-    """A journal record with the ledger's master key, so that replay can recreate the ledger."""
+    """A journal record with the ledger's master key, with which replay can recreate the ledger."""
 
     master_key: bytes
 
@@ -299,7 +299,7 @@ class LedgerSummary(Result):
     """A ledger on this bookie.
 
     `entry_count` counts the entries in entry logs, and `journal_entry_count` those that are so far
-    only in the journal.  `index_file` is empty if the ledger has no index yet.
+    only in the journal. `index_file` is empty if the ledger has no index yet.
     """
 
     ledger_id: int
@@ -360,8 +360,8 @@ class RebuiltIndex(Result):
     """A ledger's index, reconstructed from entry logs and journals.
 
     `unreadable` lists entry ids that are in the old index but have no complete and correct copy in
-    any log.  They keep a location, so that reading them fails with a read error instead of "no such
-    entry".  `journal_entry_count` counts the entries that only replay will write to an entry log.
+    any log. They keep a location, so that reading them fails with a read error instead of "no such
+    entry". `journal_entry_count` counts the entries that only replay will write to an entry log.
     `version` is the version of the index header.
     """
 

@@ -1,13 +1,13 @@
 """The table of the verbs of `labkit shell`, with their options, help and functions.
 
-To add a verb, add a row here and the function that it calls.  The function returns a `Result`,
+To add a verb, add a row here and the function that it calls. The function returns a `Result`,
 which formats itself as text, or several of them:
 
     the function returns                        `--json` prints
     one result                                  one indented document
     an iterator, async iterator or sequence     one object per line
 
-Names and options are those of `bookkeeper shell`, except for labkit's own verbs.  Importing this
+Names and options are those of `bookkeeper shell`, except for labkit's own verbs. Importing this
 module takes half a second, so `labkit` imports it only for the verb `shell`.
 """
 
@@ -67,12 +67,12 @@ def _flag(*flags: str, **settings: Any) -> Option:
 class Verb:
     """A verb of the shell.
 
-    `on_files` reads a bookie's files; `on_cluster` queries the cluster given by `--zookeeper`.  If
-    a verb has both, `--zookeeper` selects the cluster.  A tuple in `options` is a group of mutually
-    exclusive options.  `refuse` checks the arguments before anything is opened or connected: it
-    returns an error message or raises `LabkitError` if they are invalid, else it returns None.
+    `on_files` reads a bookie's files; `on_cluster` queries the cluster given by `--zookeeper`. If a
+    verb has both, `--zookeeper` selects the cluster. A tuple in `options` is a group of mutually
+    exclusive options. `refuse` checks the arguments before anything is opened or connected. If they
+    are invalid, it returns an error message or raises `LabkitError`; otherwise, it returns None.
     `confirm` returns a question that the user must answer with yes, or None; such a verb has an
-    option `--force`.  `text` formats results that are not instances of `Result`.
+    option `--force`. `text` formats results that are not instances of `Result`.
     """
 
     name: str
@@ -117,7 +117,7 @@ def _count(letter: str, name: str, default: int, meaning: str) -> Option:
 
 
 def folders_of(a: Namespace) -> BookieFolders:
-    """Open the bookie's directories given by the options.  Raises `ShellError`."""
+    """Open the bookie's directories given by the options. Raises `ShellError`."""
     has_directories = a.journal or a.ledgers or a.index
     if a.data is not None and not has_directories:
         return open_data_folder(a.data)

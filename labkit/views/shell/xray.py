@@ -23,7 +23,7 @@ _HEXADECIMAL = 16
 
 
 class _OneFile(ReadOnlyDisk):
-    """A disk that opens the same file for every name."""
+    """A disk on which every name refers to the same file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path.parent)
@@ -36,7 +36,7 @@ class _OneFile(ReadOnlyDisk):
 def file_spans(path: Path, digest_size: int = 4) -> Iterator[Span]:
     """Yield the spans of a journal, entry log, index, lastMark, lastId or VERSION file.
 
-    `digest_size` is the size of the digest in entries: CRC32C 4, CRC32 8, HMAC 20, DUMMY 0.  Raises
+    `digest_size` is the size of the digest in entries: CRC32C 4, CRC32 8, HMAC 20, DUMMY 0. Raises
     `ShellError` for any other file, and `StorageDamagedException` if the bytes are invalid.
     """
     if not is_regular(path):

@@ -1,6 +1,6 @@
 """Plants faults in a table of received messages, so that the correct result of a job is known.
 
-The recorded stream has no faults.  The planted ones are those that a consumer sees after network
+The recorded stream has no faults. The planted ones are those that a consumer sees after network
 problems, retries and data loss: swapped messages, redelivered messages and lost entries.
 """
 
@@ -24,10 +24,10 @@ def plant_faults(
 
     - swap: two consecutive messages of a stream arrive in reverse order
     - redelivery: a message arrives a second time, a little later
-    - lost entry: no message of the entry arrives.  Never a ledger's last entry or a stream's
+    - lost entry: no message of the entry arrives. Never a ledger's last entry or a stream's
       first one, because the ids that do arrive would not reveal the loss.
 
-    The same seed gives the same table.  `messages` must be in arrival order and free of faults.
+    The same seed gives the same table. `messages` must be in arrival order and free of faults.
 
     Raises:
         ValueError: a count is negative, or the streams are too short for that many faults.

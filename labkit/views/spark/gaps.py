@@ -1,15 +1,14 @@
 """Finds missing entries in a running stream; the state is one position for each partition.
 
-The rule: the state is the furthest entry seen so far.  An entry that arrives again, for example
-after a restart, changes nothing; an entry that skips ahead reveals how many entries are missing
-before it.
+The state is the furthest entry seen so far. An entry that arrives again, for example after a
+restart, changes nothing; an entry that skips ahead reveals how many entries are missing before it.
 
     gaps = messages.groupBy("partition").transformWithStateInPandas(
         GapDetector(), GAPS, outputMode="Append", timeMode="None"
     )
 
 Spark keeps the state in the query's checkpoint, where you can read it with
-`spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)`.  The query needs
+`spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)`. The query needs
 Spark's RocksDB state store (the setting in `STATE_STORE`).
 """
 
@@ -32,7 +31,7 @@ STATE_STORE = {
 
 
 def step(last: Position | None, entry: Position) -> tuple[Position, int]:
-    """Return the furthest position after this entry, and how many entries are missing before it.
+    """Return the furthest position after this entry, and the number of entries missing before it.
 
     If `last` is None, no entry has been seen yet, and the reader may have started anywhere.
     """
@@ -47,7 +46,7 @@ def step(last: Position | None, entry: Position) -> tuple[Position, int]:
 class GapDetector(StatefulProcessor):
     """Counts the new and the missing entries of each partition in each micro-batch.
 
-    Input rows need columns `ledger` and `entry`.  Spark delivers the rows of a micro-batch in no
+    Input rows need columns `ledger` and `entry`. Spark delivers the rows of a micro-batch in no
     particular order, so they are sorted by id first.
     """
 

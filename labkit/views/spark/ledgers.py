@@ -1,7 +1,7 @@
 """Spark jobs over a stream's messages and the metadata of its ledgers.
 
-The ids alone are enough to tell where a stream continues in its next ledger.  Ledger metadata shows
-why, which entries are missing at the end of a ledger, and which bookies store the copies.  The
+The ids alone are enough to tell where a stream continues in its next ledger. Ledger metadata shows
+why, which entries are missing at the end of a ledger, and which bookies store the copies. The
 metadata are two tables: `ledgers` has columns `topic`, `partition`, `ledger`, `entry_count`,
 `size_bytes` and `closed_at_ms` for closed ledgers; `segments` has `ledger`, `first_entry`,
 `last_entry`, `write_quorum` and `ensemble`.
@@ -16,7 +16,7 @@ NO_LIMIT = "neither full nor old"
 
 
 def shared_ledgers(messages: DataFrame) -> DataFrame:
-    """Return the ledgers that contain messages of several streams: none, if rule M4 holds."""
+    """Return the ledgers that contain messages of several streams, none if rule M4 holds."""
     streams = fn.collect_set(fn.concat_ws("-partition-", *STREAM))
     return (
         messages.groupBy("ledger")
@@ -39,7 +39,7 @@ def messages_per_ledger(messages: DataFrame) -> DataFrame:
 def missing_ends(messages: DataFrame, ledgers: DataFrame) -> DataFrame:
     """Return the ledgers whose last entries did not arrive although the metadata includes them."""
     arrived = messages.groupBy(*STREAM, "ledger").agg((fn.max("entry") + 1).alias("arrived"))
-    # A left join, because a ledger may be missing all of its messages.
+    # Use a left join, because a ledger may be missing all of its messages.
     totals = ledgers.join(arrived, [*STREAM, "ledger"], "left").fillna(0, ["arrived"])
     return totals.where("arrived < entry_count").select(
         *STREAM,
@@ -72,9 +72,9 @@ def rollover_reasons(messages: DataFrame, ledgers: DataFrame, limits: DataFrame)
     """Return why each ledger was closed: the limits of its topic that it had reached.
 
     `limits` has columns `topic`, `max_entries`, `max_size_bytes` and `max_age_ms` (null: no
-    limit).  A ledger's age is the time from its first received message until it was closed;
-    ledgers without received messages are omitted.  `reason` lists the limits reached, in the order
-    above, joined by " and ".  If there are none, the ledger was closed early because an add failed
+    limit). A ledger's age is the time from its first received message until it was closed;
+    ledgers without received messages are omitted. `reason` lists the limits reached, in the order
+    above, joined by " and ". If there are none, the ledger was closed early because an add failed
     or the topic moved to another owner.
     """
     born = messages.groupBy(*STREAM, "ledger").agg(fn.min("publish_time_ms").alias("born_ms"))
@@ -108,7 +108,7 @@ def copies_per_bookie(segments: DataFrame) -> DataFrame:
     `of_fair_share` is that number divided by the average over all bookies.
 
     Entry `e` is stored at indices `(e + i) % E` of its segment's ensemble, for `i` from 0 to
-    Qw - 1.  So the bookie at index `p` holds the `i`-th copy of every entry with
+    Qw - 1. So the bookie at index `p` holds the `i`-th copy of every entry with
     `e % E == (p - i) % E`, and two divisions count these without enumerating the entries.
     """
     size = fn.size("ensemble")

@@ -1,8 +1,8 @@
 """Spark jobs that analyse batches and timing: batch sizes, publish rates, and latencies.
 
 `publish_time_ms` is when an entry was published, by the producer's clock; `receive_time_ms` is when
-it arrived, by the consumer's clock.  In these recordings both ran on the same machine, so the
-difference of the two times is meaningful.
+it arrived, by the consumer's clock. In these recordings, both ran on the same machine, so the
+difference between the two times is meaningful.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -14,7 +14,7 @@ from labkit.views.spark.streams import STREAM
 def batch_sizes(messages: DataFrame) -> DataFrame:
     """Return each entry's `batch_size` (its highest batch index plus one), and `arrived`.
 
-    An entry that is not a batch has size 1.  `arrived` is the number of distinct messages that
+    An entry that is not a batch has size 1. `arrived` is the number of distinct messages that
     arrived; if it is less than `batch_size`, messages of the batch are missing.
     """
     return messages.groupBy(*STREAM, "ledger", "entry").agg(

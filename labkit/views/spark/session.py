@@ -3,7 +3,7 @@
 The environment, not the notebook, selects where Spark runs, so the same notebook runs on a laptop
 and on a cluster:
 
-- `SPARK_REMOTE=sc://host:15002`: connect to a Spark Connect server.  This machine needs the
+- `SPARK_REMOTE=sc://host:15002`: connect to a Spark Connect server. This machine needs the
   packages of `pip install 'pyspark[connect]'`, but no Java.
 - `SPARK_MASTER=spark://host:7077`: run the executors on a cluster and the driver on this machine.
 - neither: run driver and executors in one local JVM with two threads.
@@ -26,8 +26,8 @@ Settings = dict[str, bool | float | int | str | None]
 
 LOCAL_MASTER = "local[2]"
 JVM_OPTIONS = "-Dspark.python.factory.idleWorkerMaxPoolSize=1"
-"""Keep only one idle Python worker of each kind, so that lesson 13 fits in Binder's memory; a
-worker takes 20 to 60 MB.  If `SPARK_SUBMIT_OPTS` is set, it replaces these options.
+"""Keep only one idle Python worker of each kind, so that lesson 13 fits into Binder's memory; a
+worker takes 20 to 60 MB. If `SPARK_SUBMIT_OPTS` is set, it replaces these options.
 """
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -57,15 +57,15 @@ DRIVER_SETTINGS: Settings = {
 
 CONNECT_SETTINGS: Settings = {"spark.sql.connect.serverStacktrace.enabled": "false"}
 """By default, Spark Connect appends the server's stack trace of a hundred lines to each error
-message.  With this setting, it is still available from the error's `getStackTrace()`.
+message. With this setting, it is still available from the error's `getStackTrace()`.
 """
 
 
 def spark_session(app_name: str) -> "SparkSession":
     """Return the running session with its current settings, or start one with `SETTINGS`.
 
-    The first start takes 5 to 15 seconds.  The session supports `format("bookkeeper")`; see
-    `labkit.views.spark.bookkeeper`.  `.stop()` stops the session, but its JVM, which takes about
+    The first start takes 5 to 15 seconds. The session supports `format("bookkeeper")`; see
+    `labkit.views.spark.bookkeeper`. `.stop()` stops the session, but its JVM, which takes about
     1 GB, runs until this process exits.
 
     Raises:
@@ -96,10 +96,10 @@ def _start(app_name: str) -> "SparkSession":
 
 
 def _worker_settings(master: str) -> Settings:
-    """Return how Spark starts its Python workers; a cluster's workers have their own path.
+    """Return how Spark starts its Python workers; workers on a cluster have their own path.
 
-    Settings are given even where they equal the default, because the JVM survives `stop` and keeps
-    the settings of the previous session.
+    Settings are given even if they equal the default, because the JVM survives `stop` and keeps the
+    settings of the previous session.
     """
     forks = _uses_fork_daemon(master)
     module = "labkit.views.spark.worker_daemon" if forks else "pyspark.daemon"

@@ -33,7 +33,7 @@ def ship_labkit(session: "SparkSession") -> None:
 
 @cache
 def _zip_of_this_process() -> Path:
-    # One file per process, because Spark rejects a second file of the same name.
+    # Use one file per process, because Spark rejects a second file with the same name.
     folder = Path(tempfile.mkdtemp(prefix="labkit-"))
     # Keep the file until the process exits: executors that start later fetch it then.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -45,8 +45,8 @@ def _zip_of_this_process() -> Path:
 def write_zip(path: Path) -> None:
     """Write the package labkit to a zip file for `spark-submit --py-files`.
 
-    All files are included, because some modules read data files on import, except notebooks and
-    recorded data, which are useless inside a zip file.
+    Notebooks and recorded data are left out, because they are useless inside a zip file; all other
+    files are included, because some modules read data files on import.
     """
     package = Path(labkit.__file__).parent
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:

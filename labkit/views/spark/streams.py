@@ -1,8 +1,8 @@
 """Spark jobs over the MessageIDs in a table of received messages.
 
-A job takes a DataFrame and returns one.  It reads the columns `topic`, `partition`, `ledger`,
-`entry`, `batch_index` and `seq` (the arrival order); some jobs read one more column.  A stream is
-one partition of one topic.  Ids from different streams cannot be compared.
+A job takes a DataFrame and returns one. It reads the columns `topic`, `partition`, `ledger`,
+`entry`, `batch_index` and `seq` (the arrival order); some jobs read one more column. A stream is
+one partition of one topic. Ids from different streams cannot be compared.
 
 The queries rely on these rules:
 
@@ -51,7 +51,7 @@ def with_position(messages: DataFrame) -> DataFrame:
     """Add `position`: ledger, entry and batch index packed into one bigint.
 
     Positions within a stream sort in the same order as its MessageIDs, and one number is faster to
-    compare and sort than three.  The job fails, naming the id, if a part is null or out of range:
+    compare and sort than three. The job fails, naming the id, if a part is null or out of range:
     ledger ids must be below 2^23, entry ids below 2^28, and batch indexes from -1 to 4094.
     """
     ledger, entry, slot = fn.col("ledger"), fn.col("entry"), fn.col("batch_index") + 1
@@ -77,7 +77,7 @@ def with_position(messages: DataFrame) -> DataFrame:
 def order_violations(messages: DataFrame) -> DataFrame:
     """Return messages that arrived right after a message of the same stream with a greater id.
 
-    This includes messages that were redelivered late.  `after_ledger`, `after_entry` and
+    This includes messages that were redelivered late. `after_ledger`, `after_entry` and
     `after_batch_index` are the id of the message before it.
     """
     before = fn.lag("position").over(_arrival_order())
@@ -110,9 +110,9 @@ def duplicates(messages: DataFrame) -> DataFrame:
 def missing_entries(messages: DataFrame) -> DataFrame:
     """Return ranges of entries that did not arrive although a later entry of the ledger did.
 
-    In a stream's first ledger, entries before the first one to arrive do not count, because the
-    reader may have started there.  Entries missing at the end of a ledger leave no gap between
-    ids; `ledgers.missing_ends` finds those.
+    Entries before the first one of a stream's first ledger do not count, because the reader may
+    have started there. Entries missing at the end of a ledger leave no gap between ids;
+    `ledgers.missing_ends` finds those.
     """
     same_ledger = fn.col("ledger") == fn.col("ledger_before")
     expected = fn.when(same_ledger, fn.col("entry_before") + 1).otherwise(0)
@@ -142,7 +142,7 @@ def with_entry_before(messages: DataFrame) -> DataFrame:
 def stream_report(messages: DataFrame) -> DataFrame:
     """Return every count at once, one row per stream; `batch_sizes` maps batch size to entries.
 
-    All windows partition by stream, so the messages are shuffled only once.  They are also sorted
+    All windows partition by stream, so the messages are shuffled only once. They are also sorted
     only once, by arrival: after that, each block of 64 slots of an entry becomes one row, and only
     blocks are sorted by id.
     """

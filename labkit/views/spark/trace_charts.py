@@ -50,7 +50,7 @@ def repair(marks: pd.DataFrame, made: pd.DataFrame, killed_us: int) -> go.Figure
 
 
 def _totals(made: pd.DataFrame) -> pd.DataFrame:
-    """Return each worker's running total, at the start of the first bucket and the end of each."""
+    """Return each worker's running total at the start of the first bucket and the end of each."""
     starts = sorted(made["bucket_start_ms"].unique())
     width = min((b - a for a, b in pairwise(starts)), default=1)
     counts = made.pivot_table(
@@ -62,9 +62,7 @@ def _totals(made: pd.DataFrame) -> pd.DataFrame:
 
 
 def life_cycles(lives: pd.DataFrame) -> go.Figure:
-    """Draw the periods in which each ledger was open and in which it was under-replicated, from
-    `ledger_life_cycles`.
-    """
+    """Draw when each ledger was open or under-replicated, from `ledger_life_cycles`."""
     zero = lives["created_us"].min()
     last = lives.select_dtypes("number").drop(columns=["ledger", "last_entry"]).max().max()
     bars = []

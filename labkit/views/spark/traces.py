@@ -1,7 +1,7 @@
 """Spark jobs over a run's events, as written by `labkit.system.trace.parquet`.
 
 `seq` orders the events and `time_us` is their time; `ledger` is -1 for events that concern no
-ledger.  A ledger is under-replicated from the moment the auditor marks it until a replication
+ledger. A ledger is under-replicated from the moment the auditor marks it until a replication
 worker has found all copies or the ledger is deleted.
 """
 
@@ -62,7 +62,7 @@ def repairs(events: DataFrame) -> DataFrame:
 def ledger_life_cycles(events: DataFrame) -> DataFrame:
     """Return one row per ledger: when each kind of event first happened, and the final state.
 
-    Times of events that did not happen are null.  The states: `open`: a client writes the ledger,
+    Times of events that did not happen are null. The states: `open`: a client writes the ledger,
     or the writer crashed; `in recovery`: a client is looking for the last entry; `closed`: the
     ledger never changes again; `deleted`: its metadata is gone.
     """

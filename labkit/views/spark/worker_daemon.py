@@ -1,9 +1,9 @@
 """Forks the Python workers of a local Spark from a process that has already imported everything.
 
 Spark runs this module instead of `pyspark.daemon`, and passes the workers' module as its argument.
-Spark's own daemon leaves all imports to the workers, because a fork does not copy threads; pandas
-and Arrow alone cost each worker half a second and 60 MB.  Here, the only other thread belongs to
-Arrow's jemalloc, which is fork-safe; the libraries on macOS are not.
+Spark's own daemon leaves all imports to the workers, because a fork does not copy threads, although
+pandas and Arrow alone cost each worker half a second and 60 MB. Here, the only other thread belongs
+to Arrow's jemalloc, which is fork-safe. On macOS, the libraries are not fork-safe.
 """
 
 import gc
@@ -28,7 +28,8 @@ def main() -> None:
     # Workers inherit numpy's random generator: reseed it, or they all draw the same numbers.
     os.register_at_fork(after_in_child=np.random.seed)
     _forget_archives()
-    # Garbage collection writes to every object it visits, which would unshare the memory pages.
+    # Garbage collection writes to every object that it visits, which would unshare the memory
+    # pages.
     gc.freeze()
     manager()
 

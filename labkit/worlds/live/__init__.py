@@ -16,5 +16,5 @@
 All servers listen on the loopback address only, unless the configuration of a bookie or a broker
 sets another address (`advertisedAddress`).
 
-This package contains no protocol logic.  Read `processes/cluster.py` and `net.py` first.
+This package contains no protocol logic. Read `processes/cluster.py` and `net.py` first.
 """

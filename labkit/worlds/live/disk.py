@@ -49,7 +49,7 @@ def lock_directory(directory: Path) -> None:
 
 
 class OpenFile:
-    """A file that is open for reading; it is closed by `close` or when it is garbage collected.
+    """A file that is open for reading; `close` or garbage collection closes it.
 
     Every `OSError` raised by a read or a write includes the path of the file.
     """
@@ -119,7 +119,7 @@ class RealDisk:
     """A `Disk` in one configured directory, which is created if it is missing.
 
     Methods raise `OSError`, which includes the path, or `StorageDamagedException` if a path is not
-    a regular file but, for example, a FIFO.  The constructor raises `MissingPart` on Windows.
+    a regular file but, for example, a FIFO. The constructor raises `MissingPart` on Windows.
     """
 
     def __init__(self, root: Path) -> None:
@@ -141,7 +141,7 @@ class RealDisk:
     def _make_folders(self, folder: Path) -> None:
         """Create the directory and its missing parents below `root`.
 
-        Only a new directory directly in `root` is synced here, which happens once; for the others,
+        Only a new directory directly in `root` is synced here, which happens once. For the others,
         a flush syncs the directories of many new ledgers together.
         """
         require_directory(folder)

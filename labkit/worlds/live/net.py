@@ -1,7 +1,7 @@
 """The `Network` port on TCP: connections that carry length-prefixed frames.
 
 To keep the cost per entry low, all frames of one receive (up to `FRAMES_AT_ONCE`) are passed on in
-one call, and all frames of one `send` are written at once.  `labkit.worlds.live.peers` limits the
+one call, and all frames of one `send` are written at once. `labkit.worlds.live.peers` limits the
 total memory of all connections and decides which slow peers to drop.
 """
 
@@ -40,7 +40,7 @@ def split_frames(
 ) -> tuple[list[bytes], int]:
     """Return the bodies of the complete frames from offset `at` on, and the offset after them.
 
-    Returns at most `FRAMES_AT_ONCE` bodies.  Raises `ValueError` if the first frame is too large,
+    Returns at most `FRAMES_AT_ONCE` bodies. Raises `ValueError` if the first frame is too large,
     which means that the sender uses another protocol.
     """
     bodies: list[bytes] = []
@@ -61,7 +61,7 @@ def split_frames(
 class FrameConnection(asyncio.BufferedProtocol):
     """One end of a TCP connection that carries frames.
 
-    While an incomplete frame is buffered, its bytes count against the memory limit of `Peers`.
+    The bytes of an incomplete frame count against the memory limit of `Peers`.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._peers = peers
         self.progress = PeerProgress()
-        """How far behind the other end is; `Peers` reads it to enforce its limits."""
+        """How far the other end lags behind; `Peers` reads it to enforce its limits."""
         self._loop = asyncio.get_running_loop()
         self._is_paused = False
         self._rest = bytearray()
-        """Received bytes not passed on yet: an incomplete frame, and while paused, whole frames."""
+        """Received bytes not yet passed on: an incomplete frame and, while paused, whole frames."""
         self._needed = 0
         """The length at which `_rest` contains a complete frame."""
         self._in_front = 0
@@ -105,7 +105,7 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     @property
     def is_writable(self) -> bool:
-        """False while this connection, or all of the process, have too many unsent bytes."""
+        """Return False while this connection, or the whole process, has too many unsent bytes."""
         return not self._peers.is_full and self.unsent_bytes < HIGH_WATER_BYTES
 
     def when_writable(self, on_writable: OnWritable) -> None:
@@ -249,11 +249,12 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        # Free the buffer now: the transport and this object refer to each other, so otherwise the
-        # memory would be freed only by the garbage collector.
+        # Free the buffer now: the transport and this object refer to each other, so otherwise only
+        # the garbage collector would free the memory.
         self._rest = bytearray()
         self._peers.closed(self)
-        # Clear the lists first: a callback may close the connection, and each must run only once.
+        # Clear the lists first: a callback may close the connection, and each callback must run
+        # only once.
         when_closed, self._when_closed, self._when_writable = self._when_closed, [], []
         for on_close in when_closed:
             on_close()
@@ -268,7 +269,7 @@ class TcpNetwork:
     async def connect(
         self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> Connection:
-        """Connect.  Raises `OSError`, including `TimeoutError`."""
+        """Raises `OSError`, including `TimeoutError`."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self._connect_timeout_s):
             _, connection = await loop.create_connection(
@@ -290,7 +291,7 @@ async def listen(
 ) -> asyncio.Server:
     """Start a server for connections that carry frames; port 0 selects a free port.
 
-    `peers` limits the memory of the connections, and can be shared with other ports.  With
+    `peers` limits the memory of the connections, and can be shared with other ports. With
     `serving=False`, the port is bound, but clients are accepted only after `start_serving`.
     Raises `PortInUseError`, or `UnknownHostError` if `host` cannot be resolved.
     """

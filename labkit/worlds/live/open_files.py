@@ -14,9 +14,9 @@ _FEWEST_CONNECTIONS = 10
 
 
 def limit_connections(limits: PeerLimits, others: int) -> PeerLimits:
-    """Return the limits, with connections reduced to what the open-file limit allows.
+    """Return the limits, with fewer connections if the open-file limit requires it.
 
-    `others` is the number of descriptors needed for everything else.  Raises
+    `others` is the number of descriptors needed for everything else. Raises
     `BKIncorrectParameterException` if fewer than 10 connections would be left.
     """
     files = open_file_limit()

@@ -1,7 +1,7 @@
 """A rate-limited log for the errors of a server's peers, written to standard error.
 
-A peer can cause any number of errors, so at most `LINES` log messages are written per `PERIOD_S`,
-followed by one with the number of suppressed messages.
+A peer can cause any number of errors, so at most `LINES` messages are logged per `PERIOD_S`,
+followed by one that says how many were suppressed.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _ACCEPTING = (
 
 
 class PeerLog(logging.Handler):
-    """Writes the lines that it is given and, as a logging handler, a library's log messages."""
+    """Writes the lines passed to it and, as a logging handler, a library's log messages."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class PeerLog(logging.Handler):
             self._suppressed += 1
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a log record; of a traceback, write only the last frame to keep it to one line."""
+        """Log a record on one line; of a traceback, only the last frame is kept."""
         message = record.getMessage()
         if record.exc_info and (error := record.exc_info[1]) is not None:
             frame = traceback.extract_tb(error.__traceback__)[-1]

@@ -1,18 +1,18 @@
 """Limits on the memory that a process holds for the peers of all its connections.
 
 A process buffers two things for a peer: the received part of an incomplete frame, and the bytes
-that the peer has not read yet.  Each connection limits its own unread bytes (`is_writable`).  This
+that the peer has not read yet. Each connection limits its own unread bytes (`is_writable`). This
 module enforces the limits on all connections together:
 
     memory       While more than `max_memory_mb` is held, no connection is writable, and only the
-                 connection with the oldest incomplete frame may receive.  Peers that have been
+                 connection with the oldest incomplete frame may receive. Peers that have been
                  behind for `PATIENCE_S` are dropped, longest first, until the total fits.
     time         A peer is dropped if it does not complete a frame, or does not read the last bytes
                  of a closed connection, within `FRAME_TIMEOUT_S`.
     connections  A connection beyond `max_connections` replaces the oldest one that has never sent
-                 a frame.  If all have sent one, the new connection is dropped.
+                 a frame. If all have sent one, the new connection is dropped.
 
-A peer is behind while it has an incomplete frame or unread bytes.  A peer that transfers at least
+A peer is behind while it has an incomplete frame or unread bytes. A peer that transfers at least
 `PROGRESS_BYTES` between two checks, one second apart, no longer counts as slow.
 
 Connections (`labkit.worlds.live.net`) report the bytes that they move and hold; `Peers` tells them
@@ -93,7 +93,7 @@ class PeerProgress:
         self._frame_since = self._loop.time()
 
     def stop_receiving(self) -> None:
-        """Stop receiving; the time until `resume_receiving` does not count as being behind."""
+        """Stop receiving; the time until `resume_receiving` does not count as time behind."""
         self._stopped_since = self._loop.time()
 
     def resume_receiving(self) -> None:
@@ -134,7 +134,7 @@ class PeerProgress:
         return min(since, default=None)
 
     def is_overdue(self, now: float, *, has_incomplete_frame: bool, is_ending: bool) -> bool:
-        """Return whether a frame, or a read of a closed connection's last bytes, timed out."""
+        """Return whether a frame, or the reading of a closed connection's last bytes, timed out."""
         since = [self._frame_since] if has_incomplete_frame else []
         if is_ending and self._unread_since is not None:
             since.append(self._unread_since)
@@ -144,11 +144,10 @@ class PeerProgress:
 class Peer(Protocol):
     @property
     def progress(self) -> PeerProgress:
-        """How far behind the other end is."""
+        """How far the other end lags behind."""
 
     @property
-    def has_incomplete_frame(self) -> bool:
-        """Whether an incomplete frame is buffered."""
+    def has_incomplete_frame(self) -> bool: ...
 
     @property
     def unsent_bytes(self) -> int:
@@ -210,8 +209,7 @@ class Peers:
     # Bytes held for connections
 
     def receive_buffer(self) -> memoryview:
-        """Return the receive buffer, which all connections share, because each of them empties it
-        at once.
+        """Return the receive buffer, which all connections share, because each empties it at once.
 
         Separate buffers would fragment the heap even after their connections are closed.
         """
@@ -234,8 +232,8 @@ class Peers:
     def _balance(self) -> None:
         was_full, self.is_full = self.is_full, self._held_bytes > self._max_bytes
         if self.is_full:
-            # Let one connection receive at a time: otherwise many incomplete frames could fill the
-            # memory, and none would ever be completed.
+            # Let only one connection receive: otherwise, incomplete frames could fill the memory,
+            # and none of them would ever be completed.
             front = next((peer for peer in self._held if peer.has_incomplete_frame), None)
             for peer in self._held:
                 if peer is front:
@@ -255,7 +253,6 @@ class Peers:
         self._checking = asyncio.get_running_loop().call_later(_CHECK_INTERVAL_S, self._check)
 
     def _check(self) -> None:
-        """Drop peers that have been behind for too long."""
         now = asyncio.get_running_loop().time()
         behind: list[tuple[float, Peer]] = []
         # Iterate over a copy, because dropping a peer removes it from the dictionary.
@@ -287,7 +284,7 @@ class Peers:
             self._check_later()
 
     def _drop(self, peer: Peer, why: str) -> None:
-        """Close a connection; the next check logs the number of closed connections on one line."""
+        """Close a connection; the next check logs how many were closed, on one line."""
         self._dropped[why] += 1
         peer.drop()
         if self._checking is None:

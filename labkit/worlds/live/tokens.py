@@ -2,8 +2,8 @@
 
 A broker accepts a token if it is signed with the broker's key, its validity has started (`nbf`) and
 not expired (`exp`), it contains a role, and, if an audience is configured, it is meant for that
-audience.  `broker/protocol/authorization` decides what the role may do; with only
-`authenticationEnabled`, every role may do everything.  Create tokens with Pulsar's
+audience. `broker/protocol/authorization` decides what the role may do; with only
+`authenticationEnabled`, every role may do everything. Create tokens with Pulsar's
 `bin/pulsar tokens create` or with `make_token`.
 
 In Pulsar: `broker/authentication/AuthenticationProviderToken.java`.
@@ -32,10 +32,10 @@ claims with configurable names, which are checked here.
 
 @dataclass(frozen=True, slots=True)
 class TokenSettings:
-    """How a broker checks tokens.  The field names follow Pulsar's `broker.conf`.
+    """How a broker checks tokens; the fields are named after Pulsar's `broker.conf`.
 
-    `key` verifies signatures that use one of the `algorithms`.  If `audience_claim` is set, the
-    claim of that name must contain `audience`.  `allowed_clock_skew_s` is the tolerated difference
+    `key` verifies signatures that use one of the `algorithms`. If `audience_claim` is set, the
+    claim of that name must contain `audience`. `allowed_clock_skew_s` is the tolerated difference
     between the clocks of issuer and broker.
     """
 
@@ -54,7 +54,9 @@ class TokenAuthentication:
     def __call__(self, method: str, data: bytes) -> Identity:
         """Return the token's role and expiry time. Raises `BrokerError` if it is not valid."""
         if method != METHOD:
-            raise _refused(f"this broker requires a token, got auth method {method or 'none'!r}")
+            raise _invalid_token(
+                f"this broker requires a token, got auth method {method or 'none'!r}"
+            )
         settings = self._settings
         try:
             claims = jwt.decode(
@@ -65,16 +67,16 @@ class TokenAuthentication:
                 leeway=settings.allowed_clock_skew_s,
             )
         except (jwt.PyJWTError, RecursionError) as error:
-            raise _refused(f"invalid token: {error}") from None
+            raise _invalid_token(f"invalid token: {error}") from None
         name, audience = settings.audience_claim, settings.audience
         found = claims.get(name)
         if name and audience not in (found if isinstance(found, list) else [found]):
-            raise _refused(f"the token is not meant for {audience}: {name} is {found!r}")
+            raise _invalid_token(f"the token is not meant for {audience}: {name} is {found!r}")
         name = settings.auth_claim
         found = claims.get(name)
         role = found[0] if isinstance(found, list) and found else found
         if not isinstance(role, str) or not role:
-            raise _refused(f"the token does not contain a role: {name} is {found!r}")
+            raise _invalid_token(f"the token does not contain a role: {name} is {found!r}")
         expires_at_s = claims.get("exp")
         return Identity(role, None if expires_at_s is None else int(expires_at_s) * 1000)
 
@@ -87,5 +89,5 @@ def make_token(secret: bytes, role: str, expires_at_s: int | None = None) -> str
     return jwt.encode(claims, secret, "HS256")
 
 
-def _refused(text: str) -> BrokerError:
+def _invalid_token(text: str) -> BrokerError:
     return BrokerError(ServerError.AuthenticationError, text)

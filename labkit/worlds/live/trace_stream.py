@@ -1,8 +1,8 @@
 """Streams a node's trace over loopback connections: event rows as lines of JSON.
 
-While no listener is connected, the node's recorder records nothing.  If too many rows are queued
+While no listener is connected, the node's recorder records nothing. If too many rows are queued
 for all listeners together, the slowest listener is dropped; its last line and the node's log say
-so.  Connections beyond `MAX_LISTENERS` are refused.
+so. Connections beyond `MAX_LISTENERS` are refused.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class TraceStreamError(LabkitError):
 
 
 class TraceEndedError(TraceStreamError):
-    """The node stopped sending rows: this listener is too slow, or there are too many."""
+    """The node stopped sending rows, because this listener is too slow or there are too many."""
 
 
 class TraceServer:
@@ -62,7 +62,7 @@ class TraceServer:
         self._from_threads: list[tuple[_Listener, list[Event]]] = []
         self._lock = threading.Lock()
         self._early: _Listener | None = None
-        """A listener without a connection; the first connection gets its rows."""
+        """A listener without a connection; the first connection receives its rows."""
         if from_start:
             self._early = self._add(_Listener("the first listener"))
 
@@ -83,7 +83,7 @@ class TraceServer:
             await self._send_all(reader, writer)
         finally:
             self._connections -= 1
-            # Not `close`, which would wait until the listener has read everything.
+            # Do not use `close`, which would wait until the listener has read everything.
             writer.transport.abort()
 
     async def _send_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -113,7 +113,7 @@ class TraceServer:
             with self._lock:
                 is_first = not self._from_threads
                 self._from_threads.append((listener, rows))
-            # Schedule one call for all rows until it runs: each scheduled call writes to the pipe
+            # Schedule one call for all rows until it runs. Each scheduled call writes to the pipe
             # that wakes the loop, and while that pipe is full, the loop misses signals.
             if is_first:
                 self._loop.call_soon_threadsafe(self._pass_on_all)
@@ -142,7 +142,7 @@ class TraceServer:
 
 
 class _Listener:
-    """The queue of rows for one connection; rows are written at once while the peer keeps up."""
+    """The queue of rows for one connection; while the listener keeps up, it is empty."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -153,10 +153,10 @@ class _Listener:
         self._wake = asyncio.Event()
 
     def send(self, rows: list[Event]) -> None:
-        """Write the rows, or queue them if the peer is not keeping up.
+        """Write the rows, or queue them if the listener does not keep up.
 
-        Rows are written before the node continues, so that they are sent before any client can
-        observe what they report.
+        Rows are written before the node continues, so they are sent before any client can observe
+        what they report.
         """
         if self._writer is not None and self._writer.transport.is_closing():
             return  # The connection is closed; `TraceServer` is about to remove this listener.
@@ -224,7 +224,6 @@ class TraceStream:
         return await asyncio.open_connection(self._host, self._port, limit=LINE_LIMIT)
 
     async def drain(self) -> None:
-        """Wait until the remaining rows of a node that has exited have been received."""
         if self._following is not None:
             await self._following
 
@@ -262,7 +261,7 @@ def decode_rows(line: bytes) -> list[Event]:
 
 
 def _event(values: list[Any]) -> Event:
-    """Decode one row.  Raises `TraceStreamError`, `ValueError` or `TypeError` if it is invalid."""
+    """Decode one row. Raises `TraceStreamError`, `ValueError` or `TypeError` if it is invalid."""
     event = Event(*values)
     if len(values) > _FIRST_LIST:
         event = event._replace(

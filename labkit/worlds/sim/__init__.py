@@ -1,4 +1,4 @@
-"""The simulated world: the real system under virtual time, where anything that can fail does fail.
+"""The simulated world: the real system under virtual time, where everything fails that can fail.
 
     from labkit.worlds.sim.run import run
     trace = run(Scenario(Cluster(3), (Write(entries=20),), (Crash("b1", when=At(5)),), seed=7))

@@ -63,7 +63,6 @@ class ChosenOrderWorld(World):
         await self._quiet
 
     async def _connect(self, node: ClientNode) -> None:
-        """Connect to each bookie by requesting an entry that does not exist."""
         await node.ready()
         body = encode_read(_MISSING_LEDGER, 0)
         for name in self.scenario.cluster.names:
@@ -73,7 +72,7 @@ class ChosenOrderWorld(World):
             await response
 
     def deliver_next(self) -> bool:
-        """Deliver a message, or let the epilogue start. Called when the event loop is idle."""
+        """Deliver a message, or start the epilogue. Called when the event loop is idle."""
         if self.crash_some() or self.network.transit.deliver_chosen():
             return True
         if self._quiet is None or self._quiet.done():
@@ -82,7 +81,7 @@ class ChosenOrderWorld(World):
         return True
 
     def crash_some(self) -> bool:
-        """Crash and restart the bookies with a `crash` decision; return whether there are any."""
+        """Crash and restart the bookies whose `crash` decision is due; return whether any is."""
         if self.network.transit.choose is None:
             return False
         may_crash, self.may_crash = self.may_crash, []

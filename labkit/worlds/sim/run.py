@@ -77,19 +77,20 @@ def run_all(scenarios: Iterable[Scenario]) -> Iterator[Trace]:
 def _run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
     world_class = ChosenOrderWorld if scenario.in_turn else World
     with without_garbage_collection():
-        trace = live(world_class(scenario, SimLoop(step_budget, _TIME_LIMIT_S)))
-        # Free the world, which is full of reference cycles but has only young objects.
+        trace = run_world(world_class(scenario, SimLoop(step_budget, _TIME_LIMIT_S)))
+        # Free the world. It is full of reference cycles, but all its objects are young, so this is
+        # fast.
         gc.collect(0)
     return trace
 
 
-def live(world: World) -> Trace:
+def run_world(world: World) -> Trace:
     """Run the scenario of a new world and return its trace. Raises `SimulationError`."""
-    return world.loop.run(_live_and_outlast(world))
+    return world.loop.run(_run_and_outlast(world))
 
 
-async def _live_and_outlast(world: World) -> Trace:
-    await world.live()
+async def _run_and_outlast(world: World) -> Trace:
+    await world.run()
     trace = trace_of(world)
     await world.outlast()
     return replace(trace, answers=tuple(world.answers.recorded))

@@ -5,10 +5,10 @@
 1 is the version of the format, and 57 the moment: the `seq` of the last event shown. Between them
 is a `RunLink` as JSON, compressed with zlib, in URL-safe base64.
 
-On the site, the link is the fragment of a URL, which browsers do not send to the server. A link may
-come from a stranger. `RunLink.parse` therefore limits its size, validates the scenario as
-`from_json` does, and rejects scenarios that are much larger than any that labkit draws. Nothing in
-a link is ever executed.
+On the site, the link is the fragment of a URL, which browsers do not send to the server. Because a
+link may come from a stranger, `RunLink.parse` limits its size, validates the scenario as
+`from_json` does, and rejects scenarios that are much larger than those that labkit generates.
+Nothing in a link is ever executed.
 """
 
 import json
@@ -36,12 +36,12 @@ _OPERATIONS = ("entries", "messages", "polls")
 _FORMAT = "run.1."
 _LINK = re.compile(r"run\.1\.([\w-]+)\.(-1|\d{1,9})", re.ASCII)
 _SHIPPED = frozenset(VARIANTS)
-"""The variants that every labkit has; exercises add another one while they run learners' code."""
+"""labkit's own variants; exercises add another one while they run learners' code."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Selection(Value):
-    """What a reader has selected in a view; each view uses the fields that it has a control for.
+    """What a reader has selected in a view; each view uses the fields for which it has controls.
 
     promise: the name of the broken promise that the view marks.
     """
@@ -73,7 +73,8 @@ class RunLink(Value):
         before the first.
     """
 
-    # The scenario and all that follows come last: pages identify a run by the fields before them.
+    # The scenario and everything after it come last: pages identify a run by the fields before
+    # them.
     digest: str
     view: str
     selection: Selection = Selection()
@@ -111,7 +112,7 @@ class RunLink(Value):
                 " need a newer labkit)"
             )
         try:
-            value = from_data(json.loads(_unpacked(found[1])))
+            value = from_data(json.loads(_decompress(found[1])))
         except (ValueError, RecursionError, zlib.error) as error:
             raise _not_a_link(f"it is damaged or incomplete ({error})") from None
         if not isinstance(value, RunLink):
@@ -162,7 +163,6 @@ def _with_shipped_variant(scenario: Scenario) -> Scenario:
 
 @cache
 def run_page() -> str:
-    """Return the URL of the page that opens links, or "" if the project is not published."""
     try:
         urls = metadata.metadata("labkit").get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
@@ -177,7 +177,7 @@ def site_of(repository: str) -> str:
     return f"https://{owner.lower()}.github.io/{name}/"
 
 
-def _unpacked(text: str) -> str:
+def _decompress(text: str) -> str:
     packed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     inflate = zlib.decompressobj()
     data = inflate.decompress(packed, _MOST_JSON)
@@ -187,7 +187,7 @@ def _unpacked(text: str) -> str:
 
 
 def _check_size(scenario: Scenario) -> None:
-    """Limit what the run of a stranger's scenario may cost; a step budget limits the rest."""
+    """Limit what a stranger's scenario may cost to run; a step budget limits the rest."""
     cluster, steps = scenario.cluster, scenario.workload
     counts = [max(getattr(step, each, 0) for each in _OPERATIONS) for step in steps]
     sizes = [getattr(step, "payload_size", 0) for step in steps]
@@ -198,8 +198,8 @@ def _check_size(scenario: Scenario) -> None:
         or cluster.storage.page_size > _MOST_PAGE
     ):
         raise _not_a_link(
-            f"its scenario is larger than {_MOST_SERVERS} servers, {_MOST_OPERATIONS:,} entries,"
-            f" {_MOST_BYTES:,} bytes, or index pages of {_MOST_PAGE:,} bytes"
+            f"its scenario has more than {_MOST_SERVERS} servers, {_MOST_OPERATIONS:,} entries or"
+            f" {_MOST_BYTES:,} bytes, or index pages of more than {_MOST_PAGE:,} bytes"
         )
     for text in _texts(to_data(scenario)):
         if len(text) > _MOST_TEXT or not text.isprintable():

@@ -1,4 +1,4 @@
-"""A run as a value: its events, and everything needed to repeat it."""
+"""A run as a value: its events, and everything that is needed to repeat it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -49,7 +49,7 @@ class Trace:
 
     @property
     def digest(self) -> str:
-        """A digest; two runs with the same events, order and times have the same."""
+        """A digest, equal for two runs with the same events in the same order at the same times."""
         found = blake2b(digest_size=16)
         for event in self.events:
             found.update(repr(event).encode())
@@ -57,9 +57,9 @@ class Trace:
         return found.hexdigest()
 
     def at(self, seq: int | None = None, *, time_ms: float | None = None) -> ClusterState:
-        """Return the state of the cluster just after event `seq` (-1: before the first), or
-        `time_ms` milliseconds after the start of the run. By default, return the state at its end.
+        """Return the state of the cluster after event `seq`, or after `time_ms` milliseconds.
 
+        `seq` -1 is before the first event. By default, return the state at the end of the run.
         Raises `BKIncorrectParameterException` if the event does not exist, if the time is not a
         number, or if both are given.
         """
@@ -78,14 +78,14 @@ class Trace:
         return fold(self.events, upto, self.scenario.cluster.names)
 
     def lineage(self, seq: int) -> list[Event]:
-        """Return the event and all its causes, earliest first."""
+        """Return the event and all its direct and indirect causes, earliest first."""
         return lineage(self.events, self._number(seq))
 
     def fork(self, seq: int, fault: str, node: str) -> "Trace":
-        """Run the scenario again, but just after that event kill the node (`kill`), pause it
-        (`pause`), or disconnect it from all others (`cut`).
+        """Run the scenario again, with a fault just after that event.
 
-        Raises `CannotForkError` if the event belongs to the epilogue, and
+        The fault kills the node (`kill`), pauses it (`pause`), or disconnects it from all others
+        (`cut`). Raises `CannotForkError` if the event belongs to the epilogue, and
         `BKIncorrectParameterException` if the event or the fault does not exist or the fault cannot
         hit that node.
         """

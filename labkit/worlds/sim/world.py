@@ -78,7 +78,7 @@ class World:
         self._waiting_actions: dict[str, list[_WaitingAction]] = {}
         loop.set_exception_handler(self._on_uncaught_exception)
 
-    async def live(self) -> None:
+    async def run(self) -> None:
         await self._boot()
         self._started_at = self.loop.now
         self.network.set_late_share(self.scenario.late_share)
@@ -98,7 +98,7 @@ class World:
     async def outlast(self) -> None:
         """Check whether the steps that are still running finish now that all faults are repaired.
 
-        Call this after `live`. It does nothing if the order of messages is chosen, because no
+        Call this after `run`. It does nothing if the order of messages is chosen, because no
         time-out fires in that case.
         """
         if not self._running_steps or self.scenario.in_turn:
@@ -142,7 +142,7 @@ class World:
         return node
 
     def misbehave(self, source: str, target: str, for_ms: float, **fields: float) -> None:
-        """Set attributes of the links for `for_ms`; `*` is every node."""
+        """Set attributes of the links for `for_ms`; `*` stands for every node."""
         sources = self.names if source == EVERY_NODE else (source,)
         targets = self.names if target == EVERY_NODE else (target,)
         links = [self.network.link(a, b) for a in sources for b in targets if a != b]
@@ -270,7 +270,7 @@ class World:
 
     def _repair_all(self) -> None:
         self._is_over = True
-        # Drop these actions, because a fault that still waits for an event would otherwise hit the
+        # Drop these actions: otherwise, a fault that still waits for an event would hit the
         # epilogue.
         self._waiting_actions.clear()
         # Stop choosing the order: the epilogue reads everything, so the order of its messages does
@@ -283,8 +283,10 @@ class World:
             node.resume()
 
     async def _wait_for_consumers(self) -> None:
-        """Wait for the consuming steps before the epilogue ends the brokers. Otherwise, new brokers
-        would redeliver all messages whose acknowledgements the current brokers have not stored.
+        """Wait for the consuming steps before the epilogue stops the brokers.
+
+        Otherwise, new brokers would redeliver all messages whose acknowledgements the current
+        brokers have not stored.
         """
         steps = {
             ended: each
@@ -302,10 +304,9 @@ class World:
                 self.answers.outlasted(node.name, str(step), OUTLAST_S, has_ended=False)
 
     def _on_uncaught_exception(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Report an uncaught exception, because it is a bug and must not go unnoticed."""
         if "process" not in context:
-            # No step or task is involved: a future was garbage-collected before its exception was
-            # retrieved, such as the future of a late add.
+            # This exception belongs to no step or task: a future, such as that of a late add, was
+            # garbage-collected before anyone retrieved its exception.
             return
         process, error = context["process"], context["exception"]
         if process is None and self._error is None:

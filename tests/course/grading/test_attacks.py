@@ -161,8 +161,8 @@ CODE = {
     "colliding": "modulus = 2**61 - 1\n"
     "check('quorums.write_set', {i * modulus for i in range(1)})\n"
     "import labkit.course.grading.values as v\nimport __main__, gc\n"
-    "from labkit.course.grading.isolation.inside import Inside\n"
-    "inside = next(o for o in gc.get_objects() if type(o).__name__ == 'Inside')\n"
+    "from labkit.course.grading.isolation.submission_process import SubmissionProcess\n"
+    "inside = next(o for o in gc.get_objects() if type(o).__name__ == 'SubmissionProcess')\n"
     "form = {'set': [i * modulus for i in range(100_000)]}\n"
     "inside.send(answer='quorums.write_set', kind='value', value=form)",
     "deep_value": "value = []\nfor _ in range(100_000): value = [value]\n"
@@ -173,15 +173,15 @@ CODE = {
     "    return value\ncheck('quorums.write_set', f)",
     "ends": "import os\ndef f(*_): os._exit(0)\ncheck('quorums.write_set', f)",
     "half": "import gc, os\ndef f(*_):\n"
-    "    inside = next(o for o in gc.get_objects() if type(o).__name__ == 'Inside')\n"
+    "    inside = next(o for o in gc.get_objects() if type(o).__name__ == 'SubmissionProcess')\n"
     "    os.write(inside._channel._outgoing, b'\\0\\0\\1\\0{')\n    while True: pass\n"
     "check('quorums.write_set', f)",
     "huge_message": "import gc, os\ndef f(*_):\n"
-    "    inside = next(o for o in gc.get_objects() if type(o).__name__ == 'Inside')\n"
+    "    inside = next(o for o in gc.get_objects() if type(o).__name__ == 'SubmissionProcess')\n"
     "    os.write(inside._channel._outgoing, b'\\xff\\xff\\xff\\xff{')\n    while True: pass\n"
     "check('quorums.write_set', f)",
     "nested_message": "import gc, os\ndef f(*_):\n"
-    "    inside = next(o for o in gc.get_objects() if type(o).__name__ == 'Inside')\n"
+    "    inside = next(o for o in gc.get_objects() if type(o).__name__ == 'SubmissionProcess')\n"
     "    os.write(inside._channel._outgoing, b'\\0\\0\\x80\\0' + b'[' * 0x8000)\n"
     "check('quorums.write_set', f)",
 }
@@ -246,7 +246,7 @@ def test_where_the_sandbox_cannot_start_nothing_is_graded(
     assert results[0].message == "bubblewrap: there is none; install it"
     # Also where the check before says nothing.
     monkeypatch.setattr(grade, "require_sandbox", lambda: None)
-    monkeypatch.setattr(sandbox, "_INSIDE", "labkit.nothing")
+    monkeypatch.setattr(sandbox, "_MODULE", "labkit.nothing")
     results = [
         each for each in grade_exercises(submission, QUICK, False) if isinstance(each, Result)
     ]

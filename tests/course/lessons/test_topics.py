@@ -184,7 +184,7 @@ def test_the_counterexample_draws_the_cursor() -> None:
                 lambda consumed, age, left, ms, size: (
                     (ms != -1 and age > ms) or (-1 < size <= left)
                 ),
-                "messages are lost that it has not received",
+                "the subscription loses messages",
                 "not consumed: gone, and should be kept",
             ),
             (
@@ -201,19 +201,19 @@ def test_the_counterexample_draws_the_cursor() -> None:
                 lambda consumed, age, left, ms, size: (
                     consumed and -1 < ms < age and -1 < size <= left
                 ),
-                "though the size sets no limit",
+                "even if there is no size limit",
                 "kept, and should be gone",
             ),
             (
                 lambda consumed, age, left, ms, size: consumed and -1 < ms < age,
-                "Where enough bytes are left",
+                "keeps enough bytes without it",
                 "kept, and should be gone",
             ),
             (
                 lambda consumed, age, left, ms, size: (
                     (consumed and ms > 0 and age > ms) or (consumed and size > 0 and left >= size)
                 ),
-                "goes as soon as it is consumed",
+                "deleted as soon as it has been consumed",
                 "kept, and should be gone",
             ),
         ],

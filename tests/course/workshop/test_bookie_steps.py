@@ -7,7 +7,7 @@ import pytest
 from labkit.course.checking.exercise import Refused
 from labkit.course.runs.trial import CrashCounterexample
 from labkit.course.workshop import check
-from labkit.course.workshop.bookie.inside import crashes
+from labkit.course.workshop.bookie.common_trials import crashes
 from labkit.course.workshop.files import load
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.step import track
@@ -213,8 +213,8 @@ def test_a_wasteful_part_is_right_and_does_not_reach_the_figure(
     key: tuple[int, str], tmp_path: Path
 ) -> None:
     learner = wrong(tmp_path, key)
-    figure = track("bookie").step(key[0]).figures[0]
-    assert figure.measure(learner) > figure.at_most * figure.measure(None)
+    cost = track("bookie").step(key[0]).costs[0]
+    assert cost.measure(learner) > cost.at_most * cost.measure(None)
     for trial in track("bookie").step(key[0]).trials:
         assert trial(learner)
 

@@ -112,7 +112,7 @@ def test_each_step_says_what_must_hold_what_to_write_and_the_figure_to_reach(nam
     for asked in track(name).steps:
         said = repr(step(name, asked.number))
         contract = [each.words for each in asked.contract]
-        for line in (*contract, asked.write, *(each.name for each in asked.figures)):
+        for line in (*contract, asked.write, *(each.name for each in asked.costs)):
             assert line in said
         assert asked.challenges
 

@@ -14,9 +14,9 @@ from labkit.cli.main import main
 from labkit.course.checking.exercise import Refused
 from labkit.course.runs.timeline import LiveRunCounterexample
 from labkit.course.workshop import check
+from labkit.course.workshop.client.live_trial import processor_times, serves_a_cluster
 from labkit.course.workshop.client.process import InputError, lines_of_input
 from labkit.course.workshop.client.running import start_program
-from labkit.course.workshop.client.served import processor_times, serves_a_cluster
 from labkit.course.workshop.files import load
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.step import track
@@ -89,7 +89,7 @@ def test_the_solution_passes_what_runs_without_processes() -> None:
 
 
 def _try_without_processes(learner: Learner) -> None:
-    STEP.red.run(learner)
+    STEP.first_test.run(learner)
     for trial in STEP.trials:
         trial(learner)
 
@@ -107,9 +107,9 @@ def test_where_no_process_can_start_the_step_says_what_it_needs(
     monkeypatch.setitem(sys.modules, "labkit.worlds.live", None)
     for module in [each for each in sys.modules if each.startswith("labkit.worlds.live.")]:
         monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, f"labkit.course.workshop.{name}.served", raising=False)
+    monkeypatch.delitem(sys.modules, f"labkit.course.workshop.{name}.live_trial", raising=False)
     with pytest.raises(Refused, match=rf"a terminal: labkit workshop {name} 7"):
-        track(name).step(7).worlds[0](load(track(name).solution, seeds=1))
+        track(name).step(7).slow_trials[0](load(track(name).solution, seeds=1))
 
 
 @pytest.mark.java

@@ -211,7 +211,7 @@ WRONG: dict[str, tuple[int, str, str, str]] = {
     ),
     "ends the ledger where nothing is proven": (
         6,
-        '    raise BKLedgerRecoveryException(f"whether entry {entry_id} was stored is not known")',
+        '    raise BKLedgerRecoveryException(f"it is unknown whether entry {entry_id} was stored")',
         "    return None",
         "may have been confirmed is found",
     ),
@@ -266,7 +266,7 @@ def test_a_reader_that_waits_for_every_bookie_misses_the_figure(tmp_path: Path) 
     old = "        if is_covered(known, metadata):\n            return max(known.values())\n"
     new = "    if is_covered(known, metadata):\n        return max(known.values())\n"
     learner = load(with_changes(tmp_path, "client", (old, new)), seeds=1)
-    while_one_is_slow = track("client").step(2).figures[1]
+    while_one_is_slow = track("client").step(2).costs[1]
     assert while_one_is_slow.measure(learner) > 10 * while_one_is_slow.measure(None)
 
 
@@ -299,7 +299,7 @@ def test_a_storm_that_breaks_a_promise_is_shown_without_what_it_does_not_need(
     change = WRONG["confirms at the first acknowledgement"][1:3]
     learner = load(with_changes(tmp_path, "client", change), seeds=12)
     with pytest.raises(Refused) as refusal:
-        track("client").step(1).worlds[-1](learner)
+        track("client").step(1).slow_trials[-1](learner)
     found = refusal.value.counterexample
     assert isinstance(found, RunCounterexample)
     # The storm has a seed; a run made smaller names the decisions that it needs.
@@ -334,11 +334,15 @@ def test_a_step_passes_before_the_later_ones_are_written(number: int) -> None:
         owner, _, method = name.rpartition(".")
         setattr(learner.part(owner) if owner else learner.module, method, _not_written)
     step = track("client").step(number)
-    step.red.run(learner)
-    for trial in (*(rung.trial for rung in step.rungs), *step.trials, *step.worlds[1:]):
+    step.first_test.run(learner)
+    for trial in (
+        *(milestone.trial for milestone in step.milestones),
+        *step.trials,
+        *step.slow_trials[1:],
+    ):
         trial(learner)
-    for figure in step.figures:
-        assert figure.measure(learner) <= figure.at_most * figure.measure(None)
+    for cost in step.costs:
+        assert cost.measure(learner) <= cost.at_most * cost.measure(None)
 
 
 async def _not_written(*_: object) -> None:
@@ -389,4 +393,4 @@ def test_a_new_file_is_open_at_every_step(tmp_path: Path) -> None:
     assert "gives up to three hints" in card.message
     for step in track("client").steps:
         with pytest.raises(NotImplementedError):
-            step.red.run(load(tmp_path / "myclient.py", seeds=1))
+            step.first_test.run(load(tmp_path / "myclient.py", seeds=1))

@@ -44,7 +44,7 @@ _OUT_OF_ORDER = """        quorum = self.metadata.ack_quorum
 _MARK_FIRST = """    while metadata.state is LedgerState.OPEN:
         marked"""
 _FOUND_NOTHING = (
-    '    raise BKLedgerRecoveryException(f"whether entry {entry_id} was stored is not known")'
+    '    raise BKLedgerRecoveryException(f"it is unknown whether entry {entry_id} was stored")'
 )
 _PENDING_FAIL = "            self.pending.popleft().confirmed.set_exception(error)\n"
 _BLOCKED = "        if any(map(self.is_blocked, self.pending)):\n"
@@ -201,7 +201,7 @@ BROKEN: dict[tuple[str, int], tuple[Changes, ...]] = {
         ),
         (
             (
-                '    raise BKReadException("too few bookies answered to know LastAddConfirmed")',
+                '    raise BKReadException("too few bookies responded to determine LastAddConfirmed")',
                 "    return max(known.values(), default=NO_ENTRY_ID)",
             ),
         ),

@@ -6,7 +6,7 @@ import pytest
 
 from labkit.cli.main import main
 from labkit.course.checking.exercise import Refused
-from labkit.course.workshop.bookie.served import serves_a_cluster
+from labkit.course.workshop.bookie.live_trial import serves_a_cluster
 from labkit.course.workshop.check import check
 from labkit.course.workshop.files import load
 from labkit.course.workshop.step import track

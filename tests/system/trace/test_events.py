@@ -4,8 +4,8 @@ import pytest
 
 from labkit.system.trace.events import DEFAULTS, Event, Fields
 from labkit.system.trace.kinds import KINDS, Kind, check
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
-from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.run import run
 
 
@@ -40,5 +40,5 @@ def test_a_kinds_words_use_its_columns(kind: Kind) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_simulated_runs_fill_only_the_columns_of_each_kind(seed: int) -> None:
-    for event in (*run(drawn(seed)).events, *run(drawn_topic(seed)).events):
+    for event in (*run(random_scenario(seed)).events, *run(random_topic_scenario(seed)).events):
         check(event)

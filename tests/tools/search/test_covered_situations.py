@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from labkit.system.trace.kinds import KINDS
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
@@ -39,7 +39,7 @@ def test_situations_are_about_events_that_the_trace_knows() -> None:
     ],
 )
 def test_drawn_scenarios_get_into_situations(seed: int, names: set[str]) -> None:
-    assert names <= set(Meetings(SITUATIONS).reached(run(drawn(seed))))
+    assert names <= set(Meetings(SITUATIONS).reached(run(random_scenario(seed))))
 
 
 def test_a_calm_run_gets_into_no_trouble() -> None:

@@ -13,7 +13,7 @@ import pytest
 from labkit.system.check import CHECKS
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.live.host.exit_codes import EXIT_INTERRUPTED
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.search import Finding, Findings, search
 from labkit.worlds.sim.scenario.scenario import Scenario, from_json
 from tools.search import long_search, new_counterexamples
@@ -26,7 +26,7 @@ from tools.search.long_search import (
     LongSearch,
     resume,
 )
-from tools.search.search_run import Trial, Tried
+from tools.search.search_run import Trial, TrialResult
 from tools.search.search_state import BrokenPromise, Count, SearchState
 
 ROOT = Path(__file__).parents[3]
@@ -38,9 +38,9 @@ def new_search(folder: Path) -> LongSearch:
     return LongSearch(SearchState(), folder, OTHER_CODE)
 
 
-def result(seed: int | None, *situations: str) -> Tried:
+def result(seed: int | None, *situations: str) -> TrialResult:
     """Return the result of a trial without running it."""
-    return Tried(Trial(drawn(seed or 0), seed), [], list(situations), 0.5)
+    return TrialResult(Trial(random_scenario(seed or 0), seed), [], list(situations), 0.5)
 
 
 def seeds_of(trials: Iterator[Trial], count: int) -> list[int | None]:
@@ -64,7 +64,7 @@ def test_a_long_search_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
 def test_an_interrupt_keeps_what_was_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def results(*_: object) -> Iterator[Tried]:
+    def results(*_: object) -> Iterator[TrialResult]:
         yield result(0)
         yield result(1, "two recoverers")
         raise KeyboardInterrupt
@@ -81,7 +81,7 @@ def test_an_interrupt_keeps_what_was_counted(
 def test_a_check_that_raises_does_not_lose_the_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def results(*_: object) -> Iterator[Tried]:
+    def results(*_: object) -> Iterator[TrialResult]:
         yield result(0)
         raise ZeroDivisionError
 
@@ -98,14 +98,14 @@ def test_an_interrupt_while_a_counterexample_shrinks_keeps_it_as_it_was_found(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(long_search, "shrink", stopped)
-    found = Finding(drawn(7), "AcknowledgedIsDurable", "entry 3 is gone")
+    found = Finding(random_scenario(7), "AcknowledgedIsDurable", "entry 3 is gone")
     resumed = resume(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        resumed.take(Tried(Trial(drawn(7), 7), [found], [], 0.5))
+        resumed.take(TrialResult(Trial(random_scenario(7), 7), [found], [], 0.5))
     broken = resume(tmp_path).count.broken["AcknowledgedIsDurable"]
-    assert broken == BrokenPromise(1, [7], "entry 3 is gone", drawn(7))
+    assert broken == BrokenPromise(1, [7], "entry 3 is gone", random_scenario(7))
     kept = tmp_path / COUNTEREXAMPLES / "AcknowledgedIsDurable.json"
-    assert from_json(kept.read_text(encoding="utf-8")) == drawn(7)
+    assert from_json(kept.read_text(encoding="utf-8")) == random_scenario(7)
 
 
 def test_other_code_begins_a_new_count_and_goes_on_with_new_seeds(tmp_path: Path) -> None:
@@ -132,15 +132,15 @@ def test_with_other_checks_a_new_count_begins_and_what_was_reached_stays(tmp_pat
 
 
 def test_what_broke_in_earlier_code_is_tried_first(tmp_path: Path) -> None:
-    broken = {"OneWriter": BrokenPromise(3, [1, 2, 3], "two wrote", drawn(1))}
+    broken = {"OneWriter": BrokenPromise(3, [1, 2, 3], "two wrote", random_scenario(1))}
     state = SearchState(next_seed=4, counts=[Count(CodeVersion("old", "old"), 4, broken=broken)])
     first, second, *_ = LongSearch(state, tmp_path, OTHER_CODE).trials(2)
-    assert first == Trial(drawn(1))
+    assert first == Trial(random_scenario(1))
     assert second.seed == 4
 
 
 def test_a_promise_broken_by_earlier_code_and_kept_now_is_not_a_failure(tmp_path: Path) -> None:
-    broken = {"OneWriter": BrokenPromise(1, [1], "two wrote", drawn(1))}
+    broken = {"OneWriter": BrokenPromise(1, [1], "two wrote", random_scenario(1))}
     state = SearchState(next_seed=4, counts=[Count(CodeVersion("old", "old"), 4, broken=broken)])
     assert LongSearch(state, tmp_path, OTHER_CODE).count.broken == {}
     assert LongSearch(state, tmp_path, CodeVersion("old", "old")).count.broken == {}
@@ -168,7 +168,9 @@ def test_an_aimed_scenario_keeps_the_planted_mistake(tmp_path: Path) -> None:
     one = LongSearch(SearchState(VARIANT), tmp_path, OTHER_CODE)
     for seed in range(200):
         scenario = one.scenario(seed)
-        one.take(Tried(Trial(scenario, seed), [], ["two recoverers"] if seed == 17 else [], 0.5))
+        one.take(
+            TrialResult(Trial(scenario, seed), [], ["two recoverers"] if seed == 17 else [], 0.5)
+        )
     assert {next(one.trials()).scenario.variant for _ in range(5)} == {VARIANT}
 
 
@@ -318,6 +320,6 @@ def test_the_command_ends_well_when_nothing_is_found(tmp_path: Path) -> None:
 
 def test_a_scenario_that_replays_is_what_the_seed_stands_for(tmp_path: Path) -> None:
     one = new_search(tmp_path)
-    assert one.scenario(1) == drawn(1)
+    assert one.scenario(1) == random_scenario(1)
     assert one.scenario(5).cluster.brokers
     assert isinstance(one.scenario(5), Scenario)

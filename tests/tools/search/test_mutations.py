@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
-from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.steps import Recover, Write
 from tools.search.covered_situations import SITUATIONS
-from tools.search.mutations import can_be_provoked, provoked, relative
+from tools.search.mutations import can_be_provoked, provoke, variation_of
 from tools.search.situations_reached import Meetings, Situation
 
 BY_NAME = {each.name: each for each in SITUATIONS}
@@ -19,37 +19,42 @@ FLUSH = BY_NAME["a power failure during a flush"]
 
 
 def test_only_an_event_with_a_known_cause_is_provoked() -> None:
-    assert can_be_provoked(LOST, drawn(3))
-    assert not can_be_provoked(BY_NAME["a reader reads the LAC during recovery"], drawn(3))
-    assert not can_be_provoked(FLUSH, drawn(3))
-    assert not can_be_provoked(BY_NAME["an ensemble change"], drawn(3))
+    assert can_be_provoked(LOST, random_scenario(3))
+    assert not can_be_provoked(
+        BY_NAME["a reader reads the LAC during recovery"], random_scenario(3)
+    )
+    assert not can_be_provoked(FLUSH, random_scenario(3))
+    assert not can_be_provoked(BY_NAME["an ensemble change"], random_scenario(3))
 
 
 def test_no_client_meddles_with_the_ledgers_of_brokers() -> None:
-    assert can_be_provoked(SECOND, drawn(3))
-    assert not can_be_provoked(SECOND, drawn_topic(3))
-    assert can_be_provoked(LOST, drawn_topic(3))
+    assert can_be_provoked(SECOND, random_scenario(3))
+    assert not can_be_provoked(SECOND, random_topic_scenario(3))
+    assert can_be_provoked(LOST, random_topic_scenario(3))
 
 
 @pytest.mark.parametrize("situation", [LOST, SECOND], ids=lambda situation: situation.name)
 def test_what_is_provoked_comes_about_in_some_attempts(situation: Situation) -> None:
     lots = random.Random(1)
     calm = Scenario(workload=(Write(entries=3, close=False), Recover(client="x")))
-    scenarios = [provoked(calm, situation, lots) for _ in range(12)]
+    scenarios = [provoke(calm, situation, lots) for _ in range(12)]
     assert Meetings([situation]).reached(run(calm)) == []
     assert any(Meetings([situation]).reached(run(scenario)) for scenario in scenarios)
 
 
 def test_a_stranger_comes_once() -> None:
     lots = random.Random(1)
-    twice = provoked(provoked(drawn(3), SECOND, lots), SECOND, lots)
-    assert len(twice.workload) == len(drawn(3).workload) + 1
+    twice = provoke(provoke(random_scenario(3), SECOND, lots), SECOND, lots)
+    assert len(twice.workload) == len(random_scenario(3).workload) + 1
 
 
 def test_a_relative_has_another_seed_and_at_most_one_fault_more_or_less() -> None:
     lots = random.Random(1)
     for _ in range(50):
-        one = relative(drawn(4), LOST, lots)
-        assert one.seed != drawn(4).seed
-        assert abs(len(one.faults) - len(drawn(4).faults)) <= 1
-        assert (one.cluster, one.workload) == (drawn(4).cluster, drawn(4).workload)
+        one = variation_of(random_scenario(4), LOST, lots)
+        assert one.seed != random_scenario(4).seed
+        assert abs(len(one.faults) - len(random_scenario(4).faults)) <= 1
+        assert (one.cluster, one.workload) == (
+            random_scenario(4).cluster,
+            random_scenario(4).workload,
+        )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import labkit.system
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from tools.search.code_version import CodeVersion
 from tools.search.covered_situations import SITUATIONS
 from tools.search.report import published, report
@@ -27,7 +27,7 @@ def state() -> SearchState:
     aim = Aim()
     for seed in range(1000):
         rare = ["two recoverers"] if seed == 400 else []
-        aim.note(drawn(3), ["an ensemble change", *rare], seed)
+        aim.note(random_scenario(3), ["an ensemble change", *rare], seed)
     counts = [
         Count(CodeVersion("aaa", "commit a"), 500_000, 7, 3600.0),
         Count(CodeVersion("bbb", "commit b"), 1000, 250, 180.0),
@@ -80,10 +80,10 @@ def test_the_report_says_that_branches_are_a_sample() -> None:
 @pytest.mark.slow
 def test_the_report_replays_what_broke() -> None:
     broken = state()
-    broken.counts[-1].broken["OneWriter"] = BrokenPromise(2, [4], "two wrote", drawn(4))
+    broken.counts[-1].broken["OneWriter"] = BrokenPromise(2, [4], "two wrote", random_scenario(4))
     text = report(broken)
     assert "OneWriter: 2 times, first seeds: 4\ntwo wrote\n" in text
-    assert repr(drawn(4)) in text
+    assert repr(random_scenario(4)) in text
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_a_page_counts_all_seeds_of_the_protocols_code_whatever_the_checks() -> 
 @pytest.mark.slow
 def test_a_search_state_survives_encoding_as_json() -> None:
     before = state()
-    before.counts[-1].broken["OneWriter"] = BrokenPromise(2, [4], "two wrote", drawn(4))
+    before.counts[-1].broken["OneWriter"] = BrokenPromise(2, [4], "two wrote", random_scenario(4))
     after = state_from_json(before.to_json())
     assert after.to_json() == before.to_json()
     assert after.counts == before.counts

@@ -2,8 +2,8 @@
 
 import pytest
 
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
-from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.scenario.faults import Pause
 from labkit.worlds.sim.scenario.metadata_faults import HangingMetadata, SessionLoss
 from labkit.worlds.sim.scenario.scenario import Scenario, from_json
@@ -17,7 +17,7 @@ def aim_after(seeds: int, *reached: tuple[int, str]) -> Aim:
     aim = Aim()
     for seed in range(seeds):
         names = [name for at, name in reached if at == seed]
-        aim.note(drawn(seed) if names else Scenario(), names, seed)
+        aim.note(random_scenario(seed) if names else Scenario(), names, seed)
     return aim
 
 
@@ -38,21 +38,24 @@ def test_what_few_seeds_reach_is_rare() -> None:
 def test_it_aims_at_what_is_rare_alone() -> None:
     aim = aim_after(100, (3, RARE), (4, COMMON), (5, COMMON))
     clusters = {aimed.cluster for at in range(20) if (aimed := aim.next(at)) is not None}
-    assert clusters == {drawn(3).cluster}
-    assert drawn(3).cluster not in (drawn(4).cluster, drawn(5).cluster)
+    assert clusters == {random_scenario(3).cluster}
+    assert random_scenario(3).cluster not in (
+        random_scenario(4).cluster,
+        random_scenario(5).cluster,
+    )
 
 
 def test_an_aimed_run_makes_nothing_less_rare() -> None:
     aim = aim_after(100, (3, RARE))
     for _ in range(50):
-        aim.note(drawn(3), [RARE], None)
+        aim.note(random_scenario(3), [RARE], None)
     assert aim.is_rare(RARE)
     assert (aim.seeds, aim.reached[RARE].by_aimed) == (100, 50)
 
 
 def test_what_aimed_runs_alone_reach_is_an_aim_too() -> None:
     aim = aim_after(10)
-    aim.note(drawn(3), [RARE], None)
+    aim.note(random_scenario(3), [RARE], None)
     assert aim.reached[RARE].first_seed is None
     assert RARE not in aim.never_reached()
     assert aim.next(1) is not None
@@ -72,7 +75,7 @@ def test_a_situation_that_nothing_reached_is_brought_about_where_its_activity_is
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("make", [drawn, drawn_topic])
+@pytest.mark.parametrize("make", [random_scenario, random_topic_scenario])
 def test_an_aimed_scenario_is_a_near_relative_and_the_same_again(make: type) -> None:
     scenario: Scenario = make(5)
     aim = aim_after(100)

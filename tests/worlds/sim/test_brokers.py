@@ -7,7 +7,7 @@ import pytest
 from labkit.system.check import Outcome, broken, check_all
 from labkit.system.check.messages import MessagesAreStoredOnce
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset
@@ -175,12 +175,12 @@ def test_without_deduplication_what_is_sent_again_stands_twice() -> None:
 
 
 def test_scenario_with_brokers_is_written_and_read() -> None:
-    scenario = drawn_topic(3)
+    scenario = random_topic_scenario(3)
     assert from_json(scenario.to_json()) == scenario
 
 
 def test_same_scenario_with_brokers_gives_the_same_run() -> None:
-    assert run(drawn_topic(5)).digest == run(drawn_topic(5)).digest
+    assert run(random_topic_scenario(5)).digest == run(random_topic_scenario(5)).digest
 
 
 def test_a_fork_of_a_run_with_brokers_strikes_at_once() -> None:
@@ -203,7 +203,7 @@ def test_fault_for_brokers_strikes_no_bookie() -> None:
 @pytest.mark.parametrize("first", repeated(range(0, 100, 20)))
 def test_owners_come_and_go_and_no_promise_breaks(first: int) -> None:
     for seed in range(first, first + 20):
-        trace = run(drawn_topic(seed))
+        trace = run(random_topic_scenario(seed))
         assert broken(check_all(trace)) == [], trace.scenario
 
 

@@ -137,7 +137,7 @@ def scenario_with(**fields: object) -> object:
         (link_with(changed(selection={"Selection": {"ledger": "all"}})), "ledger must be"),
         (link_with(changed(code="x" * 8001)), "code is longer than 8,000"),
         (link_with(changed(view="x" * 101)), "view or version is longer than 100"),
-        (link_with(scenario_with(cluster={"Cluster": {"bookies": 51}})), "larger than 50 servers"),
+        (link_with(scenario_with(cluster={"Cluster": {"bookies": 51}})), "more than 50 servers"),
         (link_with(scenario_with(workload=[{"Write": {"entries": 20_001}}])), "20,000 entries"),
         (
             link_with(scenario_with(workload=[{"Write": {"payload_size": 100_000_000}}])),

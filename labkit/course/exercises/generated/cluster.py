@@ -44,7 +44,7 @@ def newest_entries(draw: Draw) -> tuple[int, list[tuple[int, int]]]:
     """The LAC that a reader knows, and each bookie's newest entry together with the LAC in that
     entry.
 
-    The LACs in a writer's entries never decrease.  An entry that recovery wrote back may have a
+    The LACs in a writer's entries never decrease. An entry that recovery wrote back may have a
     smaller LAC, namely the LAC that recovery knew.
     """
     newest: list[tuple[int, int]] = []
@@ -145,7 +145,7 @@ def confirmations(draw: Draw) -> tuple[list[Event]]:
     """The events that clients record when bookies acknowledge their adds, in one possible order.
 
     There are up to two writers, each with its own ledger, and a client that recovers the first
-    ledger and writes the same entries again.  Occasionally, an entry is confirmed after only one
+    ledger and writes the same entries again. Occasionally, an entry is confirmed after only one
     acknowledgement.
     """
     first = draw.one_of((0, 1, 9, *BEYOND[1:3]))

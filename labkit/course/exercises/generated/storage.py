@@ -20,7 +20,7 @@ DIGESTS = tuple(make_digest(digest_type, b"pw") for digest_type in DigestType)
 COVERING = tuple(digest for digest in DIGESTS if digest.size)
 BLOCK = 512
 MAX_OFFSET = 2**31 - 1
-"""The largest offset in a journal or an entry log. Offsets have 31 bits."""
+"""The largest offset in a journal or an entry log: offsets have 31 bits."""
 
 
 def entry(draw: Draw) -> tuple[Entry, Digest]:

@@ -10,7 +10,7 @@ Sender = tuple[str, int]
 Position = tuple[int, int]
 """A ledger id and an entry id."""
 BATCH = 40
-"""The number of messages in a batch. Their bit set does not fit in 32 bits."""
+"""The number of messages in a batch; their bit set does not fit in 32 bits."""
 
 
 def _position(draw: Draw, ledgers: list[int]) -> Position:
@@ -18,9 +18,7 @@ def _position(draw: Draw, ledgers: list[int]) -> Position:
 
 
 def _message(draw: Draw, ledgers: list[int]) -> MessageId:
-    """A message id. Every other ledger contains only batches, and the remaining ledgers contain
-    only single messages.
-    """
+    """A message id; every other ledger contains only batches, the others only single messages."""
     ledger, entry = _position(draw, ledgers)
     batch_index = draw.one_of((0, 1, 2, 9, 10, 11)) if ledgers.index(ledger) % 2 else -1
     return MessageId(ledger, entry, ledgers.index(ledger) // 2 % 2, batch_index)
@@ -92,9 +90,9 @@ def arriving_entries(draw: Draw) -> tuple[list[Position]]:
 def arriving_messages(draw: Draw, topic: str) -> list[tuple[Arrival, Sender]]:
     """The messages of a topic, as a reader may receive them.
 
-    The ledgers of the partitions alternate, and some entries are batches.  Some messages are
-    missing, arrive twice or arrive early, even before messages of the previous ledger.  Other
-    messages were sent again and stored under another id.
+    The ledgers of the partitions alternate, and some entries are batches. Some messages are
+    missing, arrive twice or arrive early, even before messages of the previous ledger. Other
+    messages were sent again and are stored under another id.
     """
     arrived: list[tuple[Arrival, Sender]] = []
     ledgers = draw.ids(4) or [5]

@@ -7,9 +7,7 @@ _NAMES = ("names", "users", "x")
 
 
 def records(draw: Draw) -> tuple[list[tuple[str, int | None]]]:
-    """The commits of several groups. A group may commit several times, even with decreasing
-    offsets.
-    """
+    """The commits of several groups, some of which commit repeatedly or go back."""
     groups = _GROUPS[: draw.number(1, len(_GROUPS))]
     count = draw.number(0, 10)
     return ([(draw.one_of(groups), None if draw.chance(20) else draw.id()) for _ in range(count)],)
@@ -18,10 +16,10 @@ def records(draw: Draw) -> tuple[list[tuple[str, int | None]]]:
 def ledgers_of_snapshots(
     draw: Draw,
 ) -> tuple[list[tuple[int, str, int]], dict[str, tuple[int, int]]]:
-    """Snapshot ledgers, sorted by id, and the contents of the metadata node of each name.
+    """Snapshot ledgers, sorted by id, and the contents of each name's metadata node.
 
-    The versions of a name are created one after another.  Sometimes, two ledgers with the same
-    version are created at the same time.  A later version may have a smaller ledger id, because its
+    The versions of a name are created one after another; sometimes, two ledgers with the same
+    version are created at the same time. A later version may have a smaller ledger id, because its
     writer was faster.
     """
     made: list[tuple[str, int]] = []

@@ -1,10 +1,10 @@
 """The sandbox in which a submission's code runs.
 
-    sandbox      starts the process of a submission with bubblewrap, and sets limits
-    seccomp      filters system calls
-    inside       runs in the sandbox: runs the notebook and calls its answers
-    channel      messages sent through the pipes, and their limits
-    sandbox_rpc  the grader's side: makes a learner's function callable from the grader
+    sandbox             starts the process of a submission with bubblewrap, and sets limits
+    seccomp             filters system calls
+    submission_process  runs in the sandbox: runs the notebook and calls its answers
+    channel             messages sent through the pipes, and their limits
+    sandbox_rpc         the grader's side: makes a learner's function callable from the grader
 
-Read `inside` and `sandbox_rpc` first.
+Read `submission_process` and `sandbox_rpc` first.
 """

@@ -1,8 +1,8 @@
 """Messages between two processes, one of which may run a student's code.
 
-A message is a length followed by JSON.  The receiver limits the size of each message, the number
-and total size of all messages, and the time until a message is complete.  So it copes with a peer
-that never stops sending, stops in the middle of a message, or never reads.
+A message is a length followed by JSON. The receiver limits the size of each message, the number and
+total size of all messages, and the time until a message is complete. A peer may therefore send
+endlessly, stop in the middle of a message, or never read.
 """
 
 import json
@@ -25,9 +25,7 @@ class ChannelError(Exception):
 
 
 class PipeChannel:
-    """One end of a channel: the pipes to read and write (-1: none), and the size limits of a
-    message.
-    """
+    """One end of a channel: two pipes (-1: none) and the maximum message sizes."""
 
     def __init__(self, incoming: int, outgoing: int, max_in_bytes: int, max_out_bytes: int) -> None:
         self._incoming, self._outgoing = incoming, outgoing
@@ -57,7 +55,7 @@ class PipeChannel:
             raise ChannelError("its process has ended") from error
 
     def receive(self, until: float = math.inf) -> dict[str, Any]:
-        """Return the next message.  Raises `ChannelError`."""
+        """Return the next message. Raises `ChannelError`."""
         (size,) = _LENGTH.unpack(self._exactly(_LENGTH.size, until))
         self._messages_left -= 1
         self._bytes_left -= size

@@ -1,9 +1,10 @@
 """The process that runs one submission's code.
 
 bubblewrap gives the process its own file system: the operating system, Python and labkit are
-read-only, and 64 MB in memory are writable.  The process sees no other processes and has no
-network.  `seccomp` rejects system calls that allocate memory outside the memory limit.  `inside`
-sets the limits on memory, processes and open files before any of the submission's code runs.
+read-only, and 64 MB in memory are writable. The process sees no other processes and has no
+network. `seccomp` rejects system calls that allocate memory outside the memory limit.
+`submission_process` sets the limits on memory, processes and open files before any of the
+submission's code runs.
 """
 
 import os
@@ -28,12 +29,12 @@ WRITABLE_BYTES = 64 << 20
 BUSY = 8
 """How many times slower than on an idle machine a submission may run.
 
-Limits count processor time, so that no student loses a point because of other programs.  Elapsed
+Limits count processor time, so that no student loses a point because of other programs. Elapsed
 time is limited to this multiple, because code that sleeps uses no processor time.
 """
 _FIRST_USER, _USERS = 60_000, 5_000
 _PACKAGES = "/code"
-_INSIDE = "labkit.course.grading.isolation.inside"
+_MODULE = "labkit.course.grading.isolation.submission_process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Limits:
 
     @property
     def elapsed_s(self) -> float:
-        """Elapsed time after which one exercise is aborted, however busy the machine is."""
+        """Elapsed time after which one exercise is aborted, no matter how busy the machine is."""
         return BUSY * self.exercise_s
 
     @property
@@ -70,7 +71,7 @@ class Limits:
         """Return the limits of a submission whose exercises need Spark.
 
         A JVM has about a hundred threads and opens every jar; an exercise consists of about a dozen
-        small jobs, each of which takes a second if two run at a time.  Raises `MissingPart` if no
+        small jobs, each of which takes a second if two run at a time. Raises `MissingPart` if no
         suitable Java is installed.
         """
         with without_memory_limit():  # A JVM reserves gigabytes of address space.
@@ -124,7 +125,7 @@ def start_sandboxed(limits: Limits, is_sandboxed: bool) -> Iterator["subprocess.
     processes = limits.processes if is_sandboxed else 1 << 16
     numbers = (limits.megabytes, processes, limits.open_files, limits.cell_s, user)
     spark = ["spark"] if limits.java else []
-    command = [sys.executable, "-m", _INSIDE, *map(str, numbers), *spark]
+    command = [sys.executable, "-m", _MODULE, *map(str, numbers), *spark]
     with ExitStack() as stack:
         given: tuple[int, ...] = ()
         if is_sandboxed:
@@ -149,7 +150,8 @@ def start_sandboxed(limits: Limits, is_sandboxed: bool) -> Iterator["subprocess.
         try:
             yield process
         finally:
-            process.kill()  # This also kills everything that it started in its sandbox.
+            # This also kills everything that the process has started in its sandbox.
+            process.kill()
 
 
 def processor_s_of(pid: int) -> float:
@@ -159,7 +161,7 @@ def processor_s_of(pid: int) -> float:
         process = Process(pid)
         for each in (process, *process.children(recursive=True)):
             with suppress(NoSuchProcess):
-                used_s += sum(each.cpu_times()[:4])  # includes the children that have ended
+                used_s += sum(each.cpu_times()[:4])  # This includes children that have exited.
     return used_s
 
 
@@ -174,9 +176,7 @@ def pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes], IO[
 def _in_bubblewrap(
     command: list[str], limits: Limits, user: int
 ) -> Iterator[tuple[list[str], tuple[int, ...]]]:
-    """Yield the command that runs in a sandbox, and the open files that bubblewrap reads and
-    closes.
-    """
+    """Yield the command that runs in a sandbox, and the open files that bubblewrap reads."""
     with ExitStack() as stack:
         given = []
 
@@ -246,8 +246,10 @@ def _files() -> list[str]:
 
 
 def _for_spark(java: Path, users: str) -> list[str]:
-    """Return options for Java and Spark: the runtime, its settings in /etc, a host name, and a user
-    read from the open file `users`.
+    """Return options for Java and Spark.
+
+    They provide the runtime, its settings in /etc, a host name, and a user that is read from the
+    open file `users`.
     """
     shown = [java, *Path("/etc").glob("java*")]
     command = [part for each in shown for part in ("--ro-bind", str(each), str(each))]

@@ -20,7 +20,6 @@ from typing import Any, Self
 
 from labkit.course.checking.exercise import RaisedThereError
 from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
-from labkit.course.grading.isolation.inside import MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES
 from labkit.course.grading.isolation.sandbox import (
     BUSY,
     Limits,
@@ -28,6 +27,7 @@ from labkit.course.grading.isolation.sandbox import (
     processor_s_of,
     start_sandboxed,
 )
+from labkit.course.grading.isolation.submission_process import MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES
 from labkit.course.grading.values import EncodingError, decode_value, encode_value
 from labkit.system.model.missing_part import MissingPart
 
@@ -51,23 +51,23 @@ class SubmissionProcessError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedAnswer:
-    """An answer that cannot be passed between processes, with the reason."""
+    """An answer that cannot be passed between processes, and why."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """An answer that is a value, still encoded.
+    """A value as an answer, still encoded.
 
-    Decoding can take a long time, because a student may deliberately hand in a set of numbers that
-    is slow to read.  So the trial decodes it, within its time limit.
+    Decoding may take long, because a student may deliberately hand in a set of numbers that is slow
+    to read. The trial therefore decodes it, within its own time limit.
     """
 
     form: Any
 
     def value(self) -> Any:
-        """Decode the value.  Raises `EncodingError`."""
+        """Decode the value. Raises `EncodingError`."""
         return decode_value(self.form)
 
 
@@ -116,7 +116,7 @@ class SubmissionConnection:
         is_sandboxed: bool = True,
         blocked_answers: Sequence[str] = (),
     ) -> None:
-        """Start the process and run the notebook.  Raises `MissingPart` if the process does not
+        """Start the process and run the notebook. Raises `MissingPart` if the process does not
         start.
         """
         self.answers: dict[str, UnsupportedAnswer | Packed | Remote | None] = {}
@@ -136,7 +136,8 @@ class SubmissionConnection:
                 max_out_bytes=MAX_REQUEST_BYTES,
             )
             try:
-                self._hear(until)  # "ready", sent before any of the submission's code runs
+                # The message "ready", which is sent before any of the submission's code runs
+                self._hear(until)
             except SubmissionProcessError as error:
                 process.kill()
                 output = os.read(errors.fileno(), 2000).decode(errors="replace").strip()[-300:]
@@ -179,7 +180,7 @@ class SubmissionConnection:
         while True:
             reply = self._hear()
             if "call" in reply:
-                self._send(_called(kept, reply, errors))
+                self._send(_call_back(kept, reply, errors))
             elif reply.get("id") != request:
                 raise SubmissionProcessError("it responded to a different request")
             elif "raised" in reply:
@@ -192,9 +193,7 @@ class SubmissionConnection:
         return processor_s_of(self._pid)
 
     def is_responsive(self) -> bool:
-        """Return whether the process responds to a ping, which shows that no earlier call is still
-        running.
-        """
+        """Return whether the process responds to a ping: then no earlier call is still running."""
         number = next(self._ids)
         until = time.monotonic() + PING_S
         try:
@@ -247,14 +246,13 @@ class SubmissionConnection:
             raise SubmissionProcessError(str(error)) from error
 
 
-def _called(
+def _call_back(
     kept: list[Callable[..., Any]], reply: dict[str, Any], errors: list[Exception]
 ) -> dict[str, Any]:
-    """Call a function of the trial for the submission; return its result or its exception as a
-    message.
+    """Call one of the trial's functions for the submission, and return a message with the outcome.
 
-    An exception is appended to `errors`, and the submission gets an exception of the same class
-    that carries its index in that list.
+    An exception is appended to `errors`, and the submission raises one of the same class that
+    carries its index in that list.
     """
     try:
         function = kept[int(reply["call"])]
@@ -264,7 +262,8 @@ def _called(
     try:
         return {"returned": encode_value(function(*arguments))}
     except Exception as error:  # noqa: BLE001
-        # Raise it in the submission's code, which may catch it, as in the learner's notebook.
+        # Raise the exception in the submission's code, which may catch it, as in the learner's
+        # notebook.
         errors.append(error)
         return {"failed": [type(error).__name__, str(error), len(errors) - 1]}
 

@@ -1,6 +1,6 @@
 """A seccomp filter: a BPF program that tells the kernel which system calls to reject.
 
-Most rejected calls allocate memory that the address space limit does not count.  Without Spark, a
+Most rejected calls allocate memory that the address space limit does not count. Without Spark, a
 submission is a single process, possibly with threads, so that limit applies to the whole
 submission.
 """
@@ -19,7 +19,7 @@ _ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 
 _CLONE_THREAD, _CLONE_NAMESPACES = 0x00010000, 0x7E020000
 _FAMILIES = (1, 2, 10)
-"""AF_UNIX, AF_INET and AF_INET6.  AF_VSOCK would give access to the host of a virtual machine."""
+"""AF_UNIX, AF_INET and AF_INET6. AF_VSOCK would give access to the host of a virtual machine."""
 _X32 = 0x40000000
 
 _X86_64 = {
@@ -84,11 +84,11 @@ _OF_BOTH = {
 }
 _MACHINES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}
 _JUDGED = ("clone", "clone3", "fork", "vfork", "socket")
-"""System calls that need a more specific rule than rejection."""
+"""System calls with a more specific rule than rejection."""
 
 
 def program(*, has_processes: bool) -> bytes | None:
-    """Return the BPF program.  With `has_processes`, new processes are allowed, otherwise only
+    """Return the BPF program. With `has_processes`, new processes are allowed, otherwise only
     threads.
 
     Returns None if this machine's system call numbers are not in the tables above.

@@ -1,8 +1,9 @@
 """A write-ahead log of file system edits, as HDFS's name node keeps them.
 
-The directory names are kept in memory.  An edit is acknowledged once it is in the log, so a name
-node that replays the log has every acknowledged edit.  Two name nodes share the log, but only the
-active one writes.  The other becomes active by taking over the log, which fences the first.
+The directory names are kept in memory. An edit is acknowledged once it is in the log, so a name
+node that replays the log has every acknowledged edit. Two name nodes share the log, but only the
+active one writes to it. The other one becomes active by taking over the log, which fences the
+first.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ class StandbyError(LabkitError):
 
 
 class StepError(LabkitError):
-    """A step of the take-over needs the result of an earlier step that was not performed."""
+    """A step of the takeover needs the result of an earlier step that was not performed."""
 
 
 class NameNode:
@@ -41,7 +42,7 @@ class NameNode:
         self._writer: LedgerWriter | None = None
 
     async def take_over(self, steps: Sequence[str] = TAKE_OVER) -> None:
-        """Become active.  Raises `StepError`, `ListChangedError` and `BKException`."""
+        """Become active. Raises `StepError`, `ListChangedError` and `BKException`."""
         actions = {
             READ: self._read,
             RECOVER: self._recover,
@@ -69,7 +70,7 @@ class NameNode:
         self.directories.add(directory)
         return entry_id
 
-    # The steps of a take-over
+    # The steps of a takeover
 
     async def _read(self) -> None:
         self._ids = await self._list.read()

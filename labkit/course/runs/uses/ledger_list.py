@@ -1,7 +1,7 @@
 """The list of the ledgers that a program has written, oldest first, stored in a znode.
 
-This is the same idea as a topic's chain (`labkit.system.topic.chain.chain_store`).  A ledger has
-one writer and is closed only once, so a program that keeps writing needs a list of ledgers.  The
+This is the same idea as a topic's chain (`labkit.system.topic.chain.chain_store`). A ledger has
+one writer and is closed only once, so a program that keeps writing needs a list of ledgers. The
 list is replaced by compare-and-set, so if two programs try at the same time, only one of them adds
 its ledger.
 """
@@ -41,7 +41,7 @@ class LedgerList:
         return tuple(json.loads(data))
 
     async def replace(self, ids: Sequence[int]) -> None:
-        """Replace the list that was read.  Raises `ListChangedError`."""
+        """Replace the list that was read. Raises `ListChangedError`."""
         data = json.dumps(list(ids)).encode()
         try:
             if self._version == _MISSING:

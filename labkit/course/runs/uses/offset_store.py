@@ -1,8 +1,8 @@
 """An offset store: how far each consumer group has read, stored like Pulsar's cursors.
 
-Each commit is an entry.  When a ledger is full, the store creates a new one that starts with the
-latest offset of every group, and deletes the old one.  So the store stays small no matter how many
-commits it receives.
+Each commit is an entry. When a ledger is full, the store creates a new one that starts with the
+latest offset of every group, and deletes the old one. The store therefore stays small no matter how
+many commits it receives.
 """
 
 import json
@@ -45,9 +45,7 @@ class NotOpenError(LabkitError):
 
 
 class OffsetStore:
-    """The offsets of all groups.  Call `open` before anything else; only one client at a time can
-    write.
-    """
+    """The offsets of all groups. Call `open` first; only one client can write at a time."""
 
     def __init__(
         self,
@@ -66,7 +64,7 @@ class OffsetStore:
         self._count = 0
 
     async def open(self) -> None:
-        """Take over the store from the client that had it before.  Raises `BKException`."""
+        """Take over the store from the client that had it before. Raises `BKException`."""
         old = await self._list.read()
         if old:
             # Recover the ledger, so that no further commit of the previous client succeeds.
@@ -93,9 +91,7 @@ class OffsetStore:
             await self._begin((self.ledger_id,))
 
     async def _begin(self, old: tuple[int, ...]) -> None:
-        """Write the latest offsets to a new ledger, put it into the list, then delete the old
-        ledgers.
-        """
+        """Write the latest offsets to a new ledger, list it, then delete the old ledgers."""
         writer = await self._client.create_ledger(3, 3, 2)
         for record in self.offsets.items():
             await writer.add(encode(record))

@@ -1,10 +1,10 @@
 """An object store: named snapshots of a state machine, each in a ledger.
 
-A snapshot is too large for one entry, so it is split into chunks.  It exists from the moment its
-znode refers to its ledger; by then, the ledger has been closed.  So a reader gets either the
+A snapshot is too large for one entry, so it is split into chunks. It exists from the moment its
+znode refers to its ledger, which has been closed before. A reader therefore gets either the
 complete snapshot or the previous one.
 
-A ledger to which no znode refers is either a snapshot being written or garbage.  `removable` tells
+A ledger to which no znode refers is either a snapshot being written or garbage. `removable` tells
 the two apart by the version stored in each ledger's metadata.
 """
 
@@ -39,7 +39,7 @@ class SupersededError(LabkitError):
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """The contents of a name's znode, and the znode's version; -1 if it does not exist."""
+    """The contents of a name's znode, and its version (-1 if the znode does not exist)."""
 
     version: int = 0
     ledger_id: int = -1
@@ -47,7 +47,7 @@ class _Node:
 
 
 class SnapshotStore:
-    """Snapshots by name.  Any number of clients can use it at the same time."""
+    """Snapshots by name. Any number of clients can use it at the same time."""
 
     def __init__(
         self, client: BookKeeper, chunk_bytes: int = 1000, path: str = "/snapshots"
@@ -82,7 +82,7 @@ class SnapshotStore:
         return writer.ledger_id
 
     async def get(self, name: str) -> bytes:
-        """Return the latest version.  Raises `KeyError` if there is none; may also raise
+        """Return the latest version. Raises `KeyError` if there is none; may also raise
         `BKException`.
         """
         node = await self._read(name)
@@ -94,7 +94,7 @@ class SnapshotStore:
     async def collect(self, removable: Removable = removable) -> list[int]:
         """Delete the garbage and return the ids of the deleted ledgers."""
         ledgers = await self._ledgers()
-        garbage = removable(ledgers, await self._named())
+        garbage = removable(ledgers, await self._read_named())
         for ledger_id in garbage:
             with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
                 await self._client.delete_ledger(ledger_id)
@@ -111,7 +111,7 @@ class SnapshotStore:
                     found.append((ledger_id, about["snapshot"].decode(), int(about["version"])))
         return found
 
-    async def _named(self) -> Named:
+    async def _read_named(self) -> Named:
         named = {}
         with suppress(NoNodeError):
             for name in await self._client.store.children(self._path):

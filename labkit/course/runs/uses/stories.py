@@ -44,18 +44,14 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class NameNodes:
-    """A run of several name nodes: the acknowledged edits, and the names that each found when it
-    took over.
-    """
+    """A run of several name nodes: acknowledged edits, and what each takeover found."""
 
     trace: Trace
     answered: tuple[Edit, ...]
     found: dict[str, frozenset[str]]
 
     def lost(self) -> list[tuple[str, Edit]]:
-        """Return acknowledged edits that a later name node does not have, each with that node's
-        name.
-        """
+        """Return acknowledged edits that a later name node lacks, each with that node's name."""
         return [
             (node, edit)
             for node, directories in self.found.items()
@@ -91,8 +87,8 @@ def name_nodes(
 ) -> NameNodes:
     """Run three name nodes that take over one after the other.
 
-    n1 is active first.  n2 takes over by `steps` while n1 keeps running, or dies after `dies_after`
-    steps.  Then n3 takes over.  Reraises the exception raised by n2's takeover.
+    n1 is active first. n2 takes over in the order of `steps` while n1 keeps running, or dies after
+    `dies_after` steps. Then n3 takes over. Raises the exception with which n2's takeover failed.
     """
     log = _Log(edits)
 
@@ -138,9 +134,9 @@ def offsets(
     dies_after: int | None = None,
     records_per_ledger: int = 100,
 ) -> Offsets:
-    """Let `s` commit, and die after `dies_after` confirmed entries; then let `t` open the store.
+    """Let `s` commit and die after `dies_after` confirmed entries; then let `t` open the store.
 
-    Reraises the exception with which `t` failed to open the store.
+    Raises the exception with which `t` failed to open the store.
     """
     answered: list[Record] = []
 
@@ -182,8 +178,9 @@ class Snapshots:
 
 
 def snapshots(rule: Removable = removable, chunk_bytes: int = 100) -> Snapshots:
-    """Let four clients store versions of one snapshot, two of them at the same time, while a fifth
-    collects garbage.
+    """Let four clients store versions of one snapshot while a fifth collects garbage.
+
+    Two of them store a version at the same time.
     """
     stored: dict[str, int | LabkitError] = {}
     collected: list[int] = []

@@ -1,17 +1,17 @@
 """The track "build a bookie": the write path of an add, and recovery after a crash.
 
-    skeleton        the initial contents of the learner's file: the contract of each part
-    track           the steps in order
-    steps/          the seven steps
-    contract        the contract of step 7, shared with the tests that start processes
-    process         the learner's store as a process: `labkit bookie --store mybookie.py`
-    served          tests of step 7: SIGKILL, a restart, and the files on disk
-    store           the learner's parts as labkit sees them, and a store built with them
-    inside          crashes, message orders and storms, the same for every step
-    solution        passes every step; only tests and the solutions notebook use it
+    skeleton       the initial contents of the learner's file: the contract of each part
+    track          the steps in order
+    steps/         the seven steps
+    contract       the contract of step 7, shared with the tests that start processes
+    process        the learner's store as a process: `labkit bookie --store mybookie.py`
+    live_trial     tests of step 7: SIGKILL, a restart, and the files on disk
+    store          the learner's parts as labkit sees them, and a store built with them
+    common_trials  crashes, message orders and storms, the same for every step
+    solution       passes every step; only tests and the solutions notebook use it
 
 A part is first tested alone with hundreds of generated cases, and then in a store in which the
-other parts are labkit's own.  The cost of a part is counted on the simulated disk.
+other parts are labkit's own. The cost of a part is counted on the simulated disk.
 
 Read the modules in the order of this list.
 """

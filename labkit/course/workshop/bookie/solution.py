@@ -102,7 +102,6 @@ class EntryLog:
 
 
 def read_entry(file: File, offset: int, ledger_id: int, entry_id: int) -> bytes | None:
-    """Return the entry whose bytes start at `offset`, or None."""
     head = file.read(offset - 4, 20)
     if len(head) < 20:
         return None
@@ -183,7 +182,7 @@ class Index:
         self.stored_header, self.changed, self.must_sync = header, {}, False
 
     def runs(self) -> list[tuple[int, bytes]]:
-        """Return the changed slots, merging each run of consecutive slots into one piece."""
+        """Return the changed slots, with consecutive slots merged into one piece."""
         runs: list[tuple[int, bytes]] = []
         for entry_id in sorted(self.changed):
             slot = struct.pack(">q", self.changed[entry_id])

@@ -34,9 +34,9 @@ from labkit.system.storage.store import Checkpoint, LedgerStore
 
 
 class LearnersJournal(Journal):
-    """The journal of one directory: one file per process, written by the learner's object.
+    """The journal of one directory: a single file per process, written by the learner's object.
 
-    The file is not rolled over, however large it gets.
+    The file is never rolled over.
     """
 
     learner: Learner
@@ -97,7 +97,7 @@ class LearnersJournal(Journal):
 
 
 class LearnersMemtable(Memtable):
-    """Entries waiting for a flush.  All of them are kept until the whole memtable is dropped."""
+    """Entries waiting for a flush. All of them are kept until the whole memtable is dropped."""
 
     learner: Learner
 
@@ -146,8 +146,7 @@ class LearnersLog(OpenLog):
         self.end = self.yours.call("size", int)
         return locations
 
-    def append_ledgers_map(self) -> None:
-        """Do nothing: no map is written."""
+    def append_ledgers_map(self) -> None: ...
 
     def sync(self) -> None:
         self.yours.call("sync", object)
@@ -170,14 +169,14 @@ class LearnersEntryLogger(EntryLogger):
         if data is None:
             raise StorageDamagedException(
                 f"entry log {disk.path(name)}, offset {offset}: entry {entry_id} of ledger"
-                f" {ledger_id} should lie here and does not"
+                f" {ledger_id} was expected here"
             )
         return data
 
     def read_all(
         self, locations: Sequence[int], ledger_id: int, first: int, max_bytes: int
     ) -> tuple[list[bytes], int]:
-        """Return no entries, so that each one is read with `read`."""
+        """Return no entries, so that each of them is read with `read`."""
         return [], 0
 
 
@@ -284,10 +283,9 @@ class CheckpointView:
         return file_id, offset
 
     def set_memtable_aside(self) -> list[tuple[int, int, bytes]]:
-        """Return (ledger id, entry id, entry) for all entries, in the order in which they are
-        written to the entry log.
+        """Return (ledger id, entry id, entry) for all entries, in the order of the entry log.
 
-        New adds go to an empty memtable.  The entries remain readable until the checkpoint has
+        New adds go to an empty memtable. The entries remain readable until the checkpoint has
         ended.
         """
         return list(LedgerStore.begin_checkpoint(self._store).memtable)

@@ -1,23 +1,23 @@
 """The track "build a client": the rules that a ledger's writers, readers and recoverers share.
 
-    skeleton        the initial contents of the learner's file: the contract of each part
-    api, cluster    imported by the skeleton: requests to individual bookies, versioned metadata
-    contract        lines of the contracts that a single request can break
-    judged          clusters that check each request of the learner's writer or recovery
-    inside          replaces labkit's client with the learner's on the nodes that a trial names
-    runs            small clusters with faults, and storms from seeds
-    trials          shared by the steps: runs that must end well, every message order, counts
-    track           the steps in order
-    steps/          the seven steps; `reading` and `writing` contain cases for them
-    ledgers         imported in step 7: ids and metadata of new ledgers
-    program         runs the learner's program over a client's connections, simulated or live
-    program_runs    runs that program in small simulated clusters
-    process         the program as a process: `labkit client`
-    running         controls such a process: its output, SIGSTOP, its exit
-    served          tests step 7 in a live cluster: SIGKILL, a take-over, other readers
-    solution        passes every step; only tests and the solutions notebook use it
+    skeleton          the initial contents of the learner's file: the contract of each part
+    api, cluster      imported by the skeleton: requests to individual bookies, versioned metadata
+    contract          lines of the contracts that a single request can break
+    checked_clusters  clusters that check each request of the learner's writer or recovery
+    adapter           replaces labkit's client with the learner's on the nodes that a trial names
+    runs              small clusters with faults, and storms from seeds
+    trials            shared by the steps: runs that must end well, every message order, counts
+    track             the steps in order
+    steps/            the seven steps; `reading` and `writing` contain cases for them
+    ledgers           imported in step 7: ids and metadata of new ledgers
+    program           runs the learner's program over a client's connections, simulated or live
+    program_runs      runs that program in small simulated clusters
+    process           the program as a process: `labkit client`
+    running           controls such a process: its output, SIGSTOP, its exit
+    live_trial        tests step 7 in a live cluster: SIGKILL, a take-over, other readers
+    solution          passes every step; only tests and the solutions notebook use it
 
-The learner's client does not see labkit's internals.  All other nodes use labkit's own client,
+The learner's client does not see labkit's internals. All other nodes use labkit's own client,
 which reads back what the learner's client stored.
 
 Read the modules in the order of this list.

@@ -135,7 +135,7 @@ class Cluster:
         """Run the coroutine concurrently, starting in the next iteration of the event loop.
 
         An exception that the coroutine does not catch is a bug in the learner's code; `check` shows
-        the exception.
+        it.
         """
         asyncio.get_running_loop().create_task(coroutine).add_done_callback(self._ended)
 
@@ -149,10 +149,9 @@ class Cluster:
     def watch(
         self, failed: Callable[[BaseException], None], before_request: Callable[[int], None]
     ) -> None:
-        """Register a function to call with uncaught exceptions, and one to call before each request
-        to a bookie.
+        """Register callbacks for uncaught exceptions and for requests to a bookie.
 
-        The latter receives the id of the requested entry, or -1.
+        The latter is called before each request, with the id of the requested entry, or -1.
         """
         self.failed, self._before_request = failed, before_request
 
@@ -164,11 +163,9 @@ class Cluster:
         )
 
     def record(self, kind: str, entry_id: int = NO_ENTRY_ID, **fields: Unpack[Fields]) -> None:
-        """Record an event of the learner's client."""
         self._recorder.record(kind, self.ledger_id, entry_id, **fields)
 
     def record_creation(self, metadata: LedgerMetadata) -> None:
-        """Record a new ledger."""
         self.record(
             "ledger.created",
             ensemble_size=metadata.ensemble_size,
@@ -179,7 +176,6 @@ class Cluster:
             self.record("ensemble.set", segment.first_entry_id, ensemble=segment.ensemble)
 
     def record_recovery(self) -> None:
-        """Record the start of a recovery."""
         segments = tuple((each.first_entry_id, each.ensemble) for each in self.segments)
         self.record("recovery.started", segments=segments)
 

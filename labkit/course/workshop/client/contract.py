@@ -1,4 +1,4 @@
-"""Lines of the steps' contracts that a single request can break, and the contract of step 7.
+"""The lines of the steps' contracts that a single request can break, and the contract of step 7.
 
 The steps list these lines, and the modules that detect a broken line quote it.
 """

@@ -58,7 +58,7 @@ class Ledgers:
 
 
 class _Opened(Cluster):
-    """A cluster that detects a recovery from the requests of the learner's code, and records it."""
+    """A cluster that records a recovery, which it recognizes by the learner's requests."""
 
     _has_started = _has_covered = False
 

@@ -33,8 +33,8 @@ from labkit.worlds.live.trace_stream import TraceServer
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
 PATIENT = ClientConfig(request_timeout_s=30.0)
-"""Requests to a killed bookie fail at once anyway, but on a busy machine, a working bookie may be
-slow.
+"""Longer than labkit's default: on a busy machine, a working bookie may be slow, and requests to a
+killed bookie fail at once anyway.
 """
 _READ_SIZE = 65536
 _LINES_WAITING = 1000
@@ -65,7 +65,7 @@ class ProgramSettings:
 
 
 async def run_command(arguments: Namespace, say: Say) -> None:
-    """Run `labkit client`.  Raises the same errors as `run_program`, and
+    """Run `labkit client`. Raises the same errors as `run_program`, and
     `BKIncorrectParameterException`.
     """
     location = parse_location(arguments.zookeeper)
@@ -127,14 +127,15 @@ async def _run(
     try:
         await use(Program(learner, client.context, failed))
     except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - of the learner's code
-        raise _explained(learner, learner.error or error) from None
+        raise _reported_error(learner, learner.error or error) from None
     finally:
         client.close()
 
 
-def _explained(learner: Learner, error: BaseException) -> BaseException:
-    """Return the exception to report: unchanged for a stop signal, only the message for a
-    refusal.
+def _reported_error(learner: Learner, error: BaseException) -> BaseException:
+    """Return the exception to report.
+
+    A stop signal or an `InputError` is returned unchanged; of a refusal, only the message is kept.
     """
     if isinstance(error, Refused):
         return ProgramError(error.message)
@@ -147,12 +148,12 @@ def _explained(learner: Learner, error: BaseException) -> BaseException:
 
 
 def write(sizes: Sizes, window: int, say: Say) -> Use:
-    """Return a function that has the program write the lines of standard input to a ledger.
+    """Return a function that lets the program write the lines of standard input to a ledger.
 
     Raises `ProgramError` if standard input is closed.
     """
     if sys.stdin is None:
-        # File descriptor 0 would be reused by the next file or connection that is opened.
+        # Otherwise, the next file or connection that is opened would get file descriptor 0.
         raise ProgramError("standard input is closed: pass the lines to write")
 
     async def use(program: Program) -> None:
@@ -169,7 +170,7 @@ def write(sizes: Sizes, window: int, say: Say) -> Use:
 
 
 def take(ledger_id: int, say: Say) -> Use:
-    """Return a function that has the program take over a ledger, and prints its entries."""
+    """Return a function that lets the program take over a ledger, and prints its entries."""
 
     async def use(program: Program) -> None:
         for entry in await program.take_over(ledger_id):
@@ -180,9 +181,9 @@ def take(ledger_id: int, say: Say) -> Use:
 
 
 async def lines_of_input() -> AsyncIterator[bytes]:
-    """Yield the lines of standard input, without line ends, as they arrive.  Raises `InputError`.
+    """Yield the lines of standard input, without line ends, as they arrive. Raises `InputError`.
 
-    A thread reads the input, because asyncio cannot read files.  It reads the file descriptor
+    A thread reads the input, because asyncio cannot read files. It reads the file descriptor
     directly, because a thread blocked in `sys.stdin` would hold that object's lock when Python
     exits.
     """

@@ -1,5 +1,4 @@
-"""Runs the learner's program (step 7) over a client's connections, in the simulated and the live
-world.
+"""Runs the learner's program (step 7) in the simulated and in the live world.
 
 The trace records what the program's user observes: an entry is confirmed when the program reports
 it.
@@ -41,8 +40,7 @@ class Program:
         created: Callable[[int], None],
         confirmed: Callable[[int], None],
     ) -> int:
-        """Create a ledger, add the payloads, and close it; return the maximum number of unconfirmed
-        entries.
+        """Create a ledger, add the payloads, and close it; return the most adds in flight at once.
 
         Calls `created` with the ledger's id, and `confirmed` with the id of each entry once it is
         confirmed.
@@ -110,9 +108,9 @@ class _Flow:
         self._report = report
 
     async def payloads(self) -> AsyncIterator[bytes]:
-        """Yield the payloads one by one.  Raises `Refused` if the window is exceeded."""
+        """Yield the payloads one by one. Raises `Refused` if the window is exceeded."""
         async for payload in self._payloads:
-            # One more payload may have been consumed and be waiting for room in the window.
+            # The program may have consumed one more payload and be waiting for room in the window.
             if self.consumed - self.confirmed > self._window:
                 raise Refused(
                     f"At most {self._window} entries may be unconfirmed, but `append_all` consumed"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.workshop.client.inside import LearnersClient
+from labkit.course.workshop.client.adapter import LearnersClient
 from labkit.course.workshop.client.runs import quiet
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause
@@ -17,7 +17,7 @@ from labkit.worlds.sim.workload.steps import payload
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Append(Value):
-    """A step that has the program create a ledger, add entries and close the ledger."""
+    """A step in which the program creates a ledger, adds entries and closes the ledger."""
 
     entries: int = 12
     window: int = 4
@@ -28,7 +28,7 @@ class Append(Value):
         return f"append {self.entries} entries, {self.window} at a time"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`, and `Refused` if the program does not fill the
+        """Run the step. Raises `LabkitError`, and `Refused` if the program does not fill the
         window.
         """
         program = cast("LearnersClient", node.client).program()
@@ -60,7 +60,6 @@ class TakeOver(Value):
         return "take ledger 0 over"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`."""
         program = cast("LearnersClient", node.client).program()
         await program.take_over(await node.ledgers.id_of(0))
 

@@ -51,9 +51,7 @@ ALL_DENY = "If all bookies of the write set deny having the entry, `PROVES_ABSEN
 
 
 class _Growing:
-    """A ledger whose bookies report the LastAddConfirmed of their segment; it records which bookies
-    were asked.
-    """
+    """A ledger whose bookies report their segment's LastAddConfirmed; records which were asked."""
 
     ledger_id = 0
 
@@ -108,7 +106,7 @@ def _read_last_add_confirmed(learner: Learner, cluster: _Growing, known: LedgerM
 
 
 class _Answers:
-    """A cluster whose bookies give fixed responses; it records which bookies were asked."""
+    """A cluster whose bookies give fixed responses; records which bookies were asked."""
 
     ledger_id = 0
 
@@ -121,12 +119,13 @@ class _Answers:
         error = self._answers.get(bookie, BKNoSuchLedgerExistsException)
         if error is not None:
             raise error(f"{bookie}, entry {entry_id}")
-        return _given(entry_id)
+        return _expected_entry(entry_id)
 
 
 def answers_decide(learner: Learner) -> str:
-    """Check that `read_entry` returns the entry if any bookie of the write set has it, and
-    otherwise raises an error that reflects what is known.
+    """Check that `read_entry` returns the entry if any bookie of the write set has it.
+
+    Otherwise, it must raise an error that reflects what is known.
     """
     answers = list(product((None, *_ERRORS), repeat=3))
     for entry_id, write_set in _WRITE_SETS.items():
@@ -137,7 +136,7 @@ def answers_decide(learner: Learner) -> str:
     )
 
 
-def _given(entry_id: int) -> Entry:
+def _expected_entry(entry_id: int) -> Entry:
     return Entry(0, entry_id, entry_id - 1, 80, b"the entry")
 
 
@@ -169,7 +168,7 @@ def _try_case(
     if 0 <= gave < len(cluster.asked) - 1:
         raise Refused(f"{ONE_BY_ONE} {cluster.asked[gave]} returned it.", case)
     if None in answers.values():
-        if result != _given(entry_id):
+        if result != _expected_entry(entry_id):
             raise Refused(
                 f"{ANY_COPY} A bookie has the entry, but the result of `read_entry` was"
                 f" {result!r}.",

@@ -1,4 +1,4 @@
-"""Controls a learner's program that runs as a process: its output, its input, its exit."""
+"""Controls a learner's program that runs as a process: its input, its output and its exit."""
 
 import asyncio
 import json
@@ -106,7 +106,7 @@ class ProgramProcess:
             ) from None
 
     async def stop(self) -> None:
-        """Send SIGSTOP: the process does nothing, but keeps its connections and its session."""
+        """Send SIGSTOP: the process stops, but keeps its connections and its session."""
         try:
             await stop_process(self._process.pid)
         except ProcessLookupError:
@@ -182,7 +182,7 @@ async def start_program(
 
 
 async def run_to_end(program: ProgramProcess) -> ProgramProcess:
-    """Close the program's input and wait until it has succeeded.  Raises `Refused` if it fails."""
+    """Close the program's input and wait until it has succeeded. Raises `Refused` if it fails."""
     await program.close_input()
     if await program.ended() != 0:
         raise Refused(f"Your program {program.name} ended with {program.error()}")

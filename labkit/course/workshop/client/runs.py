@@ -131,8 +131,10 @@ NONE_IS_LEFT = quiet(
 
 
 def confirmed_late() -> Scenario:
-    """b1 acknowledges six entries and dies.  b0's acknowledgements of the same entries arrive while
-    the metadata with the new ensemble, which starts at entry 0, are being stored.
+    """b1 acknowledges six entries and dies during the ensemble change.
+
+    b0's acknowledgements of the same entries arrive while the metadata with the new ensemble, which
+    starts at entry 0, is being stored.
     """
     begin = On("add.pushed", 1)
     faults = (
@@ -158,7 +160,7 @@ class CloseAtOnce(Value):
         return f"add {self.entries} entries and close at once"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`; failed adds are expected."""
+        """Run the step, in which adds are expected to fail. Raises `LabkitError`."""
         writer = await node.client.create_ledger(3, 3, 2)
         node.ledgers.created(0, writer.ledger_id)
         adds = [writer.add(payload(0, number, 32)) for number in range(self.entries)]
@@ -206,8 +208,9 @@ LONG_DEAD = quiet(
 
 
 def silent_bookie() -> Scenario:
-    """b0 and b1 acknowledged the last entry, and b2 never received it.  When r looks for the entry,
-    b1 is down and b0 does not respond for a while.
+    """b0 and b1 acknowledged the last entry, and b2 never received it.
+
+    When r looks for the entry, b1 is down and b0 does not respond for a while.
     """
     faults = (
         Partition(("w",), ("b2",), when=On("add.pushed", 4)),
@@ -299,13 +302,12 @@ def lost_fence() -> Scenario:
     )
     # r has read before, so its connection to b1 is already open.
     steps = write(4, window=1, every_ms=10.0), Read(client="r", when=On("add.pushed", 2))
-    # Without a seed in the scenario, `Loss` loses no messages by itself, so name the message to
-    # lose.
+    # Name the message to lose, because `Loss` loses no messages in a scenario without a seed.
     return replace(quiet(*steps, Recover(when=last), faults=faults), decisions={"lose r>b1 3": 1})
 
 
 def cut_off_by_another() -> Scenario:
-    """Only b0 has the last entry; r writes it back to b1 and dies.  A reader asks b1.  Then s, to
+    """Only b0 has the last entry; r writes it back to b1 and dies. A reader asks b1. Then s, to
     which b2 responds first, closes the ledger before that entry.
     """
     faults = (
@@ -327,8 +329,9 @@ def cut_off_by_another() -> Scenario:
 
 
 def taken_by(*clients: str) -> tuple[Recover, ...]:
-    """Return steps of clients that recover the ledger at about the same time, possibly while its
-    writer is still alive.
+    """Return steps of clients that recover the ledger at about the same time.
+
+    Its writer may still be alive.
     """
     return tuple(
         Recover(client=name, when=At(12.0 + number)) for number, name in enumerate(clients)

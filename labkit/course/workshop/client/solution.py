@@ -80,7 +80,6 @@ class Writer:
         return write_set(entry_id, self.metadata.ensemble_size, self.metadata.write_quorum)
 
     async def send(self, pending: PendingAdd, place: int, bookie: str) -> None:
-        """Send an entry to one bookie, and count its acknowledgement."""
         try:
             await self.cluster.add_entry(bookie, pending.entry)
         except BKLedgerFencedException as error:
@@ -129,7 +128,7 @@ class Writer:
                     self.send_again(pending, place)
         if any(map(self.is_blocked, self.pending)):
             names = ", ".join(self.given_up)
-            self.end(BKNotEnoughBookiesException(f"{names} failed, and no other takes writes"))
+            self.end(BKNotEnoughBookiesException(f"{names} failed, and no other is writable"))
         self.confirm()
 
     async def replace_bookies(self, failed: list[str]) -> None:
@@ -222,9 +221,7 @@ class Reader:
 
 
 async def newest_lac(cluster: Cluster, metadata: LedgerMetadata, *, fence: bool = False) -> int:
-    """Return the highest LastAddConfirmed that the last ensemble's bookies report, once enough of
-    them have responded.
-    """
+    """Return the highest LastAddConfirmed in enough responses of the last ensemble's bookies."""
     ensemble = metadata.segments[-1].ensemble
     answers: asyncio.Queue[tuple[int, int | None]] = asyncio.Queue()
 
@@ -248,13 +245,11 @@ async def newest_lac(cluster: Cluster, metadata: LedgerMetadata, *, fence: bool 
             known[place] = lac
         if is_covered(known, metadata):
             return max(known.values())
-    raise BKReadException("too few bookies answered to know LastAddConfirmed")
+    raise BKReadException("too few bookies responded to determine LastAddConfirmed")
 
 
 def is_covered(known: dict[int, int], metadata: LedgerMetadata) -> bool:
-    """Return whether the bookies that did not respond are too few to have acknowledged an entry
-    alone.
-    """
+    """Return whether the silent bookies are too few to have acknowledged an entry alone."""
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     for first in range(size):
         unknown = [place for place in write_set(first, size, quorum) if place not in known]
@@ -283,7 +278,7 @@ async def recover(cluster: Cluster) -> LedgerMetadata:
     if lac != NO_ENTRY_ID:
         entry = await find(cluster, metadata, lac)
         if entry is None:
-            raise BKLedgerRecoveryException(f"entry {lac} was confirmed, and cannot be read")
+            raise BKLedgerRecoveryException(f"entry {lac} was confirmed but cannot be read")
         length = entry.length
     while (entry := await find(cluster, metadata, last + 1)) is not None:
         await write_back(cluster, metadata, replace(entry, last_add_confirmed=lac))
@@ -313,7 +308,7 @@ async def find(cluster: Cluster, metadata: LedgerMetadata, entry_id: int) -> Ent
         denied += isinstance(answer, PROVES_ABSENCE)
         if denied > metadata.write_quorum - metadata.ack_quorum:
             return None
-    raise BKLedgerRecoveryException(f"whether entry {entry_id} was stored is not known")
+    raise BKLedgerRecoveryException(f"it is unknown whether entry {entry_id} was stored")
 
 
 async def write_back(cluster: Cluster, metadata: LedgerMetadata, entry: Entry) -> None:
@@ -348,7 +343,7 @@ async def create_ledger(
 ) -> Writer:
     bookies = await ledgers.writable_bookies()
     if len(bookies) < ensemble_size:
-        raise BKNotEnoughBookiesException(f"{len(bookies)} of {ensemble_size} take writes")
+        raise BKNotEnoughBookiesException(f"{len(bookies)} of {ensemble_size} are writable")
     ledger_id = await ledgers.new_ledger_id()
     first = ledger_id % len(bookies)
     ensemble = tuple((bookies[first:] + bookies[:first])[:ensemble_size])

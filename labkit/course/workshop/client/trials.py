@@ -1,16 +1,19 @@
-"""Code shared by the steps of the track: runs that must end well, reads that must fail, and
-counts.
-"""
+"""Code shared by the steps: runs that must succeed, reads that must fail, and costs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.runs.cluster_trial import PROMISES, found, run_with
-from labkit.course.workshop.client.inside import client_of
+from labkit.course.workshop.client.adapter import client_of
 from labkit.course.workshop.learner import Learner
+from labkit.course.workshop.simulated_cluster import (
+    check_every_order,
+    check_promises,
+    check_seeds,
+    run_with_learner,
+)
 from labkit.course.workshop.step import FirstTest, Trial
-from labkit.course.workshop.worlds import in_every_order, judge, run_yours, under_seeds
 from labkit.system.check import CHECKS, Check
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import how_it_ended
@@ -21,7 +24,7 @@ from labkit.worlds.sim.trace import Trace
 Nodes = tuple[str, ...]
 
 
-def red(
+def first_test(
     words: str,
     scenario: Scenario,
     nodes: Nodes,
@@ -29,9 +32,7 @@ def red(
     line: str = "",
     checks: Sequence[type[Check]] = PROMISES,
 ) -> FirstTest:
-    """Return a first test: one small run that must end well. A failed step in the run breaks
-    `line`.
-    """
+    """Return a first test: a small run that must succeed; a failed step breaks `line`."""
     rule = f"{line} {words}".strip()
     return FirstTest(
         words, lambda learner: _all_well(learner, scenario, nodes, reads, rule, checks)
@@ -39,7 +40,7 @@ def red(
 
 
 def ends_well(scenarios: Iterable[Scenario], nodes: Nodes, rule: str, reads: bool = True) -> Trial:
-    """Return a trial that requires these runs to break no promise and their steps to succeed.
+    """Return a trial in which these runs must break no promise and their steps must succeed.
 
     If a step fails, `rule` explains why it could have succeeded.
     """
@@ -54,11 +55,11 @@ def ends_well(scenarios: Iterable[Scenario], nodes: Nodes, rule: str, reads: boo
 
 
 def every_order_of(scenario: Scenario, nodes: Nodes, reads: bool = True, **mishaps: int) -> Trial:
-    """Return a trial that requires every order of the messages to break no promise."""
+    """Return a trial in which no order of the messages may break a promise."""
 
     def trial(learner: Learner) -> str:
         client = client_of(learner, nodes, reads)
-        return in_every_order(learner, scenario, client=client, **mishaps)
+        return check_every_order(learner, scenario, client=client, **mishaps)
 
     return trial
 
@@ -66,17 +67,17 @@ def every_order_of(scenario: Scenario, nodes: Nodes, reads: bool = True, **misha
 def in_storms(
     scenarios_of: Callable[[int], Iterable[Scenario]], nodes: Nodes, reads: bool = True
 ) -> Trial:
-    """Return a trial that requires the storms with the learner's seeds to break no promise."""
+    """Return a trial in which storms with the learner's seeds must not break a promise."""
 
     def trial(learner: Learner) -> str:
         client = client_of(learner, nodes, reads)
-        return under_seeds(learner, scenarios_of(learner.seeds), client=client)
+        return check_seeds(learner, scenarios_of(learner.seeds), client=client)
 
     return trial
 
 
 def holds(scenarios: Iterable[Scenario], nodes: Nodes) -> Trial:
-    """Return a trial that requires these runs to break no promise."""
+    """Return a trial in which these runs must not break a promise."""
     runs = tuple(scenarios)
 
     def trial(learner: Learner) -> str:
@@ -88,8 +89,7 @@ def holds(scenarios: Iterable[Scenario], nodes: Nodes) -> Trial:
 
 
 def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bool = True) -> Trial:
-    """Return a trial that requires the last step of the workload to fail with an error whose name
-    starts with `error`.
+    """Return a trial in which the last step must fail with an error whose name starts with `error`.
 
     Any other outcome breaks `rule`.
     """
@@ -101,7 +101,7 @@ def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bo
         last = next((e for e in reversed(ended) if e.node == nodes[-1]), trace.events[-1])
         if not last.error.startswith(error):
             raise Refused(rule, found(trace, last.seq, _told(last)))
-        judge(learner, trace, {"client": client_of(learner, nodes, reads)})
+        check_promises(learner, trace, {"client": client_of(learner, nodes, reads)})
         return f"{nodes[-1]} got the error {last.error}, because no other result would be right."
 
     return trial
@@ -110,7 +110,7 @@ def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bo
 def count_of(
     scenario: Scenario, nodes: Nodes, *kinds: str, per: int = 1, reads: bool = True
 ) -> Callable[[Learner | None], float]:
-    """Return a function that counts these nodes' events of these kinds and divides by `per`."""
+    """Return a function that counts these nodes' events of these kinds, divided by `per`."""
 
     def measure(learner: Learner | None) -> float:
         trace = run_of(learner, scenario, nodes, reads) if learner else run_with(scenario)
@@ -133,8 +133,9 @@ def metadata_requests(scenario: Scenario, node: str) -> Callable[[Learner | None
 def time_between(
     scenario: Scenario, nodes: Nodes, first: str, last: str, reads: bool = True
 ) -> Callable[[Learner | None], float]:
-    """Return a function that measures the simulated milliseconds from the first event of one kind
-    to the last event of another.
+    """Return a function that measures the simulated milliseconds between two kinds of events.
+
+    They are measured from the first event of one kind to the last event of the other.
     """
 
     def measure(learner: Learner | None) -> float:
@@ -154,8 +155,8 @@ def run_of(
     checks: Sequence[type[Check]] = CHECKS,
 ) -> Trace:
     parts: dict[str, Any] = {"client": client_of(learner, nodes, reads)}
-    trace = run_yours(learner, scenario, parts)
-    judge(learner, trace, parts, checks)
+    trace = run_with_learner(learner, scenario, parts)
+    check_promises(learner, trace, parts, checks)
     return trace
 
 

@@ -68,8 +68,9 @@ class _Scripted:
 
 
 def entries_announce(learner: Learner) -> str:
-    """Check that each entry carries the ledger's length so far and the LastAddConfirmed at the time
-    when the entry got its id.
+    """Check the ledger length and the LastAddConfirmed that each entry carries.
+
+    They must be those of the moment at which the entry got its id.
     """
 
     async def script(cluster: _Scripted, writer: Any) -> None:
@@ -97,9 +98,7 @@ def entries_announce(learner: Learner) -> str:
 
 
 def failed_bookies_are_replaced(learner: Learner) -> str:
-    """Check the ensembles of a writer whose bookies fail one after the other, although they stay
-    registered.
-    """
+    """Check the ensembles of a writer whose bookies fail one by one but stay registered."""
 
     async def script(cluster: _Scripted, writer: Any) -> None:
         for cluster.failing in ("b0", "b2"):
@@ -121,9 +120,7 @@ def failed_bookies_are_replaced(learner: Learner) -> str:
 
 
 def another_client_closed(learner: Learner) -> str:
-    """Check that, if another client has closed the ledger, `close` succeeds only if that client set
-    the same last entry as the writer.
-    """
+    """Check that `close` accepts another client's close only with the writer's own last entry."""
 
     async def close_late(cluster: _Scripted, writer: Any) -> None:
         await writer.add(b"four")
@@ -161,7 +158,7 @@ def another_client_closed(learner: Learner) -> str:
 
 
 def fenced_ends(learner: Learner) -> str:
-    """Check that a fenced writer fails its adds and leaves the ensemble as it is."""
+    """Check that a fenced writer fails its adds and does not change the ensemble."""
     results: list[object] = []
 
     async def script(cluster: _Scripted, writer: Any) -> None:
@@ -184,7 +181,7 @@ def fenced_ends(learner: Learner) -> str:
 def _run(
     learner: Learner, script: Callable[[_Scripted, Any], Coroutine[Any, Any, None]]
 ) -> _Scripted:
-    """Run a script with the learner's writer.  Raises `Refused` if an add or `close` never ends."""
+    """Run a script with the learner's writer. Raises `Refused` if an add or `close` never ends."""
     cluster = _Scripted()
 
     async def run() -> None:

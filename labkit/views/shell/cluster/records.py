@@ -146,7 +146,7 @@ class AuditTriggered(Result):
 
 @dataclass(frozen=True, slots=True)
 class LedgerRecovery(Result):
-    """A ledger with copies on lost bookies; `error` is why some could not be replaced, or None."""
+    """A ledger with copies on lost bookies; `error` says why some could not be replaced."""
 
     ledger_id: int
     fragment_count: int
@@ -154,7 +154,7 @@ class LedgerRecovery(Result):
     error: str | None = None
 
     def lines(self, with_data: bool) -> Iterator[str]:
-        # Failures are printed to standard error, by `problems`.
+        # Failures are printed to standard error, through `problems`.
         if self.error is None:
             done = "recovered" if self.recovered else "would be recovered"
             yield f"Ledger {self.ledger_id}: {self.fragment_count} fragments {done}"

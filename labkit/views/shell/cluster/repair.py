@@ -75,7 +75,7 @@ async def listunderreplicated(
 ) -> list[UnderreplicatedMark]:
     """Return the ledgers that are marked as under-replicated, in ascending order.
 
-    If given, the missing replicas must include `bookie_id` and must not include `excluded_id`.
+    If given, `bookie_id` must be among the missing replicas, and `excluded_id` must not.
     """
     marks, found = _marks(client), []
     for ledger_id in await marks.ledgers():
@@ -100,8 +100,8 @@ async def recover(
 ) -> AsyncIterator[LedgerRecovery]:
     """Replicate the entries of lost bookies to other bookies, and update the ledgers' metadata.
 
-    `ledger_id` restricts this to one ledger.  An open ledger whose last ensemble includes a lost
-    bookie is first recovered, which fences it.
+    `ledger_id` restricts this to one ledger. An open ledger whose last ensemble includes a lost
+    bookie is recovered first, which fences it.
 
     Raises `ClusterInUseError` if one of the bookies is registered, and `ShellError` if no ledger
     refers to them and they are not in the cluster.
@@ -128,7 +128,7 @@ async def recover(
         else:
             yield LedgerRecovery(each, count, recovered=True)
     if not is_referenced:
-        # No ledger refers to the bookies, so check whether the ids are mistyped.
+        # No ledger refers to the bookies, so the ids may be mistyped.
         await _require_members(client, bookies)
 
 
@@ -173,7 +173,7 @@ async def decommissionbookie(
 async def deletecookies(
     client: BookKeeper, bookies: Collection[str]
 ) -> AsyncIterator[CookieDeleted]:
-    """Delete the cookies of bookies.  Raises `ShellError` if one is not in the cluster."""
+    """Delete the cookies of bookies. Raises `ShellError` if one is not in the cluster."""
     await _require_members(client, bookies)
     for bookie_id in bookies:
         await delete_cookie(client.store, bookie_id)
@@ -181,8 +181,10 @@ async def deletecookies(
 
 
 async def _ledgers_that_need(client: BookKeeper, bookie_id: str) -> tuple[int, ...]:
-    """Return the ledgers that may have entries on the bookie, or that are marked because the
-    bookie's copies are missing.
+    """Return the ledgers that need the bookie.
+
+    Each of them may have entries on the bookie, or is marked because the bookie's copies are
+    missing.
     """
     needed = {mark.ledger_id for mark in await listunderreplicated(client, bookie_id)}
     for ledger_id in await client.list_ledgers():

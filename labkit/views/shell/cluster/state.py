@@ -55,7 +55,7 @@ async def metaformat(
 
 
 async def whatisinstanceid(store: MetadataStore) -> InstanceId:
-    """Return the cluster's instance id.  Raises `NoNodeError` if there is no cluster."""
+    """Return the cluster's instance id. Raises `NoNodeError` if there is no cluster."""
     return InstanceId(await read_instance_id(store))
 
 
@@ -108,7 +108,7 @@ async def listledgers(
 
 
 async def ledgermetadata(client: BookKeeper, ledger_id: int) -> LedgerNode:
-    """Return a ledger's metadata.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
+    """Return a ledger's metadata. Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
     metadata, version = await client.context.manager.read(ledger_id)
     return LedgerNode(ledger_id, version, metadata)
 
@@ -132,7 +132,7 @@ async def readledger(
 
 
 async def deleteledger(client: BookKeeper, ledger_id: int) -> LedgerDeleted:
-    """Delete a ledger from the metadata; bookies delete its entries in their garbage collection.
+    """Delete a ledger's metadata; bookies delete its entries in their garbage collection.
 
     Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
     """

@@ -15,8 +15,8 @@
     following    decides how far each batch of a stream reads
     source, stream    the classes that Spark calls
 
-The source reads only confirmed entries, so every later query finds the same ones.  It never
-recovers a ledger, so it never fences a writer.  The newest entry of an open ledger becomes readable
+The source reads only confirmed entries, so every later query finds the same ones. It never
+recovers a ledger, so it never fences a writer. The newest entry of an open ledger becomes readable
 when another entry follows it, or when the writer announces LastAddConfirmed without an entry
 (`explicitLacInterval`), as labkit's brokers do.
 
@@ -26,12 +26,12 @@ Options (not case-sensitive):
                          "zk+null://host:port/path/ledgers"; required
     topic                read all partitions of this topic; one row per message
     ledgers              or read these ledgers, given as ids and ranges such as "3-7,9" or "3-"; one
-                         row per entry.  In a batch query, all ledgers of a range such as "3-7" must
+                         row per entry. In a batch query, all ledgers of a range such as "3-7" must
                          exist
     start, end           first and last message to read, both inclusive, as MessageIDs
                          "ledger:entry:partition:batchIndex", one per partition, separated by
                          commas; or "earliest" or "latest" ("latest" as the start is only for
-                         streams).  For ledgers, a single id.  A stream has no end
+                         streams). For ledgers, a single id. A stream has no end
     closedOnly           true: skip open ledgers; false (the default): read them up to
                          LastAddConfirmed
     rowsPerBatch         a record batch ends with the entry that reaches this number of rows;
@@ -46,13 +46,13 @@ Options (not case-sensitive):
                          if the query refers to one
 
 If you pass a schema with some of the columns, such as `.schema("ledger long, entry long")`, only
-those columns are read.  An encrypted topic can be read without its key if the schema omits the
-encrypted columns.  Spark evaluates all filters itself: only `start`, `end` and `ledgers` reduce
-how much is read.  The source does not support `pushFilters`, because Spark 4.3 caches the tasks
+those columns are read. An encrypted topic can be read without its key if the schema omits the
+encrypted columns. Spark evaluates all filters itself: only `start`, `end` and `ledgers` reduce
+how much is read. The source does not support `pushFilters`, because Spark 4.3 caches the tasks
 planned for one query's filters in the loaded DataFrame, and reuses them for other queries over it.
 
 A chunk of a large message is a row with `uuid`, `chunk_id` and `chunks`; its payload is the stored
-part of the message.  Chunks can be unpacked only together, but different tasks may read them.  To
+part of the message. Chunks can be unpacked only together, but different tasks may read them. To
 get the whole message, group by `uuid` and concatenate the payloads in the order of `chunk_id`.
 
 A DataFrame reads the data that was stored when it was first used; call `load()` again to see newer

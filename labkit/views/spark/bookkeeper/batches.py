@@ -1,7 +1,7 @@
 """Runs a task in a Spark worker: reads its spans from the bookies, and yields record batches.
 
 A task is synchronous code that yields one batch at a time, so the event loop runs only while a
-batch is being built.  While Spark processes the batch, bookie responses wait in socket buffers.
+batch is being built. While Spark processes the batch, bookie responses wait in socket buffers.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Task(InputPartition):
 def read_task(
     task: InputPartition, options: Options, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the task's rows.
+    """Yield the task's rows as record batches.
 
     Raises `LedgerGoneError`, and the errors of `LedgerReader.read_entry`.
     """

@@ -2,8 +2,8 @@
 
 For a topic, the options may contain an id for each partition; for ledgers, one id applies to all.
 
-The rule: if the ledger of a bound does not exist, the query fails, unless option `failOnDataLoss`
-is false; then it reads the remaining ledgers.
+If the ledger of a bound does not exist, the query fails or, if option `failOnDataLoss` is false,
+reads the remaining ledgers.
 """
 
 from bisect import bisect_left, bisect_right

@@ -1,7 +1,7 @@
 """Connects to the cluster for the duration of a task, as a client that only reads.
 
-The client never recovers a ledger, so it never fences a writer.  Because it only reads, it can
-retry every request while ZooKeeper or bookies are unreachable: a query survives their restart.
+The client never recovers a ledger, so it never fences a writer. Because it only reads, it can retry
+every request while ZooKeeper or bookies are unreachable, so a query survives their restart.
 """
 
 import asyncio
@@ -31,9 +31,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 UNREACHABLE = (BKBookieHandleNotAvailableException, BKTimeoutException)
-"""Errors of bookies that may soon be reachable again.  They include bookies that are not
-registered, because all registrations are lost if ZooKeeper hangs for longer than the session
-timeout.
+"""Errors of bookies that may soon be reachable again.
+
+They include bookies that are not registered, because all registrations are lost if ZooKeeper hangs
+for longer than the session timeout.
 """
 
 _PAUSE_S = 0.2
@@ -81,7 +82,7 @@ class RetryingStore(ZooKeeperStore):
 async def retry_read(
     read: Callable[[], Awaitable[T]], errors: tuple[type[BKException], ...], retry_s: float
 ) -> T:
-    """Return the result of `read`; while it raises one of `errors`, retry for up to `retry_s`."""
+    """Return the result of `read`, retrying for up to `retry_s` while it raises one of `errors`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + retry_s
     while True:
@@ -95,7 +96,7 @@ async def retry_read(
 
 @asynccontextmanager
 async def connected(options: Options) -> AsyncIterator[BookKeeper]:
-    """Connect a client to the cluster of the options.  Raises `OptionError` if that fails."""
+    """Connect a client to the cluster of the options. Raises `OptionError` if that fails."""
     try:
         store = RetryingStore(options.metadata, options.retry_s)
         await store.start(options.retry_s)
@@ -112,7 +113,7 @@ async def connected(options: Options) -> AsyncIterator[BookKeeper]:
 
 
 def without_traceback(work: Callable[P, T]) -> Callable[P, T]:
-    """Strip the traceback from labkit's errors, because Spark would print it before the message."""
+    """Strip the traceback from labkit's errors: Spark would print it before the message."""
 
     @wraps(work)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,8 +1,8 @@
 """The columns of a query, and how each is built for all rows of a record batch at once.
 
-The rule: a column that the query does not use costs nothing.  A value that applies to a whole span
-or a whole entry is stored once and repeated by Arrow; only values that differ between messages are
-processed per message.
+A column that the query does not use costs nothing. A value that applies to a whole span or a whole
+entry is stored once and repeated by Arrow; only values that differ between messages are processed
+for each message.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ MESSAGE_COLUMNS = {
     "chunk_id": "int",
     "chunks": "int",
 }
-"""Columns for a topic, one row per message: name -> type.  The type is `timestamp_ltz`, because the
+"""Columns for a topic, one row per message: name -> type. The type is `timestamp_ltz`, because the
 meaning of `timestamp` depends on the session's settings.
 """
 
@@ -88,7 +88,7 @@ def check_schema(schema: StructType, options: Options) -> None:
         actual = field.dataType.simpleString()
         if actual != type_ and (actual, type_) != ("timestamp", "timestamp_ltz"):
             raise OptionError(f"schema: column '{field.name}' must have type {type_}, got {actual}")
-        # Spark trusts "not null", and evaluates `is null` without looking at the rows.
+        # Spark trusts "not null": it evaluates `is null` without looking at the rows.
         if options.topic and not field.nullable and field.name in MAY_BE_NULL:
             raise OptionError(f"schema: column '{field.name}' can be null; omit 'not null'")
 
@@ -110,7 +110,7 @@ def _numbers(
 
 
 def _chunk_field(field: str, type_: pa.DataType) -> Callable[[SpanRows], pa.Array]:
-    """Return a column that is null for messages that are not chunks, which is nearly all."""
+    """Return a column that is null except for chunks, that is, for nearly all messages."""
 
     def make(rows: SpanRows) -> pa.Array:
         if not rows.has_chunks:

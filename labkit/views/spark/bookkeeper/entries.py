@@ -1,6 +1,6 @@
-"""Reads the entries of a span ahead, so that the next ones arrive while others become rows.
+"""Reads ahead in a span, so that entries arrive while earlier ones are turned into rows.
 
-If every bookie of the ensemble stores every entry, one request reads many entries.  `LedgerReader`
+If every bookie of the ensemble stores every entry, one request reads many entries. `LedgerReader`
 checks each digest, and tries another bookie if one fails.
 """
 
@@ -27,7 +27,7 @@ async def read_span(
 ) -> AsyncGenerator[list[Entry], None]:
     """Yield the span's entries in order, in chunks.
 
-    Retries for up to `retry_s` while no bookie that stores an entry is reachable.  Raises the
+    Retries for up to `retry_s` while no bookie that stores an entry is reachable. Raises the
     errors of `LedgerReader.read_entry`.
     """
     ledger = span.ledger
@@ -59,7 +59,7 @@ async def read_span(
 def _chunks(span: EntrySpan) -> list[tuple[int, int]]:
     size = span.ledger.metadata.ensemble_size
     count = min(max(_CHUNK_BYTES // span.bytes_per_entry, 1), _MAX_ENTRIES)
-    # Each chunk starts one bookie further than the one before, which spreads the load evenly.
+    # Each chunk starts one bookie further than the previous one, which spreads the load evenly.
     count += (1 - count) % size
     return [
         (first, min(first + count - 1, span.last))

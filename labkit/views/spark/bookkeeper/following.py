@@ -1,9 +1,9 @@
 """Decides how far each batch of a stream reads, and which entries belong to it.
 
-The rules: an offset never moves backwards, it never passes the last confirmed entry, and the rows
-between two offsets are always the same.  If a ledger was deleted before it was read to its end, the
-stream fails, unless option `failOnDataLoss` is false.  Because a deleted ledger does not reveal how
-many entries it had, the stream also fails if it cannot rule out a loss.
+An offset never moves backwards and never passes the last confirmed entry, and the rows between two
+offsets are always the same. If a ledger was deleted before it was read to its end, the stream
+fails, unless option `failOnDataLoss` is false. Because a deleted ledger does not reveal how many
+entries it had, the stream also fails if it cannot rule out a loss.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ class StreamFollower:
         self._directory = directory
         self._options = options
         self._successors: dict[tuple[int, MessageId], int] = {}
-        """The ledger that follows each lane's last read id, if that id ended its ledger."""
+        """The ledger after each lane's last read id, if that id ended its ledger."""
         self.seen: Offset = {}
         """The newest message of each lane when it was last looked up."""
 
     async def initial(self) -> Offset:
-        """Return the offset given by option `start`.  Raises `OptionError`."""
+        """Return the offset given by option `start`. Raises `OptionError`."""
         chains = await self._directory.chains()
         if self._options.start == "latest":
             return await self._newest_of(chains)
@@ -79,11 +79,11 @@ class StreamFollower:
         # Never move backwards, even if fewer bookies report the newest entries this time.
         ends = {lane: later(end, begin[lane]) for lane, end in ends.items()}
         if max_rows is not None:
-            ends = await self._limited(chains, begin, ends, max_rows)
+            ends = await self._limit_rows(chains, begin, ends, max_rows)
         return {**start, **ends}
 
     async def spans(self, start: Offset, end: Offset) -> list[EntrySpan]:
-        """Return the spans between two offsets.  Raises the same errors as `next_offset`."""
+        """Return the spans between two offsets. Raises the same errors as `next_offset`."""
         chains = await self._directory.chains()
         self._check_start(start, chains)
         self._check_end(start, end, chains)
@@ -111,7 +111,7 @@ class StreamFollower:
     async def _first(self, lane: int, chain: list[LedgerInfo]) -> MessageId:
         """Return the offset before all entries of the lane.
 
-        It refers only to a ledger with entries, because deleting an empty one loses nothing.
+        It names only a ledger with entries, because deleting an empty one loses nothing.
         """
         for info in chain:
             ledger = await self._directory.lookup(info)
@@ -122,8 +122,8 @@ class StreamFollower:
     async def _begin(self, lane: int, chain: list[LedgerInfo], at: MessageId | None) -> MessageId:
         """Return the offset just before the message in option `start`.
 
-        In a query over ledgers, all entries of ledgers after that message's ledger are read, and
-        only new entries of ledgers before it.
+        In a query over ledgers, later ledgers are read from their first entry, and earlier ones
+        from their next new entry.
         """
         if at is None or (not self._options.topic and lane > at.ledger_id):
             return await self._first(lane, chain)
@@ -153,8 +153,10 @@ class StreamFollower:
 
     # Limiting a batch to a number of rows
 
-    async def _limited(self, chains: Chains, begin: Offset, ends: Offset, max_rows: int) -> Offset:
-        """Return an offset at most `max_rows` rows further, shared equally by lanes with rows."""
+    async def _limit_rows(
+        self, chains: Chains, begin: Offset, ends: Offset, max_rows: int
+    ) -> Offset:
+        """Return an offset at most `max_rows` rows further, shared equally among the lanes."""
         offset, rows_left = dict(begin), max_rows
         behind = [lane for lane in sorted(ends) if offset[lane] != ends[lane]]
         while rows_left and behind:
@@ -173,7 +175,6 @@ class StreamFollower:
     async def _advance(
         self, lane: int, chain: list[LedgerInfo], begin: MessageId, end: MessageId, max_rows: int
     ) -> tuple[MessageId, int]:
-        """Return the offset after at most `max_rows` rows, and the number of these rows."""
         row_count = 0
         async with aclosing(self._lane_spans(lane, chain, begin, end)) as spans:
             async for span in spans:
@@ -231,9 +232,7 @@ class StreamFollower:
         )
 
     def _record_successors(self, start: Offset, newest: Offset, chains: Chains) -> None:
-        """Remember the successor of each ledger that has been read to its end, before that ledger
-        can be deleted.
-        """
+        """Record the successors of finished ledgers, before these ledgers are deleted."""
         old = self._successors.items()
         self._successors = {key: ledger for key, ledger in old if start.get(key[0]) == key[1]}
         for lane, at in newest.items():

@@ -2,7 +2,7 @@
 
 In a checkpoint, `{"0": "12:345:0:-1", "1": "13:7:1:4"}` means that partition 0 has been read up to
 and including all of entry 345 of ledger 12, and partition 1 up to message 4 of the batch in entry 7
-of ledger 13.  Entry -1 means that no entry of the ledger has been read yet, and ledger -1 that
+of ledger 13. Entry -1 means that no entry of the ledger has been read yet, and ledger -1 that
 nothing has been read yet.
 """
 
@@ -31,7 +31,7 @@ def _parse(text: str) -> MessageId:
 
 
 def before_first_entry(partition: int, ledger_id: int = -1) -> MessageId:
-    """Return the offset before a ledger's first entry; without a ledger, before everything."""
+    """Return the offset before a ledger's first entry or, without a ledger, before everything."""
     return MessageId(ledger_id, -1, partition, -1)
 
 
@@ -43,7 +43,7 @@ def just_before(first: MessageId) -> MessageId:
 
 
 def order(message_id: MessageId) -> tuple[int, int, int]:
-    """Return the sort key for ids of one lane; a whole entry sorts after its messages."""
+    """Return the sort key for ids within a lane; a whole entry sorts after its messages."""
     slot = message_id.batch_index
     return message_id.ledger_id, message_id.entry_id, _WHOLE_ENTRY if slot < 0 else slot
 
@@ -57,7 +57,7 @@ def earlier(one: MessageId, other: MessageId) -> MessageId:
 
 
 def after_rows(span: EntrySpan, sizes: Iterable[int], max_rows: int) -> tuple[MessageId, int]:
-    """Return the offset after at most `max_rows` messages of the span, and how many those are.
+    """Return the offset after at most `max_rows` messages of the span, and their number.
 
     `sizes` is the number of messages in each entry; `max_rows` must be at least 1.
     """

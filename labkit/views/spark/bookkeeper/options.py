@@ -1,6 +1,6 @@
 """Parses and checks the options of a query before anything is read.
 
-The rule: every error message gives the option, its value, and the values that are allowed.
+Every error message gives the option, its value, and the values that are allowed.
 """
 
 import re
@@ -32,7 +32,7 @@ class OptionError(LabkitError):
 class Options:
     """The checked options of a query; `labkit.views.spark.bookkeeper` describes each of them.
 
-    Either `topic` or `ledgers` is set; `ledgers` contains ranges of ids, (first, last).  If
+    Either `topic` or `ledgers` is set; `ledgers` contains ranges of ids, (first, last). If
     `max_rows_per_trigger` is 0, batches of a stream are unlimited.
     """
 
@@ -57,10 +57,10 @@ _NAMES = (
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """Parse the options of a query.  Raises `OptionError`."""
+    """Parse the options of a query. Raises `OptionError`."""
     values = {name.lower(): text.strip() for name, text in given.items()}
     _check_names(values)
-    # Take the password from the original options, because the other values are stripped.
+    # Take the password from the original options, because the values in `given` are stripped.
     passwords = [text for name, text in given.items() if name.lower() == "password"]
     topic, ledgers = values.get("topic", ""), values.get("ledgers", "")
     if bool(topic) == bool(ledgers):
@@ -133,7 +133,10 @@ def _ledgers(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _bound(name: str, text: str, partition: int) -> Bound:
-    """Parse the option; `partition` is the topic's index if it is itself a partition, else -1."""
+    """Parse the option.
+
+    `partition` is the topic's index if the topic is itself a partition, else -1.
+    """
     if text == "earliest":
         return "earliest"
     if text == "latest":

@@ -30,7 +30,7 @@ _PER_MESSAGE = {"event_time", "sequence_id", "key", "properties", "payload"}
 
 
 def signed(numbers: Sequence[int]) -> Numbers:
-    """Reinterpret unsigned 64-bit fields as signed, as Java does: 2^63 and above are negative."""
+    """Reinterpret unsigned 64-bit fields as signed, as Java does."""
     return np.array(numbers, np.uint64).view(np.int64)
 
 
@@ -42,7 +42,7 @@ class SpanRows:
     """The rows of a span that have been read since the last record batch."""
 
     def __init__(self, span: EntrySpan, topic: str, columns: Collection[str]) -> None:
-        """If `topic` is "", each row is an entry.
+        """Prepare to collect rows; if `topic` is "", each entry is a row.
 
         Only the data that the columns need is unpacked and kept, so unencrypted columns of an
         encrypted topic can be read without its key.
@@ -106,7 +106,7 @@ class SpanRows:
         return len(payload)
 
     def _add_batch(self, batch: bytes, skip: int, stop: int) -> None:
-        """Unpack the batch.  This inner loop determines how fast a topic is read."""
+        """Unpack the batch. The speed of this loop determines how fast a topic is read."""
         # Use local names, because attribute lookups would cost time for every message.
         size_at, parse = _SIZE.unpack_from, SingleMessageMetadata.FromString
         heads, payloads, with_payloads = self.heads, self.payloads, self._with_payloads
@@ -164,7 +164,7 @@ def _plain_payload(
     """Return the decompressed payload of an entry; a batch is compressed as a whole.
 
     Chunks are returned as stored, because the client compresses a large message before it splits
-    it.  Raises `PayloadError` if the payload is encrypted or damaged.
+    it. Raises `PayloadError` if the payload is encrypted or damaged.
     """
     if metadata.HasField("encryption_param") or metadata.HasField("encryption_algo"):
         raise PayloadError(

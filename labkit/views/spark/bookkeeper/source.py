@@ -40,7 +40,7 @@ class BookKeeperSource(DataSource):
     def streamReader(self, schema: StructType) -> LedgerStreamReader:  # noqa: N802 - Spark's name
         """Return the reader for a streaming query, which checks the options when it is first used.
 
-        This method must not raise: Spark 4.3 would fail with an `UnboundLocalError`.
+        This method must not raise, because Spark 4.3 would fail with an `UnboundLocalError`.
         """
         return LedgerStreamReader(self.options, schema)
 

@@ -1,4 +1,4 @@
-"""Divides the entries to read into tasks, with pure functions.
+"""Pure functions that divide the entries to read into tasks.
 
     position  a ledger id, an entry id, and a slot (the index of a message in its batch)
     span      consecutive entries of a ledger, perhaps without all messages of the first and the
@@ -6,7 +6,7 @@
     segment   a range of entries that is stored on the same ensemble
     task      the spans that a Spark task reads: part of a large segment, or several small segments
 
-A task takes about 50 ms before it reads its first entry, so small segments share a task.  Each
+A task takes about 50 ms before it reads its first entry, so small segments share a task. Each
 segment adds some fixed cost, so the number of segments in a task is limited.
 """
 
@@ -25,7 +25,7 @@ _SMALL = 8
 
 OPEN_COST = 96 << 10
 """The fixed cost of a segment, as the number of bytes that could be read in the same time: 0.9 ms
-at 100 MB/s.  It corresponds to Spark's `spark.sql.files.openCostInBytes` for files.
+at 100 MB/s. It corresponds to Spark's `spark.sql.files.openCostInBytes` for files.
 """
 
 

@@ -1,4 +1,4 @@
-"""The reader of a streaming query, which Spark runs in a separate process as long as the query.
+"""The reader of a streaming query, which Spark runs in a separate process until the query ends.
 
     initialOffset   called once, if the query has no checkpoint
     latestOffset    called at each trigger; returns how far to read this time
@@ -6,7 +6,7 @@
     read            called in a worker; yields the rows of a task
 
 Spark writes an offset to the checkpoint before it reads up to that offset, so a failed batch is
-reread with the same rows.  A sink that keeps one result per batch id gets every row exactly once.
+reread with the same rows. A sink that keeps one result per batch id gets every row exactly once.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _options(self) -> Options:
-        """The checked options.  Raises `OptionError`, also for options of batch queries only."""
+        """Return the checked options. Raises `OptionError`, also for options of batch queries."""
         options = read_options(self._raw_options)
         if options.end != "latest":
             raise OptionError(

@@ -8,7 +8,7 @@
     subscriptions, messages          a topic's subscriptions and individual messages
     schemas                          a topic's schemas
 
-Unsupported requests get status 501 with an explanation.  These modules only translate requests and
+Unsupported requests get status 501 with an explanation. These modules only translate requests and
 responses; `labkit.system.broker` does the work.
 
 Read `http` and `topics` first.

@@ -1,4 +1,4 @@
-"""A parsed HTTP request to a broker, and the exceptions that refuse or redirect it."""
+"""A parsed HTTP request to a broker, and the exceptions that reject or redirect it."""
 
 import json
 import re
@@ -34,7 +34,7 @@ class StatusError(LabkitError):
 def not_supported(what: str) -> StatusError:
     """Return the error for a Pulsar feature that labkit does not support.
 
-    Its status is not 404, because clients would conclude that an object does not exist.
+    Its status is not 404, because clients would conclude that the object does not exist.
     """
     return StatusError(501, f"{what} is not supported here; see docs/pulsar.md for what is")
 
@@ -46,11 +46,11 @@ class Binary:
 
 
 class PlainText(str):
-    """A plain-text response body."""
+    pass
 
 
 def decode_body(data: bytes) -> Any:
-    """Decode a JSON body; return None for an empty one.  Raises `BadRequestError`."""
+    """Decode a JSON body; an empty body becomes None. Raises `BadRequestError`."""
     if not data:
         return None
     try:
@@ -65,7 +65,7 @@ def decode_body(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A parsed request.  `names` are the variable segments of the path, decoded.
+    """A parsed request. `names` are the variable segments of the path, decoded.
 
     `method`, `path` (as received) and `authorization` are used to forward the request to other
     brokers.
@@ -81,7 +81,6 @@ class Call:
 
     @property
     def namespace(self) -> str:
-        """The namespace in the path, as `tenant/namespace`.  Raises `BrokerError`."""
         namespace = "/".join(self.names[:2])
         with invalid_names_as_broker_errors():
             check_namespace(namespace)
@@ -89,7 +88,7 @@ class Call:
 
     @property
     def topic(self) -> str:
-        """The full name of the topic in the path.  Raises `BrokerError`."""
+        """The full name of the topic in the path. Raises `BrokerError`."""
         return full_topic_name(f"persistent://{'/'.join(self.names[:3])}")
 
     @property
@@ -108,7 +107,7 @@ class Call:
             raise RedirectError(owner.web_url)
 
     async def open_topic(self) -> BrokerTopic:
-        """Return the topic in the path, which must exist.
+        """Return the topic in the path.
 
         Raises `RedirectError` if another broker owns it, and `BrokerError` if it does not exist.
         """
@@ -118,13 +117,11 @@ class Call:
         return await self.broker.topic(self.topic)
 
     def number(self, at: int) -> int:
-        """Return `names[at]` as an integer.  Raises `BadRequestError`."""
         if not re.fullmatch(r"-?[0-9]{1,18}", self.names[at], re.ASCII):
             raise BadRequestError(f"{shorten(self.names[at])} in the path must be a number")
         return int(self.names[at])
 
     def count(self) -> int:
-        """Return the body as a number of partitions.  Raises `BadRequestError`."""
         if not isinstance(self.body, int) or isinstance(self.body, bool):
             raise BadRequestError("the body must be the number of partitions, such as 4")
         return self.body

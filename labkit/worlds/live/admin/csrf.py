@@ -1,7 +1,7 @@
 """Protection against cross-site request forgery (CSRF).
 
 A browser lets any web page send some requests to any address, including loopback, without asking
-the server: a GET, or a POST of text or of a form.  A server that accepts requests without a token
+the server: a GET, or a POST of text or of a form. A server that accepts requests without a token
 must therefore check that they do not come from a page of another site:
 
     Origin, Sec-Fetch-Site   Browsers use them to identify the page's site; other clients send
@@ -42,7 +42,7 @@ def cross_site_reason(request: HTTPServerRequest, advertised_url: str) -> str:
         return ""
     connection = request.connection
     assert isinstance(connection, HTTP1Connection)
-    # The request of a closed connection may still have an effect, so check it, too.
+    # The request may have an effect even if the client has closed the connection, so check it, too.
     if connection.stream.closed() or _is_loopback(connection.stream.socket.getsockname()[0]):
         return f"{name!r} is not a host name of this broker: use localhost or set advertisedAddress"
     return ""

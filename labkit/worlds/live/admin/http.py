@@ -1,7 +1,7 @@
 """The HTTP request handlers of a broker: Pulsar's paths for lookups and administration.
 
-Responses are JSON; an error is `{"reason": ...}` with the same status as in Pulsar.  A request for
-a topic or bundle of another broker is redirected to that broker (307).  `docs/pulsar.md` lists the
+Responses are JSON; an error is `{"reason": ...}` with the same status as in Pulsar. A request for
+a topic or bundle of another broker is redirected to that broker (307). `docs/pulsar.md` lists the
 supported paths.
 
 In Pulsar: `broker/web/PulsarWebResource.java`, `RestException.java`.
@@ -83,11 +83,11 @@ class _WithExactNames(HTTPHeaders):
 class _Handler(RequestHandler):
     """Handles a request; tornado calls the methods without a docstring.
 
-    A body above `MAX_BODY_BYTES` is read to its end but discarded.
+    A body larger than `MAX_BODY_BYTES` is read to its end but discarded.
     """
 
     reason = ""
-    """Why the request was refused."""
+    """Why the request was rejected."""
 
     def initialize(self, broker: Broker) -> None:
         self.broker = broker
@@ -102,7 +102,7 @@ class _Handler(RequestHandler):
         self._body = bytearray() if self._is_too_large else self._body + chunk
 
     def refuse_if_invalid(self) -> bool:
-        """Refuse an invalid or foreign request, and return whether it was refused."""
+        """Reject an invalid or cross-site request; return whether it was rejected."""
         if self._foreign:
             self.refuse(403, self._foreign)
         elif len(self.request.uri or "") > MAX_URI_BYTES:
@@ -144,7 +144,7 @@ class _Handler(RequestHandler):
 
 
 class _RouteHandler(_Handler):
-    """Handles one path of the admin API with one action per HTTP method."""
+    """Handles one path of the admin API, with one action per HTTP method."""
 
     def initialize(  # type: ignore[override]
         self,
@@ -183,7 +183,7 @@ class _RouteHandler(_Handler):
     get = head = put = post = delete = patch = options = _serve
 
     def _authenticate(self) -> str:
-        """Return the client's role.  Raises `BrokerError`."""
+        """Return the client's role. Raises `BrokerError`."""
         token = self.request.headers.get("Authorization", "")
         method = "token" if token.startswith(_BEARER) else ""
         return self.broker.identify(method, token.removeprefix(_BEARER).encode()).role
@@ -191,8 +191,8 @@ class _RouteHandler(_Handler):
     async def _check_may(self, role: str, action: Action, call: Call) -> None:
         """Raise `BrokerError` if the role may not perform the action.
 
-        Requests that clients send need a grant on the topic or the namespace; all other requests
-        need the role of an administrator, or of a superuser.
+        Requests of ordinary clients need a grant on the topic or the namespace; all other requests
+        need the role of an administrator or a superuser.
         """
         authorization = self.broker.authorization
         if authorization is None:
@@ -223,11 +223,12 @@ class _RouteHandler(_Handler):
 
 
 class _UnknownPathHandler(_Handler):
-    """Handles all other paths: Pulsar paths that labkit does not support, and unknown paths."""
+    """Handles all other paths, whether Pulsar has them or not."""
 
     def _refuse(self) -> None:
         if not self.refuse_if_invalid():
-            # Not 404: clients would conclude that a topic or a namespace does not exist.
+            # Do not use 404, because clients would conclude that a topic or a namespace does not
+            # exist.
             refusal = not_supported(f"{self.request.method} {shorten(self.request.path)}")
             self.refuse(refusal.status, str(refusal))
 
@@ -243,7 +244,7 @@ def _status(error: LabkitError) -> int:
 
 
 def admin_application(broker: Broker, log: Callable[[str], None]) -> Application:
-    """Return the broker's tornado application; `log` gets one line for each refused request."""
+    """Return the broker's tornado application; `log` gets one line for each rejected request."""
 
     def log_refusal(handler: RequestHandler) -> None:
         status = handler.get_status()

@@ -1,7 +1,7 @@
 """The HTTP paths for individual messages: peek, examine, read by id, last message id.
 
 As in Pulsar, the response body is the decompressed payload, and the metadata is sent in
-`X-Pulsar-...` headers.  For a batch, the body is the whole batch, and the client splits it.
+`X-Pulsar-...` headers. For a batch, the body is the whole batch, and the client splits it.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`generateResponseWithEntry`),
 `client/admin/internal/TopicsImpl.java`.
@@ -130,7 +130,7 @@ def message_id_json(position: Position, topic: BrokerTopic) -> dict[str, int]:
 
 
 def parse_position(body: object) -> Position:
-    """Parse a message id in JSON, or `"earliest"` or `"latest"`.  Raises `BadRequestError`."""
+    """Parse a message id in JSON, or `"earliest"` or `"latest"`. Raises `BadRequestError`."""
     if body == "earliest":
         return EARLIEST
     if body == "latest":
@@ -157,7 +157,7 @@ def _number(call: Call, name: str, default: int) -> int:
 
 
 async def _message(topic: BrokerTopic, position: Position | None) -> Binary:
-    """Read the entry at the position.  Raises `StatusError` if it does not exist."""
+    """Read the entry at the position. Raises `StatusError` if it does not exist."""
     if position is None or topic.ledger.chain.first_from(position) != position:
         raise StatusError(HTTPStatus.NOT_FOUND, "Message not found")
     stored = await topic.ledger.read(position, 1, 1)
@@ -177,7 +177,7 @@ async def _message(topic: BrokerTopic, position: Position | None) -> Binary:
 def _decompress(metadata: MessageMetadata, payload: bytes, position: Position) -> bytes:
     """Decompress the payload, unless the message is encrypted or a chunk.
 
-    Those can be decompressed only after decryption, or once all chunks have been joined.
+    An encrypted payload must be decrypted first, and chunks must be joined.
     """
     if not metadata.compression or _is_encrypted(metadata) or metadata.HasField("chunk_id"):
         return payload
@@ -199,7 +199,6 @@ def _decompress(metadata: MessageMetadata, payload: bytes, position: Position) -
 
 
 def _headers(metadata: MessageMetadata, position: Position, size: int) -> list[tuple[str, str]]:
-    """Return the metadata as headers; `size` is the size of the entry, excluding the metadata."""
     headers = {
         "Message-ID": f"{position[0]}:{position[1]}",
         "Is-Encrypted": _text(_is_encrypted(metadata)),

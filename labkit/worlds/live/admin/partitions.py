@@ -1,7 +1,7 @@
 """Requests for a partitioned topic, which the broker forwards for each of its partitions.
 
 The broker sends them over HTTP, with the client's credentials, to the brokers that own the
-partitions (including itself).  If one of them fails, the client can repeat the whole request.
+partitions (including itself). If one of them fails, the client can repeat the whole request.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java`.
 """
@@ -26,7 +26,7 @@ _TOPIC_SEGMENTS = 7
 
 
 async def all_partitions(call: Call) -> range:
-    """Return the indices of the topic's partitions; the range is empty if it is not partitioned.
+    """Return the indices of the topic's partitions, none if it is not partitioned.
 
     Raises `BrokerError`.
     """
@@ -42,7 +42,7 @@ async def existing_partitions(call: Call, partitions: Sequence[int]) -> list[int
 async def check_not_partitioned(call: Call, what: str) -> None:
     """Raise `StatusError` if the topic is partitioned, because only a partition can be used.
 
-    `what` starts the advice in the error, such as "skip messages of".
+    `what` is the beginning of the advice in the error, such as "skip messages of".
     """
     if await all_partitions(call):
         raise StatusError(
@@ -55,10 +55,10 @@ async def check_not_partitioned(call: Call, what: str) -> None:
 async def forward_to_partitions(
     call: Call, partitions: Sequence[int], rest: str | None = None, method: str = ""
 ) -> dict[int, Any]:
-    """Forward the request for each of these partitions, and return the responses by partition.
+    """Forward the request for each of these partitions; return the responses by partition.
 
-    `rest` replaces the part of the path after the topic, and `method` the HTTP method.  A refusal
-    is returned as a `StatusError`.
+    `rest` replaces the part of the path after the topic, and `method` the HTTP method. An error
+    response is returned as a `StatusError`.
     """
     limit = asyncio.Semaphore(_AT_ONCE)
     tenant, namespace, topic = call.names[:3]
@@ -78,8 +78,8 @@ async def forward_to_partitions(
 async def forward(call: Call, path: str, method: str) -> Any:
     """Send a request for another path with the call's body, options and credentials.
 
-    This broker redirects it to the owner if necessary.  Returns the response's JSON, or a
-    `StatusError` for a refusal.
+    This broker redirects it to the owner if necessary. Returns the response's JSON, or a
+    `StatusError` for an error response.
     """
     options = {name: value for name, value in call.options.items() if name != "authoritative"}
     headers = {"Content-Type": "application/json"}
@@ -107,10 +107,9 @@ async def forward(call: Call, path: str, method: str) -> Any:
 
 
 def accepted_responses(answers: dict[int, Any], *but: int) -> dict[int, Any]:
-    """Return the responses that are not refusals, and raise the first refusal.
+    """Return the successful responses, and raise the first error.
 
-    A refusal with one of the statuses in `but` is ignored if another partition accepted the
-    request.
+    An error with one of the statuses in `but` is ignored if another partition accepted the request.
     """
     refusals = [answer for answer in answers.values() if isinstance(answer, StatusError)]
     for refusal in refusals:
@@ -120,8 +119,9 @@ def accepted_responses(answers: dict[int, Any], *but: int) -> dict[int, Any]:
 
 
 def on_each_partition(action: Action, *but: int) -> Action:
-    """Extend an action for a single topic to partitioned topics, by forwarding the request for each
-    existing partition.  `but` is passed to `accepted_responses`.
+    """Make an action for a single topic work for partitioned topics as well.
+
+    The request is forwarded for each existing partition; `but` is passed to `accepted_responses`.
     """
 
     async def act(call: Call) -> object:

@@ -1,6 +1,6 @@
 """The HTTP paths for namespace policies.
 
-Every policy can be read and removed, even one that only Pulsar's brokers enforce.  It can be set
+Every policy can be read and removed, even one that only Pulsar's brokers enforce. It can be set
 only if labkit's brokers enforce it.
 
 In Pulsar: `broker/admin/v2/Namespaces.java`, `NamespacesBase.java`.
@@ -95,7 +95,7 @@ class _Policy:
     """A policy that is stored under `key`.
 
     `checked` validates a request body and returns the value to store, or raises `BadRequestError`
-    or `StatusError`.  If it is None, the policy cannot be set here.
+    or `StatusError`. It is None if the policy cannot be set here.
     """
 
     key: str
@@ -207,7 +207,7 @@ async def _grant_subscription(call: Call) -> None:
 
 
 async def _change_auth(call: Call, kind: str, value: list[str] | None) -> None:
-    """Set the entry of the role or subscription in the path (None: remove it)."""
+    """Set the entry of the role or subscription in the path, or remove it if `value` is None."""
 
     def changed(before: Any) -> dict[str, Any]:
         policies = {**new_policies("")[_AUTH], **(before or {})}

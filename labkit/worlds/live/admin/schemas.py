@@ -71,7 +71,7 @@ async def _metadata(call: Call) -> object:
 
 
 def _payload(call: Call) -> Schema:
-    """Parse the schema in the request's body.  Raises `BadRequestError`."""
+    """Parse the schema in the request's body. Raises `BadRequestError`."""
     body = call.body if isinstance(call.body, dict) else {}
     name, text = body.get("type"), body.get("schema")
     properties = body.get("properties") or {}

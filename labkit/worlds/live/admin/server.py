@@ -1,9 +1,9 @@
 """A broker's HTTP server, and the limits on what clients may send.
 
     request head    at most 64 KiB (8 KiB for the path), within 30 s
-    request body    at most 1 MiB.  Up to 128 MiB are read within 30 s and discarded, so that the
+    request body    at most 1 MiB. Up to 128 MiB are read within 30 s and discarded, so that the
                     client receives the error
-    connections     at most 128, each closed after 30 s without a request.  A new connection
+    connections     at most 128, each closed after 30 s without a request. A new connection
                     replaces the oldest one that has never sent a complete request, or else the
                     oldest idle one; if all are being served, the new connection is dropped
 
@@ -36,7 +36,7 @@ _MOST_DROPPED = 128 * 1024 * 1024
 
 
 class _CompletionNotifier(HTTPMessageDelegate):
-    """Passes a request to `delegate`, and calls `on_whole` once it has arrived completely."""
+    """Passes a request on to `delegate`, and calls `on_whole` once it has arrived completely."""
 
     def __init__(self, delegate: HTTPMessageDelegate, on_whole: Callable[[], None]) -> None:
         self._delegate = delegate
@@ -107,7 +107,7 @@ class AdminServer(HTTPServer):
 
 
 def admin_server(broker: Broker, log: PeerLog) -> AdminServer:
-    """Return the HTTP server, which logs each refusal and uncaught exception as one line."""
+    """Return the HTTP server; it logs each rejected request or uncaught exception on one line."""
     for name in ("tornado.general", "tornado.application"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)

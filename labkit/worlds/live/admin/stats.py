@@ -70,7 +70,8 @@ async def _terminate_partitions(call: Call) -> object:
     # A partition that does not exist yet must also be terminated, so create it first.
     used = await existing_partitions(call, partitions)
     unused = [each for each in partitions if each not in used]
-    await forward_to_partitions(call, unused, "", "PUT")  # If this fails, so does the next request.
+    # If this fails, the next request fails, too.
+    await forward_to_partitions(call, unused, "", "PUT")
     return accepted_responses(await forward_to_partitions(call, partitions, "terminate", "POST"))
 
 

@@ -29,7 +29,7 @@ _LARGEST_BATCH = 64 * 1024
 
 
 async def _find(call: Call) -> tuple[BrokerTopic, Subscription]:
-    """Return the topic and the subscription in the path.  Raises `BrokerError`."""
+    """Return the topic and the subscription in the path. Raises `BrokerError`."""
     topic = await call.open_topic()
     return topic, topic.subscriptions.find(call.subscription)
 
@@ -116,7 +116,7 @@ def _published_before(call: Call, age_s: int) -> int:
 
 
 async def _expire_up_to(call: Call) -> None:
-    """Acknowledge everything up to the message in the body, including it unless excluded."""
+    """Acknowledge everything up to the message in the body, and that message unless excluded."""
     await check_not_partitioned(call, "expire messages of")
     topic, subscription = await _find(call)
     if parse_position(call.body) > topic.ledger.last_confirmed:
@@ -137,7 +137,7 @@ async def _reset_to_time(call: Call) -> None:
 
 
 async def _reset_to_position(call: Call) -> None:
-    """Reset the cursor to the message in the body, or to the one after it if excluded."""
+    """Reset the cursor to the message in the body, or to the next one if excluded."""
     await check_not_partitioned(call, "reset the cursor of")
     topic, subscription = await _find(call)
     start, batch = await _start(call, topic, after=_excluded(call))
@@ -154,7 +154,7 @@ async def _start(
     """Return the position of the message in the body, or of the next one if `after`.
 
     For a message inside a batch, also return the batch size and a bit set of the messages from that
-    one on.  Raises `BadRequestError`.
+    one on. Raises `BadRequestError`.
     """
     position = parse_position(call.body)
     index = call.body.get("batchIndex", -1) if isinstance(call.body, dict) else -1

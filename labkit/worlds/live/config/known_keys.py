@@ -3,11 +3,11 @@
     obeyed                The key belongs to a field of a settings class
                           (`labkit.system.model.settings`).
     refused               The key controls what is stored and where, what is durable, or who may
-                          connect, and labkit does not support it.  The only accepted values are
+                          connect, and labkit does not support it. The only accepted values are
                           those that describe labkit's behavior (see the tables in this directory).
     refused by a bookie   The same for a bookie; a separate autorecovery process ignores the key.
 
-All other keys are ignored: most of them tune or monitor the Java implementation.  A server prints
+All other keys are ignored: most of them tune or monitor the Java implementation. A server prints
 the names of the ignored keys on one line, because one of them may be misspelled.
 """
 
@@ -61,9 +61,9 @@ class KnownKeys:
     refused: Mapping[str, RefusedKey]
 
     def unused(self, properties: Mapping[str, str], *, bookie: bool = True) -> dict[str, str]:
-        """Return the keys that have no effect, each with the most similar known key, or "".
+        """Return the keys that have no effect, each with the most similar known key or "".
 
-        With `bookie=False`, keys that only a bookie refuses are ignored.  Raises
+        With `bookie=False`, keys that only a bookie refuses are ignored. Raises
         `BKIncorrectParameterException` for a refused key.
         """
         unused = {}
@@ -91,7 +91,7 @@ class KnownKeys:
 
 
 def describe_unused(unused: Mapping[str, str]) -> str:
-    """Return a line that lists the unused keys, likely misspellings first; "" if there are none."""
+    """Return a line that lists the unused keys, likely misspellings first, or "" without any."""
     if not unused:
         return ""
     names = [f"{name} (did you mean {near}?)" for name, near in unused.items() if near]

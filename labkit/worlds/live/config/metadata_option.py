@@ -1,6 +1,6 @@
 """The option `--zookeeper`, combined with a configuration file that also sets a metadata store.
 
-The option's servers replace the file's.  The path and the ledger manager must agree, because a
+The option's servers replace the file's. The path and the ledger manager must agree, because a
 bookie at another path would belong to another cluster.
 """
 
@@ -14,11 +14,11 @@ from labkit.system.model.errors import BKIncorrectParameterException
 def resolve_metadata_option(
     option: str, keys: str, path: str, layout: LedgerLayout | None
 ) -> MetadataLocation:
-    """Return the metadata location that results from the option and the file.
+    """Return the metadata location that the option and the file specify together.
 
     `path` is the ledgers path in the file, `layout` the file's ledger layout, and `keys` lists
-    their keys for error messages.  A default `path` never causes a conflict, and if the option does
-    not specify a layout, the layout from the file applies.  Raises `BKIncorrectParameterException`
+    their keys for error messages. A default `path` never causes a conflict, and if the option does
+    not specify a layout, the layout from the file applies. Raises `BKIncorrectParameterException`
     if option and file conflict.
     """
     location = parse_location(option)

@@ -14,7 +14,7 @@ _LINE = re.compile(r"([^=:\s]+)(?:\s*[=:]\s*|\s+)(.*)", re.DOTALL)
 
 
 _NO_LIMIT = -1
-"""The value used for any negative number, if the key has a unit."""
+"""The value of any negative number, if the key has a unit."""
 
 
 def _boolean(text: str) -> bool:
@@ -40,7 +40,7 @@ _CONVERSIONS: Mapping[object, Callable[[str], Any]] = {
 
 
 def read_configuration(path: Path) -> bytes:
-    """Return the file's content.
+    """Return the file's contents.
 
     Raises `BKIncorrectParameterException`, because callers treat `OSError` as a failed disk.
     """
@@ -81,7 +81,7 @@ def parse_properties(data: bytes, name: str) -> dict[str, str]:
 def fields_in(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
     """Return the fields of the settings class `kind` that the properties set, by name.
 
-    An empty value does not set the field.  Raises `BKIncorrectParameterException`, which names the
+    An empty value counts as not set. Raises `BKIncorrectParameterException`, which names the
     invalid key.
     """
     found: dict[str, Any] = {}

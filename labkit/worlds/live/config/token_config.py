@@ -7,7 +7,7 @@
       anything else                  the key in base64
 
 A secret key is any 32 bytes or more; a public key is an X.509 key in DER, for RSA or an elliptic
-curve.  Pulsar's `bin/pulsar tokens create-secret-key` and `create-key-pair` create such keys.
+curve. Pulsar's `bin/pulsar tokens create-secret-key` and `create-key-pair` create such keys.
 
 In Pulsar: `broker/authentication/utils/AuthTokenUtils.java`.
 """

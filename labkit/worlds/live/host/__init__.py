@@ -14,5 +14,5 @@
     printable            escapes control characters in untrusted text
     os_error_advice      what to do about an operating system error
 
-No module here depends on bookies or brokers.  Read `java` and `stop_signal` first.
+No module here depends on bookies or brokers. Read `java` and `stop_signal` first.
 """

@@ -1,11 +1,11 @@
-"""The exit codes of the labkit command, and a description of the exit of a server."""
+"""The exit codes of the labkit command, and a description of how a server exited."""
 
 import signal
 
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_DISK_FAILED = 5  # BookKeeper's code for a bookie that cannot write its journal.
-EXIT_INTERRUPTED = 130  # The shell's code for a command that Ctrl-C ended.
+EXIT_INTERRUPTED = 130  # The code that a shell reports for a command ended by Ctrl-C.
 
 
 def describe_exit(code: int) -> str:

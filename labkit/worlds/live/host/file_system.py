@@ -1,10 +1,10 @@
-"""Syncs a whole file system with one call, where doing so is as safe as syncing each file.
+"""Syncs a whole file system with one call, where that is as safe as syncing each file.
 
-A bookie with thousands of ledgers flushes thousands of small index files.  Syncing each of them
+A bookie with thousands of ledgers flushes thousands of small index files. Syncing each of them
 costs one file system commit per file; `syncfs` commits once, in a fraction of the time.
 
 `syncfs` is used only where it reports write errors: since Linux 5.8, for errors that occurred after
-its descriptor was opened, and only on a file system that writes to its device directly.  A stacked
+its descriptor was opened, and only on a file system that writes to its device directly. A stacked
 file system such as overlayfs reports nothing.
 """
 
@@ -21,7 +21,7 @@ _REPORTING = frozenset({"ext4", "xfs"})
 
 
 class FileSystem:
-    """The file system of a directory.  Create it before writing the data to be synced."""
+    """The file system of a directory. Create this object before writing the data to be synced."""
 
     def __init__(self, folder: Path) -> None:
         self._fd = -1

@@ -1,6 +1,6 @@
 """Makes Python's cyclic garbage collector run less often, for processes with many requests.
 
-By default the collector runs after every 700 new objects and traverses the live ones.  With 1,000
+By default the collector runs after every 700 new objects and traverses the live ones. With 1,000
 adds in flight, each with a few objects that reference counting frees anyway, a client would spend a
 tenth of its time on collections that find nothing.
 """
@@ -12,7 +12,7 @@ _YOUNG_WALKS = 50
 
 
 def collect_garbage_rarely() -> None:
-    """Collect less often, and exclude all existing objects from future collections.
+    """Collect less often, and exclude all existing objects from collection.
 
     Call this once, after all modules have been imported.
     """

@@ -1,11 +1,11 @@
 """Ends a command, such as a JVM, when the process that started it exits, even on SIGKILL.
 
 An exit handler cannot do this, because it does not run on SIGKILL, and notebook kernels are usually
-killed.  But the operating system always closes the pipes of a dead process.
+killed. The operating system, however, always closes the pipes of a dead process.
 
-Therefore this process forks.  The child detaches and watches the pipe on its standard input:
-end-of-file means that the owner has exited.  It also watches the owner's process id, because the
-pipe stays open if the owner has forked.  The parent becomes the command through `exec`, so the
+Therefore this process forks. The child detaches and watches the pipe on its standard input:
+end-of-file means that the owner has exited. It also watches the owner's process id, because the
+pipe stays open if the owner has forked. The parent becomes the command through `exec`, so the
 owner sees the command's own process id, signals and exit code.
 
 Usage: `python -m labkit.worlds.live.host.guard OWNER -- command argument ...`, where OWNER is the
@@ -30,9 +30,9 @@ READ_SIZE = 4096
 def guarded(command: list[str]) -> list[str]:
     """Return the command line that runs `command` under a guard owned by this process.
 
-    Start it with a pipe as standard input, and keep the pipe open: closing it ends the command.
-    The process id, signals and exit code are those of the command itself.  It leads a process
-    group, so that `os.killpg` also reaches its children.
+    Start it with a pipe as standard input, and keep the pipe open: closing it ends the command. The
+    process id, the signals and the exit code are those of the command itself, which leads a process
+    group, so `os.killpg` also reaches its children.
     """
     # Run this file isolated and without site-packages, which takes only 10 ms to start.
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), "--", *command]
@@ -69,7 +69,7 @@ def _become(command: list[str], command_lives: int) -> None:
 
 
 def _watch(command_ended: int, group: int, owner: int) -> None:
-    # A new session: a signal to the command's group must not reach the watcher.
+    # Start a new session, so that a signal to the command's group does not reach the watcher.
     os.setsid()
     # Whoever reads the command's output waits for the command to exit, not for the watcher.
     for output in (1, 2):

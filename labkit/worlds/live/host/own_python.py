@@ -1,6 +1,6 @@
 """Starts labkit in other processes with the same Python, from any working directory.
 
-`python -m` looks for modules in the working directory first.  In /tmp it would run another user's
+`python -m` looks for modules in the working directory first. In /tmp it would run another user's
 `queue.py`, with ZooKeeper's secret in the environment.
 """
 

@@ -11,8 +11,8 @@ LOOPBACK = "127.0.0.1"
 _FREE_PORTS = range(20_000, 32_768)
 """The chosen ports are below those that Linux, macOS and Windows assign to outgoing connections.
 
-While a server is down, its clients keep trying to reconnect.  If its port were in the range for
-outgoing connections, one of these attempts could take it, and the server could not restart.
+While a server is down, its clients keep trying to reconnect. If its port were in the range for
+outgoing connections, one of these attempts could take the port, and the server could not restart.
 """
 
 
@@ -26,7 +26,7 @@ class PortTaken(MissingPart):
 
 
 def free_port(port: int = 0) -> int:
-    """Return a free loopback port: `port` itself, or if it is 0, one that is likely to stay free.
+    """Return a free loopback port: `port` itself, or one that is likely to stay free if it is 0.
 
     Raises:
         PortTaken: another program is listening on `port`.

@@ -1,7 +1,7 @@
 """Operating system functions that Windows lacks: file locks, syncs, user ids, stopped processes.
 
 On Windows only the simulated world runs; everything that starts servers calls `require_posix` and
-fails with a clear error.  This module and its users can still be imported there.
+fails with a clear error. This module and its users can still be imported there.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ def require_posix(what: str) -> None:
 
 
 def raise_open_file_limit() -> None:
-    """Let this process open as many files as its hard limit allows, as every JVM does.
+    """Raise the open-file limit of this process to its hard limit, as every JVM does.
 
     The default on macOS is 256, less than the number of index files that a bookie keeps open.
     """
@@ -112,13 +112,13 @@ def sync_all(fd: int) -> None:
     """Sync a file's data and metadata, or the entries of a directory, to the device."""
     if sys.platform == "darwin":
         # macOS has no fdatasync, and its fsync leaves the data in the drive's cache, where it is
-        # lost on a power failure.  Only F_FULLFSYNC waits until the drive has written it.
+        # lost on a power failure. Only F_FULLFSYNC waits until the drive has written it.
         try:
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
             return
         except OSError as error:
             if error.errno not in _NO_FULL_SYNC:
                 raise
-    # On other systems fsync reaches the device.  On a macOS file system without F_FULLFSYNC it is
+    # On other systems fsync reaches the device. On a macOS file system without F_FULLFSYNC it is
     # the best available, and what BookKeeper gets from Java.
     os.fsync(fd)

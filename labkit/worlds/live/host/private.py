@@ -20,7 +20,7 @@ _OTHERS = 0o077
 
 
 class NotPrivateError(LabkitError):
-    """A directory that other users can read or change, and whose mode cannot be changed."""
+    """Other users can read or change a directory, and its mode cannot be changed."""
 
 
 def make_private(folder: Path) -> None:

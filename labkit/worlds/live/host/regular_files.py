@@ -1,7 +1,7 @@
 """Opens and lists files in a bookie's directories, and rejects everything but regular files.
 
 A FIFO would block its reader forever, a symbolic link may point outside the directory, and if a
-directory in place of a file were skipped, acknowledged entries would seem not to exist.  Every
+directory in place of a file were skipped, acknowledged entries would seem not to exist. Every
 error includes the path.
 """
 
@@ -24,7 +24,7 @@ _SAYS_OTHER_KIND = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
 
 
 def with_path(error: OSError, path: Path | str) -> OSError:
-    """Return the error with the path, which is missing from errors of operations on descriptors."""
+    """Return the error with the path, which errors of operations on descriptors lack."""
     if error.filename is not None:
         return error
     return OSError(error.errno, error.strerror, str(path))

@@ -7,9 +7,9 @@ from types import FrameType
 
 
 def on_stop_signal(action: Callable[[], object]) -> None:
-    """Call `action` on the event loop at the next stop signal, instead of any earlier action.
+    """Call `action` on the event loop at the next stop signal; this replaces any earlier action.
 
-    Further signals are ignored, so a second Ctrl-C does not interrupt the shutdown.  SIGHUP stays
+    Further signals are ignored, so a second Ctrl-C does not interrupt the shutdown. SIGHUP stays
     ignored if it was ignored at the start (`nohup`).
     """
     loop = asyncio.get_running_loop()
@@ -26,10 +26,10 @@ def on_stop_signal(action: Callable[[], object]) -> None:
 
     for number in numbers:
         # asyncio passes signals to the loop as bytes in a pipe, and a byte is lost if other
-        # threads' calls have filled the pipe.  Python's own handler runs at every signal.
+        # threads' calls have filled the pipe. Python's own handler runs for every signal.
         loop.add_signal_handler(number, lambda: None)
         signal.signal(number, act)
-    # Suppress Python's warning about a full pipe: the bytes already in the pipe wake the loop
+    # Suppress Python's warning about a full pipe: the bytes that are already in it wake the loop
     # anyway.
     signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
 

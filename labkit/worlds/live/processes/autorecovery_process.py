@@ -22,9 +22,10 @@ from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 async def run_autorecovery(settings: AutoRecoverySettings, announce: Callable[[str], None]) -> None:
     """Run until SIGTERM, which cancels the calling task.
 
-    Calls `announce` with one line of JSON (pid, trace_port) once ZooKeeper has responded.  If
-    ZooKeeper becomes unavailable later, waits for it.  Raises `MetadataUnavailableError` if it does
-    not respond at the start, and the errors of `run_autorecovery_forever`.
+    Calls `announce` with one line of JSON (pid, trace_port) once ZooKeeper has responded. If
+    ZooKeeper becomes unavailable later, autorecovery waits for it. Raises
+    `MetadataUnavailableError` if ZooKeeper does not respond at the start, and the errors of
+    `run_autorecovery_forever`.
     """
     cancel_on_stop_signal()
     probe = ZooKeeperStore(settings.metadata)

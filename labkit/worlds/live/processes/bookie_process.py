@@ -2,7 +2,7 @@
 
     labkit bookie --id bookie-1 --data FOLDER --zookeeper HOST:PORT
 
-On SIGTERM it flushes and exits.  If its disk fails, it exits at once, because it must not
+On SIGTERM it flushes and exits. If its disk fails, it exits at once, because it must not
 acknowledge data that is only in memory.
 
 In BookKeeper: `server/Main.java`, `server/EmbeddedServer.java`.
@@ -58,8 +58,8 @@ async def run_bookie(
     """Serve until SIGTERM, then flush and return.
 
     Calls `announce` with one line of JSON (pid, port, trace_port) once the bookie is registered,
-    and `warn` with a line when its directories become full or have space again.  A SIGTERM before
-    the announcement cancels the start.  Raises `LabkitError` if the bookie cannot start, and
+    and `warn` with a line when its directories become full or have space again. A SIGTERM before
+    the announcement cancels the start. Raises `LabkitError` if the bookie cannot start, and
     `OSError` if its disk fails.
     """
     raise_open_file_limit()
@@ -135,7 +135,7 @@ async def _serve(
 async def _serve_until(
     stopped: asyncio.Event, service: BookieService, server: asyncio.Server
 ) -> None:
-    """Serve until stopped, then flush.  Raises the error if the service fails."""
+    """Serve until stopped, then flush. Raises the error if the service fails."""
     serving = asyncio.create_task(service.run())
     stopping = asyncio.create_task(stopped.wait())
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)

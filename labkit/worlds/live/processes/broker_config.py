@@ -37,7 +37,7 @@ from labkit.worlds.live.tokens import TokenSettings
 
 _PLAIN, _PARTITIONED = "non-partitioned", "partitioned"
 _PULSARS_MESSAGE_SIZE = "5242880"
-"""Pulsar's default for `maxMessageSize`.  A message of this size with metadata exceeds the default
+"""Pulsar's default for `maxMessageSize`. A message of this size with metadata exceeds the default
 frame size of bookies, so here this value means the largest size that fits.
 """
 
@@ -46,9 +46,9 @@ frame size of bookies, so here this value means the largest size that fits.
 class BrokerSettings:
     """The settings of a broker process.
 
-    Port 0 selects a free port; without a certificate the broker has no TLS port.  If `tokens` is
-    set, clients must present a valid token.  If `super_user_roles` is set (even if empty), all
-    other roles need grants.  Raises `BKIncorrectParameterException` for a value out of range.
+    Port 0 selects a free port; without a certificate the broker has no TLS port. If `tokens` is
+    set, clients must present a valid token. If `super_user_roles` is set (even if empty), all
+    other roles need grants. Raises `BKIncorrectParameterException` for a value out of range.
     """
 
     broker_id: str
@@ -112,10 +112,10 @@ class _BrokerFile:
             )
 
     def metadata(self, option: str | None) -> MetadataLocation:
-        """Return the location of the metadata: topics and ledgers are below one path of one
-        ZooKeeper.
+        """Return the location of the metadata.
 
-        `option` is the value of `--zookeeper`.  Raises `BKIncorrectParameterException`.
+        Topics and ledgers are below one path of one ZooKeeper. `option` is the value of
+        `--zookeeper`. Raises `BKIncorrectParameterException`.
         """
         configured = self._configured_place()
         if not option:
@@ -175,7 +175,7 @@ _OF_THE_CLIENT = "bookkeeper_"
 """The prefix of keys that Pulsar passes to the BookKeeper client."""
 
 
-def _refused() -> Iterator[RefusedKey]:
+def _refused_keys() -> Iterator[RefusedKey]:
     yield from refused_keys("pulsar_refused_keys.tsv")
     for key in BOOKKEEPER_KEYS.refused.values():
         if key.by == REFUSED:
@@ -186,15 +186,15 @@ def _refused() -> Iterator[RefusedKey]:
             yield RefusedKey(_OF_THE_CLIENT + name, REFUSED, (), why)
 
 
-PULSAR_KEYS = KnownKeys(_OBEYED, {key.name: key for key in _refused()})
+PULSAR_KEYS = KnownKeys(_OBEYED, {key.name: key for key in _refused_keys()})
 """The keys of `broker.conf`, including those that Pulsar passes to the BookKeeper client."""
 
 
 def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, Mapping[str, str]]:
     """Return a broker's settings, and the keys in the file that have no effect.
 
-    The command line takes precedence over the file, and the file over the defaults.  Each key
-    without effect is mapped to the known key that was probably meant, or to "".  Raises
+    The command line takes precedence over the file, and the file over the defaults. Each key
+    without effect is mapped to the known key that was probably meant, or to "". Raises
     `BKIncorrectParameterException`.
     """
     properties: dict[str, str] = {}

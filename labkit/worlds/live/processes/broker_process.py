@@ -46,7 +46,7 @@ async def run_broker(settings: BrokerSettings, announce: Callable[[str], None]) 
     """Serve until SIGTERM.
 
     Calls `announce` with one line of JSON (pid, port, tls_port, web_port, trace_port) once clients
-    can connect.  A SIGTERM before that cancels the start.  Raises `LabkitError` if the broker
+    can connect. A SIGTERM before that cancels the start. Raises `LabkitError` if the broker
     cannot start.
     """
     raise_open_file_limit()
@@ -94,7 +94,7 @@ _OTHER_FILES = 250 + MAX_LISTENERS
 class _Ports:
     """The broker's listening ports.
 
-    They are bound before the broker is created, because they are part of its address.  Clients are
+    They are bound before the broker is created, because they are part of its address. Clients are
     accepted only after `start_serving`.
     """
 
@@ -128,7 +128,7 @@ class _Ports:
 
     @property
     def ports(self) -> dict[str, int]:
-        """The port numbers by the names used in the announcement."""
+        """The port numbers, by the names in the announcement."""
         ports = dict(zip(("port", "tls_port"), map(port_of, self.servers), strict=False))
         return {**ports, "web_port": self.web_sockets[0].getsockname()[1]}
 
@@ -144,7 +144,7 @@ class _Ports:
         return self._broker.accept(connection)
 
     async def start_serving(self, broker: Broker, log: PeerLog) -> None:
-        """Accept clients; `log` gets a line for each refused HTTP request."""
+        """Accept clients; `log` gets a line for each rejected HTTP request."""
         self._broker = broker
         for server in self.servers:
             await server.start_serving()

@@ -54,8 +54,8 @@ class LocalCluster:
     """ZooKeeper, bookies `bookie-1`, `bookie-2`, ... and brokers `broker-1`, ... on this machine.
 
     `zookeeper` selects an existing server, as "host:port" or in the form of `metadataServiceUri`;
-    by default the cluster starts its own.  `folder` is the directory for the data; by default it is
-    temporary and deleted by `stop`.  With `traced`, `trace` receives the events of all nodes and
+    by default the cluster starts its own. `folder` is the directory for the data; by default it is
+    temporary and deleted by `stop`. With `traced`, `trace` receives the events of all nodes and
     clients.
 
     All processes that the cluster starts exit together with this process, even if it is killed.
@@ -74,10 +74,10 @@ class LocalCluster:
     ) -> None:
         """Prepare a cluster; `start` starts it.
 
-        `autorecovery` enables autorecovery in the bookies, and contains keys of `bk_server.conf`
-        for them, such as `{"openLedgerRereplicationGracePeriod": 1000}`, or {} for the defaults.
-        `broker_conf` contains keys of `broker.conf`, such as
-        `{"brokerDeduplicationEnabled": "true"}`.
+        `autorecovery` enables autorecovery in the bookies. It contains keys of `bk_server.conf` for
+        them, such as `{"openLedgerRereplicationGracePeriod": 1000}`, or is {} for the defaults.
+        `broker_conf` contains keys of `broker.conf`, such as `{"brokerDeduplicationEnabled":
+        "true"}`.
 
         Raises `BKIncorrectParameterException` for fewer than 1 bookie, a negative number of
         brokers, an invalid `zookeeper`, or a key that labkit refuses or does not use, and
@@ -124,12 +124,10 @@ class LocalCluster:
 
     @property
     def bookie_names(self) -> list[str]:
-        """The names of all bookies, running or not."""
         return list(self._bookies)
 
     @property
     def broker_names(self) -> list[str]:
-        """The names of all brokers, running or not."""
         return list(self._brokers)
 
     @property
@@ -160,7 +158,6 @@ class LocalCluster:
         return node.ports
 
     def is_up(self, name: str) -> bool:
-        """Return whether the node's process is alive, even if paused."""
         return self._find(name).is_up
 
     def exit_code_of(self, name: str) -> int | None:
@@ -253,16 +250,16 @@ class LocalCluster:
     async def shut_down(self, name: str) -> None:
         """Send SIGTERM and wait: a broker releases its topics, a bookie flushes.
 
-        A paused node is resumed first.  Raises `NodeStateError` if it is down.
+        A paused node is resumed first. Raises `NodeStateError` if it is down.
         """
         await self._find(name).shut_down()
 
     async def pause(self, name: str) -> None:
-        """Stop the node with SIGSTOP, and wait for that. Raises `NodeStateError` if it is down."""
+        """Suspend the node with SIGSTOP. Raises `NodeStateError` if it is down."""
         await self._find(name).pause()
 
     async def resume(self, name: str) -> None:
-        """Resume a paused node with SIGCONT.  Raises `NodeStateError` if it is not paused."""
+        """Resume a paused node with SIGCONT. Raises `NodeStateError` if it is not paused."""
         self._find(name).resume()
 
     async def restart(self, name: str) -> None:
@@ -337,7 +334,6 @@ class LocalCluster:
     # A subclass may override these to run each node in a separate network.
 
     def configuration_of(self, name: str) -> Mapping[str, object]:
-        """Return the contents of a node's configuration file."""
         location = self.metadata
         if name in self._bookies:
             return {"metadataServiceUri": location, **self._bookie_keys}
@@ -366,7 +362,7 @@ class LocalCluster:
 
 
 class _TraceSettler:
-    """Settles a trace periodically, because the rows of several processes arrive in bursts."""
+    """Settles a trace periodically, because rows from several processes arrive in bursts."""
 
     def __init__(self, trace: TraceLog) -> None:
         self._trace = trace
@@ -377,7 +373,7 @@ class _TraceSettler:
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """Settle all rows received so far.  Raises the exception of a listener."""
+        """Settle all rows received so far. Raises the exception of a listener."""
         if self._task is not None:
             self._task.cancel()
             self._task = None

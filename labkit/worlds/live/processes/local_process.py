@@ -30,8 +30,8 @@ async def run_local(
 ) -> None:
     """Run a cluster until a stop signal, which cancels the calling task.
 
-    Calls `say` with the addresses of all servers once they serve clients, and `warn` with a line
-    when one of them has exited.  Raises the errors of `LocalCluster`.
+    Calls `say` with the addresses of all servers once they accept clients, and `warn` with a line
+    when one of them has exited. Raises the errors of `LocalCluster`.
     """
     cluster = LocalCluster(
         options.bookies,
@@ -48,7 +48,6 @@ async def run_local(
 
 
 def _addresses(cluster: LocalCluster) -> str:
-    """Return one line per server, and one that says how to stop them."""
     lines = [f"ZooKeeper  {cluster.zookeeper}"]
     for name in cluster.bookie_names:
         ports, folder = cluster.ports_of(name), cluster.folder_of(name)
@@ -62,7 +61,6 @@ def _addresses(cluster: LocalCluster) -> str:
 
 
 async def _watch(cluster: LocalCluster, warn: Callable[[str], None]) -> None:
-    """Warn about each server that exits.  Servers are not restarted."""
     zookeeper = cluster.embedded_zookeeper
     up = [*cluster.bookie_names, *cluster.broker_names]
     zookeeper_was_up = zookeeper.is_up

@@ -1,6 +1,6 @@
 """A labkit server as a child process that can be started, paused, killed and shut down.
 
-The process announces its ports as JSON in its first line of output.  Its standard input is a pipe,
+The process announces its ports as JSON in its first line of output. Its standard input is a pipe,
 through which its guard notices when this process exits.
 """
 
@@ -143,7 +143,7 @@ class NodeProcess:
         self.recorder.record("node.killed")
 
     async def kill(self) -> None:
-        """Kill the process with SIGKILL.  Raises `NodeStateError` if it is down."""
+        """Kill the process with SIGKILL. Raises `NodeStateError` if it is down."""
         self._running("killed").kill()
         await self._ended()
 
@@ -160,13 +160,13 @@ class NodeProcess:
         await self.watch
 
     async def pause(self) -> None:
-        """Send SIGSTOP and wait for it. Raises `NodeStateError` if the node is down."""
+        """Suspend the process with SIGSTOP. Raises `NodeStateError` if it is down."""
         await stop_process(self._running("paused").pid)
         self.paused = True
         self.recorder.record("node.paused")
 
     def resume(self) -> None:
-        """Send SIGCONT.  Raises `NodeStateError` if the process is not paused."""
+        """Send SIGCONT. Raises `NodeStateError` if the process is not paused."""
         if not self.paused:
             raise NodeStateError(f"{self.name} is not paused")
         continue_process(self._running("resumed").pid)
@@ -202,10 +202,10 @@ class NodeProcess:
 
 
 def kill_and_wait(pid: int) -> None:
-    """Kill a child and wait for it, without an event loop; for use when this process exits.
+    """Kill a child and wait for it without an event loop; for use when this process exits.
 
-    If possible, this waits without reaping the child, which is asyncio's job.  On macOS that
-    requires Python 3.13.
+    If possible, do not reap the child, because asyncio will do that. On macOS, this requires Python
+    3.13.
     """
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     with suppress(ChildProcessError):  # The child has exited and been reaped.
@@ -218,7 +218,7 @@ def kill_and_wait(pid: int) -> None:
 
 
 def _has_ended(pid: int) -> bool:
-    """Return whether the child has exited.  Raises `ChildProcessError` if it has been reaped."""
+    """Return whether the child has exited. Raises `ChildProcessError` if it has been reaped."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
     return os.waitpid(pid, os.WNOHANG)[0] == pid

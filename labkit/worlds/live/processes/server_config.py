@@ -44,9 +44,9 @@ _BOOKIE_PORT = 3181
 class BookieSettings:
     """The settings of a bookie process.
 
-    Port 0 selects a free port.  If `autorecovery` is None, the process does not run autorecovery.
-    Directories are kept as configured, even if they are relative, because the cookie records them
-    in this form.  Raises `BKIncorrectParameterException` for a value out of range.
+    Port 0 selects a free port. If `autorecovery` is None, the process does not run autorecovery.
+    Directories are kept as configured, even if they are relative, because that is how the cookie
+    records them. Raises `BKIncorrectParameterException` for a value out of range.
     """
 
     bookie_id: str = setting(key="bookieId")
@@ -75,7 +75,7 @@ class BookieSettings:
 
 @dataclass(frozen=True, slots=True)
 class AutoRecoverySettings:
-    """The settings of an autorecovery process.  Raises `BKIncorrectParameterException`."""
+    """The settings of an autorecovery process. Raises `BKIncorrectParameterException`."""
 
     node: str
     metadata: MetadataLocation
@@ -106,7 +106,7 @@ class ServerConfig:
     """The contents of a `bk_server.conf`: settings of the components, and keys that determine other
     settings.
 
-    `properties` are all keys of the file with their values.  `unused_keys` maps each key without
+    `properties` are all keys of the file with their values. `unused_keys` maps each key without
     effect to the known key that was probably meant, or to "".
     """
 
@@ -129,7 +129,7 @@ class ServerConfig:
     def metadata(self) -> MetadataLocation | None:
         """The location of the cluster's metadata, or None if the file does not set it.
 
-        As in BookKeeper, `metadataServiceUri` takes precedence over the older keys.  Raises
+        As in BookKeeper, `metadataServiceUri` takes precedence over the older keys. Raises
         `BKIncorrectParameterException`, for example if they conflict.
         """
         uri, servers, root = self.metadata_service_uri, self.zk_servers, self.zk_ledgers_root_path
@@ -179,7 +179,7 @@ BOOKKEEPER_KEYS = KnownKeys(
 
 
 def read_server_config(path: Path, *, bookie: bool = True) -> ServerConfig:
-    """Read a `bk_server.conf`.  Raises `BKIncorrectParameterException`."""
+    """Read a `bk_server.conf`. Raises `BKIncorrectParameterException`."""
     return parse_server_config(read_configuration(path), str(path), bookie=bookie)
 
 
@@ -204,10 +204,10 @@ def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> Serve
 
 
 def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> BookieSettings:
-    """Return a bookie's settings from the command line, the file and the defaults, in this order of
-    precedence.
+    """Return a bookie's settings from the command line, the file and the defaults.
 
-    Raises `BKIncorrectParameterException` if a required setting is missing.
+    The command line takes precedence over the file. Raises `BKIncorrectParameterException` if a
+    required setting is missing.
     """
     config = config or parse_server_config(b"", "no file")
     process = fields_in(config.properties, BookieSettings)
@@ -256,7 +256,7 @@ def _id_and_port(
 ) -> tuple[str, int]:
     """Return the bookie's id ("" if it is not configured) and its port (0 for any free port).
 
-    As in BookKeeper, the id is `bookieId` or else `advertisedAddress:bookiePort`.  Raises
+    As in BookKeeper, the id is `bookieId` or else `advertisedAddress:bookiePort`. Raises
     `BKIncorrectParameterException`.
     """
     process = fields_in(config.properties, BookieSettings)

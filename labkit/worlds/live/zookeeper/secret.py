@@ -9,7 +9,7 @@
     Java clients     read it from the server's `jaas.conf`, through the system property
                      java.security.auth.login.config
 
-The secret never appears on a command line, which every user can see.  Each server object generates
+The secret never appears on a command line, which every user can see. Each server object generates
 a new secret.
 
 In ZooKeeper: `server/auth/DigestLoginModule.java`, `server/AuthenticationHelper.java`.
@@ -81,7 +81,7 @@ def check_secrets_folder() -> Path:
 def publish(address: str, secret: str, pid: int) -> None:
     """Publish the secret of a server to this user's processes, and delete those of dead servers.
 
-    `pid` is the server's process id.  Raises `MissingPart` if other users cannot be denied access
+    `pid` is the server's process id. Raises `MissingPart` if other users cannot be denied access
     to the directory, and `OSError`.
     """
     folder = check_secrets_folder()
@@ -136,7 +136,7 @@ def _path(address: str) -> Path:
 
 
 def _is_mine(folder: Path) -> bool:
-    """Return whether the directory belongs to this user, and other users cannot enter it."""
+    """Return whether the directory belongs to this user and other users cannot enter it."""
     try:
         status = folder.lstat()
     except FileNotFoundError:

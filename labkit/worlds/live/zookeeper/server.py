@@ -1,7 +1,7 @@
 """A ZooKeeper server for the cluster's metadata.
 
 Ledger metadata, ledger ids, cookies and bookie registrations are stored as znodes, as in
-production.  The server is Apache ZooKeeper itself, from the jars in PySpark's wheel.  It serves one
+production. The server is Apache ZooKeeper itself, from the jars in PySpark's wheel. It serves one
 data directory on one loopback port, and exits together with the process that started it, even if
 that process is killed (`labkit.worlds.live.host.guard`).
 
@@ -61,8 +61,8 @@ JVM_OPTIONS = (
     "-Dzookeeper.preAllocSize=1024",
     f"-Djava.security.auth.login.config=./{LOGIN_NAME}",
 )
-"""Options for a small heap, a fast start, a transaction log that grows in steps of 1024 KiB instead
-of 64 MiB, and the file with the secret.
+"""Options for a small heap, a fast start, a transaction log that grows in steps of 1 MiB instead of
+64 MiB, and the file with the secret.
 """
 
 CONFIGURATION = f"""\
@@ -84,7 +84,7 @@ enforce.auth.schemes=sasl
 """The `conf` command works without the secret; it shows the data directory and the ports.
 
 All nodes and clients of the cluster connect from the same address, so the default limit of 60
-connections per address is disabled, because it could prevent bookies from reconnecting.  At startup
+connections per address is disabled, because it could prevent bookies from reconnecting. At startup
 and once an hour, the server deletes all snapshots except the newest three, and the transaction logs
 that these do not need.
 """
@@ -107,7 +107,7 @@ rootLogger.appenderRef.file.ref=file
 
 
 class ZooKeeperNotStarted(LabkitError):
-    """The server did not start; the message contains the reason and its log messages."""
+    """The server did not start; the message contains the reason and the end of its log."""
 
 
 def zookeeper_jars() -> list[Path]:
@@ -138,12 +138,12 @@ class EmbeddedZooKeeper:
     """A ZooKeeper server on a loopback port, in a process that exits together with this one.
 
     `folder` is the directory for its data, its configuration and its log `zookeeper.log`, of which
-    the newest 3 MB are kept.  A server that is restarted on the same directory has the same znodes.
-    Without `folder`, each start creates a temporary directory, which `stop` deletes.  Port 0
+    the newest 3 MB are kept. A server that is restarted on the same directory has the same znodes.
+    Without `folder`, each start creates a temporary directory, which `stop` deletes. Port 0
     selects a free port, which later starts reuse.
 
     The server only serves this user; see `labkit.worlds.live.zookeeper.secret` for how clients
-    authenticate.  Java clients need `-Djava.security.auth.login.config=` with the path in
+    authenticate. Java clients need `-Djava.security.auth.login.config=` with the path in
     `login_configuration`.
 
     Session timeouts may be 1 to 60 s; an expired session is detected within 0.5 s.
@@ -207,12 +207,12 @@ class EmbeddedZooKeeper:
                 return
 
     async def stop(self) -> None:
-        """Stop the server and wait for it to exit.  Deletes its directory only if temporary."""
+        """Stop the server and wait for it to exit. Deletes its directory only if temporary."""
         if self._process is not None and self._process.stdin is not None:
             withdraw(self.address)
             self._process.stdin.close()
             if self.is_up:
-                self._process.terminate()  # The guard does the same, unless it was killed.
+                self._process.terminate()  # The guard does the same unless it was killed.
             try:
                 async with asyncio.timeout(STOP_TIMEOUT_S):
                     await self._process.wait()
@@ -347,7 +347,7 @@ def _log_size(folder: Path) -> int:
 
 
 def _output_since(folder: Path, log_start: int) -> list[str]:
-    """Return the JVM's output and the log from offset `log_start` on (if rotated: all of it)."""
+    """Return the JVM's output, and the log from `log_start` on (all of it if it was rotated)."""
     output = (folder / OUTPUT_NAME).read_bytes()
     if (size := _log_size(folder)) > 0:
         with (folder / LOG_NAME).open("rb") as log:

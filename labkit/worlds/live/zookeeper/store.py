@@ -1,8 +1,8 @@
 """The `MetadataStore` port on a ZooKeeper session, through the client library kazoo.
 
-kazoo runs in its own threads.  This module passes results and watch events to the event loop, and a
+kazoo runs in its own threads. This module passes results and watch events to the event loop, and a
 watch event always arrives before the response to any later request.  kazoo reconnects by itself,
-but drops all watches when it loses the connection.  Because changes may have been missed, all
+but drops all watches when it loses the connection. Because changes may have been missed, all
 watches fire after a reconnect, whether the session is the same or a new one.
 """
 
@@ -41,7 +41,7 @@ from labkit.worlds.live.zookeeper.secret import SECRET_VARIABLE, sasl_options
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 _RESPONSE_TIMEOUT_S = 15.0
-"""This is longer than a session survives without a connection; kazoo itself would wait forever."""
+"""Longer than a session survives without a connection; kazoo itself would wait forever."""
 
 _CREATE_ATTEMPTS = 100
 
@@ -50,7 +50,7 @@ _POLL_SHARE = 1 / 4
 
 _RECONNECT_DELAY_S = 0.1
 _LONGEST_RECONNECT_DELAY_S = 1.0
-"""With kazoo's default of a minute, clients would wait too long after a restart of the server."""
+"""With kazoo's default of a minute, clients would wait too long after a server restart."""
 
 _ERRORS: dict[type[Exception], type[MetadataError]] = {
     kazoo_errors.NoNodeError: NoNodeError,
@@ -146,7 +146,7 @@ class ZooKeeperStore:
         self._handler.is_stopping = True
         if self._polling is not None:
             self._polling.cancel()
-        # In a thread, because kazoo waits for its own threads and must not block the loop.
+        # Use a thread, because kazoo waits for its own threads and must not block the loop.
         await asyncio.to_thread(self.client.stop)
         await asyncio.to_thread(self.client.close)
 
@@ -155,8 +155,10 @@ class ZooKeeperStore:
         self._new_session_actions.append(action)
 
     def on_silence(self, action: Callable[[], None]) -> None:
-        """Call `action` on the event loop when the store responds after a silence of more than half
-        the session timeout, before the caller gets that response.
+        """Call `action` when the store responds after a silence.
+
+        The silence is longer than half the session timeout. `action` runs on the event loop, before
+        the caller gets that response.
         """
         self._silence_actions.append(action)
         if self._polling is None:
@@ -179,13 +181,12 @@ class ZooKeeperStore:
                 action()
 
     def _refuse(self) -> None:
-        """Fail all requests, because the server rejects the secret."""
         self._is_refused = True
         for done in self._pending:
             if not done.done():
-                done.set_exception(self._refused())
+                done.set_exception(self._secret_error())
 
-    def _refused(self) -> SecretNeededError:
+    def _secret_error(self) -> SecretNeededError:
         return SecretNeededError(
             f"ZooKeeper at {self.location.servers} refuses this process, which does not know the"
             f" server's secret; run it as the user who started ZooKeeper, or set"
@@ -248,7 +249,7 @@ class ZooKeeperStore:
         return sorted(await self._result(path, request))
 
     async def sync(self) -> None:
-        # Any path will do: the server receives all earlier changes first.
+        # Any path will do, because the server receives all earlier changes first.
         await self._result("/", self.client.sync_async("/"))
 
     def _whole(self, path: str) -> str:
@@ -256,7 +257,7 @@ class ZooKeeperStore:
         return f"{self.location.chroot}{path}"
 
     def _watch(self, on_change: OnChange | None) -> Callable[[WatchedEvent], None] | None:
-        """Return a watch; kazoo calls it once: on a change, or when it drops the watch."""
+        """Return a watch, which kazoo calls once: on a change, or when it drops the watch."""
         if on_change is None:
             return None
 
@@ -276,7 +277,7 @@ class ZooKeeperStore:
 
     async def _result(self, path: str, result: IAsyncResult) -> Any:
         if self._is_refused:
-            raise self._refused()
+            raise self._secret_error()
         # Use a future of this loop, because kazoo's result cannot be awaited.
         done: asyncio.Future[None] = self._loop.create_future()
         self._pending.add(done)
@@ -301,7 +302,7 @@ class ZooKeeperStore:
         try:
             return result.get()
         except SessionClosedRequireSaslError:
-            raise self._refused() from None
+            raise self._secret_error() from None
         except KazooException as error:
             kind = _ERRORS.get(type(error), MetadataUnavailableError)
             raise kind(f"{path}: {type(error).__name__} {error}".rstrip()) from None
@@ -321,10 +322,10 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
         self._on_refusal = on_refusal
 
     def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
-        """Run kazoo's connection thread, and rerun it if it ends.
+        """Run kazoo's connection thread, and rerun it whenever it ends.
 
-        kazoo's thread ends if the connection is lost during authentication, which kazoo mistakes
-        for a wrong secret.
+        The thread ends if the connection is lost during authentication, which kazoo mistakes for a
+        wrong secret.
         """
 
         def run() -> None:

@@ -1,4 +1,4 @@
-"""The crash map: a script of storage operations, with a crash before every single disk operation.
+"""The crash map: a script of storage operations, with a crash before every disk operation.
 
 The rows are the disk operations of the script, the columns the ways in which a crash can treat
 unsynced data. For each cell, the machine stops, restarts on the remaining data, and every promise
@@ -45,7 +45,7 @@ SAFE, LOST, INVENTED, REFUSED = "safe", "lost", "invented", "refused"
 
 @dataclass(frozen=True, slots=True)
 class CrashVariant:
-    """A column: one way in which a crash treats unsynced data."""
+    """A column of the crash map: one way in which a crash treats unsynced data."""
 
     name: str
     meaning: str
@@ -71,7 +71,7 @@ VARIANTS = (
 
 
 def random_variants(count: int) -> tuple[CrashVariant, ...]:
-    """Return more columns, in which every unsynced operation has its own random fate."""
+    """Return more columns, in which the fate of each unsynced operation is random."""
     return tuple(
         CrashVariant(
             f"lot {seed}",
@@ -84,9 +84,10 @@ def random_variants(count: int) -> tuple[CrashVariant, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CrashPoint:
-    """A row: the machine stops before `operation`, during `step`; `promised` must survive.
+    """A row of the crash map: the machine stops before `operation`, during `step`.
 
-    The last row has no operation, because the script has ended.
+    A restart must find everything in `promised`. `operation` is None in the last row, which stands
+    for a crash after the script has ended.
     """
 
     number: int
@@ -105,9 +106,9 @@ class Cell:
     """The result of one crash.
 
     verdict: `safe`; `lost`: promises were broken; `invented`: the store returns something that was
-    never added; `refused`: the bookie does not start, and `error` says why. `fates` gives the
-    surviving share (0 to 1) of each unsynced operation, `files` the files found by the next start,
-    and `replayed` the number of journal records read by that start and the one after it.
+    never added; `refused`: the bookie does not start, and `error` says why. `fates` gives the share
+    (0 to 1) of each unsynced operation that survived, `files` the files that the next start found,
+    and `replayed` the number of journal records that this start and the following one read.
     """
 
     verdict: str
@@ -144,7 +145,7 @@ class Counterexample:
 
 
 class _Numbered(dict[T, int]):
-    """Dictionary that numbers values in the order of their first use."""
+    """Numbers values in the order in which they are first used."""
 
     def __missing__(self, value: T) -> int:
         return self.setdefault(value, len(self))
@@ -152,7 +153,7 @@ class _Numbered(dict[T, int]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CrashMap:
-    """Every crash of a script: `cells[row][column]`; rows are `points`, columns `variants`."""
+    """All crashes of a script: `cells[row][column]`; rows are `points`, columns are `variants`."""
 
     script: tuple[ScriptStep, ...]
     variants: tuple[CrashVariant, ...]
@@ -170,11 +171,11 @@ class CrashMap:
                     yield Counterexample(point.number, column, point, self.variants[column], cell)
 
     def smallest(self) -> Counterexample | None:
-        """Return the first counterexample in the script, or None if all cells are safe."""
+        """Return the first unsafe cell in script order, or None if all cells are safe."""
         return next(self.failures(), None)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the map as plain data for a diagram; repeated parts are indices into lists."""
+        """Return the map as JSON-like data for a diagram; repeated parts are indices into lists."""
         texts, files, ends = _Numbered[str](), _Numbered[FileShown](), _Numbered[Cell]()
         rows = [
             [
@@ -232,10 +233,10 @@ def crash_map(
     journal_count: int = 1,
     ledger_dir_count: int = 1,
 ) -> CrashMap:
-    """Run the script once, and try every kind of crash before each disk operation.
+    """Run the script, and try every kind of crash before each of its disk operations.
 
-    `store_factory` opens the store, both in the script and after each crash. Any exception from the
-    store other than `StorageDamagedException` is re-raised.
+    `store_factory` opens the store, both in the script and after each crash. If the store raises
+    anything other than `StorageDamagedException`, the exception is passed on.
     """
     fuse = Fuse()
     machine = new_machine(fuse, journal_count, ledger_dir_count)
@@ -253,7 +254,7 @@ def crash_map(
         bookie.run(script)
         bookie.step = "end"
     except StorageDamagedException:
-        # The script restarted the store, which refused to start; the last row says so as well.
+        # A restart in the script failed; the last row of the map reports the error.
         bookie.step = "refused"
     fuse.watch = None
     crash(None)
@@ -261,7 +262,7 @@ def crash_map(
 
 
 class _Crashes:
-    """All crashes of one run. Crashes that leave the same disks have the same result."""
+    """All crashes of one run. Crashes that leave the same disks share one result."""
 
     def __init__(
         self,
@@ -277,10 +278,9 @@ class _Crashes:
         self._results: dict[tuple[object, ...], Cell] = {}
 
     def cell(self, keep: Keep) -> Cell:
-        """Return the result of crashing a copy of the machine in its current state."""
         crashed = self._machine.after_crash(keep)
         bookie = self._bookie
-        # Crashes that leave equal disks have the same result only if the bookie has made the same
+        # Crashes that leave equal disks have the same result only if the bookie had made the same
         # promises.
         promises = len(bookie.requests), bookie.promised, len(bookie.deleted)
         key = (*promises, *(disk.fingerprint() for disk in crashed.disks))
@@ -290,12 +290,12 @@ class _Crashes:
         return replace(self._results[key], fates=tuple((op, keep(op)) for op in unsynced))
 
     def _restart_on(self, machine: Machine) -> Cell:
-        """Start the store and check it; cut the power, restart it and check it again."""
+        """Start the store and check it; then cut the power, restart it and check it again."""
         files = show_files(machine.disks)
         found, error, replayed = _Findings(), "", []
         try:
-            # Do this twice, because anything repaired by the first start must survive the next
-            # power loss.
+            # Check twice, because whatever the first start repaired must survive the next power
+            # loss.
             for _ in range(2):
                 rows: list[Event] = []
                 store = machine.open(self._store_factory, self._config, rows.extend)
@@ -312,14 +312,14 @@ class _Crashes:
 
 @dataclass(slots=True)
 class _Findings:
-    """Broken promises and invented data, each once, in the order in which they were found."""
+    """Broken promises and invented data, without duplicates, in the order of discovery."""
 
     lost: dict[Promise, None] = field(default_factory=dict)
     invented: dict[str, None] = field(default_factory=dict)
 
 
 def _check_promises(store: LedgerStore, bookie: ScriptedBookie, found: _Findings) -> None:
-    """Check everything promised, and look for anything that was never requested."""
+    """Check that the store kept every promise and contains nothing that was never added."""
     promised = set(bookie.promised)
     for promise, data in bookie.requests.items():
         # Skip deleted ledgers: nothing is promised about them, but their data may still exist.
@@ -345,7 +345,7 @@ def _check_promises(store: LedgerStore, bookie: ScriptedBookie, found: _Findings
 def _is_kept(
     store: LedgerStore, bookie: ScriptedBookie, promise: Promise, data: bytes
 ) -> bool | None:
-    """Return whether the store has the data; None: other data that a client would accept."""
+    """Return whether the store has the data; None if it has other data that clients accept."""
     ledger_id, number = promise.ledger_id, promise.number
     ledger = store.ledger(ledger_id)
     if promise.kind == "fence":

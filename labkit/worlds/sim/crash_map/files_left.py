@@ -1,4 +1,4 @@
-"""Descriptions of the files on a machine's disks."""
+"""Describes the files that a crash leaves on a machine's disks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _RECORD_NAMES = {LEDGER_KEY: "key", FENCE: "fence", EXPLICIT_LAC: "LAC"}
 
 @dataclass(frozen=True, slots=True)
 class FileShown:
-    """One file: its name, a description of its contents, and its first bytes after the header."""
+    """One file: its name, its contents in words, and its first bytes after the header."""
 
     path: str
     size: int

@@ -3,5 +3,5 @@
     final_reads    reads every entry from every bookie that should have it, and all messages
     trimming       records the ledgers that topics have trimmed
 
-As a result, the checks need nothing but the trace. Start with `final_reads`.
+Because of this, the checks need only the trace. Start with `final_reads`.
 """

@@ -41,7 +41,7 @@ async def read_everything(
     brokers: Sequence[BrokerNode],
     clients: Mapping[str, ClientNode],
 ) -> None:
-    """Cut the power, restart all nodes except brokers, recover all ledgers, read all copies."""
+    """Cut the power, restart all nodes except brokers, recover all ledgers, and read all copies."""
     node = clients[EPILOGUE]
     node.world.report("epilogue.started", node.name)
     if scenario.ends_in_power_cut:
@@ -63,13 +63,13 @@ async def read_everything(
 
 async def _look_up(node: ClientNode, scenario: Scenario) -> None:
     await node.ready()
-    ledger_ids = await _retried(node.client.list_ledgers)
+    ledger_ids = await _retry(node.client.list_ledgers)
     if scenario.cluster.autorecovery is not None:
         node.world.answers.marks_found(_PATIENCE_S, await _remaining_marks(node))
     for ledger_id in ledger_ids:
         try:
-            await _retried(partial(_recover, node, ledger_id))
-            metadata = await _retried(partial(node.client.ledger_metadata, ledger_id))
+            await _retry(partial(_recover, node, ledger_id))
+            metadata = await _retry(partial(node.client.ledger_metadata, ledger_id))
         except LabkitError as error:
             name, reason = type(error).__name__, str(error)
             node.recorder.record("ledger.unreadable", ledger_id, error=name, explanation=reason)
@@ -90,16 +90,16 @@ async def _recover(node: ClientNode, ledger_id: int) -> None:
 
 
 async def _remaining_marks(node: ClientNode) -> list[int]:
-    """Wait for the repairs in progress; return the ledgers still marked as under-replicated."""
+    """Wait for repairs to finish; return the ledgers still marked as under-replicated."""
     underreplication = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
     )
-    # Enable autorecovery, which is still disabled if the operator's client died or got no response.
+    # Enable autorecovery: it is still disabled if the operator's client died or got no response.
     with suppress(UnavailableException):
-        await _retried(underreplication.enable)
+        await _retry(underreplication.enable)
     ledgers: list[int] = []
     for _ in range(int(_PATIENCE_S / _RETRY_INTERVAL_S)):
-        ledgers = await _retried(underreplication.ledgers)
+        ledgers = await _retry(underreplication.ledgers)
         if not ledgers:
             break
         await asyncio.sleep(_RETRY_INTERVAL_S)
@@ -128,7 +128,7 @@ async def _read_all_copies(node: ClientNode, ledger_id: int, metadata: LedgerMet
 
 
 async def _read_topics(node: ClientNode, names: Iterable[str]) -> None:
-    """Read each topic once; skip a topic with an unreadable ledger and record an event."""
+    """Read each topic once; record an event for a topic with an unreadable ledger, and skip it."""
     for topic in dict.fromkeys(map(full_name, names)):
         try:
             entry_count = await _read_topic(node, topic)
@@ -141,10 +141,10 @@ async def _read_topics(node: ClientNode, names: Iterable[str]) -> None:
 
 
 async def _read_topic(node: ClientNode, topic: str) -> int:
-    chain, _ = await _retried(partial(read_chain, node.client, managed_ledger_path(topic)))
+    chain, _ = await _retry(partial(read_chain, node.client, managed_ledger_path(topic)))
     count = 0
     for ledger in chain:
-        reader = await _retried(partial(node.client.open_ledger, ledger.ledger_id))
+        reader = await _retry(partial(node.client.open_ledger, ledger.ledger_id))
         if reader.last_add_confirmed < 0:
             continue
         for entry in await reader.read_entries(0, reader.last_add_confirmed):
@@ -163,8 +163,8 @@ async def _read_topic(node: ClientNode, topic: str) -> int:
     return count
 
 
-async def _retried(ask: Callable[[], Awaitable[T]]) -> T:
-    """Call `ask` until the metadata store is available: this session may have just expired."""
+async def _retry(ask: Callable[[], Awaitable[T]]) -> T:
+    """Repeat `ask` until the metadata store is available; this session may have just expired."""
     while True:
         try:
             return await ask()

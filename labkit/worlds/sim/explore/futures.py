@@ -7,8 +7,8 @@ A future of a moment is a run that equals the original up to that moment. All la
 are drawn anew, and no further fault strikes. If the promise breaks in few futures of one moment and
 in nearly all of the next, then what happened between the two made it inevitable.
 
-Only a sample of futures is tried, and only at some moments: the search halves the interval in which
-the share of broken futures changes most, until it cannot be divided further.
+Only some moments are tried, with a sample of futures each: the search repeatedly halves the
+interval in which the share of broken futures changes most.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ from labkit.worlds.sim.chosen_order import ChosenOrderWorld
 from labkit.worlds.sim.machine.decisions import sentence_of
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.machine.loop import SimLoop, SimulationError
-from labkit.worlds.sim.run import STEP_BUDGET, live, outside_event_loops
+from labkit.worlds.sim.run import STEP_BUDGET, outside_event_loops, run_world
 from labkit.worlds.sim.scenario.faults import (
     Crash,
     CrashAtOperation,
@@ -41,12 +41,12 @@ _FAULT_EVENTS = ("node.killed", "node.paused", "link.cut", "session.lost")
 _SEEN_AS_EVENTS = (Crash, CrashAtOperation, Partition, Pause, PowerCut)
 """Faults that the events describe completely."""
 BEFORE_THE_RUN_US = -1
-"""A moment before the first fault and the first step: everything that follows is drawn anew."""
+"""A moment before the first step and the first fault, so everything after it is drawn again."""
 
 
 @dataclass(frozen=True, slots=True)
 class FutureShare:
-    """Of `tried` futures of the moment `time_us`, the promise breaks in `broken`."""
+    """The promise breaks in `broken` of the `tried` futures of the moment `time_us`."""
 
     time_us: int
     broken: int
@@ -71,9 +71,7 @@ class Jump:
 
     @property
     def reason(self) -> str:
-        """A sentence about what most likely made the difference: the faults; without any, the
-        decisions; without either, all events.
-        """
+        """Name the likely cause: the faults, or else the decisions, or else all events."""
         if self.faults and all(isinstance(fault, _SEEN_AS_EVENTS) for fault in self.faults):
             causes = [describe(event) for event in self.events if event.kind in _FAULT_EVENTS]
         elif self.faults:
@@ -89,8 +87,8 @@ class Jump:
 class Inevitability:
     """The share of futures that break a promise, at moments in time order.
 
-    Without a `jump`, the share is the same at all moments tried: nothing that happened in the run
-    made a difference.
+    `jump` is None if the share is the same at all moments, that is, if nothing that happened in the
+    run made a difference.
     """
 
     promise: str
@@ -118,10 +116,10 @@ def inevitability(trace: Trace, promise: str, futures: int = 32) -> Inevitabilit
 
 
 def inevitability_so_far(trace: Trace, promise: str, futures: int = 32) -> Iterator[Inevitability]:
-    """Try other futures of the run until it is known between which two neighbouring moments most of
-    them were lost. Yield what is known after each moment but the first.
+    """Find the two neighbouring moments between which the share of broken futures changes most.
 
-    `futures` is the number tried at each moment. Some ten moments are tried.
+    About ten moments are tried, with `futures` futures each; the result so far is yielded after
+    each moment except the first.
 
     Raises `BKIncorrectParameterException` if `promise` is not the name of a check or holds in this
     run.
@@ -154,7 +152,7 @@ def inevitability_so_far(trace: Trace, promise: str, futures: int = 32) -> Itera
 
 
 def _moments(trace: Trace) -> list[int]:
-    """Return the times of all events before the final check, without duplicates."""
+    """Return the times of all events before the epilogue, without duplicates."""
     times = [BEFORE_THE_RUN_US]
     for event in trace.events:
         if event.kind == "epilogue.started":
@@ -165,7 +163,7 @@ def _moments(trace: Trace) -> list[int]:
 
 
 def _largest_change(shares: dict[int, FutureShare]) -> tuple[int, int]:
-    """Return the neighbours whose shares differ most; among equals, the latest."""
+    """Return the neighbours whose shares differ most, the latest pair if there are several."""
     known = sorted(shares)
     return max(
         pairwise(known),
@@ -202,13 +200,13 @@ def _breaks(trace: Trace, check: type[Check]) -> bool:
 
 
 def future(scenario: Scenario, moment_us: int, seed: int) -> Trace:
-    """Run the scenario, but draw all decisions after `moment_us` (µs of virtual time) from `seed`,
-    and leave out all faults that strike after it.
+    """Run the scenario with all decisions and faults after a moment replaced.
 
-    Raises `SimulationError` if the run does not end.
+    Decisions after `moment_us` (µs of virtual time) are drawn from `seed`, and later faults are
+    left out. Raises `SimulationError` if the run does not end.
     """
     world_class = _FutureInChosenOrder if scenario.in_turn else _FutureWorld
-    return live(world_class(scenario, SimLoop(STEP_BUDGET), moment_us, seed))
+    return run_world(world_class(scenario, SimLoop(STEP_BUDGET), moment_us, seed))
 
 
 class _FutureWorld(World):
@@ -218,7 +216,7 @@ class _FutureWorld(World):
         if moment_us == BEFORE_THE_RUN_US:
             self.decisions.draw_anew(seed)
         else:
-            # Half a microsecond later, so that everything at the moment itself happens first.
+            # Add half a microsecond, so that everything at the moment itself happens first.
             due = (moment_us + 0.5) / 1e6
             loop.call_at_world_time(due, self.decisions.draw_anew, seed, context=loop.world)
 

@@ -20,8 +20,10 @@ from labkit.worlds.sim.world import World
 
 
 class BrokenRun(NamedTuple):
-    """The scenario without a seed and with only the decisions made before the promise broke, and
-    the number of steps that the event loop had run by then.
+    """The part of a run before its promise broke.
+
+    The scenario has no seed and contains only the decisions made until then; `step_count` is the
+    number of steps that the event loop had run.
     """
 
     scenario: Scenario
@@ -31,10 +33,11 @@ class BrokenRun(NamedTuple):
 def replay_until_broken(
     scenario: Scenario, check: type[Check], step_budget: int = STEP_BUDGET
 ) -> BrokenRun | None:
-    """Return the run if the promise breaks; None if it holds or exceeds `step_budget`."""
+    """Return the run if the promise breaks; None if it holds or the run exceeds `step_budget`."""
     with without_garbage_collection():
         found = _run(scenario, check, step_budget)
-        # Free the world, which is full of reference cycles but has only young objects.
+        # Free the world. It is full of reference cycles, but all its objects are young, so this is
+        # fast.
         gc.collect(0)
     return found
 
@@ -56,7 +59,7 @@ def _run(scenario: Scenario, check: type[Check], step_budget: int) -> BrokenRun 
 
 
 async def _live_and_outlast(world: World) -> None:
-    await world.live()
+    await world.run()
     await world.outlast()
 
 
@@ -65,7 +68,7 @@ class _FoundBrokenError(Exception):
 
 
 class _JudgedWorld(World):
-    """A world that feeds its events to a check, and ends when the promise breaks."""
+    """A world that passes its events to a check, and ends when the promise breaks."""
 
     def __init__(self, scenario: Scenario, loop: SimLoop, check: type[Check]) -> None:
         super().__init__(scenario, loop)

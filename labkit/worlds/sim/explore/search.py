@@ -4,9 +4,9 @@
     search(range(5000), variant="ack after one bookie")    until the first finding
     search([storm(mine, seed, 3) for seed in range(500)])  your own scenarios
 
-A number stands for a scenario: it is a seed for `drawn`, or for `drawn_topic` if the variant needs
-brokers. Results are in the order of the scenarios regardless of the number of processes, so the
-first finding is always the same.
+A number stands for the scenario with this seed: a `random_scenario`, or a `random_topic_scenario`
+if the variant needs brokers. Results are in the order of the scenarios regardless of the number of
+processes, so the first finding is always the same.
 """
 
 import concurrent.futures
@@ -25,8 +25,8 @@ from typing import ParamSpec, TypeVar
 
 from labkit.system.check import CHECKS, Check, broken, check_all
 from labkit.worlds.sim.explore.progress import ProgressLine
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
-from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.machine.interrupt import OneThreadExecutor, awaited
 from labkit.worlds.sim.machine.loop import SimulationError
@@ -48,7 +48,7 @@ NEVER_ENDS = "EveryRunEnds"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A scenario, the promise that broke in it (the name of its check), and how."""
+    """A scenario, the promise that it broke (the name of a check), and how."""
 
     scenario: Scenario
     promise: str
@@ -60,7 +60,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The findings in the first `tried` scenarios, and the `seconds` that this took."""
+    """The findings in the first `tried` scenarios, and how many `seconds` the search took."""
 
     found: tuple[Finding, ...]
     tried: int
@@ -86,10 +86,10 @@ def search(
     jobs: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Findings:
-    """Try the scenarios one after the other, until there are `stop_at` findings (0: try all).
+    """Try the scenarios in order until there are `stop_at` findings (0: try all).
 
-    If `variant` is not None, it is set in every scenario. The search uses `jobs` processes (0: one
-    per processor); with 1, it stays in this process, which is necessary for checks and variants
+    If `variant` is not None, every scenario runs with it. The search uses `jobs` processes (0: one
+    per processor). With 1, it stays in this process, which is necessary for checks and variants
     defined in a notebook. `on_progress` is called with the number of scenarios tried and of broken
     promises found. An interrupt ends the search but keeps its findings.
     """
@@ -113,11 +113,11 @@ def search(
 def in_processes(
     work: Callable[[list[_Item]], list[_T]], items: Iterable[_Item], jobs: int
 ) -> Iterator[_T]:
-    """Apply `work` to batches of items in several processes, and yield the results in order. `jobs`
-    has the same meaning as in `search`.
+    """Apply `work` to batches of items in `jobs` processes, and yield the results in order.
 
-    Items are taken only shortly before they are needed, when at most about `_BATCH_SIZE` * (`jobs`
-    + 1) results are outstanding. An item may therefore depend on all earlier results.
+    An item is taken only shortly before it is needed, when at most about `_BATCH_SIZE` * (`jobs` +
+    1) results are outstanding, so an item may depend on all earlier results. 0 jobs stand for one
+    per processor.
     """
     jobs = jobs or os.cpu_count() or 1
     remaining = iter(items)
@@ -135,21 +135,21 @@ def in_processes(
 
 
 class SynchronousExecutor(concurrent.futures.Executor):
-    """Runs each call in `submit`: Python in a browser has no threads or processes."""
+    """Runs each call in `submit`, because Python in a browser has no threads or processes."""
 
     def submit(
         self, call: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> concurrent.futures.Future[_T]:
-        """Run the call and return its result as a completed future; raise its exception."""
         done: concurrent.futures.Future[_T] = concurrent.futures.Future()
         done.set_result(call(*args, **kwargs))
         return done
 
 
 def _pool(jobs: int) -> concurrent.futures.Executor:
-    """Return an executor: for one job, a single thread, which also works in notebook cells;
-    otherwise, `jobs` new processes. The processes are spawned rather than forked, because forking a
-    process with threads may deadlock.
+    """Return an executor with one thread if `jobs` is 1, else with `jobs` new processes.
+
+    A thread also works in notebook cells. Processes are spawned rather than forked, because forking
+    a process with threads may deadlock.
     """
     if sys.platform == "emscripten":
         return SynchronousExecutor()
@@ -168,23 +168,23 @@ def _judge_all(
     scenarios: list[Scenario | int], variant: str | None, checks: tuple[type[Check], ...]
 ) -> list[list[Finding]]:
     with without_garbage_collection():
-        findings = [judged_run(scenario_of(each, variant), checks)[0] for each in scenarios]
-    # Collect only young objects, because collecting all of them would take as long as half a run.
+        findings = [run_and_check(scenario_of(each, variant), checks)[0] for each in scenarios]
+    # Collect only young objects: collecting all of them would take as long as half a run.
     gc.collect(1)
     return findings
 
 
 def scenario_of(each: Scenario | int, variant: str | None) -> Scenario:
-    """Return the scenario with the variant set; if `each` is a number, it is a seed."""
-    draw = drawn_topic if VARIANTS[variant or ""].with_brokers else drawn
+    """Return the scenario, generated if `each` is a seed, with the variant set."""
+    draw = random_topic_scenario if VARIANTS[variant or ""].with_brokers else random_scenario
     scenario = each if isinstance(each, Scenario) else draw(each)
     return scenario if variant is None else replace(scenario, variant=variant)
 
 
-def judged_run(
+def run_and_check(
     scenario: Scenario, checks: Sequence[type[Check]] = CHECKS
 ) -> tuple[list[Finding], Trace | None]:
-    """Run a scenario and return the broken promises and the trace (None if the run never ended)."""
+    """Run a scenario; return the broken promises and the trace (None if the run never ended)."""
     try:
         trace = run(scenario)
         verdicts = check_all(trace, checks)

@@ -41,7 +41,7 @@ _SETTINGS = (
     *("flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"),
     *("autorecovery", "broker"),
 )
-"""Fields that are only reset to their default: with other values a run may never end."""
+"""Fields that are only reset to their defaults, because with other values a run may never end."""
 _STEP_FACTOR, _EXTRA_STEPS = 4, 2000
 """A run may take this many times the steps of the last failing run, plus some more."""
 _FIXED = ("variant", "seed", "limit_s", "in_turn", "storage")
@@ -115,7 +115,7 @@ class _Shrinker:
             self._simplify_fully(simpler_values)
 
     def _accept(self, smaller: Scenario) -> bool:
-        """Keep the scenario if the promise still breaks in it; return whether it was kept."""
+        """Keep the scenario if it still breaks the promise; return whether it was kept."""
         key = repr(smaller)
         if key in self._rejected or time.monotonic() > self._deadline:
             return False
@@ -139,7 +139,8 @@ class _Shrinker:
         try:
             smaller = replace(self.scenario, **parts)
         except BKIncorrectParameterException:
-            return False  # For example, a fault refers to a client that has no steps left.
+            # Some combinations are invalid, for example a fault of a client that has no steps left.
+            return False
         return self._accept(smaller)
 
     def _accept_decisions(self, names: tuple[str, ...]) -> bool:
@@ -154,8 +155,8 @@ class _Shrinker:
             if not self._accept(candidates[index]):
                 index += 1
                 continue
-            # Continue with the candidates after this one. The earlier ones have just failed; they
-            # may succeed now that this part is simpler, but they are tried again in the next pass.
+            # Continue with the candidates after this one. The earlier ones have just failed;
+            # simplifying this part may have changed that, but the next pass tries them again.
             remaining = len(candidates) - 1 - index
             candidates = list(simplify(self.scenario))
             index = max(0, min(index, len(candidates) - remaining))
@@ -182,7 +183,7 @@ def ddmin(
 
 
 def with_fewer_entries(scenario: Scenario) -> Iterator[Scenario]:
-    """Yield scenarios with fewer entries. A trigger on the last entry moves to the new last one."""
+    """Yield scenarios with fewer entries; a trigger on the last entry moves to the new last one."""
     for at, step in enumerate(scenario.workload):
         if not isinstance(step, Write):
             continue
@@ -191,7 +192,7 @@ def with_fewer_entries(scenario: Scenario) -> Iterator[Scenario]:
             steps = [_move_trigger(each, fewer, step) for each in scenario.workload]
             steps[at] = replace(_move_trigger(step, fewer, step), entries=entries)
             faults = [_move_trigger(each, fewer, step) for each in scenario.faults]
-            decisions = {_renumbered(n, fewer): v for n, v in scenario.decisions.items()}
+            decisions = {_renumber(n, fewer): v for n, v in scenario.decisions.items()}
             yield replace(
                 scenario, workload=tuple(steps), faults=tuple(faults), decisions=decisions
             )
@@ -209,7 +210,7 @@ def _move_trigger(part: T, fewer: int, step: Write) -> T:
     return replace(part, when=when)  # type: ignore[type-var]
 
 
-def _renumbered(decision: str, fewer: int) -> str:
+def _renumber(decision: str, fewer: int) -> str:
     name, _, number = decision.rpartition(" ")
     return f"{name} {max(0, int(number) - fewer)}"
 

@@ -1,8 +1,8 @@
 """An in-memory disk that loses unsynced data in a crash and can stop at any operation.
 
-It is as unforgiving as the `Disk` port permits. Without `sync`, each write may independently be
-lost, kept, or torn at a sector boundary; without `sync_folder`, a new name, a rename or a removal
-may be lost or kept. A `Keep` function decides the fate of each unsynced operation.
+It is as unforgiving as the `Disk` port permits. Until the next `sync`, each write may independently
+be lost, kept, or torn at a sector boundary; until the next `sync_folder`, a new name, a rename or a
+removal may be lost or kept. A `Keep` function decides the fate of each unsynced operation.
 
 A failed sync loses its data for good, as on Linux: the pages stay in memory, where the next process
 can still read them, but they count as clean, and only a new write to the same page gets them to
@@ -22,7 +22,7 @@ SECTOR_SIZE = 512
 PAGE_SIZE = 4096
 """The unit that the operating system writes, in bytes."""
 _LARGEST_FILE = 2**28
-"""Maximum size in bytes without trailing zeros: a corrupt record may ask for any size."""
+"""Maximum file size in bytes, not counting trailing zeros: a corrupt record may ask for any."""
 
 
 class SimDiskError(OSError):
@@ -60,7 +60,7 @@ class Fuse:
 
 
 class FileContent:
-    """The bytes of a file. Trailing zeros are only counted, so preallocated files stay small."""
+    """The contents of a file. Trailing zeros are only counted, so preallocated files stay small."""
 
     def __init__(self, stored: bytes | bytearray = b"", size: int = 0) -> None:
         self.size = size
@@ -87,11 +87,10 @@ class FileContent:
 
 @dataclass
 class Inode:
-    """A file: its current name, its `durable` content as of the last sync, and its current
-    `content`.
+    """A file with its current name and contents.
 
-    The next sync makes `writes` durable. `passed_over` holds the writes of failed syncs, split by
-    page.
+    `durable` is its content as of the last sync, `writes` are the writes that the next sync makes
+    durable, and `passed_over` are those of failed syncs, split by page.
     """
 
     path: str
@@ -281,9 +280,10 @@ class SimDisk:
         return len(self._names[path].content.stored)
 
     def rot(self, path: str, part: float, size: int = 1) -> int:
-        """Flip a bit in every byte of one block, both in memory and on disk. The block contains the
-        byte at the relative position `part` (0 to 1) of the file without its trailing zeros. Return
-        the block's offset.
+        """Flip a bit in every byte of a block, in memory and on disk; return the block's offset.
+
+        The block contains the byte at the relative position `part` (0 to 1) of the file without its
+        trailing zeros.
         """
         inode = self._names[path]
         at = int(part * max(0, len(inode.content.stored) - 1))
@@ -307,7 +307,7 @@ class SimDisk:
         return sorted({*writes, *(c.operation for c in self._changes), *self._new_folders.values()})
 
     def after_crash(self, keep: Keep, fuse: Fuse | None = None) -> "SimDisk":
-        """Return the disk as a start after a power loss finds it; this disk stays as it is."""
+        """Return the disk as a start after a power loss finds it; this disk remains unchanged."""
         disk = SimDisk(fuse, self.name)
         names = dict(self._durable_names)
         for change in self._changes:
@@ -322,8 +322,9 @@ class SimDisk:
         return disk
 
     def after_kill(self, fuse: Fuse) -> "SimDisk":
-        """Return the disk as the next process would find it if only this process were killed:
-        unsynced changes are visible but still not durable. The returned disk is independent of this
+        """Return the disk as the next process finds it if only this process is killed.
+
+        Unsynced changes are visible but still not durable. The returned disk is independent of this
         one.
         """
         disk = SimDisk(fuse, self.name)

@@ -32,8 +32,8 @@ class Operation(NamedTuple):
 
 
 Keep = Callable[[Operation], float]
-"""How much of an unsynced operation survives: 0 nothing, 1 all of it, anything in between is torn.
-Directory changes cannot be torn: they survive from 0.5 on.
+"""How much of an unsynced operation survives: 0 is nothing, 1 is all of it, and anything in between
+is torn. Directory changes cannot be torn: they survive from 0.5 on.
 """
 
 

@@ -1,4 +1,4 @@
-"""Disk calls that take time and can fail: the layer between a simulated bookie and its disks.
+"""Disk calls that take time and can fail, between a simulated bookie and its disks.
 
 A call takes effect when its time has elapsed. If the machine crashes before that, only the first
 disk operations of the call are carried out; the decision `reach b1 7` says how many. `disk b1 7`
@@ -39,7 +39,7 @@ class DiskCall(NamedTuple):
 
 
 class DiskTrouble:
-    """A machine's disk faults, the operation at which it stops, and its finished calls."""
+    """A machine's disk faults, the operation at which it stops, and its completed calls."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self.call_s = CALL_S
@@ -83,8 +83,6 @@ class DiskTrouble:
 
 
 class _Call(NamedTuple):
-    """A pending call: its number on this machine, when it starts, and the function to run."""
-
     number: int
     begin: float
     run: Callable[[], Any]
@@ -107,9 +105,7 @@ class DiskWorker:
         self._is_in_call = False
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
-        """Run the call; return what it returns and raise what it raises."""
-        # Calls are counted across restarts of the machine, so that a decision's name identifies
-        # exactly one call.
+        # Count calls across restarts of the machine, so that a decision's name identifies one call.
         number = self._trouble.call_count
         self._trouble.call_count += 1
         slow_ms = self._slow.take(number, self._trouble.slow_share, _SLOW_MS)
@@ -122,8 +118,8 @@ class DiskWorker:
 
     def crash(self) -> None:
         """Stop the machine after the first few operations of the current call."""
-        # If an operation of the current call caused the crash, no later operation of this call is
-        # carried out anyway.
+        # If an operation of this call caused the crash, none of its later operations is carried out
+        # anyway.
         if self._is_in_call or not self._pending or self._pending[0].begin > self._loop.now:
             return
         number, begin, call = self._pending[0]

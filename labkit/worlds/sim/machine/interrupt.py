@@ -1,8 +1,8 @@
 """Delivers an interrupt to the thread that runs a world.
 
-A signal interrupts only the main thread. In a notebook, that thread waits while the world runs in
-another one, so it asks the other thread to stop; every event loop in that thread checks for the
-request.
+A signal interrupts only the main thread. In a notebook, the main thread waits while the world runs
+in another thread. It therefore asks the other thread to stop, and every event loop there checks for
+this request.
 """
 
 import threading
@@ -28,7 +28,7 @@ class Interrupt:
 
 
 class OneThreadExecutor(futures.ThreadPoolExecutor):
-    """A single thread; shutting it down stops the simulated worlds that it runs."""
+    """A single thread; `shutdown` stops the simulated worlds that it runs."""
 
     def __init__(self) -> None:
         self._interrupt = Interrupt()
@@ -41,12 +41,11 @@ class OneThreadExecutor(futures.ThreadPoolExecutor):
 
 
 def awaited(result: "futures.Future[T]") -> T:
-    """Return the result of a call in another thread or process, or raise its exception. An
-    interrupt during the wait is also raised here.
+    """Return the result of a call in another thread or process, or raise its exception.
 
-    A signal that arrives just before a wait starts, or that the operating system delivers to
-    another thread, does not end the wait. This function therefore waits for short intervals and
-    checks for signals between them.
+    An interrupt during the wait is raised here, too. A signal that arrives just before a wait
+    starts, or that the operating system delivers to another thread, does not end the wait, so this
+    function waits for short intervals and checks for signals between them.
     """
     while not result.done():
         futures.wait((result,), timeout=_CHECK_INTERVAL_S)

@@ -25,7 +25,9 @@ class LaggingServer:
         self._lag_s = lag_s
         self._tree = tree
         self._views = deque([(0.0, _view(tree))])
-        """The states still ahead of it, each with the time at which the leader reached it."""
+        """The states that it has not reached yet, each with the time at which the leader reached
+        it.
+        """
         self._watch_fired = False
 
     def changed(self, now: float) -> None:
@@ -34,7 +36,7 @@ class LaggingServer:
             self.catch_up()
 
     def tell(self) -> None:
-        """Note that a change by the leader has triggered one of the node's watches."""
+        """Record that a change by the leader has triggered one of the node's watches."""
         self._watch_fired = True
 
     def catch_up(self) -> None:

@@ -1,7 +1,7 @@
 """Links, one per direction between two nodes, which delay messages and can be faulty.
 
-The messages of a link are numbered from 0, across all connections, and the decisions about a
-message refer to its number: `delay w>b0 2`, `lose w>b0 2`, `copy w>b0 2`, `swap w>b0 2`.
+The messages of a link are numbered from 0, across all connections. Decisions refer to a message by
+this number: `delay w>b0 2`, `lose w>b0 2`, `copy w>b0 2`, `swap w>b0 2`.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ Choose = Callable[[Sequence["Parcel"]], int]
 
 
 class Report(Protocol):
-    """Takes an event caused by the simulated machinery: its kind, its node, and other columns."""
+    """Receives an event of the simulated machinery: its kind, its node, and other columns."""
 
     def __call__(self, kind: str, node: str, /, **fields: Unpack[Fields]) -> None: ...
 
@@ -62,9 +62,9 @@ class Parcel:
 class NetworkLink:
     """A network link in one direction between two nodes.
 
-    While `is_cut` is set, messages are held back until `heal`. `extra_s` delays every message; the
-    shares (0 to 1) say how many messages are late, lost, copied (their frames arrive twice) and
-    swapped (later messages overtake them).
+    While `is_cut` is set, messages are held back until `heal`. `extra_s` is added to the delay of
+    every message. The shares (0 to 1) are the shares of messages that are late, lost, copied (their
+    frames arrive twice) and swapped (later messages overtake them).
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class NetworkLink:
         self._report = report
 
     def send(self, receiver: Receiver, bodies: list[Any], context: Context) -> bool:
-        """Send frames after the earlier ones of a connection; return False if they are lost."""
+        """Send frames after the earlier frames of a connection; return False if they are lost."""
         number = self.count
         self.count += 1
         may_fail = self._is_chosen or self.lose_share or self.copy_share or self.swap_share
@@ -109,7 +109,7 @@ class NetworkLink:
     def _copy_or_swap(
         self, number: int, due: float, receiver: Receiver, bodies: list[Any], context: Context
     ) -> bool:
-        """If so decided, copy or delay the frames; return whether they have been sent."""
+        """Copy or delay the frames if so decided; return whether they have been sent."""
         if extra_ms := self._copy.take(number, self.copy_share, _EXTRA_MS):
             self._report_fault("message.copied", number)
             # Use a separate list, because later frames may still be appended to the original
@@ -126,7 +126,7 @@ class NetworkLink:
     def act(
         self, action: Callable[[], None], context: Context, after: Receiver | None = None
     ) -> None:
-        """Send an action on a connection; it arrives after all frames sent to `after`."""
+        """Send an action on a connection; it arrives after all earlier frames to `after`."""
         number = self.count
         self.count += 1
         due = self._due(number)
@@ -149,7 +149,7 @@ class NetworkLink:
             for parcel in held:
                 due = max(parcel.due, soonest)
                 if parcel.receiver is not None:
-                    # Messages sent after this must not overtake the held-back ones.
+                    # Messages sent from now on must not overtake those that were held back.
                     parcel.receiver.due = max(parcel.receiver.due, due)
                 self._carry(parcel, due)
 
@@ -179,7 +179,7 @@ class Transit:
     """The messages in flight on all links.
 
     Parcels arrive when they are due. If `choose` is set, time is irrelevant: whenever the event
-    loop is idle, `choose` returns the index of the next parcel to deliver among the candidates.
+    loop is idle, `choose` picks the next parcel among the candidates and returns its index.
     """
 
     def __init__(self, loop: SimLoop) -> None:
@@ -188,7 +188,7 @@ class Transit:
         self.parcels: list[tuple[str, int, int, int]] = []
         """Every parcel: link, number, and when it was sent and due (in microseconds)."""
         self.under_way: list[Parcel] = []
-        """The parcels that wait to be chosen."""
+        """The parcels that are waiting to be chosen."""
         self.at_once: dict[str, None] = {}
         """Links whose parcels arrive immediately even in a chosen order."""
         loop.on_idle = self.deliver_chosen
@@ -205,7 +205,7 @@ class Transit:
             self.under_way.append(parcel)
 
     def deliver_chosen(self) -> bool:
-        """Deliver the chosen parcel; return False if there is none."""
+        """Deliver the chosen parcel; return False if there is none to choose from."""
         if self.choose is None or not self.under_way:
             return False
         first: dict[int, Parcel] = {}

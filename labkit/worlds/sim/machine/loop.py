@@ -51,7 +51,7 @@ class SimFuture(asyncio.Future[T]):
 
 
 class SimTask(asyncio.Task[T]):
-    """A task that hashes by its creation number and registers itself with its process."""
+    """A task that hashes by its creation number and is registered with its process."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class SimTask(asyncio.Task[T]):
 
 
 class SimHandle(asyncio.TimerHandle):
-    """A scheduled step: asyncio's handle, but constructed in one call instead of three."""
+    """A scheduled step: asyncio's handle, but built with one call instead of three."""
 
     __slots__ = ()
 
@@ -97,7 +97,7 @@ class SimHandle(asyncio.TimerHandle):
 
     def cancel(self) -> None:
         self._cancelled = True
-        # Release whatever the cancelled step would have used, as asyncio does.
+        # Release everything that the cancelled step would have used, as asyncio does.
         self._callback = self._args = None
 
 
@@ -137,7 +137,6 @@ class SimLoop(asyncio.BaseEventLoop):
         self.set_task_factory(_new_task)
 
     def now_us(self) -> int:
-        """Virtual time in microseconds, as used in traces."""
         return int(self.now * 1e6 + 0.5)
 
     def time(self) -> float:
@@ -165,7 +164,7 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Schedule a step in `delay` seconds, as measured by the clock of the calling node."""
+        """Schedule a step in `delay` seconds on the clock of the calling node."""
         process = PROCESS.get()
         if process is None or process.clock.is_accurate:
             return self.call_at_world_time(self.now + delay, callback, *args, context=context)
@@ -210,13 +209,14 @@ class SimLoop(asyncio.BaseEventLoop):
         process.held = []
 
     def start(self, process: Process) -> None:
-        """Keep a process until the end of the run, even after it dies: if its tasks were
-        garbage-collected, Python would run their `finally` blocks.
+        """Keep a reference to a process until the end of the run, even after it dies.
+
+        If its tasks were garbage-collected, Python would run their `finally` blocks.
         """
         self._processes.append(process)
 
     def report_lost_errors(self, process: Process) -> None:
-        """Report each exception of a living process's task that no code has retrieved."""
+        """Report each exception of a living process's task that nobody has retrieved."""
         steps = (handle._context.get(PROCESS) for handle in self._ready)
         if not process.is_alive or process.held or process in steps:
             # A pending step may be about to retrieve the exception.
@@ -231,7 +231,7 @@ class SimLoop(asyncio.BaseEventLoop):
             self.report_lost_errors(process)
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """Run `main` to completion, then discard everything else.
+        """Run `main` to completion, then abandon all other tasks.
 
         Raises `DeadlockError`, `BudgetError`, or any error from `main`. Raises `KeyboardInterrupt`
         if the thread has been asked to stop.
@@ -270,7 +270,7 @@ class SimLoop(asyncio.BaseEventLoop):
                     raise
                 except BaseException as error:  # noqa: BLE001 - the handler reports it
                     self._report_error(repr(error), error, process)
-            # Keep the steps of a paused process, in order, and drop those of a dead process.
+            # Keep the steps of a paused process in order, and drop those of a dead process.
             elif process.is_alive:
                 process.held.append(handle)
         if self._interrupt.was_asked:
@@ -286,7 +286,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.call_exception_handler(context)
 
     def _advance(self) -> None:
-        """Advance the clock to the next due timer, because nothing is left to do now."""
+        """Advance the clock to the next due timer, because no step is ready."""
         timers, polls, ready = self._timers, self._polls, self._ready
         while timers and timers[0][2]._cancelled:
             heappop(timers)
@@ -308,8 +308,8 @@ class SimLoop(asyncio.BaseEventLoop):
             raise BudgetError(
                 f"the run reached its limit of {self._time_limit_s:g} s of virtual time"
             )
-        # From here on, treat due polls as ordinary steps, because an earlier step may change the
-        # condition that they check.
+        # From here on, treat due polls as ordinary steps, because an earlier step may change their
+        # condition.
         while polls and polls[0][0] <= now:
             heappush(timers, heappop(polls))
         while timers and timers[0][0] <= now:
@@ -341,7 +341,7 @@ class SimLoop(asyncio.BaseEventLoop):
             heapreplace(polls, (due, next(numbers), handle))
 
     def _end_all_tasks(self) -> None:
-        """End all tasks, and those that they start: the run is over, so they change nothing."""
+        """End all tasks, and those that they start in turn; the run is over."""
         lists = [self.tasks, *(process.tasks for process in self._processes)]
         ended: set[asyncio.Task[Any]] = set()
         while remaining := [task for tasks in lists for task in tasks.take() if task not in ended]:

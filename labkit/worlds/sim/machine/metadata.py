@@ -4,10 +4,10 @@ The client sends its requests over the simulated network and pings the server th
 session time-out. If it hears nothing, it reconnects; if its session has expired by then, it starts
 a new one.
 
-A request that was sent but not answered before the connection broke raises
-`MetadataUnavailableError`, because the client cannot tell whether it was carried out. The same
-error is raised for a request that is waiting for a connection when the session turns out to have
-expired, because the request belongs to that session.
+A request raises `MetadataUnavailableError` if the connection breaks before the response arrives,
+because the client cannot tell whether the request was carried out. It raises the same error if it
+is still waiting for a connection when the session turns out to have expired, because it belongs to
+that session.
 
 In ZooKeeper: `ClientCnxn.java`.
 """
@@ -32,7 +32,7 @@ _RETRY_S = 0.1
 
 
 class SimMetadataStore:
-    """The metadata store as seen by one process: a session with the simulated server."""
+    """One process's session with the simulated metadata server."""
 
     def __init__(self, network: NodeNetwork, owner: str, session_timeout_s: float = 4.0) -> None:
         self.location = MetadataLocation(f"{METADATA_SERVER}:{PORT}")
@@ -201,11 +201,10 @@ class SimMetadataStore:
         lost, self._session_id = self._session_id, session_id
         connection = self._connection = self._connecting
         assert connection is not None
-        # The previous id is 0 before the first session, and it equals the new id if the session was
+        # The previous id is 0 before the first session, and equals the new id if the session was
         # resumed in time.
         if lost not in (0, session_id):
-            # The server has deleted the watches with the old session, so whoever set one must read
-            # again.
+            # The server has deleted the old session's watches, so whoever set one must read again.
             watches, self._watches = self._watches, {}
             for on_change in watches.values():
                 on_change()

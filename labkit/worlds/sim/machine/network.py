@@ -36,7 +36,7 @@ class End:
         """When the newest parcel for this end arrives."""
         self.newest: Parcel | None = None
         self.is_missed = False
-        """Whether this end is dead and something sent to it was not received."""
+        """Whether this end is dead although something sent to it was not received."""
         self._network = network
         self.waiting: list[Any] | None = None
         self._is_hung_up = False
@@ -59,7 +59,6 @@ class End:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the other end keeps up, that is, few bytes are in transit or waiting there."""
         return self._untaken_bytes < _HIGH_WATER_BYTES
 
     def when_writable(self, on_writable: OnWritable) -> None:
@@ -72,8 +71,8 @@ class End:
     def resume(self) -> None:
         waiting, self.waiting = self.waiting, None
         if waiting:
-            # Deliver them in the loop's next round, as with data from a socket, so that the caller
-            # is not re-entered.
+            # Deliver the frames in the loop's next round, like data from a socket, so that the
+            # caller is not re-entered.
             asyncio.get_running_loop().call_soon(self.take, waiting)
         if self._is_hung_up:
             asyncio.get_running_loop().call_soon(self.hang_up)
@@ -102,7 +101,7 @@ class End:
                 asyncio.get_running_loop().call_soon(action, context=self.process.context)
 
     def hang_up(self) -> None:
-        """Close this end as well, after handling everything received before."""
+        """Close this end as well, after handling everything that was received before."""
         if self.waiting is None:
             self.closed()
         else:
@@ -117,7 +116,7 @@ class End:
 
 
 def _size(bodies: Sequence[Any]) -> int:
-    """Return the frames' size in bytes; metadata messages are small and count as 0."""
+    """Return the size of the frames in bytes; metadata messages are small and count as 0."""
     size = 0
     for body in bodies:
         if isinstance(body, bytes):
@@ -146,8 +145,10 @@ class SimNetwork:
 
     @property
     def is_in_turn(self) -> bool:
-        """Whether messages arrive in a chosen order. In that case only a message tells a node that
-        its peer is gone, so even a power loss sends one.
+        """Whether messages arrive in a chosen order.
+
+        In that case, a node learns only from a message that its peer is gone, so even a power loss
+        sends one.
         """
         return self.transit.choose is not None
 
@@ -194,7 +195,7 @@ class SimNetwork:
     async def connect(
         self, process: Process, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> End:
-        """Connect. Raises `ConnectionRefusedError`, `ConnectionResetError` or `TimeoutError`."""
+        """Raises `ConnectionRefusedError`, `ConnectionResetError` or `TimeoutError`."""
         own_end = End(self, process, self.link(process.name, host))
         own_end.number = self._opened[process.name, host] = (
             self._opened.get((process.name, host), -1) + 1

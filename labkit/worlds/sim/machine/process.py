@@ -31,8 +31,10 @@ class NodeClock:
         return self._at_since + (now - self._since) * self.rate
 
     def true(self, local: float) -> float:
-        """Return the virtual time at which this clock will show `local`, rounded up: if a timer
-        fired even slightly early, it would be set again for the same moment, forever.
+        """Return the virtual time at which this clock will show `local`.
+
+        The time is rounded up: if a timer fired even slightly early, it would be set again for the
+        same moment, forever.
         """
         when = self._since + (local - self._at_since) / self.rate
         while self.local(when) < local:
@@ -76,7 +78,7 @@ class Process:
         self.held: list[asyncio.Handle] = []
         """Steps held back while the process is paused."""
         self.at_death: list[Callable[[], None]] = []
-        """Callbacks of the world when the process dies; no code of the node runs then."""
+        """Callbacks of the world that run when the process dies; no code of the node runs then."""
         self.context = copy_context()
         self.context.run(PROCESS.set, self)
 

@@ -21,18 +21,18 @@ Watch = tuple[int, int]
 
 @dataclass(slots=True)
 class Znode:
-    """A node. `owner` is the session of an ephemeral node, or 0 for a persistent node."""
+    """A node. `owner` is the session of an ephemeral node, and 0 for a persistent node."""
 
     data: bytes
     owner: int = 0
     version: int = 0
     children: dict[str, None] = field(default_factory=dict)
     created_count: int = 0
-    """Number of children created so far, used as the number of the next sequential one."""
+    """Number of children created so far, which is the number of the next sequential child."""
 
 
 class ZnodeTree:
-    """All nodes and watches; `tell` is called with each watch that fires, once."""
+    """All nodes and watches; `tell` is called with each watch when it fires, which happens once."""
 
     def __init__(self, tell: Callable[[Watch], None]) -> None:
         self._tell = tell

@@ -5,9 +5,9 @@ duplicates a request, the server repeats its response. (Real ZooKeeper clients n
 request.) A session that is silent for longer than its time-out expires: its ephemeral nodes are
 deleted and its watches removed.
 
-When a hung server resumes, it finds waiting requests as well as sessions that are due to expire.
-The order in which it handles them is random, because in ZooKeeper the thread that expires sessions
-runs independently of those that serve connections:
+When a hung server resumes, it finds waiting requests as well as overdue sessions. The order in
+which it handles them is random, because in ZooKeeper the thread that expires sessions runs
+independently of those that serve connections:
 
     expire b0 2     session 2, owned by b0, expires before the server reads any of its requests; the
                     value is the delay in ms until its nodes are deleted
@@ -40,13 +40,13 @@ _PLACE = MetadataLocation(f"{METADATA_SERVER}:{PORT}")
 _DELAY_MS = log_spread(0.1, 500)
 _WRITES = "create", "set"
 _MAX_RESPONSES_KEPT = 1000
-"""Per session; more than can be in flight while a duplicated request is delayed."""
+"""Per session: more requests than can be in flight while a duplicate is delayed."""
 _BUSY_S = 1.0
-"""For this long after a hang, the server may be slow to serve new connections as well."""
+"""For this long after a hang, the server may also be slow to serve new connections."""
 
 
 class SimZooKeeper:
-    """The server. It never crashes: ZooKeeper's replication is outside labkit's scope."""
+    """The server. It never crashes, because ZooKeeper's replication is outside labkit's scope."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class SimZooKeeper:
                 self._end(session, "expired")
 
     def hang(self, expired_share: float = 0.0, late_share: float = 0.0) -> None:
-        """Stop the server. The shares (0 to 1) apply to the decisions made when it resumes."""
+        """Stop the server; the shares (0 to 1) apply to the decisions made when it resumes."""
         self._expired_share, self._late_share = expired_share, late_share
         if self.process.runs:
             self._report("metadata.hung", METADATA_SERVER, seconds=self._timeout_s)
@@ -122,7 +122,7 @@ class SimZooKeeper:
         self.resume()
 
     def resume(self) -> None:
-        """Resume a server that hangs; draw the order of its requests and session expiries."""
+        """Resume a hung server, and draw the order of its requests and session expiries."""
         if self.process.runs:
             return
         self._report("metadata.resumed", METADATA_SERVER)
@@ -141,8 +141,8 @@ class SimZooKeeper:
             due = self._loop.now + delay_ms / 1000
             self._loop.call_at_world_time(due, self._expire, session, context=self.process.context)
         else:
-            # The session's waiting requests are handled first; the session still expires soon if
-            # its owner is gone.
+            # Handle the session's waiting requests first; it still expires soon if its owner is
+            # gone.
             session.heard_at = self._loop.now - self._timeout_s * 3 / 4
 
     def _serve_later(self, connection: End) -> None:
@@ -194,7 +194,7 @@ class SimZooKeeper:
             self._report("bookie.unregistered", bookie, explanation=why)
 
     def _unregistered(self, deleted: Sequence[str]) -> list[str]:
-        """Return the bookies that lost their last registration with these deleted nodes."""
+        """Return the bookies whose last registration was among the deleted nodes."""
         others = {_PLACE.available: _PLACE.read_only, _PLACE.read_only: _PLACE.available}
         found = []
         for path in deleted:
@@ -271,7 +271,7 @@ class _Session:
     """The server side of a session.
 
     `is_over`: the session had expired when the server resumed from a hang, and its nodes are about
-    to be deleted. `responses`: the latest responses, by request number.
+    to be deleted. `responses`: the most recent responses, by request number.
     """
 
     id: int

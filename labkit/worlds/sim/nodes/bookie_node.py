@@ -29,8 +29,8 @@ class BookieNode(SimNode):
     def __init__(self, world: Environment, name: str) -> None:
         super().__init__(world, name)
         self._fuse = Fuse()
-        self._journal_directories = _numbered("journal", world.cluster.journal_directories)
-        self._ledger_directories = _numbered("ledgers", world.cluster.ledger_directories)
+        self._journal_directories = _directory_names("journal", world.cluster.journal_directories)
+        self._ledger_directories = _directory_names("ledgers", world.cluster.ledger_directories)
         self._machine = Machine(
             tuple(SimDisk(self._fuse, name) for name in self._journal_directories),
             tuple(SimDisk(self._fuse, name) for name in self._ledger_directories),
@@ -49,11 +49,11 @@ class BookieNode(SimNode):
 
     @property
     def disk_calls(self) -> list[DiskCall]:
-        """The finished calls of all disk workers, across restarts."""
+        """The completed calls of all disk workers, across restarts."""
         return self._trouble.calls
 
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
-        """End the process and determine the contents of the machine's disks after the crash."""
+        """End the process, and decide what the machine's disks contain after the crash."""
         if not self.is_up:
             return
         super().crash(disk, error=error, reason=reason)
@@ -75,23 +75,25 @@ class BookieNode(SimNode):
         fuse.watch, fuse.watch_read = self._trouble.watch, self._trouble.watch_read
 
     def replace_disks(self, which: str) -> None:
-        """Cut the power and lose all files on the `journal`, the `ledgers` or `all` disks."""
+        """Cut the power, and lose all files on the `journal`, the `ledgers` or `all` disks."""
         self.crash("lost")
         journals, ledgers = self._machine.journals, self._machine.ledgers
         if which != "ledgers":
-            journals = self._emptied(journals)
+            journals = self._empty_disks(journals)
         if which != "journal":
-            ledgers = self._emptied(ledgers)
+            ledgers = self._empty_disks(ledgers)
         self._machine = Machine(journals, ledgers)
         self.world.report("disk.bad", self.name, fault=f"replaced: {which}")
 
     def format(self) -> None:
         self.crash()
         machine = self._machine
-        self._machine = Machine(self._emptied(machine.journals), self._emptied(machine.ledgers))
+        self._machine = Machine(
+            self._empty_disks(machine.journals), self._empty_disks(machine.ledgers)
+        )
         self.world.report("bookie.formatted", self.name)
 
-    def _emptied(self, disks: tuple[SimDisk, ...]) -> tuple[SimDisk, ...]:
+    def _empty_disks(self, disks: tuple[SimDisk, ...]) -> tuple[SimDisk, ...]:
         return tuple(SimDisk(self._fuse, disk.name) for disk in disks)
 
     def crash_at_operation(self, nth: int, disk: str, down_ms: float) -> None:
@@ -116,7 +118,6 @@ class BookieNode(SimNode):
         self.world.end_after(for_ms, end)
 
     def start_slowly(self, extra_ms: float, for_ms: float) -> None:
-        """From now on, pause for `extra_ms` between the steps of each start."""
         self._step_s = extra_ms / 1000
         self.world.end_after(for_ms, self._start_quickly)
 
@@ -236,13 +237,14 @@ class BookieNode(SimNode):
         return 1.0 - self._loss.take(operation.number, 2 / 3, _lost_share)
 
 
-def _numbered(name: str, count: int) -> list[str]:
-    """Return names for `count` directories; they are numbered only if there are several."""
+def _directory_names(name: str, count: int) -> list[str]:
+    """Return names for `count` directories, numbered if there are several."""
     return [f"{name} {index}" for index in range(count)] if count > 1 else [name]
 
 
 def _lost_share(draw: float) -> float:
-    """Return which share of an operation is lost if the operation does not fully survive. Half of
-    these operations are lost completely; the others are torn.
+    """Return the share of an operation that is lost, if any of it is.
+
+    Half of these operations are lost completely; the others are torn.
     """
     return 1.0 if draw < 0.5 else round(2 * draw - 1, 2)

@@ -18,8 +18,7 @@ from labkit.worlds.sim.variants.variants import Variant
 
 class Environment(Protocol):
     @property
-    def loop(self) -> SimLoop:
-        """The event loop, whose clock is the virtual time."""
+    def loop(self) -> SimLoop: ...
 
     @property
     def network(self) -> SimNetwork: ...
@@ -38,8 +37,7 @@ class Environment(Protocol):
     def answers(self) -> ClientAnswers: ...
 
     @property
-    def tokens(self) -> Iterator[int]:
-        """Unique numbers for clients."""
+    def tokens(self) -> Iterator[int]: ...
 
     @property
     def machines(self) -> Mapping[str, Machine]:

@@ -1,4 +1,4 @@
-"""The world as seen by the faults that hit it."""
+"""The interface of the world that faults use."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -18,7 +18,7 @@ EPILOGUE = "epilogue"
 class FaultyWorld(Environment, Protocol):
     @property
     def names(self) -> tuple[str, ...]:
-        """All nodes, including the metadata server."""
+        """The names of all nodes, including the metadata server."""
 
     @property
     def nodes(self) -> Mapping[str, SimNode]:

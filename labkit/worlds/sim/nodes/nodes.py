@@ -1,7 +1,7 @@
 """Nodes of the simulated world, which can crash, pause and restart, and the client node.
 
 A node runs the real components, assembled as in `labkit.worlds.live`; only the ports are simulated.
-A crash ends a node's process completely; a start launches a new process on the remaining data.
+A crash ends the whole process of a node; a start launches a new process on the remaining data.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class SimNode:
         return task
 
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
-        """Kill the process if it is up; `error` and `reason` explain why it terminated itself."""
+        """Kill the process if it is up; `error` and `reason` say why it terminated itself."""
         process = self.process
         if process is None or not process.is_alive:
             return
@@ -108,7 +108,7 @@ class SimNode:
         raise NotImplementedError
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
-        """Report an uncaught exception, because it is a bug and must not go unnoticed."""
+        """Report an uncaught exception: it is a bug and must not go unnoticed."""
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, CrashError):
             name = type(error).__name__
@@ -144,8 +144,8 @@ class SimNode:
             in_name_order,
             lambda: next(tokens),
             self.wall_clock_ms,
-            # Omit `config` if it is None, because variants may have their own default
-            # configuration.
+            # Omit `config` if it is None, because variants may have default configurations of their
+            # own.
             **({} if config is None else {"config": config}),
         )
         return client

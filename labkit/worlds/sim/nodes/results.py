@@ -28,7 +28,7 @@ from labkit.system.trace.events import Event
 
 
 class ClientAnswers:
-    """All results of a run, in order; steps record each one as soon as they have it."""
+    """All results of a run, in order; steps record each result as soon as they have it."""
 
     def __init__(self, rows: Sequence[Event]) -> None:
         """`rows` are the events of the run so far."""
@@ -57,7 +57,10 @@ class ClientAnswers:
         self.recorded.append(MessageRead(at, content, message_id.ledger_id, message_id.entry_id))
 
     def message_received(self, consumer: str, since: int, topic: str, message: Message) -> None:
-        """Record a message received in the owner's process; `since`: events before the consumer."""
+        """Record a message received in the owner's process.
+
+        `since` is the number of events before the consumer started.
+        """
         message_id, at = message.message_id, len(self._rows)
         content = _message(topic, message.producer_name, message.sequence_id, message.payload)
         self.recorded.append(
@@ -78,7 +81,8 @@ class ClientAnswers:
         keeps_keys: bool,
         connection: int,
     ) -> None:
-        """Record that a consumer of the subscription received this message from that broker;
+        """Record that a consumer of the subscription received this message from that broker.
+
         `arrived_at` is the number of results recorded before the message arrived.
         """
         message_id = message.message_id
@@ -100,8 +104,9 @@ class ClientAnswers:
         position: Position,
         batch_index: int,
     ) -> None:
-        """Record that a broker confirmed the acknowledgement of an entry, or of one message of a
-        batch; `requested_at` is the number of events before the acknowledgement was sent.
+        """Record that a broker confirmed an acknowledgement, of an entry or a message of a batch.
+
+        `requested_at` is the number of events before the acknowledgement was sent.
         """
         who, where = (consumer, broker, topic, subscription), (*position, batch_index)
         self.recorded.append(EntryAcknowledged(len(self._rows), requested_at, *who, *where))
@@ -117,7 +122,8 @@ class ClientAnswers:
     def all_acknowledged(
         self, broker: str, topic: str, subscription: str, requested_at: int, position: Position
     ) -> None:
-        """Record that, according to the broker, all messages up to this entry are acknowledged;
+        """Record that, according to the broker, all messages up to this entry are acknowledged.
+
         `requested_at` is the number of events before the request.
         """
         at = len(self._rows)
@@ -133,12 +139,12 @@ class ClientAnswers:
         self.recorded.append(TopicUnloaded(len(self._rows), broker, topic))
 
     def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
-        """Record a step still running at the end, and if it ended within `waited_s` seconds."""
+        """Record that a step was still running at the end, and if it ended within `waited_s`."""
         at = len(self._rows)
         self.recorded.append(StepOutlastedRun(at, node, step, waited_s, has_ended))
 
     def marks_found(self, waited_s: float, ledgers: Sequence[int]) -> None:
-        """Record that these ledgers are still marked as under-replicated at the end."""
+        """Record the ledgers that are still marked as under-replicated at the end."""
         self.recorded.append(MarksFound(len(self._rows), waited_s, tuple(ledgers)))
 
 

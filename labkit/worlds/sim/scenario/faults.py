@@ -1,8 +1,8 @@
 """Faults as values; each docstring says what the fault does and does not do.
 
-A fault hits at the moment `when`. A fault with a duration ends after `for_ms`; if that is 0, it
-ends in the epilogue, which ends all faults. Faults may overlap, and when one ends, all faults of
-the same kind on the same target end with it.
+A fault hits at the moment `when`. A fault with a duration ends after `for_ms` milliseconds; if that
+is 0, it lasts until the epilogue, which ends all faults. Faults may overlap; when one of them ends,
+all faults of the same kind on the same target end with it.
 """
 
 from dataclasses import dataclass
@@ -199,7 +199,7 @@ class Delay(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _LinkShare(Value):
-    """A `share` (0 to 1) of the messages from `source` to `target` is not delivered as usual."""
+    """A fault that affects a `share` (0 to 1) of the messages from `source` to `target`."""
 
     attribute: ClassVar[str]
     source: str = EVERY_NODE

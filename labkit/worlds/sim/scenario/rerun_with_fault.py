@@ -1,4 +1,4 @@
-"""Fork a run: add a fault at one of its events, so that everything before the event is repeated."""
+"""Forks a run: adds a fault at one of its events, and repeats everything before the event."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,7 +22,7 @@ class CannotForkError(LabkitError):
 
 
 def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:
-    """Return the trigger that makes a fault hit at that event of the run.
+    """Return the trigger that injects a fault at that event of the run.
 
     Raises `CannotForkError` if, at that event, the cluster is not up yet or the epilogue has
     already started.

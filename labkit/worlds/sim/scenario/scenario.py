@@ -33,8 +33,8 @@ class Scenario(Value):
     flight arrives next.
 
     The workload may take `limit_s` seconds of virtual time. A step whose trigger never occurs is
-    abandoned once all other steps have ended. Then all faults are repaired and, if
-    `ends_in_power_cut` is set, all bookies lose power once before every entry is read back.
+    abandoned once all other steps have ended. The epilogue then repairs all faults, cuts the power
+    of all bookies once if `ends_in_power_cut` is set, and reads every entry back.
     """
 
     cluster: Cluster = field(default_factory=Cluster)
@@ -50,7 +50,6 @@ class Scenario(Value):
     limit_s: float = 60.0
 
     def __post_init__(self) -> None:
-        """Raise `BKIncorrectParameterException` for invalid values and unknown names."""
         check_fields(self)
         if self.variant not in VARIANTS:
             raise BKIncorrectParameterException(
@@ -74,7 +73,6 @@ class Scenario(Value):
         return replace(self, decisions={**self.decisions, name: value})
 
     def to_json(self) -> str:
-        """Serialize the scenario; `from_json` reads it back."""
         return json.dumps(to_data(self), indent=1)
 
 

@@ -33,7 +33,7 @@ _BOOKIE_FAULTS = CrashAtOperation | SlowStart | SlowDisk | FailingSync | FullDis
 
 
 def check_parts(parts: Iterable[object], method: str, example: str) -> None:
-    """Check that each part is an object with that method, as in the example."""
+    """Check that each part is an object with that method; `example` is quoted in the error."""
     for part in parts:
         if isinstance(part, type) or not hasattr(part, method):
             raise BKIncorrectParameterException(f"{part!r} cannot be used here; expected {example}")

@@ -39,11 +39,14 @@ CONFIG = StorageConfig(
 """Small files, and journals that are deleted as soon as they are no longer needed."""
 
 StoreFactory = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]
-"""Opens a store: `LedgerStore` itself or a variant with a bug."""
+"""Opens a store: `LedgerStore` itself, or a variant with a bug."""
 
 
 class Promise(NamedTuple):
-    """A promise of a bookie: `entry`, `fence` or `LAC`; `number` is the entry id or the LAC."""
+    """Something that a bookie has promised: an `entry`, a `fence` or a `LAC`.
+
+    `number` is the entry id or the LAC.
+    """
 
     kind: str
     ledger_id: int
@@ -51,7 +54,7 @@ class Promise(NamedTuple):
 
     @property
     def short(self) -> str:
-        """Abbreviated form for diagrams: `5/0` is an entry, `5/fence` a fence."""
+        """The short form for diagrams: `5/0` is an entry, `5/fence` a fence."""
         return f"{self.ledger_id}/{self.number if self.kind == 'entry' else self.kind}"
 
     def __str__(self) -> str:
@@ -122,14 +125,14 @@ class ScriptedBookie:
         self.step = f"{step} in flush" if self.in_flush else step
 
     def start(self) -> None:
-        """Open the store; a previous store is abandoned, as if its process had been killed."""
+        """Open the store; the previous store is abandoned, as if its process had been killed."""
         self.store = self._machine.open(self._store_factory, self._config)
 
     def request(self, promise: Promise, data: bytes = b"") -> None:
         self.requests[promise] = data
 
     def promise(self) -> None:
-        """Record all requests so far as promises, because they are now acknowledged."""
+        """Record that all requests so far have been acknowledged."""
         self.promised = tuple(p for p in self.requests if p.ledger_id not in self.deleted)
 
 

@@ -30,7 +30,7 @@ class Value:
 
 
 def register(cls: type[Any]) -> None:
-    """Also allow instances of this dataclass as parts of values."""
+    """Allow instances of this dataclass inside values, too."""
     _CLASSES[cls.__name__] = cls
 
 
@@ -56,7 +56,6 @@ def to_data(value: Any) -> Any:
 
 
 def from_data(data: Any) -> Any:
-    """The inverse of `to_data`. Raises `BKIncorrectParameterException` for any other data."""
     if isinstance(data, list):
         return tuple(from_data(part) for part in data)
     if isinstance(data, dict) and len(data) == 1:
@@ -84,7 +83,6 @@ def _non_default_fields(value: Any) -> dict[str, Any]:
 
 
 def default_of(field: "Field[Any]") -> Any:
-    """Return the default value of the field, or `dataclasses.MISSING` if it has none."""
     if field.default_factory is not MISSING:
         return field.default_factory()
     return field.default

@@ -31,8 +31,8 @@ def check_fields(value: Any) -> None:
         _RULES[cls] = _rules_of(cls)
     for name, default, rule in _RULES[cls]:
         part = getattr(value, name)
-        # Skip default values to save time: a search creates millions of scenarios, and most of
-        # their fields have default values.
+        # Skip default values: a search creates millions of scenarios, and most of their fields have
+        # default values.
         if part is default:
             continue
         if not rule.allows(part):
@@ -44,8 +44,10 @@ def check_fields(value: Any) -> None:
 
 
 class Rule(NamedTuple):
-    """A rule for a field: `allows` returns whether a value is valid, and `describe` returns a
-    description of the valid values, given an invalid one.
+    """A rule for a field.
+
+    `allows` returns whether a value is valid; `describe` returns a description of the valid values,
+    given an invalid one.
     """
 
     allows: Callable[[Any], bool]
@@ -117,7 +119,7 @@ def _both(rule: Rule, limit: Rule) -> Rule:
 
 
 def _between(lowest: float, highest: float) -> Rule:
-    """Return a rule for a range that includes both ends; NaN is never within it."""
+    """Return a rule for a range that includes both ends; NaN is outside every range."""
     description = f"a number from {lowest:,} to {highest:,}"
     return Rule(lambda value: lowest <= value <= highest, lambda _: description)
 
@@ -132,7 +134,7 @@ def _describe_kinds(kind: str) -> str:
 
 
 _MAX_MS = 10**12
-"""About 31 years; longer times exceed what the trace's microseconds can represent."""
+"""About 31 years: longer times cannot be expressed in the microseconds of a trace."""
 _TIME, _INTERVAL = _between(0, _MAX_MS), _between(1, _MAX_MS)
 _COUNT, _FROM_ONE = _between(0, 10**6), _between(1, 10**6)
 _SHARE, _SERVERS = _between(0, 1), _between(1, 1000)

@@ -27,12 +27,14 @@ def broker_with(**parts: type) -> type[Broker]:
 
 
 class ContinuesAfterFailedRollover(ManagedLedger):
-    """If the next ledger cannot be created, the entries that wait for it fail, but later entries
-    are still accepted and stored in the ledger that is created after that.
+    """After a failed rollover, later entries are stored although the waiting ones have failed.
+
+    If the next ledger cannot be created, the entries that wait for it fail. Later entries are still
+    accepted, and stored in the ledger that is created afterwards.
     """
 
     def end(self, error: LabkitError) -> None:
-        """End this ledger only if another broker owns it; otherwise, fail the waiting entries."""
+        """End this ledger only if another broker owns it; else fail only the waiting entries."""
         if isinstance(error, ManagedLedgerFencedError):
             super().end(error)
         else:
@@ -57,7 +59,7 @@ class _LaterEntriesFirst(AppendQueue):
 
 
 class ResendsOutOfOrder(ManagedLedger):
-    """Entries missing from a failed ledger are rewritten to the next one after later entries."""
+    """Entries missing from a failed ledger are rewritten to the next ledger after later entries."""
 
     queue_class = _LaterEntriesFirst
 
@@ -85,7 +87,7 @@ class ReceiptOfNewestEntry(TopicPublisher):
 
 
 class TreatsPendingAsStored(Deduplication):
-    """A message that is sent again counts as a duplicate even if the first copy is pending."""
+    """A message that is sent again counts as a duplicate even if the first is still pending."""
 
     def check_send(
         self, producer: str, sequence_id: int, highest_sequence_id: int, *, completes: bool = True
@@ -97,7 +99,7 @@ class TreatsPendingAsStored(Deduplication):
 
 
 class SkipsReplay(Deduplication):
-    """A new owner takes the deduplication state from the cursor without replaying later entries."""
+    """A new owner uses the deduplication state in the cursor without replaying later entries."""
 
     async def replay(self) -> int:
         return 0
@@ -152,6 +154,6 @@ class _IdsInBlocks(LedgerManager):
 
 
 class ReservesLedgerIds(BookKeeper):
-    """A client that reserves a hundred ledger ids at a time."""
+    """Each client reserves a hundred ledger ids at a time."""
 
     manager_class = _IdsInBlocks

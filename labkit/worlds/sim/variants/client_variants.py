@@ -20,7 +20,7 @@ from labkit.system.model.errors import PROVES_ABSENCE, BKException
 
 
 class AckAfterOneBookie(LedgerWriter):
-    """An entry counts as stored when one bookie of its write set has it, instead of Qa."""
+    """An entry counts as stored when one bookie of its write set has it, instead of Qa bookies."""
 
     def has_enough_acks(self, pending: PendingAdd) -> bool:
         return pending.acked != 0
@@ -29,7 +29,7 @@ class AckAfterOneBookie(LedgerWriter):
 class CountsEveryAck(LedgerWriter):
     """The writer counts every acknowledgement, as BookKeeper does.
 
-    It even counts those of a bookie that may have lost its fence before the connection was opened.
+    This includes those of a bookie that may have lost its fence before the connection was opened.
     """
 
     fence_check_class = NoFenceCheck
@@ -52,8 +52,10 @@ class LacOutOfOrder(LedgerWriter):
 
 
 class _SegmentFromNextAdd(EnsembleChange):
-    """A new ensemble starts at the next entry to be sent instead of right after the last confirmed
-    one, so for pending entries the metadata still refers to the old ensemble.
+    """A new ensemble starts at the next entry to be sent.
+
+    It should start right after the last confirmed entry. For pending entries, the metadata thus
+    still refers to the old ensemble.
     """
 
     def first_of_new_segment(self) -> int:
@@ -70,8 +72,10 @@ class ChangesFromNextAdd(LedgerWriter):
 
 
 class NoFenceOnReads(LedgerRecovery):
-    """Recovery fences bookies when it reads LastAddConfirmed, but not when it reads entries, so a
-    bookie that was not asked for LastAddConfirmed can deny an entry and accept it later.
+    """Recovery fences when it reads LastAddConfirmed, but not when it reads entries.
+
+    A bookie that was not asked for LastAddConfirmed can therefore deny an entry and accept it
+    later.
     """
 
     def fence_key_of_reads(self) -> bytes:
@@ -99,8 +103,10 @@ class TrustsOneBookie(LedgerRecovery):
 
 
 class _PublishesEarly(RecoveryEnsembleChange):
-    """Ensemble changes during recovery are stored in the metadata immediately, so if that recovery
-    dies, the next one looks for entries on bookies to which they were never written.
+    """Ensemble changes during recovery are stored in the metadata immediately.
+
+    If that recovery dies, the next one looks for entries on bookies to which they were never
+    written.
     """
 
     async def store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:

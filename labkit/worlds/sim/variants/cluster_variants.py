@@ -1,7 +1,7 @@
-"""Bugs in autorecovery and in bookies' startup and garbage collection, each of which changes one
-rule of the real code; `variants` gives them their names.
+"""Bugs in autorecovery, and in a bookie's startup and garbage collection.
 
-The docstring of each class or function describes the bug.
+Each of them changes one rule of the real code; `variants` gives them their names. The docstring of
+each class or function describes the bug.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def audit_at_once(missing: Mapping[str, float], delay_s: float, now_s: float) ->
 
 
 class IgnoresSilence(MetadataSilence):
-    """The auditor trusts the list of bookies as soon as a metadata store that hung has resumed."""
+    """The auditor trusts its list of bookies as soon as a metadata store that hung has resumed."""
 
     def fell_silent(self) -> None:
         pass
@@ -52,16 +52,18 @@ class MetadataBeforeCopy(LedgerFragmentReplicator):
 async def ignore_cookie_mismatch(
     store: MetadataStore, cookie: Cookie, disks: Sequence[Disk]
 ) -> None:
-    """A bookie starts even if its cookie does not match. It may then serve from empty disks, on
-    which its acknowledged entries are missing.
+    """A bookie starts even if its cookie does not match.
+
+    It may then serve from empty disks, on which its acknowledged entries are missing.
     """
     with suppress(InvalidCookieException):
         await check_cookie(store, cookie, disks)
 
 
 class _ListensLate(Registration):
-    """A bookie starts listening for expired sessions only after it has registered, so a session
-    that expires in between leaves the bookie unregistered forever.
+    """A bookie starts listening for expired sessions only after it has registered.
+
+    If a session expires in between, the bookie remains unregistered forever.
     """
 
     def listen(self) -> None:
@@ -82,7 +84,7 @@ class NoticesExpiryLate(BookieService):
 
 
 class _NeverSyncs:
-    """A session that does not wait for its server to catch up."""
+    """A session that does not wait for its server to catch up with the leader."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Well-known storage bugs, each of which is built into the real store and has a name.
+"""Well-known storage bugs, planted in the real store, by name.
 
 A defect changes one rule of `LedgerStore` and leaves the rest unchanged, so the crash map shows
 what that rule protects against. The defect's `store_factory` replaces `LedgerStore`.
@@ -48,8 +48,9 @@ class JournalsRemovedFirst(LedgerStore):
 
 
 class MarkOfOneDirectory(LedgerStore):
-    """Each ledger directory is flushed separately, and the first one to finish advances LastLogMark
-    for all of them. In BookKeeper: issue 2083, fixed by #3329.
+    """Each ledger directory is flushed separately, and the first one advances LastLogMark for all.
+
+    In BookKeeper: issue 2083, fixed by #3329.
     """
 
     def flush(self, checkpoint: Checkpoint) -> None:
@@ -77,15 +78,17 @@ class IndexFirst(LedgerStore):
 
 
 class IndexFirstAndTrusted(IndexFirst):
-    """The index is synced before the entry log, and replay skips every entry found in the index."""
+    """The index is synced before the entry log, and replay skips every indexed entry."""
 
     def keep_stored_copy(self, ledger: LedgerDescriptor, entry_id: int) -> bool:
         return ledger.index.location(entry_id) != 0
 
 
 class FenceNotFlushed(LedgerStore):
-    """A checkpoint without entries writes only the mark, which advances past a fence's record
-    although the index header is still in memory. In BookKeeper: `InterleavedLedgerStorage.flush`.
+    """A checkpoint without entries writes only the mark.
+
+    The mark advances past a fence's record although the index header is still in memory. In
+    BookKeeper: `InterleavedLedgerStorage.flush`.
     """
 
     def flush_entries(self, memtable: Memtable) -> None:
@@ -94,8 +97,10 @@ class FenceNotFlushed(LedgerStore):
 
 
 class ReplayKeepsMark(LedgerStore):
-    """Replay flushes what it has read but does not advance LastLogMark. Nothing is lost, but every
-    start repeats the replay, and the journals are never deleted. In BookKeeper: issue 2087.
+    """Replay flushes what it has read but does not advance LastLogMark.
+
+    Nothing is lost, but every start repeats the replay, and the journals are never deleted. In
+    BookKeeper: issue 2087.
     """
 
     def replay(self, disk: Disk, mark: LogMark) -> LogMark:
@@ -124,7 +129,7 @@ def _with_hasty_collector(open_store: Callable[P, LedgerStore]) -> Callable[P, L
 
 
 class _LazilySyncedFile:
-    """A file on which `sync` only requests a sync; the next write carries it out."""
+    """A file on which `sync` only requests a sync, which the next write carries out."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -143,8 +148,9 @@ class _LazilySyncedFile:
 
 
 class _UnsyncedRollFile(_LazilySyncedFile):
-    """A file that is synced immediately until it is full. The sync of the last write is not carried
-    out, as if the next file had been synced instead.
+    """A file that is synced immediately until it is full.
+
+    The sync of the last write is not carried out, as if the next file had been synced instead.
     """
 
     def sync(self) -> None:

@@ -69,7 +69,7 @@ class _DeniesUnreadableEntries(Bookie):
 
 
 class _FenceInMemory(LedgerStore):
-    """A fence is not recorded in the journal, only kept in memory until the next flush."""
+    """A fence is not written to the journal, only kept in memory until the next flush."""
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         self.ledger_with_key(ledger_id, master_key).fence()
@@ -77,7 +77,7 @@ class _FenceInMemory(LedgerStore):
 
 
 class _ForgetsCollectedLedgers(LedgerStore):
-    """The bookie treats any add to a collected ledger as the first one of a new ledger."""
+    """An add to a collected ledger is treated as the first one of a new ledger."""
 
     def was_collected(self, ledger_id: int) -> bool:
         return False
@@ -85,9 +85,10 @@ class _ForgetsCollectedLedgers(LedgerStore):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A bug: its name, a one-sentence description, the main promise that it breaks (the name of a
-    check, or "" if the bug breaks none and only wastes resources), and the components that contain
-    it. Some bugs have an effect only if brokers serve topics.
+    """A bug: its name, a one-sentence description, and the components that contain it.
+
+    `breaks` is the main promise that it breaks (the name of a check), or "" if it breaks none and
+    only wastes resources. Some bugs have an effect only if brokers serve topics.
     """
 
     name: str
@@ -295,7 +296,7 @@ _STORAGE_PROMISES = {
     "fence not flushed": "FencedBookieRefusesTheWriter",
     "replay keeps the mark": "",
 }
-"""Promises broken by the storage bugs other than that every copy is durable; "": none."""
+"""The promises that storage bugs break if it is not `_COPY`; "" means none."""
 
 VARIANTS: dict[str, Variant] = {
     variant.name: variant

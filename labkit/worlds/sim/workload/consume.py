@@ -1,7 +1,7 @@
 """Pulsar consumers in the simulated world, and the step that runs them.
 
 A consumer behaves like the official clients: it looks up the topic, subscribes, grants permits for
-as many messages as it can take, and acknowledges entries or parts of batches. It may request
+as many messages as it can hold, and acknowledges entries or parts of batches. It may request
 redelivery of unacknowledged messages, or reset the subscription to the first message. After any
 failure it opens a new connection and forgets its unacknowledged messages, which the broker then
 redelivers.
@@ -109,7 +109,7 @@ class Consume(Value):
 
     @property
     def keeps_order(self) -> bool:
-        """Whether the messages are delivered in order, to one consumer at a time."""
+        """Whether messages are delivered in order, to one consumer at a time."""
         return self.subscription_type in ("Exclusive", "Failover")
 
     def __str__(self) -> str:
@@ -126,9 +126,11 @@ class Consume(Value):
 
 
 class _DeliveredEntry(NamedTuple):
-    """A delivered entry. `arrived_at`: the number of results recorded before its arrival;
-    `remaining`: a bit set of the messages of a batch that were delivered, or None for all; `epoch`:
-    the number of redelivery requests before the delivery.
+    """A delivered entry.
+
+    `arrived_at` is the number of results recorded before its arrival, `remaining` a bit set of the
+    messages of a batch that were delivered (None: all), and `epoch` the number of redelivery
+    requests before the delivery.
     """
 
     arrived_at: int
@@ -146,14 +148,14 @@ class _Consumer:
         self._name = f"{node.name}-{number}"
         self._topic = full_name(step.topic)
         self._inbox: asyncio.Queue[_DeliveredEntry | None] = asyncio.Queue()
-        """Delivered entries; None: the connection delivers no more."""
+        """Delivered entries; None means that the connection delivers no more."""
         self._connection_count = 0
         self._free_permits = 0
         self._epoch = 0
         self._last = EARLIEST
         """The last message delivered to a reader; its next connection starts after this message."""
         self._resume_after = EARLIEST
-        """The last message before this connection; it is redelivered together with its entry."""
+        """The last message before this connection, which is redelivered together with its entry."""
         self._connection = TopicConnection(node, self._topic, self._on_command, self._on_gone)
 
     async def run(self) -> None:
@@ -263,7 +265,6 @@ class _Consumer:
             self._record_acknowledgement(requested_at, position, index)
 
     async def _acknowledge(self) -> None:
-        """Acknowledge the delivered entries. Raises `RetryLookupError` or `TimeoutError`."""
         positions = list(self._unacknowledged)
         if not positions:
             return
@@ -273,7 +274,7 @@ class _Consumer:
         self._delivered.check_complete()
 
     async def _send_acknowledgement(self, message_ids: Sequence[MessageIdData]) -> int:
-        """Send the acknowledgement, and return the number of events before the request."""
+        """Send the acknowledgement; return the number of events before it was sent."""
         requested_at = self._node.world.answers.event_count
         request_id = self._connection.next_request_id()
         command = commands.acknowledge(
@@ -314,7 +315,6 @@ class _Consumer:
             self._connection.send(commands.redeliver(self._number, [self._unacknowledged.pop()], 0))
 
     async def _start_over(self) -> None:
-        """Reset the subscription. Raises `RetryLookupError` or `TimeoutError`."""
         request_id = self._connection.next_request_id()
         make = commands.START_OVER[self._step.start_over_by]
         record = partial(
@@ -326,10 +326,7 @@ class _Consumer:
         record(is_done=True)
 
     async def _check_for_more(self) -> None:
-        """Count a quiet turn if every message of the topic is acknowledged.
-
-        Raises `RetryLookupError` or `TimeoutError`.
-        """
+        """Count a quiet turn if every message of the topic is acknowledged."""
         request_id, answers = self._connection.next_request_id(), self._node.world.answers
         requested_at = answers.event_count
         response = await self._connection.ask(

@@ -48,7 +48,7 @@ def read(
     subscription: str,
     start: MessageId,
 ) -> BaseCommand:
-    """Build a reader's request to subscribe: no durable cursor, starting at this message."""
+    """Build a reader's subscribe request: without a durable cursor, starting at this message."""
     command = subscribe(consumer_id, request_id, consumer_name, topic, subscription, "Exclusive")
     command.subscribe.durable = False
     message_id = message_id_data((start.ledger_id, start.entry_id))
@@ -80,7 +80,7 @@ def acknowledge(
 
 
 def redeliver(consumer_id: int, positions: Sequence[Position], epoch: int) -> BaseCommand:
-    """Build a request to redeliver these entries (none: everything unacknowledged)."""
+    """Build a request to redeliver these entries, or, without any, everything unacknowledged."""
     request = CommandRedeliverUnacknowledgedMessages(
         consumer_id=consumer_id,
         message_ids=map(message_id_data, positions),

@@ -1,4 +1,4 @@
-"""A producer without a broker in the simulated world: its own process owns the topic."""
+"""A producer whose own process owns the topic, without a broker."""
 
 import asyncio
 from collections import deque
@@ -20,12 +20,11 @@ _BATCH_SIZE = 10
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Produce(Value):
-    """Take ownership of a topic and send messages to it, `batch_size` per entry; with `receive`,
-    also read it from the first message on.
+    """Take ownership of a topic and send messages to it, `batch_size` per entry.
 
-    The topic's ledgers have `entries_per_ledger` entries each. At most `window` messages are
-    unconfirmed at a time. The step ends if a message cannot be stored, which means that another
-    client has taken over the topic.
+    With `receive`, also read the topic from the first message on. The topic's ledgers have
+    `entries_per_ledger` entries each. At most `window` messages are unconfirmed at a time. The step
+    ends if a message cannot be stored, because then another client has taken over the topic.
     """
 
     topic: str = "t"

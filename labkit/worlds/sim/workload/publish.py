@@ -1,7 +1,7 @@
 """A Pulsar producer in the simulated world, and the step that runs it.
 
-On failures the producer does exactly what the official clients do: it looks the topic up again and
-resends everything without a receipt, in the original order.
+After a failure, the producer does exactly what the official clients do: it looks up the topic again
+and resends everything that has no receipt, in the original order.
 """
 
 import asyncio
@@ -37,8 +37,6 @@ _PRODUCER_ID = 1
 
 @dataclass(slots=True)
 class _Op:
-    """An entry that has no receipt yet."""
-
     sequence_id: int
     message_count: int
     data: bytes
@@ -136,7 +134,7 @@ class PulsarProducer:
             self._connection.gone.set()
 
     def _on_receipt(self, receipt: CommandSendReceipt) -> None:
-        """Process a receipt for the oldest entry; one for an earlier entry is a duplicate."""
+        """Process a receipt for the oldest entry; a receipt for an earlier one is a duplicate."""
         if not self._is_registered or not self._ops:
             return
         op = self._ops[0]

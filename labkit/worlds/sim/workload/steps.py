@@ -26,14 +26,12 @@ class Step(Protocol):
     """Something that a client does: one of labkit's steps or your own."""
 
     @property
-    def client(self) -> str:
-        """The client on whose node the step runs."""
+    def client(self) -> str: ...
 
     @property
     def when(self) -> Moment: ...
 
-    async def run(self, node: ClientNode) -> None:
-        """Run the step. Raises `LabkitError`."""
+    async def run(self, node: ClientNode) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -81,8 +79,7 @@ class Write(Value):
     async def run(self, node: ClientNode) -> None:
         create = self._client(node).create_ledger
         sizes = (self.ensemble, self.write_quorum, self.ack_quorum)
-        # Pass `deferred_sync` only if it is used, because clients written by learners do not
-        # support it.
+        # Pass `deferred_sync` only if it is used, because learners' clients do not support it.
         writer = await (create(*sizes, deferred_sync=True) if self.force_every else create(*sizes))
         node.ledgers.created(self.ledger, writer.ledger_id)
         adds = _Adds(node, writer, is_deferred=bool(self.force_every))

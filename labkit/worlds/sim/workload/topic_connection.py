@@ -32,7 +32,7 @@ _NOT_RESPONSES = (
 """Commands that a broker sends without a request, or that do not carry the id of their request."""
 
 OnCommand = Callable[[BaseCommand, bytes], None]
-"""Takes a command from the broker, and the message that follows it."""
+"""Receives a command from the broker, and the message that follows it."""
 
 
 class RetryLookupError(LabkitError):
@@ -40,7 +40,7 @@ class RetryLookupError(LabkitError):
 
 
 class TopicConnection:
-    """A sequence of connections, each to the broker that owns the topic at that time.
+    """The connections to the brokers that own the topic, one after the other.
 
     `on_command` receives the commands that are not responses, and `on_gone` is called when the
     connection is no longer usable.
@@ -130,8 +130,7 @@ class TopicConnection:
             self._on_gone()
 
     def _on_bodies(self, gone: asyncio.Event, bodies: Sequence[bytes]) -> None:
-        # Ignore commands that an abandoned connection still delivers, because they do not belong to
-        # the current connection.
+        # Ignore commands from a connection that has been abandoned in the meantime.
         for body in bodies if gone is self.gone else ():
             command, message = decode_frame(body)
             if command.type == BaseCommand.PING:

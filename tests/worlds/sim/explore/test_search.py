@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from labkit.system.check.promises.writing import AckQuorumIsReached
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.explore.search import NEVER_ENDS, Findings, search
 from labkit.worlds.sim.machine.loop import BudgetError
@@ -29,10 +29,10 @@ def test_drawn_scenarios_keep_every_promise_of_the_real_protocol(count: int) -> 
 
 
 def test_a_seed_stands_for_one_scenario() -> None:
-    assert drawn(17) == drawn(17)
-    assert len({repr(drawn(seed)) for seed in range(200)}) == 200
-    assert drawn(17).seed == 17
-    assert from_json(drawn(17).to_json()) == drawn(17)
+    assert random_scenario(17) == random_scenario(17)
+    assert len({repr(random_scenario(seed)) for seed in range(200)}) == 200
+    assert random_scenario(17).seed == 17
+    assert from_json(random_scenario(17).to_json()) == random_scenario(17)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from labkit.system.check import CHECKS, Outcome, broken, check_all
 from labkit.system.check.promises.writing import AckQuorumIsReached
 from labkit.worlds.sim.explore.replay_until_broken import replay_until_broken
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.explore.search import NEVER_ENDS
 from labkit.worlds.sim.explore.shrink import (
@@ -117,7 +117,7 @@ def test_a_trial_of_a_kept_promise_or_of_too_many_steps_finds_nothing() -> None:
 def test_a_trial_finds_what_a_check_of_the_whole_trace_finds(name: str) -> None:
     (check,) = (each for each in CHECKS if each.__name__ == name)
     for seed in range(12):
-        scenario = replace(drawn(seed), variant=VARIANT)
+        scenario = replace(random_scenario(seed), variant=VARIANT)
         (verdict,) = check_all(run(scenario), [check])
         found = replay_until_broken(scenario, check)
         assert (found is not None) == (verdict.outcome is Outcome.INVALID), scenario
@@ -142,7 +142,7 @@ def test_ddmin_leaves_what_is_needed_and_nothing_else(needed: list[int]) -> None
 @pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(30))
 def test_every_simpler_value_is_a_scenario_and_simplifying_ends(seed: int) -> None:
-    scenario = drawn(seed)
+    scenario = random_scenario(seed)
     for _ in range(2000):
         simpler = list(simpler_values(scenario))
         if not simpler:

@@ -7,7 +7,7 @@ import pytest
 from labkit.system.autorecovery.overreplicated import OverreplicatedLedgers
 from labkit.system.check import CHECKS, broken, check_all
 from labkit.system.check.promises.durability import AcknowledgedIsDurable
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import PowerCut
@@ -41,11 +41,11 @@ def test_a_bookie_that_gives_up_all_that_it_has_loses_entries(
 def test_a_bookie_that_comes_back_gives_up_only_what_it_need_not_keep() -> None:
     assert search([WRONGLY_DROPPED, DROPPED], checks=CHECKS, jobs=1).found == ()
     name = "a bookie deletes copies that other bookies have taken over"
-    assert name in Meetings(SITUATIONS).reached(run(drawn(DROPPED)))
+    assert name in Meetings(SITUATIONS).reached(run(random_scenario(DROPPED)))
 
 
 def test_some_drawn_bookies_have_two_journals() -> None:
-    assert {drawn(seed).cluster.journal_directories for seed in range(50)} == {1, 2}
+    assert {random_scenario(seed).cluster.journal_directories for seed in range(50)} == {1, 2}
 
 
 def test_a_bookie_with_two_journals_replays_both() -> None:

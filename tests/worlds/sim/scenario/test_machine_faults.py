@@ -3,7 +3,7 @@
 import pytest
 
 from labkit.system.check import broken, check_all
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import ClockSkew, Crash, Fault
 from labkit.worlds.sim.scenario.machine_faults import FailingRead, FullAtSync, ReplacedDisks
@@ -63,7 +63,7 @@ def test_a_bookie_that_is_full_at_the_sync_of_its_journal_stops_and_loses_nothin
 
 
 def test_drawn_clocks_also_show_another_time() -> None:
-    faults = [each for seed in range(100) for each in drawn(seed).faults]
+    faults = [each for seed in range(100) for each in random_scenario(seed).faults]
     assert any(isinstance(each, ClockSkew) and each.offset_ms for each in faults)
     for kind in (ReplacedDisks, FailingRead, FullAtSync):
         assert any(isinstance(each, kind) for each in faults)

@@ -7,7 +7,7 @@ import pytest
 
 from labkit.system.check import CHECKS, broken, check_all
 from labkit.worlds.sim.explore.counterexamples import counterexample, kept
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.variants.variants import VARIANTS
@@ -67,7 +67,7 @@ def test_a_variant_without_counterexample_names_those_that_have_one() -> None:
 
 
 def test_runs_beside_each_other_do_not_share_their_mistakes() -> None:
-    scenario = drawn(1)
+    scenario = random_scenario(1)
     healthy = run(scenario).digest
     wrong = counterexample("ack after one bookie")
     expected = run(wrong).digest

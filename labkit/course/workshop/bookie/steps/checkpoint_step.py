@@ -4,10 +4,10 @@ import struct
 from typing import NoReturn
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.workshop.bookie.inside import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import store_of
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Figure, FirstTest, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.log_mark import read_last_mark
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.crash_map.crash_map import VARIANTS
@@ -19,7 +19,7 @@ PATH = "current/lastMark"
 _LEDGERS, _ENTRIES = 4, 16
 
 
-def _red(learner: Learner) -> None:
+def _first_test(learner: Learner) -> None:
     disk = SimDisk()
     learner.call("write_last_mark", object, disk, 10, 512)
     if (found := learner.call("read_last_mark", tuple, disk)) != (10, 512):
@@ -61,7 +61,7 @@ def the_mark_is_whole_or_the_old_one(learner: Learner) -> str:
 
 
 def odd_marks_are_none(learner: Learner) -> str:
-    """Check that a mark corrupted by a crash or by a person counts as no mark."""
+    """Check that a mark that was corrupted, by a crash or by a person, counts as no mark."""
     whole = struct.pack(">qq", 10, 512)
     cases = {
         "no file": None,
@@ -84,7 +84,7 @@ def odd_marks_are_none(learner: Learner) -> str:
 
 
 class _OrderJudge:
-    """A bookie that checks each call made by a checkpoint.
+    """A bookie that checks each call of a checkpoint.
 
     The bookie has two entries in its memtable. Before each call that `flush` makes, it acknowledges
     another add, which advances the journal.
@@ -178,7 +178,7 @@ class _OrderJudge:
 
 
 def each_call_is_in_order(learner: Learner) -> str:
-    """Check that a checkpoint makes no call before the calls that it relies on."""
+    """Check that a checkpoint makes each call only after the calls on which it relies."""
     bookie = _OrderJudge()
     yours = learner.make("Checkpoint", bookie)
     bookie.is_flushing = True
@@ -238,15 +238,15 @@ STEP = Step(
     name="the checkpoint and LastLogMark",
     parts=("Checkpoint", "write_last_mark", "read_last_mark"),
     contract=(
-        Line(_WHOLE),
-        Line(_DURABLE),
-        Line(_INVALID),
-        Line(_FAST),
-        Line(_POINTS),
-        Line(_PASSES, broken_by=("lost", "invented", "refused")),
-        Line(_MEANWHILE),
-        Line(_LATER),
-        Line(_ENDS),
+        ContractLine(_WHOLE),
+        ContractLine(_DURABLE),
+        ContractLine(_INVALID),
+        ContractLine(_FAST),
+        ContractLine(_POINTS),
+        ContractLine(_PASSES, broken_by=("lost", "invented", "refused")),
+        ContractLine(_MEANWHILE),
+        ContractLine(_LATER),
+        ContractLine(_ENDS),
     ),
     write="write_last_mark, read_last_mark and the class Checkpoint in about 35 lines.",
     hints=(
@@ -257,14 +257,15 @@ STEP = Step(
         "`flush` does five things in this order: append all entries, sync the entry log, set the"
         " locations and flush the indexes, move the mark, remove old journals.",
     ),
-    red=FirstTest(
-        "    write_last_mark(disk, 10, 512)\n    assert read_last_mark(disk) == (10, 512)\n", _red
+    first_test=FirstTest(
+        "    write_last_mark(disk, 10, 512)\n    assert read_last_mark(disk) == (10, 512)\n",
+        _first_test,
     ),
     trials=(the_mark_is_whole_or_the_old_one, odd_marks_are_none, each_call_is_in_order),
-    worlds=(crashes, orders, storms),
-    figures=(
-        Figure("disk operations of a checkpoint per entry", 1.5, _operations),
-        Figure("bytes written by a checkpoint per entry", 1.5, _bytes),
+    slow_trials=(crashes, orders, storms),
+    costs=(
+        Cost("disk operations of a checkpoint per entry", 1.5, _operations),
+        Cost("bytes written by a checkpoint per entry", 1.5, _bytes),
     ),
     challenges=(
         "A checkpoint that runs out of disk space is started again later. What does your code do"

@@ -6,11 +6,11 @@ from functools import partial
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
-from labkit.course.workshop.bookie.inside import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersEntryLogger, bound
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
-from labkit.course.workshop.step import Figure, FirstTest, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.entry_log import LOG_HEADER, EntryLogger
 from labkit.worlds.sim.machine.disk import SimDisk, SimFile
 from labkit.worlds.sim.machine.disk_operation import Operation, lost
@@ -39,7 +39,7 @@ class LogCase:
         return "\n".join((*lines, self.problem))
 
 
-def _red(learner: Learner) -> None:
+def _first_test(learner: Learner) -> None:
     yours = learner.make("EntryLog", SimDisk().create(PATH))
     offset = yours.call("append", int, bytes(16))
     if offset != LOG_HEADER.size + 4:
@@ -58,9 +58,7 @@ def _syncs(draw: Draw) -> Syncs:
 
 
 def entries_lie_where_they_should(learner: Learner) -> str:
-    """Check that every byte of the log matches BookKeeper's format, is durable after `sync`, and
-    can be read back.
-    """
+    """Check that the log has BookKeeper's format, is durable after `sync`, and can be read."""
     try_generated(_syncs, _CASES, partial(_problem, learner), LogCase)
     return f"Right for {_CASES} generated logs, byte by byte, with one write per sync."
 
@@ -77,7 +75,7 @@ _NOT_THERE = (
 _BOUNDED = "A corrupt length does not make `read_entry` ask for more bytes than the file has."
 
 
-def _synced(yours: LearnersObject, disk: SimDisk, synced: int) -> Problem | None:
+def _check_sync(yours: LearnersObject, disk: SimDisk, synced: int) -> Problem | None:
     before = len(disk.fuse.operations)
     yours.call("sync", object)
     new = disk.fuse.operations[before:]
@@ -106,7 +104,7 @@ def _problem(learner: Learner, syncs: Syncs) -> Problem | None:
             data += struct.pack(">i", len(entry)) + entry
             if yours.call("size", int) != len(data):
                 return _PLACES, f"size must return {len(data)}; yours {yours.call('size', int)}"
-        wrong = _synced(yours, disk, synced)
+        wrong = _check_sync(yours, disk, synced)
         if wrong:
             return wrong
         synced = len(data) if stored else 0
@@ -121,7 +119,7 @@ def _problem(learner: Learner, syncs: Syncs) -> Problem | None:
 
 
 class _CountedFile(SimFile):
-    """A file that remembers the largest number of bytes requested by one read."""
+    """A file that remembers the largest number of bytes that one read requested."""
 
     most = 0
 
@@ -134,17 +132,15 @@ class _CountedFile(SimFile):
 
 
 def what_is_not_there_is_none(learner: Learner) -> str:
-    """Check that `read_entry` returns None if the location holds other bytes or only part of the
-    entry.
-    """
+    """Check that `read_entry` returns None for other bytes or an incomplete entry."""
     entry = entry_bytes(5, 7, 100)
     whole = HEADER + struct.pack(">i", len(entry)) + entry
     at = len(HEADER)
     cases: tuple[tuple[str, bytes, int, int, int], ...] = (
         ("another entry's ids", whole, at + 4, 5, 8),
         ("another ledger's ids", whole, at + 4, 6, 7),
-        ("an offset behind the end", whole, len(whole) + 4, 5, 7),
-        ("an entry that the file's end cuts", whole[:-1], at + 4, 5, 7),
+        ("an offset past the end", whole, len(whole) + 4, 5, 7),
+        ("an entry truncated by the end of the file", whole[:-1], at + 4, 5, 7),
         ("a file that ends inside the ids", whole[: at + 12], at + 4, 5, 7),
         *(
             (f"a length of {size}", whole[:at] + struct.pack(">i", size) + entry, at + 4, 5, 7)
@@ -197,13 +193,13 @@ STEP = Step(
     name="the entry log",
     parts=("EntryLog", "read_entry"),
     contract=(
-        Line(_PLACES),
-        Line(_ONCE),
-        Line(_ONE_WRITE),
-        Line(_BYTES, broken_by=("lost", "invented", "refused")),
-        Line(_FOUND),
-        Line(_NOT_THERE),
-        Line(_BOUNDED),
+        ContractLine(_PLACES),
+        ContractLine(_ONCE),
+        ContractLine(_ONE_WRITE),
+        ContractLine(_BYTES, broken_by=("lost", "invented", "refused")),
+        ContractLine(_FOUND),
+        ContractLine(_NOT_THERE),
+        ContractLine(_BOUNDED),
     ),
     write="the class EntryLog and the function read_entry in about 35 lines.",
     hints=(
@@ -214,14 +210,15 @@ STEP = Step(
         "`read_entry` reads 20 bytes from `offset - 4`: length, ledger id, entry id. Compare the"
         " ids, then compare offset + length with `file.size()`, and only then read the entry.",
     ),
-    red=FirstTest(
-        "    log = EntryLog(file)\n    assert log.append(entry) == 1028   # header, length\n", _red
+    first_test=FirstTest(
+        "    log = EntryLog(file)\n    assert log.append(entry) == 1028   # header, length\n",
+        _first_test,
     ),
     trials=(entries_lie_where_they_should, what_is_not_there_is_none),
-    worlds=(crashes, orders, storms),
-    figures=(
-        Figure("disk operations of the log per flushed entry", 1.5, _operations),
-        Figure("bytes written to the log per flushed entry", 1.0, _bytes),
+    slow_trials=(crashes, orders, storms),
+    costs=(
+        Cost("disk operations of the log per flushed entry", 1.5, _operations),
+        Cost("bytes written to the log per flushed entry", 1.0, _bytes),
     ),
     challenges=(
         "When a log is full, append a ledgers map and store its offset in the header, so that"

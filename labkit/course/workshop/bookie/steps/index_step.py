@@ -5,11 +5,11 @@ from functools import partial
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
-from labkit.course.workshop.bookie.inside import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersIndex, bound
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Figure, FirstTest, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.index.ledger_index import (
     DATA_OFFSET,
@@ -51,7 +51,7 @@ class IndexCase:
         return "\n".join(("index = Index(disk, path, key)", *lines, "index.flush()", self.problem))
 
 
-def _red(learner: Learner) -> None:
+def _first_test(learner: Learner) -> None:
     yours = learner.make("Index", SimDisk(), PATH, MASTER_KEY)
     yours.call("set_location", object, 3, 1028)
     if (found := yours.call("location", int, 3)) != 1028:
@@ -67,7 +67,7 @@ def _changes(draw: Draw) -> Changes:
 
 
 def labkit_reads_it(learner: Learner) -> str:
-    """Check that after every flush, labkit's own index and `load` both read what was set."""
+    """Check that after every flush, labkit's index and `load` read everything that was set."""
     try_generated(_changes, _CASES, partial(_problem, learner), IndexCase)
     return (
         f"labkit and `load` read the same from {_CASES} generated indexes, also after a power cut."
@@ -144,9 +144,7 @@ def _durable(disk: SimDisk, right: dict[int, int], fenced: bool, lac: bytes) -> 
 
 
 def cut_slots_and_odd_headers(learner: Learner) -> str:
-    """Check that a slot truncated by the end of the file counts as 0, and an invalid header is
-    rejected.
-    """
+    """Check that a truncated slot counts as 0, and an invalid header is rejected."""
     disk, kind = SimDisk(), bound(LearnersIndex, learner)
     index = LedgerIndex(LEDGER, IndexHeader(MASTER_KEY), disk, PAGE)
     index.set_locations((0, 1), (1028, 2056))
@@ -169,9 +167,7 @@ def cut_slots_and_odd_headers(learner: Learner) -> str:
 
 
 def the_first_file_is_whole(learner: Learner) -> str:
-    """Check that a crash while the first file is written leaves no file or one with a complete
-    header.
-    """
+    """Check that a crash during the first write leaves no file, or one with a complete header."""
     left: list[tuple[str, SimDisk]] = []
 
     def watch(operation: Operation) -> None:
@@ -197,9 +193,7 @@ def the_first_file_is_whole(learner: Learner) -> str:
 
 
 def what_was_not_synced_is_synced(learner: Learner) -> str:
-    """Check that after a kill between a write and its sync, the first flush makes the write
-    durable.
-    """
+    """Check that the first flush makes a write durable that a killed process had not synced."""
     disk = SimDisk()
     written = LedgerIndex(LEDGER, IndexHeader(MASTER_KEY), SimDisk(), PAGE)
     written.set_locations((0,), (1028,))
@@ -241,15 +235,15 @@ STEP = Step(
     name="the index",
     parts=("Index",),
     contract=(
-        Line(_WHOLE, broken_by=("refused",)),
-        Line(_DURABLE),
-        Line(_SAME, broken_by=("lost", "invented")),
-        Line(_LOADED),
-        Line(_PAGES),
-        Line(_NOTHING),
-        Line(_SYNCS_AFTER_LOAD),
-        Line(_CUT),
-        Line(_INVALID),
+        ContractLine(_WHOLE, broken_by=("refused",)),
+        ContractLine(_DURABLE),
+        ContractLine(_SAME, broken_by=("lost", "invented")),
+        ContractLine(_LOADED),
+        ContractLine(_PAGES),
+        ContractLine(_NOTHING),
+        ContractLine(_SYNCS_AFTER_LOAD),
+        ContractLine(_CUT),
+        ContractLine(_INVALID),
     ),
     write=(
         "the class Index in about 60 lines: the header, slots of 8 bytes, and a first file that is"
@@ -264,18 +258,18 @@ STEP = Step(
         "`load` sets a flag that makes the next flush sync the file and all of its folders even if"
         " nothing has changed. That flush clears the flag.",
     ),
-    red=FirstTest(
+    first_test=FirstTest(
         "    index = Index(disk, path, key)\n"
         "    index.set_location(3, 1028)\n"
         "    assert index.location(3) == 1028\n",
-        _red,
+        _first_test,
     ),
     trials=(
         *(labkit_reads_it, cut_slots_and_odd_headers),
         *(the_first_file_is_whole, what_was_not_synced_is_synced),
     ),
-    worlds=(crashes, orders, storms),
-    figures=(Figure("bytes written to the index per entry", 1.5, _bytes_written),),
+    slow_trials=(crashes, orders, storms),
+    costs=(Cost("bytes written to the index per entry", 1.5, _bytes_written),),
     challenges=(
         "A client may add only entry 2**40 - 1, whose index then has a hole of 8 TiB. Read only"
         " what was written (`file.next_data`), and keep only changed pages in memory.",

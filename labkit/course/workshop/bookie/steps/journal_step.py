@@ -7,11 +7,11 @@ from functools import partial
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
-from labkit.course.workshop.bookie.inside import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersJournal, bound
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
-from labkit.course.workshop.step import Figure, FirstTest, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.journal import Journal, padding
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.worlds.sim.machine.disk import SimDisk
@@ -48,7 +48,7 @@ class GroupsCase:
         return "\n".join((*lines, self.problem))
 
 
-def _red(learner: Learner) -> None:
+def _first_test(learner: Learner) -> None:
     disk = SimDisk()
     yours = learner.make("Journal", disk, FILE_ID)
     offset = yours.call("append", int, b"hello")
@@ -69,9 +69,7 @@ def _groups(draw: Draw) -> Groups:
 
 
 def groups_lie_where_they_should(learner: Learner) -> str:
-    """Check that every byte of the file matches BookKeeper's format and is durable when `write`
-    returns.
-    """
+    """Check that the file matches BookKeeper's format, and is durable when `write` returns."""
     try_generated(_groups, _CASES, partial(_problem, learner), GroupsCase)
     return f"Right for {_CASES} drawn sequences of groups, byte by byte."
 
@@ -103,7 +101,7 @@ def _problem(learner: Learner, groups: Groups) -> Problem | None:
         expected = b"".join(struct.pack(">i", len(body)) + body for body in bodies)
         expected += padding(at + len(expected), BLOCK)
         before = len(disk.fuse.operations)
-        wrong = _appended(yours, bodies, at) or _sealed(yours, at, expected)
+        wrong = _check_append(yours, bodies, at) or _check_seal(yours, at, expected)
         if wrong:
             return wrong
         if len(disk.fuse.operations) > before:
@@ -113,13 +111,13 @@ def _problem(learner: Learner, groups: Groups) -> Problem | None:
         at += len(expected)
         # The next group's records are appended before this group is written.
         if len(waiting) == 2:
-            wrong = _written(yours, disk, *waiting.pop(0), written[: -len(bodies)])
+            wrong = _check_write(yours, disk, *waiting.pop(0), written[: -len(bodies)])
             if wrong:
                 return wrong
-    return _written(yours, disk, *waiting.pop(), written)
+    return _check_write(yours, disk, *waiting.pop(), written)
 
 
-def _appended(yours: LearnersObject, bodies: Sequence[bytes], at: int) -> Problem | None:
+def _check_append(yours: LearnersObject, bodies: Sequence[bytes], at: int) -> Problem | None:
     for body in bodies:
         offset = yours.call("append", int, body)
         if offset != at:
@@ -128,7 +126,7 @@ def _appended(yours: LearnersObject, bodies: Sequence[bytes], at: int) -> Proble
     return None
 
 
-def _sealed(yours: LearnersObject, at: int, expected: bytes) -> Problem | None:
+def _check_seal(yours: LearnersObject, at: int, expected: bytes) -> Problem | None:
     sealed = yours.call("seal", tuple | None)
     if sealed != (at, expected):
         returned = "None" if sealed is None else f"({sealed[0]}, {len(sealed[1])} bytes)"
@@ -143,7 +141,7 @@ def _sealed(yours: LearnersObject, at: int, expected: bytes) -> Problem | None:
     return None
 
 
-def _written(
+def _check_write(
     yours: LearnersObject, disk: SimDisk, at: int, data: bytes, so_far: Sequence[bytes]
 ) -> Problem | None:
     before = len(disk.fuse.operations)
@@ -181,12 +179,12 @@ STEP = Step(
     name="the journal",
     parts=("Journal",),
     contract=(
-        Line(_DURABLE_NAME),
-        Line(_OFFSETS),
-        Line(_MEMORY),
-        Line(_BYTES),
-        Line(_ONE_SYNC),
-        Line(_DURABLE, broken_by=("lost", "invented", "refused", "AckFollowsSync")),
+        ContractLine(_DURABLE_NAME),
+        ContractLine(_OFFSETS),
+        ContractLine(_MEMORY),
+        ContractLine(_BYTES),
+        ContractLine(_ONE_SYNC),
+        ContractLine(_DURABLE, broken_by=("lost", "invented", "refused", "AckFollowsSync")),
     ),
     write=(
         "the class Journal in about 30 lines: the header, the records and their padding, and one"
@@ -201,16 +199,16 @@ STEP = Step(
         " the padding, to the offset, and starts an empty group. `write` is `file.write`, then"
         " `file.sync`.",
     ),
-    red=FirstTest(
+    first_test=FirstTest(
         "    journal = Journal(disk, 10)\n"
         '    assert journal.append(b"hello") == 512   # right after the header\n',
-        _red,
+        _first_test,
     ),
     trials=(groups_lie_where_they_should,),
-    worlds=(crashes, orders, storms),
-    figures=(
-        Figure(f"disk operations per add, with groups of {_GROUP}", 1.0, _operations),
-        Figure(f"bytes written per add, with groups of {_GROUP}", 1.1, _bytes),
+    slow_trials=(crashes, orders, storms),
+    costs=(
+        Cost(f"disk operations per add, with groups of {_GROUP}", 1.0, _operations),
+        Cost(f"bytes written per add, with groups of {_GROUP}", 1.1, _bytes),
     ),
     challenges=(
         "Preallocate: labkit writes zeros ahead, so that a sync need not update the file's length.",

@@ -6,11 +6,11 @@ from random import Random
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
-from labkit.course.workshop.bookie.inside import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersMemtable, bound
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Figure, FirstTest, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.memtable import Memtable
 
 _CASES = 300
@@ -21,7 +21,7 @@ Puts = tuple[tuple[int, int, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class PutsCase:
-    """Entries that were put, and a description of the wrong return value."""
+    """The entries that were put, and a description of the wrong result."""
 
     puts: Puts
     problem: str
@@ -31,7 +31,7 @@ class PutsCase:
         return "\n".join(("memtable = Memtable()", *lines, self.problem))
 
 
-def _red(learner: Learner) -> None:
+def _first_test(learner: Learner) -> None:
     yours = learner.make("Memtable")
     yours.call("put", object, 5, 0, b"a")
     if (found := yours.call("get", bytes | None, 5, 0)) != b"a":
@@ -47,9 +47,7 @@ def _puts(draw: Draw) -> Puts:
 
 
 def answers_are_right(learner: Learner) -> str:
-    """Check that every method returns the same as labkit's, no matter in which order entries are
-    put.
-    """
+    """Check that every method returns the same as labkit's, in whatever order entries are put."""
     try_generated(_puts, _CASES, partial(_problem, learner), PutsCase)
     return f"Right for {_CASES} drawn sequences of entries."
 
@@ -121,8 +119,8 @@ def _comparisons(learner: Learner | None) -> float:
     """Return the number of id comparisons per entry when entries are put, queried and flushed.
 
     The ids of a ledger arrive almost in order, as from a client with several adds in flight. The
-    limit leaves room for one sorted list of all entries with `bisect`, which needs 4.5 times as
-    many comparisons as labkit's memtable.
+    limit allows one sorted list of all entries with `bisect`, which needs 4.5 times as many
+    comparisons as labkit's memtable.
     """
     memtable = Memtable() if learner is None else bound(LearnersMemtable, learner)()
     random, CountedId.compared = Random(1), 0
@@ -140,12 +138,12 @@ STEP = Step(
     name="the memtable",
     parts=("Memtable",),
     contract=(
-        Line(_FOUND, broken_by=("lost", "refused")),
-        Line(_ABSENT, broken_by=("invented",)),
-        Line(_FIRST),
-        Line(_LAST),
-        Line(_SIZE),
-        Line(_SORTED),
+        ContractLine(_FOUND, broken_by=("lost", "refused")),
+        ContractLine(_ABSENT, broken_by=("invented",)),
+        ContractLine(_FIRST),
+        ContractLine(_LAST),
+        ContractLine(_SIZE),
+        ContractLine(_SORTED),
     ),
     write="the class Memtable in about 25 lines.",
     hints=(
@@ -156,15 +154,15 @@ STEP = Step(
         "If the entry already exists, `put` returns before it changes anything: neither the bytes,"
         " nor the size, nor the highest id.",
     ),
-    red=FirstTest(
+    first_test=FirstTest(
         "    memtable = Memtable()\n"
         '    memtable.put(5, 0, b"a")\n'
         '    assert memtable.get(5, 0) == b"a"\n',
-        _red,
+        _first_test,
     ),
     trials=(answers_are_right,),
-    worlds=(crashes, orders, storms),
-    figures=(Figure("comparisons of ids per entry", 6.0, _comparisons),),
+    slow_trials=(crashes, orders, storms),
+    costs=(Cost("comparisons of ids per entry", 6.0, _comparisons),),
     challenges=(
         "Release an entry's bytes as soon as its location is known. labkit's memtable does, so a"
         " flush of 64 MiB does not need another 64 MiB.",

@@ -11,7 +11,7 @@ from labkit.course.workshop.bookie.steps import (
 )
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.processes import in_processes
-from labkit.course.workshop.step import FirstTest, Line, Step
+from labkit.course.workshop.step import ContractLine, FirstTest, Step
 
 BEFORE = (
     *(journal_step.STEP, memtable_step.STEP, entry_log_step.STEP),
@@ -19,16 +19,16 @@ BEFORE = (
 )
 
 
-def _red(learner: Learner) -> None:
+def _run_earlier_first_tests(learner: Learner) -> None:
     for step in BEFORE:
-        step.red.run(learner)
+        step.first_test.run(learner)
 
 
 STEP = Step(
     number=7,
     name="a real process",
     parts=(),
-    contract=(Line(SURVIVES), Line(READABLE)),
+    contract=(ContractLine(SURVIVES), ContractLine(READABLE)),
     write="nothing new: all six parts become one process of a live cluster.",
     hints=(
         "Run `labkit workshop bookie` first: steps 1 to 6 find most mistakes faster than a process"
@@ -37,16 +37,19 @@ STEP = Step(
         "If entries are missing after SIGKILL, look at what is synced before `write` and"
         " `move_mark` return.",
     ),
-    red=FirstTest(
-        "    labkit bookie --store mybookie.py --id bookie-1 --data ... --zookeeper ...", _red
+    first_test=FirstTest(
+        "    labkit bookie --store mybookie.py --id bookie-1 --data ... --zookeeper ...",
+        _run_earlier_first_tests,
     ),
     trials=(),
-    worlds=(
+    slow_trials=(
         in_processes(
-            "labkit.course.workshop.bookie.served", "serves_a_cluster", "labkit workshop bookie 7"
+            "labkit.course.workshop.bookie.live_trial",
+            "serves_a_cluster",
+            "labkit workshop bookie 7",
         ),
     ),
-    figures=(),
+    costs=(),
     challenges=(
         "Run your bookie next to labkit's: start `labkit local`, then `labkit bookie --store"
         " mybookie.py` with the address of its ZooKeeper.",

@@ -8,11 +8,11 @@ from functools import partial
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
 from labkit.course.exercises.journal import RECORD_CASES
-from labkit.course.workshop.bookie.inside import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import ReplayView, store_of
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Figure, FirstTest, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.store import LedgerStore
@@ -26,7 +26,7 @@ _HEADER = 512
 _KEY = b"a key"
 
 
-def _red(learner: Learner) -> None:
+def _first_test(learner: Learner) -> None:
     data = bytes(512) + b"\0\0\0\5hello" + bytes(8)
     found = learner.call("records", list[tuple[int, bytes]], data, 512)
     if found != [(512, b"hello")]:
@@ -36,9 +36,7 @@ def _red(learner: Learner) -> None:
 
 
 def every_whole_record_is_found(learner: Learner) -> str:
-    """Check that replay reads every complete record, and treats zeros or a torn record as the end
-    of the file.
-    """
+    """Check that replay reads every complete record, and stops at zeros or a torn record."""
     records = partial(learner.call, "records", list[tuple[int, bytes]])
     wrong = RECORD_CASES.wrong(records, "records")
     if wrong is not None:
@@ -48,9 +46,7 @@ def every_whole_record_is_found(learner: Learner) -> str:
 
 
 def a_missing_journal_stops_the_start(learner: Learner) -> str:
-    """Check that the start fails without the journal file of LastLogMark, because acknowledged
-    entries are lost.
-    """
+    """Check that the start fails without LastLogMark's journal, because entries are lost."""
     machine = new_machine(Fuse())
     bookie = ReplayView(machine.open(LedgerStore, CONFIG))
     try:
@@ -70,8 +66,7 @@ _KINDS = ("entry", "fence", "LAC")
 
 @dataclass(frozen=True, slots=True)
 class ReplayCase:
-    """Records as (kind, ledger id), the number of records that precede LastLogMark, and a
-    description of the problem.
+    """Records as (kind, ledger id), the number of them before LastLogMark, and the problem found.
 
     A record ("file", 0) starts the next journal file.
     """
@@ -134,7 +129,7 @@ def _replay_case(draw: Draw) -> ReplayCase:
 
 
 def what_is_after_the_mark_is_applied(learner: Learner) -> str:
-    """Check that replay applies every record from the mark on that belongs to a known ledger."""
+    """Check that replay applies every record after the mark that belongs to a known ledger."""
     try_generated(
         _replay_case,
         _CASES,
@@ -176,13 +171,13 @@ def _problem(learner: Learner, case: ReplayCase) -> Problem | None:
     disk.create(f"current/{file_id:x}.txn").write(0, bytes(data) + bytes(8))
     bookie = _Applied()
     found = tuple(learner.call("replay", tuple, bookie, disk, *mark))
-    wrong = _misapplied(bookie, must, is_keyed)
+    wrong = _check_applied(bookie, must, is_keyed)
     if wrong is None and found != end:
         return _END, f"replay must return {end}; yours returned {found}"
     return wrong
 
 
-def _misapplied(
+def _check_applied(
     bookie: _Applied, must: Sequence[tuple[str, int, bytes]], is_keyed: bool
 ) -> Problem | None:
     if bookie.without_ledger or set(bookie.keys) - {_INDEXED, _KEYED}:
@@ -241,12 +236,14 @@ STEP = Step(
     name="replay",
     parts=("records", "replay"),
     contract=(
-        Line(_COMPLETE),
-        Line(_MISSING),
-        Line(_ALL, broken_by=("lost", "refused", "EveryCopyIsDurable", "AcknowledgedIsDurable")),
-        Line(_KEY_ALONE),
-        Line(_SKIPPED, broken_by=("invented",)),
-        Line(_END),
+        ContractLine(_COMPLETE),
+        ContractLine(_MISSING),
+        ContractLine(
+            _ALL, broken_by=("lost", "refused", "EveryCopyIsDurable", "AcknowledgedIsDurable")
+        ),
+        ContractLine(_KEY_ALONE),
+        ContractLine(_SKIPPED, broken_by=("invented",)),
+        ContractLine(_END),
     ),
     write="the functions records and replay in about 50 lines.",
     hints=(
@@ -257,17 +254,17 @@ STEP = Step(
         " `has_ledger`; if there is none, create it with the key from the dictionary, or skip the"
         " record if the dictionary has no key.",
     ),
-    red=FirstTest(
+    first_test=FirstTest(
         '    data = bytes(512) + b"\\0\\0\\0\\5hello" + bytes(8)\n'
         '    assert records(data, 512) == [(512, b"hello")]\n',
-        _red,
+        _first_test,
     ),
     trials=(
         *(every_whole_record_is_found, a_missing_journal_stops_the_start),
         what_is_after_the_mark_is_applied,
     ),
-    worlds=(crashes, orders, storms),
-    figures=(Figure("records replayed per unflushed entry", 1.0, _replayed),),
+    slow_trials=(crashes, orders, storms),
+    costs=(Cost("records replayed per unflushed entry", 1.0, _replayed),),
     challenges=(
         "A journal file may have 2 GiB. Read it in pieces.",
         "Flush during the replay, as soon as the memtable is full, so that a start needs no more"

@@ -6,11 +6,11 @@ from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
     every_order_of,
+    first_test,
     in_storms,
-    red,
     time_between,
 )
-from labkit.course.workshop.step import Figure, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, Step
 
 _NODES = ("w",)
 _NOT_HELD_UP = (
@@ -23,24 +23,24 @@ APPEND = Step(
     name="append to a quorum",
     parts=("write_set", "Writer"),
     contract=(
-        Line(
+        ContractLine(
             "An entry is sent to the Qw bookies of its write set and to no others: those at the"
             " indexes (entry id + i) mod E, for i = 0 to Qw - 1, of the ensemble.",
             broken_by=("WriteSetIsRight",),
         ),
-        Line(
+        ContractLine(
             "An entry is confirmed only after Qa bookies of its write set have acknowledged it.",
             broken_by=("AckQuorumIsReached",),
         ),
-        Line(
+        ContractLine(
             "Entries are confirmed in the order of their ids, without a gap.",
             broken_by=("LacAdvancesInOrder",),
         ),
-        Line(
+        ContractLine(
             RETURNS_ID,
             broken_by=("AcknowledgedIsDurable", "AddsAreAnsweredWhenConfirmed", "ReadersAgree"),
         ),
-        Line(_NOT_HELD_UP),
+        ContractLine(_NOT_HELD_UP),
     ),
     write=(
         "`write_set`, and `Writer.add`, which sends an entry to its write set and returns its id"
@@ -57,7 +57,7 @@ APPEND = Step(
         "After each acknowledgement, look at the first pending add only: while it has Qa"
         " acknowledgements, remove it, advance LastAddConfirmed and set its future's result.",
     ),
-    red=red(
+    first_test=first_test(
         "One ledger on b0, b1 and b2 (E=3, Qw=3, Qa=2): `await writer.add(b'0/0 ...')` returns 0.",
         runs.ONE_ADD,
         _NODES,
@@ -70,17 +70,17 @@ APPEND = Step(
             " single bookie failed.",
         ),
     ),
-    worlds=(
+    slow_trials=(
         every_order_of(runs.TWO_ADDS, _NODES),
         in_storms(runs.storms, _NODES),
     ),
-    figures=(
-        Figure(
+    costs=(
+        Cost(
             "requests per add",
             1.0,
             count_of(runs.STRIPED, _NODES, "add.sent", per=12),
         ),
-        Figure(
+        Cost(
             "simulated ms for 12 adds, 10 at a time",
             1.1,
             time_between(runs.STRIPED, _NODES, "add.pushed", "lac.advanced"),

@@ -6,14 +6,14 @@ from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
     every_order_of,
+    first_test,
     holds,
     in_storms,
     must_fail,
-    red,
     time_between,
 )
 from labkit.course.workshop.client.writing import failed_bookies_are_replaced
-from labkit.course.workshop.step import Figure, Line, Rung, Step
+from labkit.course.workshop.step import ContractLine, Cost, Milestone, Step
 from labkit.worlds.sim.workload.steps import Read
 
 _WRITER = ("w",)
@@ -34,19 +34,19 @@ CHANGE = Step(
     name="replace a failed bookie",
     parts=("Writer",),
     contract=(
-        Line(BEGINS, broken_by=("OnlyValidFragments",)),
-        Line(REPLACES),
-        Line(WAITS, broken_by=("AcknowledgedIsDurable",)),
-        Line(KEEPS),
-        Line(OUTSIDE, broken_by=("TypeOK",)),
-        Line(_RESENT, broken_by=("WriteSetIsRight",)),
-        Line(
+        ContractLine(BEGINS, broken_by=("OnlyValidFragments",)),
+        ContractLine(REPLACES),
+        ContractLine(WAITS, broken_by=("AcknowledgedIsDurable",)),
+        ContractLine(KEEPS),
+        ContractLine(OUTSIDE, broken_by=("TypeOK",)),
+        ContractLine(_RESENT, broken_by=("WriteSetIsRight",)),
+        ContractLine(
             "An acknowledgement counts only if its bookie is still in the ensemble: what the"
             " predecessor acknowledged no longer counts.",
             broken_by=("AckQuorumIsReached", "AllCommittedEntriesReachAckQuorum"),
         ),
-        Line(_CONTINUES),
-        Line(_FAILS),
+        ContractLine(_CONTINUES),
+        ContractLine(_FAILS),
     ),
     write=(
         "what `Writer` does when an add fails (40 to 60 lines). Find a bookie outside the ensemble"
@@ -65,51 +65,51 @@ CHANGE = Step(
         " failed bookies that were not replaced, fail all pending adds with"
         " `BKNotEnoughBookiesException`.",
     ),
-    red=red(
+    first_test=first_test(
         "E=2, Qw=2, Qa=2 on b0 and b1 of four bookies; both die with three adds in flight; all"
         " three are confirmed.",
         runs.two_fail_together(),
         _WRITER,
         line=_RESENT,
     ),
-    rungs=(
-        Rung(
+    milestones=(
+        Milestone(
             "an add fails and no spare bookie exists: the writer continues",
             ends_well((runs.ONE_IS_DOWN,), _WRITER, _CONTINUES),
         ),
-        Rung(
+        Milestone(
             "a bookie dies: another one gets its unconfirmed entries",
             ends_well((runs.one_fails_in_the_middle(),), _WRITER, _RESENT),
         ),
-        Rung(
+        Milestone(
             "two bookies die together",
             ends_well((runs.two_fail_together(),), _WRITER, _RESENT),
         ),
-        Rung(
+        Milestone(
             "the bookie that acknowledged first dies",
             ends_well((runs.one_fails_late(),), _WRITER, _RESENT),
         ),
-        Rung(
+        Milestone(
             "acknowledgements arrive while the metadata is being stored",
             holds((runs.confirmed_late(),), _WRITER),
         ),
-        Rung(
+        Milestone(
             "no bookie is left: pending adds fail",
             must_fail(runs.NONE_IS_LEFT, _WRITER, "BKNotEnoughBookies", _FAILS),
         ),
     ),
     trials=(failed_bookies_are_replaced,),
-    worlds=(
+    slow_trials=(
         every_order_of(runs.ONE_MAY_CRASH, _WRITER, crashes=1),
         in_storms(lambda seeds: runs.storms(seeds, _FOLLOW, bookies=6, faults=4), _BOTH),
     ),
-    figures=(
-        Figure(
+    costs=(
+        Cost(
             "adds sent for 8 entries when a bookie dies",
             1.0,
             count_of(runs.one_fails_in_the_middle(), _WRITER, "add.sent"),
         ),
-        Figure(
+        Cost(
             "simulated ms until all 8 are confirmed",
             1.1,
             time_between(runs.one_fails_in_the_middle(), _WRITER, "add.pushed", "lac.advanced"),

@@ -11,14 +11,14 @@ from labkit.course.workshop.client.contract import (
 from labkit.course.workshop.client.trials import (
     ends_well,
     every_order_of,
+    first_test,
     holds,
     in_storms,
     metadata_requests,
     must_fail,
-    red,
 )
 from labkit.course.workshop.client.writing import another_client_closed, fenced_ends
-from labkit.course.workshop.step import Figure, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, Step
 
 _WRITER = ("w",)
 
@@ -27,18 +27,18 @@ CLOSE = Step(
     name="close, and be fenced",
     parts=("Writer",),
     contract=(
-        Line(ENDS_AT, broken_by=("AcknowledgedIsDurable",)),
-        Line(
+        ContractLine(ENDS_AT, broken_by=("AcknowledgedIsDurable",)),
+        ContractLine(
             "The length of a closed ledger is the total size of the payloads up to its last entry.",
             broken_by=("ClosedLengthIsRight",),
         ),
-        Line(PENDING_FAIL),
-        Line(CONFLICT),
-        Line(
+        ContractLine(PENDING_FAIL),
+        ContractLine(CONFLICT),
+        ContractLine(
             OTHER_END,
             broken_by=("NoDivergenceBetweenClientAndMetaData", "ClosedLedgerNeverChanges"),
         ),
-        Line(FENCED, broken_by=("OneWriter",)),
+        ContractLine(FENCED, broken_by=("OneWriter",)),
     ),
     write=(
         "`Writer.close`, and the end of a writer (20 to 40 lines): from then on nothing is"
@@ -55,7 +55,7 @@ CLOSE = Step(
         "If another client closed the ledger, compare its last entry with your LastAddConfirmed:"
         " return if they are the same, otherwise raise `BKMetadataVersionException`.",
     ),
-    red=red(
+    first_test=first_test(
         "6 entries are confirmed, then `await writer.close()`: the metadata are CLOSED at 5.",
         runs.CLOSED,
         _WRITER,
@@ -75,13 +75,13 @@ CLOSE = Step(
             f"{PENDING_FAIL} This also holds after another client has fenced the ledger.",
         ),
     ),
-    worlds=(
+    slow_trials=(
         every_order_of(runs.ONE_TAKES_IT, _WRITER),
         in_storms(
             lambda seeds: runs.storms(seeds, *runs.taken_by("r"), bookies=6, close=True), _WRITER
         ),
     ),
-    figures=(Figure("metadata requests of a writer", 1.0, metadata_requests(runs.CLOSED, "w")),),
+    costs=(Cost("metadata requests of a writer", 1.0, metadata_requests(runs.CLOSED, "w")),),
     challenges=(
         "A writer learns that it has lost its ledger only from its next add, and may serve stale"
         " responses until then. How could it learn earlier, and can it ever be sure?",

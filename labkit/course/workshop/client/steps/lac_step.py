@@ -7,13 +7,13 @@ from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
     every_order_of,
+    first_test,
     in_storms,
     must_fail,
-    red,
     time_between,
 )
 from labkit.course.workshop.client.writing import entries_announce
-from labkit.course.workshop.step import Figure, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, Step
 from labkit.worlds.sim.workload.steps import Read
 
 _BOTH = ("w", "q")
@@ -30,21 +30,21 @@ LAST_ADD_CONFIRMED = Step(
     name="how far a ledger can be read",
     parts=("Writer", "Reader"),
     contract=(
-        Line(ANNOUNCES),
-        Line(
+        ContractLine(ANNOUNCES),
+        ContractLine(
             "A reader's LastAddConfirmed has been confirmed, so every later reader can read it,"
             " too.",
             broken_by=("NoDirtyReads", "NothingBeyondLacIsRead"),
         ),
-        Line(
+        ContractLine(
             "A reader learns at least the LastAddConfirmed carried by any entry that was confirmed"
             " before it asked, no matter which bookies are slow, behind or down.",
             broken_by=("ReadersLearnWhatIsConfirmed",),
         ),
-        Line(LAST_ENSEMBLE),
-        Line(CURRENT),
-        Line(_LEARNS),
-        Line(_TOO_FEW),
+        ContractLine(LAST_ENSEMBLE),
+        ContractLine(CURRENT),
+        ContractLine(_LEARNS),
+        ContractLine(_TOO_FEW),
     ),
     write=(
         "`last_add_confirmed` in `Writer.add`, and `Reader.read_last_add_confirmed` (25 to 40"
@@ -63,7 +63,7 @@ LAST_ADD_CONFIRMED = Step(
         "If all tasks have responded and some write set still has Qa bookies that you know nothing"
         " about, raise `BKReadException`.",
     ),
-    red=red(
+    first_test=first_test(
         "8 entries are confirmed, one after the other; then `read_last_add_confirmed()` returns at"
         " most 7; it may return less, because no later entry carries the last LastAddConfirmed.",
         runs.READ_LATE,
@@ -95,17 +95,17 @@ LAST_ADD_CONFIRMED = Step(
             reads=False,
         ),
     ),
-    worlds=(
+    slow_trials=(
         every_order_of(runs.READ_AT_ANY_MOMENT, _BOTH, reads=False),
         in_storms(lambda seeds: runs.storms(seeds, _FOLLOW), _BOTH, reads=False),
     ),
-    figures=(
-        Figure(
+    costs=(
+        Cost(
             "requests to learn LastAddConfirmed six times",
             1.0,
             count_of(runs.FOLLOWED, _READER, "read.sent", reads=False),
         ),
-        Figure(
+        Cost(
             "simulated ms to learn LastAddConfirmed while one of three bookies is slow",
             1.5,
             time_between(runs.ONE_ANSWERS_LATE, _READER, "read.sent", "lac.read", reads=False),

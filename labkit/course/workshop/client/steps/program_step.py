@@ -4,10 +4,10 @@ from importlib import import_module
 
 from labkit.course.workshop.client import program_runs as runs
 from labkit.course.workshop.client.contract import CREATES, READABLE, SURVIVES, TAKEN_OVER
-from labkit.course.workshop.client.trials import ends_well, holds, must_fail, red
+from labkit.course.workshop.client.trials import ends_well, first_test, holds, must_fail
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.processes import in_processes
-from labkit.course.workshop.step import Figure, Line, Step
+from labkit.course.workshop.step import ContractLine, Cost, Step
 
 _WRITER = ("w",)
 _BOTH = ("w", "r")
@@ -15,8 +15,7 @@ _SUCCEEDS = "If enough bookies are writable, the program ends without an error."
 
 
 class _SideBySide:
-    """Measures both clients alternately on the same bookies, because results from two clusters are
-    not comparable.
+    """Measures both clients alternately on the same bookies, so that the results are comparable.
 
     `labkit.course.workshop.check` asks for the learner's cost first.
     """
@@ -28,8 +27,8 @@ class _SideBySide:
         if learner is None:
             return self._ours
         # Import here, because the other steps also run in a browser, without `labkit.worlds.live`.
-        served = import_module("labkit.course.workshop.client.served")
-        yours, self._ours = served.processor_times(learner)
+        live_trial = import_module("labkit.course.workshop.client.live_trial")
+        yours, self._ours = live_trial.processor_times(learner)
         return float(yours)
 
 
@@ -38,11 +37,11 @@ PROGRAM = Step(
     name="a program in a live cluster",
     parts=("create_ledger", "append_all", "take_over"),
     contract=(
-        Line(SURVIVES, broken_by=("AcknowledgedIsDurable",)),
-        Line(TAKEN_OVER),
-        Line(READABLE),
-        Line(CREATES),
-        Line(_SUCCEEDS),
+        ContractLine(SURVIVES, broken_by=("AcknowledgedIsDurable",)),
+        ContractLine(TAKEN_OVER),
+        ContractLine(READABLE),
+        ContractLine(CREATES),
+        ContractLine(_SUCCEEDS),
     ),
     write=(
         "three functions (30 to 50 lines). `create_ledger` chooses an ensemble and stores the"
@@ -57,7 +56,7 @@ PROGRAM = Step(
         "`take_over` reads the metadata, calls `recover`, and reads entries 0 to"
         " `metadata.last_entry_id` with a `Reader` of the closed metadata.",
     ),
-    red=red(
+    first_test=first_test(
         "A program appends 12 entries, 4 at a time, to 3 of 4 bookies, and closes the ledger.",
         runs.APPENDS,
         _WRITER,
@@ -76,15 +75,15 @@ PROGRAM = Step(
         ),
         holds((runs.IS_TAKEN,), _BOTH),
     ),
-    worlds=(
+    slow_trials=(
         in_processes(
-            "labkit.course.workshop.client.served", "serves_a_cluster", "labkit workshop client 7"
+            "labkit.course.workshop.client.live_trial",
+            "serves_a_cluster",
+            "labkit workshop client 7",
         ),
     ),
-    figures=(
-        Figure(
-            "processor ms for 1,000 entries on a live cluster, 100 at a time", 8.0, _SideBySide()
-        ),
+    costs=(
+        Cost("processor ms for 1,000 entries on a live cluster, 100 at a time", 8.0, _SideBySide()),
     ),
     challenges=(
         "Read ahead in `take_over`, with a window of requests, and return entries as they arrive.",

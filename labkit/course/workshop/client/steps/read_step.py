@@ -9,8 +9,14 @@ from labkit.course.workshop.client.reading import (
     PROOF,
     answers_decide,
 )
-from labkit.course.workshop.client.trials import count_of, ends_well, every_order_of, in_storms, red
-from labkit.course.workshop.step import Figure, Line, Step
+from labkit.course.workshop.client.trials import (
+    count_of,
+    ends_well,
+    every_order_of,
+    first_test,
+    in_storms,
+)
+from labkit.course.workshop.step import ContractLine, Cost, Step
 from labkit.worlds.sim.workload.steps import Read
 
 _BOTH = ("w", "q")
@@ -21,7 +27,13 @@ READ = Step(
     number=3,
     name="read, and know what a response proves",
     parts=("Reader",),
-    contract=(Line(IN_WRITE_SET), Line(ONE_BY_ONE), Line(ANY_COPY), Line(PROOF), Line(ALL_DENY)),
+    contract=(
+        ContractLine(IN_WRITE_SET),
+        ContractLine(ONE_BY_ONE),
+        ContractLine(ANY_COPY),
+        ContractLine(PROOF),
+        ContractLine(ALL_DENY),
+    ),
     write=(
         "`Reader.read_entry` (10 to 20 lines). The segment of an entry is the last one that starts"
         " at or before it (`metadata.ensemble_at`)."
@@ -34,7 +46,7 @@ READ = Step(
         "If no bookie returned the entry, raise the first error that is not in `PROVES_ABSENCE`;"
         " only if there is none, raise one that is.",
     ),
-    red=red(
+    first_test=first_test(
         "8 entries are written; q reads all entries up to LastAddConfirmed.",
         runs.READ_LATE,
         _BOTH,
@@ -47,13 +59,13 @@ READ = Step(
         ),
         answers_decide,
     ),
-    worlds=(
+    slow_trials=(
         every_order_of(runs.READ_AT_ANY_MOMENT, _BOTH),
         in_storms(lambda seeds: runs.storms(seeds, _FOLLOW), _BOTH),
         in_storms(lambda seeds: runs.storms(seeds // 2, _FOLLOW), _READER),
     ),
-    figures=(
-        Figure(
+    costs=(
+        Cost(
             "requests to learn LastAddConfirmed and read 8 entries",
             1.0,
             count_of(runs.READ_LATE, _READER, "read.sent"),

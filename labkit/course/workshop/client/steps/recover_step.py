@@ -13,13 +13,13 @@ from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
     every_order_of,
+    first_test,
     holds,
     in_storms,
     must_fail,
-    red,
     time_between,
 )
-from labkit.course.workshop.step import Figure, Line, Rung, Step
+from labkit.course.workshop.step import ContractLine, Cost, Milestone, Step
 
 _RECOVERER = ("r",)
 _RECOVERERS = ("r", "s")
@@ -35,19 +35,19 @@ RECOVER = Step(
     name="recover a ledger",
     parts=("recover",),
     contract=(
-        Line(MARKED),
-        Line(FENCES),
-        Line(FENCING_READS, broken_by=("FenceIsDurableBeforeItsAnswer",)),
-        Line(PROVEN, broken_by=("AcknowledgedIsDurable",)),
-        Line(_DECIDES),
-        Line(_LOWER_BOUND),
-        Line(WRITTEN_BACK, broken_by=("AllCommittedEntriesReachAckQuorum",)),
-        Line(CARRIES, broken_by=("NothingBeyondLacIsRead", "NoDirtyReads")),
-        Line(
+        ContractLine(MARKED),
+        ContractLine(FENCES),
+        ContractLine(FENCING_READS, broken_by=("FenceIsDurableBeforeItsAnswer",)),
+        ContractLine(PROVEN, broken_by=("AcknowledgedIsDurable",)),
+        ContractLine(_DECIDES),
+        ContractLine(_LOWER_BOUND),
+        ContractLine(WRITTEN_BACK, broken_by=("AllCommittedEntriesReachAckQuorum",)),
+        ContractLine(CARRIES, broken_by=("NothingBeyondLacIsRead", "NoDirtyReads")),
+        ContractLine(
             "The length of a closed ledger is the total size of the payloads up to its last entry.",
             broken_by=("ClosedLengthIsRight",),
         ),
-        Line(
+        ContractLine(
             "The first client that closes the ledger decides where it ends.",
             broken_by=("NoDivergenceBetweenClientAndMetaData", "ClosedLedgerNeverChanges"),
         ),
@@ -68,38 +68,38 @@ RECOVER = Step(
         "LastAddConfirmed is the maximum of what the bookies know and the start of the last segment"
         " minus 1. Replace it in each entry that you write back (`dataclasses.replace`).",
     ),
-    red=red(
+    first_test=first_test(
         "The writer dies after entry 3 is confirmed; `await recover(cluster)` closes the ledger.",
         runs.DIES,
         _RECOVERER,
         line=_DECIDES,
     ),
-    rungs=(
-        Rung(
+    milestones=(
+        Milestone(
             "a ledger that is already closed",
             ends_well((runs.CLOSED_BEFORE,), _RECOVERER, _DECIDES),
         ),
-        Rung(
+        Milestone(
             "a ledger without entries",
             ends_well((runs.NOTHING_WRITTEN,), _RECOVERER, _DECIDES),
         ),
-        Rung(
+        Milestone(
             "a writer that died with many adds in flight",
             ends_well((runs.LONG_DEAD,), _RECOVERER, _DECIDES),
         ),
-        Rung(
+        Milestone(
             "one of three bookies is down",
             ends_well((runs.one_is_down_for_good(),), _RECOVERER, _DECIDES),
         ),
-        Rung(
+        Milestone(
             "a single bookie has the last entry",
             ends_well((runs.found_once(),), _RECOVERER, WRITTEN_BACK),
         ),
-        Rung(
+        Milestone(
             "the last ensemble has received nothing",
             ends_well((runs.fresh_ensemble(), runs.old_bookie_is_gone()), _RECOVERER, _LOWER_BOUND),
         ),
-        Rung(
+        Milestone(
             "two bookies are silent, so the recovery must fail",
             must_fail(
                 runs.silent_bookie(),
@@ -109,7 +109,7 @@ RECOVER = Step(
                 " entry without the third.",
             ),
         ),
-        Rung(
+        Milestone(
             "fences that arrive late, a writer that resumes, a second recovery",
             holds(
                 (
@@ -121,20 +121,20 @@ RECOVER = Step(
         ),
     ),
     trials=(),
-    worlds=(
+    slow_trials=(
         every_order_of(runs.ONE_IS_TAKEN, _RECOVERER),
         in_storms(
             lambda seeds: runs.storms(seeds, *runs.taken_by("r", "s"), bookies=5), _RECOVERERS
         ),
         in_storms(lambda seeds: runs.storms(seeds // 2, *runs.taken_by("r", "s"), bookies=6), _ALL),
     ),
-    figures=(
-        Figure(
+    costs=(
+        Cost(
             "requests of a recovery",
             1.1,
             count_of(runs.LONG_DEAD, _RECOVERER, "fence.sent", "read.sent", "add.sent"),
         ),
-        Figure(
+        Cost(
             "simulated ms of a recovery",
             3.0,
             time_between(runs.LONG_DEAD, _RECOVERER, "recovery.started", "recovery.ended"),

@@ -43,10 +43,9 @@ class EnoughLearned(Exception):
 
 
 class DirectedWorld(ChosenOrderWorld):
-    """Delivers one message from each channel in `path`, in that order, and then messages whose
-    effect is not known yet.
+    """Delivers one message from each channel in `path`, in order, then any with an unknown effect.
 
-    Once no message is in flight, nothing more can be learned. Then the clock advances or, with
+    When no message is in flight, there is nothing more to learn; the clock then advances or, with
     `stops`, the run ends.
     """
 
@@ -65,7 +64,7 @@ class DirectedWorld(ChosenOrderWorld):
         self.first: WorldState | None = None
         """The state at the first choice."""
         self.possible_failures: list[str] = []
-        """Further failures possible in this run, each as the decision that causes it."""
+        """Further failures that are possible in this run, each as the decision that causes it."""
         self._table = learned
         self._failures = failures
         self._path = path
@@ -160,7 +159,7 @@ class DirectedWorld(ChosenOrderWorld):
         )
 
     def _failure_state(self, name: str) -> tuple[tuple[str, bool], ...]:
-        """Return the node's failures and whether each has happened, as part of its state."""
+        """Return the node's failures and whether each has happened: this is part of its state."""
         own = [each for each in self._failures if node_of(each) == name]
         return tuple((each, each in self.decisions.drawn) for each in own)
 
@@ -175,7 +174,7 @@ class DirectedWorld(ChosenOrderWorld):
         return known[0]
 
     def _record_losable(self, parcel: Parcel) -> None:
-        """Record that a message can be lost, if it is for a bookie or client and opens nothing."""
+        """Record that frames between bookies and clients can be lost."""
         ends = parcel.link.source, parcel.link.target
         if parcel.action is None and METADATA_SERVER not in ends:
             self.possible_failures.append(f"lose {parcel}")

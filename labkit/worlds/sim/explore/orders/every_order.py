@@ -41,14 +41,14 @@ from labkit.worlds.sim.explore.progress import ProgressLine
 from labkit.worlds.sim.explore.search import Finding
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.machine.loop import SimLoop
-from labkit.worlds.sim.run import live, outside_event_loops, run, trace_of
+from labkit.worlds.sim.run import outside_event_loops, run, run_world, trace_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """The result for all orders or, if not `complete`, for the orders tried before the search
+    """The result for all orders or, unless `complete`, for the orders tried before the search
     stopped.
 
     failure_combinations  number of combinations of crashes and losses, including none
@@ -174,13 +174,12 @@ class _Search:
         return bool(has_enough) or time.monotonic() > self._deadline
 
     def _try_with_failures(self, failures: Failures) -> bool:
-        """Try all orders with these failures; return False if the search must stop."""
         self._failures = failures
         is_complete = self._search_until_complete(self._learn(()))
         self._combination_count += 1
         self._state_count += len(self._orders)
         self._end_count += len(self._ends)
-        # The first state is added last, with the total number of orders.
+        # Add the first state last, because its entry contains the total number of orders.
         self._order_count += next(reversed(self._orders.values()), 0)
         self._broken_end_count += sum(self._is_broken[world_state] for world_state in self._ends)
         return is_complete
@@ -228,7 +227,7 @@ class _Search:
         self._ends.append(world_state)
         if world_state not in self._is_broken:
             world = self._world(path, stops=False)
-            self._is_broken[world_state] = self._judge(live(world))
+            self._is_broken[world_state] = self._judge(run_world(world))
             self._possible.add(self._failures, world.possible_failures)
 
     def _after(
@@ -243,7 +242,7 @@ class _Search:
     def _learn(self, path: tuple[int, ...]) -> WorldState:
         world = self._world(path, stops=True)
         with suppress(EnoughLearned):
-            world.loop.run(world.live())
+            world.loop.run(world.run())
         self._judge(trace_of(world))
         self._possible.add(self._failures, world.possible_failures)
         assert world.first is not None
@@ -259,7 +258,7 @@ class _Search:
         )
 
     def _judge(self, trace: Trace) -> bool:
-        """Keep the smallest finding for each promise; return whether any promise was broken."""
+        """Keep the smallest finding for each promise; return whether the run broke any promise."""
         verdicts = broken(check_all(trace, self._checks))
         for verdict in verdicts:
             known = self._found.get(verdict.name)
@@ -268,7 +267,7 @@ class _Search:
         return bool(verdicts)
 
     def _smaller(self, finding: Finding) -> Finding:
-        """Return a finding for the same promise, without the decisions that are not needed."""
+        """Return a finding for the same promise without unnecessary decisions."""
         checks = [check for check in self._checks if check.__name__ == finding.promise]
         for name in reversed(list(finding.scenario.decisions)):
             if name in self._scenario.decisions:
@@ -285,7 +284,7 @@ class _Search:
 
 @dataclass(slots=True)
 class _Visit:
-    """A state on the path, and the choices already taken there."""
+    """A state on the current path, and the choices already tried there."""
 
     world_state: WorldState
     steps: list[Arrival]

@@ -54,7 +54,6 @@ _NOT_STATE = ("_number", "_name", "__dict__", "__weakref__")
 
 
 def fingerprint(roots: Iterable[Any]) -> bytes:
-    """Return the fingerprint of everything reachable from these objects, in this order."""
     walk = _Walk()
     for root in roots:
         walk.visit(root)
@@ -133,7 +132,7 @@ def _mapping(obj: dict[Any, Any]) -> Iterable[Any]:
 
 
 def _set(obj: Iterable[Any]) -> Iterable[Any]:
-    """Return the elements in a reproducible order: tasks and futures by creation."""
+    """Return the elements in a reproducible order: tasks and futures in order of creation."""
     return sorted(obj, key=lambda each: getattr(each, "_number", None) or repr(each))
 
 

@@ -21,11 +21,11 @@ def node_of(failure: str) -> str:
 
 
 class PossibleFailures:
-    """Iterates over all combinations of up to `crashes` crashes and `losses` losses, starting with
-    none.
+    """Iterates over all combinations of up to `crashes` crashes and `losses` losses.
 
-    Possible failures are discovered in the course of the runs: a bookie can crash before and after
-    each message that it received in any run, and any message sent in any run can be lost.
+    The first combination is empty. The runs themselves show which failures are possible: a bookie
+    can crash before and after each message that it received in any run, and any message that was
+    sent in any run can be lost.
     """
 
     def __init__(self, crashes: int, losses: int) -> None:

@@ -1,8 +1,8 @@
 """A table of how each node reacts to each message; real runs fill it in (`directed_world`).
 
 Nodes interact only through messages, so a node's reaction depends only on its state and the
-message. If a world's states and messages are already in this table, its next state can be looked up
-here instead of being computed by a run.
+message. If a world's states and messages are already in this table, look up its next state here
+instead of running it.
 """
 
 from collections.abc import Iterator
@@ -93,8 +93,8 @@ class TransitionTable:
         first. So look for a node that cannot receive a message on a channel that is empty now
         before it has received one of the messages already in flight to it. Every order is then
         equivalent to one that starts with one of these messages. (In the literature, such messages
-        are called a persistent set.) The table determines which messages a node can send, so the
-        search starts over as long as the table grows.
+        are called a persistent set.) The table says which messages a node can send, so the search
+        starts over whenever the table has grown.
         """
         heads = [(channel, messages[0]) for channel, messages in world_state.channels]
         by_node: dict[int, list[Arrival]] = {}
@@ -106,12 +106,11 @@ class TransitionTable:
         return heads
 
     def _others_can_send(self, world_state: WorldState, node_index: int) -> bool:
-        """Return whether the node may receive a message on an empty channel before any message
-        already in flight to it.
+        """Return whether the node may first receive a message that has not been sent yet.
 
-        The result may be True needlessly: the method assumes that all messages that could ever be
-        in flight can arrive in any order, and that each node can reach every state to which they
-        lead.
+        The result may be True unnecessarily, because the method assumes that all messages that
+        could ever be in flight can arrive in any order, and that each node can reach every state to
+        which they lead.
         """
         non_empty = {channel for channel, _ in world_state.channels}
         in_flight = {

@@ -24,8 +24,9 @@ def with_bad_machines(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 def _replaced_disks(draw: ScenarioRandom) -> list[Fault]:
     """Replace the disks of one of the first bookies, or of two of them at about the same time.
-    Often the writer dies at that moment as well, so that where the ledger ends depends on entries
-    that these bookies deny.
+
+    Often the writer dies at the same moment, so where the ledger ends depends on entries that these
+    bookies no longer have.
     """
     when, which = draw.moment(), draw.one_of("all", "all", "journal", "ledgers")
     faults: list[Fault] = [
@@ -38,7 +39,6 @@ def _replaced_disks(draw: ScenarioRandom) -> list[Fault]:
 
 
 def _failing_reads(draw: ScenarioRandom) -> list[Fault]:
-    """Make reads fail, often while the bookie is starting."""
     bookie, when, for_ms = draw.bookie(), draw.moment(), draw.ms()
     faults: list[Fault] = [FailingRead(bookie, for_ms, when)]
     if draw.chance(0.4):

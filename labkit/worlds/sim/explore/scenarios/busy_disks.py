@@ -30,7 +30,7 @@ def with_busy_disks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _during_a_flush(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
-    """Crash during a flush, often after a restart, so that the mark is in an earlier journal."""
+    """Crash during a flush, often after a restart, so that LastLogMark is in an earlier journal."""
     flush_ms = draw.one_of(10, 30, 100)
     cluster = replace(
         cluster, flush_interval_ms=flush_ms, ledger_directories=draw.one_of(1, 2, 2, 3)
@@ -68,7 +68,7 @@ def _at_the_end_of_a_journal(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
 
 
 def _after_a_compaction(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
-    """Crash after a compaction: of two ledgers in a log, one is deleted and the other is copied."""
+    """Crash after compacting a log with two ledgers: one was deleted, the other one copied."""
     gc_wait_ms = draw.one_of(20, 50)
     cluster = replace(
         cluster,
@@ -108,7 +108,7 @@ def _write(draw: ScenarioRandom, cluster: Cluster, ledger: int, client: str) -> 
 
 
 def _at_an_operation(draw: ScenarioRandom, bookie: str, flush_ms: float) -> Fault:
-    """Crash before one of the next disk operations, of a flush or of the work after it."""
+    """Crash before one of the next disk operations, during a flush or the work after it."""
     flushed = On("memtable.flushed", draw.one_of(1, 1, 2, 3), bookie)
     return CrashAtOperation(
         bookie,

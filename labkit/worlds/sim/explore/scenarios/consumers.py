@@ -42,7 +42,6 @@ def with_consumers(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _consumer(draw: ScenarioRandom, client: str, messages: int) -> Consume:
-    """Return a step whose subscription is named after its client."""
     subscription_type = draw.one_of(*_TYPES)
     step = Consume(
         messages=messages,
@@ -77,8 +76,10 @@ def _reader_or_consumer(draw: ScenarioRandom, consume: Consume) -> Consume:
 
 
 def _with_unreadable_entries(draw: ScenarioRandom, scenario: Scenario) -> Scenario:
-    """Kill every broker except the first; then kill all bookies as soon as the topic has a new
-    owner, whose cache contains none of the entries.
+    """Make entries unreadable for the topic's new owner.
+
+    All brokers but the first are killed, then all bookies as soon as the topic has a new owner,
+    which has not cached any of the entries.
     """
     cluster = scenario.cluster
     killed = On("batch.stored", draw.number(2, 10))
@@ -107,7 +108,7 @@ def with_shared_keys(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Give messages a few keys, which the consumers of one Key_Shared subscription share.
 
     These consumers disconnect, and their connections break. Reads take time only if the broker
-    caches no entries; in that case, a consumer can leave after an entry has been assigned to it but
+    caches no entries; only then can a consumer leave after an entry has been assigned to it and
     before the entry has been read.
     """
     keys = draw.one_of(1, 2, 4)

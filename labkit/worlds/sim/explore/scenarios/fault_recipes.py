@@ -3,8 +3,8 @@
 A fault rarely does harm on its own, but it may when it coincides with a client's actions. A recipe
 therefore combines faults with the steps that they affect. For example, a ledger is taken over while
 its writer is alive, its bookies restart, or the ledger is deleted; or a client needs data that a
-disk has lost, or a bookie that is absent. The clients of a recipe have distinct names, because the
-checks identify recoveries by the client's name.
+disk has lost, or a bookie that is unavailable. The clients of a recipe have distinct names, because
+the checks identify recoveries by the client's name.
 """
 
 from collections.abc import Callable
@@ -64,9 +64,11 @@ def with_metadata_trouble(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _hanging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Make the metadata store hang. With autorecovery, there is usually no lost-bookie delay,
-    because the delay would hide that a list of bookies is read too early; and half of the scenarios
-    have no other faults, because an auditor restarts when one of its requests fails.
+    """Make the metadata store hang.
+
+    With autorecovery, there is usually no lost-bookie delay, because the delay would hide that a
+    list of bookies is read too early. Half of the scenarios have no other faults, because an
+    auditor restarts when one of its requests fails.
     """
     cluster = scenario.cluster
     if cluster.autorecovery is not None and draw.chance(0.7):
@@ -130,7 +132,7 @@ def _takeover(draw: ScenarioRandom, _: Cluster) -> Parts:
 
 
 def _restart(draw: ScenarioRandom, cluster: Cluster) -> Parts:
-    """Restart most bookies, at once or one after the other, often while the ledger is recovered."""
+    """Restart most bookies, at once or one by one, often while the ledger is recovered."""
     fate, down_ms = draw.unsynced(), draw.ms(draw.horizon_ms / 5)
     names = [name for name in cluster.names if draw.chance(0.8)]
     steps: list[Step] = [Recover(client="u", when=draw.event(*_ADD_EVENTS))]
@@ -146,7 +148,6 @@ def _restart(draw: ScenarioRandom, cluster: Cluster) -> Parts:
 
 
 def _rotten_disk(draw: ScenarioRandom, cluster: Cluster) -> Parts:
-    """Corrupt data that a bookie has flushed, before a client needs it."""
     rotten = At(draw.between(1, 4) * cluster.flush_interval_ms)
     needed = At(rotten.ms + draw.ms())
     faults: list[Fault] = [

@@ -60,8 +60,8 @@ def with_a_lost_bookie(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
         faults.append(Crash("w", "lost", when=At(draw.between(0, crashed_at.ms + 500))))
     cluster = replace(scenario.cluster, bookies=bookies)
     if back_ms:
-        # By then, its entries have been copied to other bookies, so the bookie need not keep them.
-        # Give it time to find this out.
+        # By then, its entries have been copied to other bookies, so it may delete them. Give it
+        # time to find this out.
         cluster = replace(cluster, gc_overreplicated_ledger_wait_time_ms=cluster.gc_wait_time_ms)
         until_ms += back_ms + _CLEANUP_MS
     workload = (*scenario.workload, *_work_until(draw, scenario, until_ms))
@@ -123,7 +123,6 @@ def _during_a_repair(draw: ScenarioRandom) -> Moment:
 
 
 def _work_until(draw: ScenarioRandom, scenario: Scenario, until_ms: float) -> list[Step]:
-    """Return the steps of a client that works until `until_ms`."""
     entries = draw.number(2, 12)
     size = min(scenario.cluster.bookies - 1, draw.one_of(2, 3, 3))
     steps: tuple[Step, ...] = (
@@ -148,10 +147,11 @@ def _tenths(value: float) -> float:
 
 
 def with_formatted_bookies(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Replace the workload: a ledger is recovered while its writer pauses, and most or all of the
-    ledger's bookies are formatted before the writer's last add.
+    """Replace the workload with a ledger whose bookies are formatted.
 
-    There is no other ledger, because everything on these bookies is lost.
+    The ledger is recovered while its writer pauses, and most or all of its bookies are formatted
+    before the writer's last add. There is no other ledger, because formatting destroys all data on
+    these bookies.
     """
     size = min(3, scenario.cluster.bookies)
     quorum = draw.number(1, size)

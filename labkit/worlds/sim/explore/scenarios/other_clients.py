@@ -1,5 +1,7 @@
-"""Rarer clients: clients that use deferred sync, explicit LAC, long polls, the first bookie's LAC
-or racks; owners of topics without brokers; and an operator who disables autorecovery.
+"""Clients that use rarer features, and operators who disable autorecovery.
+
+The features are deferred sync, explicit LACs, long polls, LACs read from a single bookie, racks,
+and topic owners without brokers.
 """
 
 from dataclasses import replace
@@ -22,8 +24,9 @@ def with_other_clients(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _with_rarer_requests(step: Step, draw: ScenarioRandom) -> Step:
-    """Use rarer features in reads and writes. Ledgers with deferred sync do not support ensemble
-    changes, so not all ledgers use it.
+    """Let writers and readers use rarer features.
+
+    Ledgers with deferred sync do not support ensemble changes, so not all ledgers use it.
     """
     if isinstance(step, Read):
         if draw.chance(0.7):
@@ -36,8 +39,9 @@ def _with_rarer_requests(step: Step, draw: ScenarioRandom) -> Step:
 
 
 def _with_racks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Put the bookies in two racks. Writers take the racks into account, and autorecovery moves
-    copies accordingly. In half of the scenarios, the placement is enforced.
+    """Put the bookies in two racks, which writers take into account and autorecovery restores.
+
+    In half of the scenarios, the placement is enforced.
     """
     enforced = draw.chance(0.5)
     steps = (
@@ -58,8 +62,7 @@ def _with_racks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_topic_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Add one or two owners of a topic without brokers, if there are enough bookies for its
-    ledgers.
+    """Add one or two owners of a topic without brokers, if it has enough bookies.
 
     The second owner takes over the topic from the first.
     """

@@ -63,7 +63,7 @@ def _other_writer(write: Write, draw: ScenarioRandom) -> Write:
 
 
 def _other_autorecovery(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Make auditors read some or all ledgers, and workers copy only a few entries at a time."""
+    """Let auditors read some or all ledgers, and workers copy only a few entries at a time."""
     config = scenario.cluster.autorecovery
     assert isinstance(config, AutoRecoveryConfig)
     config = replace(
@@ -76,7 +76,7 @@ def _other_autorecovery(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_overreplication_checks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Make bookies look for unneeded copies as often as for deleted ledgers, or less often."""
+    """Let bookies look for unneeded copies as often as for deleted ledgers, or less often."""
     wait_ms = scenario.cluster.gc_wait_time_ms * draw.one_of(1, 4)
     cluster = replace(scenario.cluster, gc_overreplicated_ledger_wait_time_ms=wait_ms)
     return replace(scenario, cluster=cluster)
@@ -87,7 +87,7 @@ def with_two_journals(scenario: Scenario, _: ScenarioRandom) -> Scenario:
 
 
 def with_topic_upkeep(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Make brokers trim consumed ledgers, and often store cursors in short ledgers."""
+    """Let brokers trim consumed ledgers, and often store cursors in short ledgers."""
     broker = scenario.cluster.broker
     managed_ledger = replace(
         broker.managed_ledger,
@@ -98,8 +98,8 @@ def with_topic_upkeep(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
         max_ranges_in_node=draw.one_of(1, 1000),
         entry_cache_size_bytes=draw.one_of(0, 100, 16 * 1024 * 1024),
     )
-    # Usually disable deduplication, because it delays trimming: its own cursor advances past a
-    # ledger only when its next snapshot is stored.
+    # Usually disable deduplication, because it delays trimming: its cursor advances past a ledger
+    # only when the next snapshot is stored.
     is_deduplicated = draw.chance(0.3)
     broker = replace(
         broker, managed_ledger=managed_ledger, broker_deduplication_enabled=is_deduplicated

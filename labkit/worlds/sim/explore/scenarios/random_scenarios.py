@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
 from labkit.worlds.sim.explore.scenarios.storm import storm
-from labkit.worlds.sim.explore.scenarios.variations import LEDGER_VARIATIONS, varied
+from labkit.worlds.sim.explore.scenarios.variations import LEDGER_VARIATIONS, with_variations
 from labkit.worlds.sim.scenario.faults import Duplication, Fault, Loss, Reordering
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
@@ -37,7 +37,7 @@ _SLOW = 50.0
 """The factor by which everything takes longer in a slow scenario."""
 
 
-def drawn(seed: int) -> Scenario:
+def random_scenario(seed: int) -> Scenario:
     """Return the scenario for the seed.
 
     One in four scenarios is slow: it lasts seconds instead of milliseconds, and uses autorecovery.
@@ -56,7 +56,7 @@ def drawn(seed: int) -> Scenario:
         slow_share=draw.one_of(0.0, 0.02, 0.2),
         limit_s=7.0 if pace == 1 else 30.0,
     )
-    scenario = varied(calm, LEDGER_VARIATIONS, seed, horizon_ms)
+    scenario = with_variations(calm, LEDGER_VARIATIONS, seed, horizon_ms)
     return storm(scenario, seed, draw.one_of(0, 0, 1, 2, 3, 5), horizon_ms)
 
 

@@ -19,7 +19,7 @@ from labkit.worlds.sim.explore.scenarios.topic_faults import (
 from labkit.worlds.sim.explore.scenarios.variations import (
     TOPIC_VARIATIONS,
     TOPIC_VARIATIONS_AFTER_STORM,
-    varied,
+    with_variations,
 )
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.scenario.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset
@@ -32,7 +32,7 @@ _QUORUMS = (3, 3, 2), (3, 3, 2), (2, 2, 2), (3, 2, 2), (3, 3, 3)
 _PRODUCERS = "p", "q"
 
 
-def drawn_topic(seed: int) -> Scenario:
+def random_topic_scenario(seed: int) -> Scenario:
     """Return the scenario for the seed: two or three brokers, and one or two producers."""
     draw = ScenarioRandom("topic", seed, Cluster(), _PRODUCERS, 60.0)
     cluster = _cluster(draw)
@@ -49,9 +49,9 @@ def drawn_topic(seed: int) -> Scenario:
     owners = draw.one_of(None, None, with_two_owners, with_adds_in_doubt)
     if owners is not None:
         scenario = owners(scenario, draw)
-    scenario = varied(scenario, TOPIC_VARIATIONS, seed, horizon_ms)
+    scenario = with_variations(scenario, TOPIC_VARIATIONS, seed, horizon_ms)
     scenario = storm(scenario, seed, draw.one_of(0, 0, 1, 3), horizon_ms)
-    return varied(scenario, TOPIC_VARIATIONS_AFTER_STORM, seed, horizon_ms)
+    return with_variations(scenario, TOPIC_VARIATIONS_AFTER_STORM, seed, horizon_ms)
 
 
 def _cluster(draw: ScenarioRandom) -> Cluster:

@@ -28,8 +28,7 @@ _EVENTS = {
 
 
 class ScenarioRandom:
-    """Draws values for a scenario with this cluster and these clients, and times up to
-    `horizon_ms`.
+    """Draws values for a scenario with this cluster, these clients, and times up to `horizon_ms`.
 
     Each `stream` of a seed is independent of the others.
     """
@@ -55,11 +54,11 @@ class ScenarioRandom:
         return self._random.sample(values, count)
 
     def number(self, lowest: int, highest: int) -> int:
-        """Return an integer from this range, which includes both ends."""
+        """Return an integer from this range, including both ends."""
         return self._random.randint(lowest, highest)
 
     def between(self, lowest: float, highest: float) -> float:
-        """Return a number rounded to three digits, for readability."""
+        """Return a number with at most three digits, for readability."""
         return rounded(self._random.uniform(lowest, highest))
 
     def uniform(self, lowest: float, highest: float) -> float:
@@ -73,7 +72,7 @@ class ScenarioRandom:
         return self._random.choice(self._bookies)
 
     def first_bookie(self) -> str:
-        """Return a bookie that usually holds copies: clients choose them in the order of names."""
+        """Return a bookie that usually has copies: clients choose bookies by name."""
         return self._random.choice(self._bookies[:3])
 
     def client(self) -> str:
@@ -104,7 +103,7 @@ class ScenarioRandom:
         return self.one_of("kept", "lost", "torn", "lot")
 
     def position_in_file(self) -> float:
-        """Return a relative position in a file (0 to 1), usually near its end, the newest part."""
+        """Return a relative position in a file (0 to 1), usually near its end, its newest part."""
         return rounded(1 - self._random.random() ** 3)
 
     def time(self) -> At:

@@ -50,14 +50,10 @@ def _share(draw: ScenarioRandom) -> float:
     return draw.one_of(0.1, 0.3, 0.6)
 
 
-def _direction(draw: ScenarioRandom) -> str:
-    return draw.one_of("both", "in", "out")
-
-
 def _partition(draw: ScenarioRandom, when: Moment) -> Fault:
     source, target = draw.link()
     others = draw.one_of((), (target,))
-    return Partition((source,), others, _direction(draw), draw.ms(), when)
+    return Partition((source,), others, draw.one_of("both", "in", "out"), draw.ms(), when)
 
 
 def _skew(draw: ScenarioRandom, when: Moment) -> Fault:

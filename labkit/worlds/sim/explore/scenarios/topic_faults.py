@@ -1,5 +1,7 @@
-"""Faults that affect topics and brokers: two simultaneous owners, slow takeovers, a hanging
-metadata store, lost bookies, unloading.
+"""Faults that affect topics and brokers.
+
+These are two simultaneous owners, slow takeovers, a hanging metadata store, lost bookies and
+unloading.
 """
 
 from dataclasses import replace
@@ -23,8 +25,9 @@ _MAX_SLOW_MESSAGES = 8
 
 
 def with_adds_in_doubt(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Delay a producer's messages between the broker and the bookies. Meanwhile, the producer
-    reconnects, and later the broker fails or leaves.
+    """Delay a producer's messages between the broker and the bookies.
+
+    Meanwhile, the producer reconnects, and later the broker fails or leaves.
     """
     cluster = scenario.cluster
     broker, start_ms = draw.one_of(*cluster.broker_names), draw.between(10, 100)
@@ -121,7 +124,7 @@ def with_topic_repairs(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _slower(step: Step, every_ms: float) -> Step:
-    """Make a producer so slow that a worker repairs a ledger before its broker needs to."""
+    """Make a producer so slow that a worker repairs a ledger before its broker has to."""
     if isinstance(step, Publish):
         return replace(step, messages=min(step.messages, _MAX_SLOW_MESSAGES), every_ms=every_ms)
     return step
@@ -151,7 +154,6 @@ def with_unloads(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _both_publish(messages: int, timeout_ms: float) -> list[Publish]:
-    """Return slow producers that send for longer than the session timeout."""
     return [
         Publish(messages=messages, window=4, every_ms=timeout_ms / 10, client=name)
         for name in _PRODUCERS

@@ -2,8 +2,8 @@
 
 Each variation has its own random stream, so that a new row or a changed share does not affect the
 other draws of a seed. This matters because documented findings refer to seeds. Rows with the same
-stream name share one stream. The rows are applied in this order, because some replace the workload
-or the faults that the rows above them have added.
+stream name share one stream. The rows are applied in order, because some replace the workload or
+the faults added by earlier rows.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 
 
 class Variation(NamedTuple):
-    """`share`: of all scenarios, or of those without and with autorecovery."""
+    """A variation; a `share` is the same for all scenarios, or differs with autorecovery."""
 
     stream: str
     share: float | tuple[float, float]
@@ -87,7 +87,7 @@ TOPIC_VARIATIONS_AFTER_STORM = (
 """For scenarios with brokers, after the storm, which draws from all clients and bookies."""
 
 
-def varied(
+def with_variations(
     scenario: Scenario, variations: tuple[Variation, ...], seed: int, horizon_ms: float
 ) -> Scenario:
     draws: dict[str, ScenarioRandom] = {}

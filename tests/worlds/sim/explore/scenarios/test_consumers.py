@@ -22,7 +22,7 @@ from labkit.system.topic.chain.retention import ledgers_to_delete
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
-from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.scenario.faults import Unload
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -206,18 +206,18 @@ def test_a_mistake_of_a_broker_breaks_its_promise_at_its_seed(
     promise: str, plant: Plant, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checks = [check for check in CHECKS if check.__name__ == promise]
-    assert search([drawn_topic(seed)], checks=CHECKS, jobs=1).found == ()
+    assert search([random_topic_scenario(seed)], checks=CHECKS, jobs=1).found == ()
     plant(monkeypatch)
-    assert search([drawn_topic(seed)], checks=checks, jobs=1).first is not None
+    assert search([random_topic_scenario(seed)], checks=checks, jobs=1).first is not None
 
 
 def test_three_in_ten_scenarios_trim_ledgers() -> None:
-    configs = [drawn_topic(seed).cluster.broker.managed_ledger for seed in range(200)]
+    configs = [random_topic_scenario(seed).cluster.broker.managed_ledger for seed in range(200)]
     assert 40 < sum(config.retention_time_ms >= 0 for config in configs) < 80
 
 
 def test_one_in_eight_scenarios_has_keys_and_one_in_ten_unloads() -> None:
-    drawn = [drawn_topic(seed) for seed in range(400)]
+    drawn = [random_topic_scenario(seed) for seed in range(400)]
     keyed = [any(step.subscription == "keys" for step in _consumers(each)) for each in drawn]
     unloaded = [any(isinstance(fault, Unload) for fault in each.faults) for each in drawn]
     assert 35 < sum(keyed) < 65
@@ -225,7 +225,7 @@ def test_one_in_eight_scenarios_has_keys_and_one_in_ten_unloads() -> None:
 
 
 def test_half_of_the_scenarios_have_consumers_and_all_types_of_subscriptions() -> None:
-    steps = [_consumers(drawn_topic(seed)) for seed in range(200)]
+    steps = [_consumers(random_topic_scenario(seed)) for seed in range(200)]
     steps = [[step for step in some if step.subscription != "keys"] for some in steps]
     assert 80 < sum(map(bool, steps)) < 120
     assert 4 < sum(step.reader for some in steps for step in some) < 30

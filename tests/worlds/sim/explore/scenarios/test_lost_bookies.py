@@ -7,7 +7,7 @@ from labkit.system.autorecovery.worker import ReplicationWorker
 from labkit.system.check import CHECKS
 from labkit.system.check.promises.repair import RepairIsComplete
 from labkit.system.metadata.store import ANY_VERSION
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.run import run
 from tools.search.covered_situations import SITUATIONS
@@ -30,12 +30,12 @@ async def whatever_its_version(self: LedgerUnderreplicationManager, ledger_id: i
 
 
 def reached(seed: int) -> set[str]:
-    return set(Meetings(SITUATIONS).reached(run(drawn(seed))))
+    return set(Meetings(SITUATIONS).reached(run(random_scenario(seed))))
 
 
 @pytest.mark.slow
 def test_of_the_first_scenarios_with_autorecovery_many_mark_copy_and_recover() -> None:
-    with_autorecovery = [seed for seed in range(120) if drawn(seed).cluster.autorecovery]
+    with_autorecovery = [seed for seed in range(120) if random_scenario(seed).cluster.autorecovery]
     names = [name for seed in with_autorecovery for name in reached(seed)]
     assert names.count("a bookie is considered lost") >= len(with_autorecovery) / 4
     assert names.count("a repair copies a fragment") >= len(with_autorecovery) / 8

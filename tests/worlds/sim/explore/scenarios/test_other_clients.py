@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from labkit.system.check import broken, check_all
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
@@ -54,7 +54,7 @@ def test_a_writer_that_looks_at_racks_spreads_its_copies() -> None:
 
 
 def test_drawn_steps_go_each_of_these_ways() -> None:
-    steps = [step for seed in range(200) for step in drawn(seed).workload]
+    steps = [step for seed in range(200) for step in random_scenario(seed).workload]
     writes = [step for step in steps if isinstance(step, Write)]
     assert any(step.force_every for step in writes)
     assert any(step.explicit_lac_ms for step in writes)

@@ -8,7 +8,7 @@ from labkit.system.check import broken, check_all
 from labkit.system.check.promises.durability import EveryCopyIsDurable
 from labkit.system.storage.disk import File
 from labkit.system.storage.entry_log import EntryLogger, OpenLog
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Fault
@@ -22,7 +22,7 @@ from tests.worlds.sim.test_run import ends, of
 
 LOG_PER_LEDGER = 3661
 """A seed for which every ledger has its own entry log and a bookie writes to several of them."""
-DRAWN = [drawn(seed) for seed in range(300)]
+DRAWN = [random_scenario(seed) for seed in range(300)]
 LOST = Crash("b0", "kept", when=On("add.acked", 2))
 LOST_TOO = Crash("b1", "kept", when=On("add.acked", 8))
 
@@ -62,7 +62,7 @@ def test_each_of_several_open_logs_must_be_synced(monkeypatch: pytest.MonkeyPatc
         newest[logger] = SyncedIfNewest(log_id, file)
         return newest[logger]
 
-    assert drawn(LOG_PER_LEDGER).cluster.storage.entry_log_per_ledger_enabled
+    assert random_scenario(LOG_PER_LEDGER).cluster.storage.entry_log_per_ledger_enabled
     assert search([LOG_PER_LEDGER], jobs=1).found == ()
     monkeypatch.setattr(EntryLogger, "open_log", open_log)
     assert search([LOG_PER_LEDGER], checks=[EveryCopyIsDurable], jobs=1).first is not None

@@ -1,7 +1,7 @@
 """When a topic's bookies are lost, autorecovery repairs its ledgers, even open ones."""
 
 from labkit.system.check import broken, check_all
-from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.machine_faults import ReplacedDisks
 from tests.worlds.sim.test_run import of
@@ -10,11 +10,11 @@ from tools.search.situations_reached import Meetings
 
 FENCED = 55
 """A topic seed for which a worker recovers the ledger of a running broker."""
-DRAWN = [drawn_topic(seed) for seed in range(200)]
+DRAWN = [random_topic_scenario(seed) for seed in range(200)]
 
 
 def test_a_broker_goes_on_in_a_new_ledger_when_a_worker_has_fenced_its_own() -> None:
-    trace = run(drawn_topic(FENCED))
+    trace = run(random_topic_scenario(FENCED))
     assert broken(check_all(trace)) == []
     [worker] = [e.node for e in of(trace, "recovery.started") if e.node.startswith("b")]
     assert [event.node for event in of(trace, "ledger.closed")][:1] == [worker]
@@ -24,7 +24,7 @@ def test_a_broker_goes_on_in_a_new_ledger_when_a_worker_has_fenced_its_own() -> 
 
 
 def test_what_the_worker_confirmed_is_stored_once() -> None:
-    trace = run(drawn_topic(FENCED))
+    trace = run(random_topic_scenario(FENCED))
     found = [(event.producer, event.sequence_id) for event in of(trace, "message.found")]
     assert len(found) == len(set(found)) == 8
 

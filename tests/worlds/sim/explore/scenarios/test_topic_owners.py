@@ -13,7 +13,7 @@ from labkit.system.model.ledger import LedgerMetadata
 from labkit.system.topic.consumer import Consumer
 from labkit.system.topic.messages import Message
 from labkit.system.trace.answers import MessageReceived
-from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash
@@ -47,7 +47,7 @@ def received(trace: Trace, consumer: str) -> list[tuple[str, int]]:
 
 
 def test_owners_and_operators_are_drawn_into_some_scenarios() -> None:
-    workloads = [drawn(seed).workload for seed in range(300)]
+    workloads = [random_scenario(seed).workload for seed in range(300)]
     owned = [each for each in workloads if any(isinstance(step, Produce) for step in each)]
     assert 0 < len(owned) < len(workloads) / 10
     assert any(isinstance(step, DisableAutorecovery) for each in workloads for step in each)

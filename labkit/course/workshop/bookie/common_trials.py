@@ -12,7 +12,7 @@ from dataclasses import replace
 from labkit.course.runs.trial import must_survive
 from labkit.course.workshop.bookie.store import store_of
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.worlds import in_every_order, under_seeds
+from labkit.course.workshop.simulated_cluster import check_every_order, check_seeds
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.bookie_script import (
@@ -72,12 +72,12 @@ def crashes(learner: Learner) -> str:
 
 def orders(learner: Learner) -> str:
     """Check that no order of an add's messages breaks a promise, even with a crash in between."""
-    return in_every_order(learner, ONE_ADD, crashes=1, store=store_of(learner))
+    return check_every_order(learner, ONE_ADD, crashes=1, store=store_of(learner))
 
 
 def storms(learner: Learner) -> str:
     """Check that no seed breaks a promise in the cluster."""
-    return under_seeds(learner, _drawn(learner.seeds), store=store_of(learner))
+    return check_seeds(learner, _drawn(learner.seeds), store=store_of(learner))
 
 
 def _drawn(count: int) -> Iterator[Scenario]:

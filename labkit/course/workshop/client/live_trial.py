@@ -44,8 +44,10 @@ _COST_ENTRIES, _COST_WINDOW, _COST_ROUNDS = 1000, 100, 3
 
 
 def serves_a_cluster(learner: Learner) -> str:
-    """Check that the program writes, survives the SIGKILL of a bookie, and takes over a stopped
-    writer's ledger, and that labkit's client and shell read everything that the program confirmed.
+    """Check the program in a live cluster.
+
+    The program writes, survives the SIGKILL of a bookie, and takes over a stopped writer's ledger;
+    labkit's client and shell then read everything that the program confirmed.
     """
 
     async def serve(folder: Path) -> str:
@@ -66,8 +68,10 @@ def serves_a_cluster(learner: Learner) -> str:
 
 
 def processor_times(learner: Learner) -> tuple[float, float]:
-    """Return the CPU milliseconds that the learner's program and labkit's client take for the same
-    entries. They run alternately on one cluster, and each figure is the minimum of three rounds.
+    """Return the CPU milliseconds that the learner's program and labkit's client take.
+
+    They write the same entries, alternately on one cluster; each cost is the minimum of three
+    rounds.
     """
 
     async def measure(folder: Path) -> tuple[float, float]:
@@ -199,7 +203,7 @@ class _Live:
         for entry_id in range(metadata.last_entry_id + 1):
             ensemble = metadata.ensemble_at(entry_id)
             names = [ensemble[place] for place in write_set(entry_id, *sizes)]
-            # A bookie that was killed is assumed to have what it acknowledged.
+            # Assume that a killed bookie has the entries that it acknowledged.
             have = [each for each in names if not self.cluster.is_up(each)]
             for bookie in names:
                 if bookie not in have and await _has(cluster, bookie, entry_id):
@@ -273,7 +277,7 @@ async def _lose_a_bookie(live: _Live) -> str:
     await live.cluster.kill(killed)
     await writer.give(_lines(_ENTRIES, 2 * _ENTRIES))
     await writer.wait_for_lines(2 * _ENTRIES, "confirmed")
-    # Read the metadata before the close, which stores them again.
+    # Read the metadata before the ledger is closed, because that stores them again.
     stored = (await ledgermetadata(live.client, live.ledger_id)).metadata.segments[-1].ensemble
     if killed in stored:
         raise Refused(
@@ -296,9 +300,6 @@ def _lines(first: int, end: int) -> bytes:
 
 
 def _shown(trace: TraceLog, refused: Refused, live: _Live) -> LiveRunCounterexample:
-    """Return the live run, opened at the ledger's last milestone, with the events that led to
-    it.
-    """
     of_nodes = ("node.killed", "node.paused", "node.resumed")
     seqs = [
         event.seq

@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.runs.cluster_trial import YOURS, found, run_with
+from labkit.course.runs.cluster_trial import LEARNERS_VARIANT, found, run_with
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.workshop.files import last_line_in, words_of
 from labkit.course.workshop.learner import Learner
@@ -30,51 +30,55 @@ PATIENCE_S = 10.0
 
 
 class LineBroken(Refused):
-    """A request broke a line of the contract at the given simulated time of the run."""
+    """A request broke a line of the contract at this simulated time of the run."""
 
     def __init__(self, line: str, problem: str, time_us: int) -> None:
         super().__init__(line, problem)
         self.problem, self.time_us = problem, time_us
 
 
-def under_seeds(learner: Learner, scenarios: Iterable[Scenario], **parts: Any) -> str:
-    """Run the scenarios, and refuse the step at the first run that breaks a promise, showing a
-    smaller run that breaks the same promise.
+def check_seeds(learner: Learner, scenarios: Iterable[Scenario], **parts: Any) -> str:
+    """Run the scenarios; refuse the step at the first run that breaks a promise.
+
+    The refusal shows a smaller run that breaks the same promise.
     """
     count = events = 0
     for scenario in scenarios:
-        trace = run_yours(learner, scenario, parts)
+        trace = run_with_learner(learner, scenario, parts)
         for verdict in broken(check_all(trace)):
-            judge(learner, _smaller(learner, trace, verdict.name, parts), parts)
+            check_promises(learner, _smaller(learner, trace, verdict.name, parts), parts)
         count, events = count + 1, events + len(trace.events)
     return f"No promise broke in {count} storms of the simulated cluster ({events:,} events)."
 
 
 def _smaller(learner: Learner, trace: Trace, promise: str, parts: dict[str, Any]) -> Trace:
-    """Return a run, as small as possible, that still breaks the promise."""
     with _in_place(parts):
         scenario = shrink(trace.scenario, promise, patience_s=PATIENCE_S).scenario
     # Clear the error, which may come from a run that broke no promise.
     learner.error = None
-    smaller = run_yours(learner, scenario, parts)
+    smaller = run_with_learner(learner, scenario, parts)
     return smaller if broken(check_all(smaller)) else trace
 
 
-def in_every_order(
+def check_every_order(
     learner: Learner, scenario: Scenario, *, crashes: int = 0, losses: int = 0, **parts: Any
 ) -> str:
-    """Test every order in which the scenario's messages can arrive, and refuse the step at the
-    first order that breaks a promise. `crashes` and `losses` have the same meaning as in
-    `every_order`.
+    """Refuse the step if some order of the scenario's messages breaks a promise.
+
+    `crashes` and `losses` have the same meaning as in `every_order`.
     """
     with _in_place(parts):
         explored = every_order(
-            _yours(scenario), crashes=crashes, losses=losses, stop_at=1, on_progress=_quietly
+            replace(scenario, variant=LEARNERS_VARIANT),
+            crashes=crashes,
+            losses=losses,
+            stop_at=1,
+            on_progress=lambda _states, _broken: None,
         )
     if learner.error is not None:
         raise learner.error
     for finding in explored.findings:
-        judge(learner, run_yours(learner, finding.scenario, parts), parts)
+        check_promises(learner, run_with_learner(learner, finding.scenario, parts), parts)
         raise Refused(f"{finding.promise} breaks in some order of the messages.")
     failures = explored.failure_combinations - 1
     mishaps = f"of a small scenario's messages, with {failures} crashes and losses."
@@ -84,20 +88,15 @@ def in_every_order(
 
 
 def _in_place(parts: dict[str, Any]) -> Any:
-    return patch.dict(VARIANTS, {YOURS: Variant(YOURS, "with the learner's code", **parts)})
+    return patch.dict(
+        VARIANTS, {LEARNERS_VARIANT: Variant(LEARNERS_VARIANT, "with the learner's code", **parts)}
+    )
 
 
-def _yours(scenario: Scenario) -> Scenario:
-    return replace(scenario, variant=YOURS)
+def run_with_learner(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Trace:
+    """Run the scenario with the learner's parts.
 
-
-def _quietly(states: int, broken_count: int) -> None:
-    """Ignore the progress report."""
-
-
-def run_yours(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Trace:
-    """Run the scenario with the learner's parts and return the trace. Raises `Refused`, or the
-    exception that the learner's code raised.
+    Raises `Refused`, or the exception that the learner's code raised.
     """
     try:
         trace = run_with(scenario, **parts)
@@ -112,7 +111,7 @@ def run_yours(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Tr
     return trace
 
 
-def judge(
+def check_promises(
     learner: Learner,
     trace: Trace,
     parts: dict[str, Any],

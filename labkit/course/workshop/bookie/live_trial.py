@@ -26,7 +26,7 @@ _LIMIT_S = 120.0
 
 
 class LearnersCluster(LocalCluster):
-    """A cluster whose only bookie is the learner's, so every response comes from that bookie."""
+    """A cluster whose only bookie is the learner's, so every response comes from it."""
 
     def __init__(self, file: Path, folder: Path, zookeeper: str = "") -> None:
         super().__init__(1, zookeeper=zookeeper, folder=folder, traced=False)
@@ -37,14 +37,11 @@ class LearnersCluster(LocalCluster):
 
 
 def serves_a_cluster(learner: Learner, zookeeper: str = "") -> str:
-    """Check that acknowledged entries survive SIGKILL, and that labkit's tools can read the
-    bookie's files.
-    """
+    """Check that acknowledged entries survive SIGKILL, and that labkit's tools read the files."""
     with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
         try:
-            report = outside_event_loops(
-                lambda: asyncio.run(_bounded(learner.file.absolute(), Path(folder), zookeeper))
-            )
+            serving = _serve(learner.file.absolute(), Path(folder), zookeeper)
+            report = outside_event_loops(lambda: asyncio.run(asyncio.wait_for(serving, _LIMIT_S)))
         except (MissingPart, ZooKeeperNotStarted) as error:
             raise Refused(f"A live cluster cannot be started here: {error}") from None
         except (LabkitError, TimeoutError, OSError) as error:
@@ -54,11 +51,6 @@ def serves_a_cluster(learner: Learner, zookeeper: str = "") -> str:
                 "\n".join([f"{type(error).__name__}: {error}", *last_lines(log, 12)]),
             ) from None
     return report
-
-
-async def _bounded(file: Path, folder: Path, zookeeper: str) -> str:
-    async with asyncio.timeout(_LIMIT_S):
-        return await _serve(file, folder, zookeeper)
 
 
 async def _serve(file: Path, folder: Path, zookeeper: str) -> str:

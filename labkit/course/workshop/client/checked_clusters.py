@@ -1,7 +1,7 @@
 """Clusters that check each request of the learner's client against the contract.
 
-Some promises of `labkit.system.check` are broken only in rare runs. A line such as "a new segment
-starts at LastAddConfirmed + 1", however, can be checked in every run, when the request is made.
+Some promises of `labkit.system.check` are broken only in rare runs, but a line such as "a new
+segment starts at LastAddConfirmed + 1" can be checked at each request of every run.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from typing import Any
 
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.cluster import Cluster
-from labkit.course.workshop.worlds import LineBroken
+from labkit.course.workshop.simulated_cluster import LineBroken
 from labkit.system.client.striping import write_set
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
 from labkit.system.model.errors import (
@@ -22,7 +22,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 class JudgedCluster(Cluster):
     def refuse(self, line: str, problem: str) -> None:
-        """Report a broken line of the contract; the first report of a run counts."""
+        """Report a broken line of the contract; only the first report of a run counts."""
         self.failed(LineBroken(line, problem, round(_now() * 1_000_000)))
 
 
@@ -31,8 +31,6 @@ def _now() -> float:
 
 
 class WritersCluster(JudgedCluster):
-    """The cluster of the learner's `Writer`."""
-
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         self._last_confirmed = NO_ENTRY_ID
@@ -65,7 +63,7 @@ class WritersCluster(JudgedCluster):
             self._judge_ensemble(metadata)
         version = await super().write_metadata(metadata, version)
         # An add returns in a later iteration of the event loop than its confirmation, but at the
-        # same simulated time, so every add that has returned by now was confirmed before or during
+        # same simulated time. So every add that has returned by now was confirmed before or during
         # this write.
         last = self._last_confirmed
         if changes:
@@ -104,8 +102,6 @@ class WritersCluster(JudgedCluster):
 
 
 class RecoverersCluster(JudgedCluster):
-    """The cluster of the learner's `recover`."""
-
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         self._state = LedgerState.OPEN

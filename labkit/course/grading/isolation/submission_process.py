@@ -1,12 +1,12 @@
 """The submission's side of the pipe, which runs in the sandbox.
 
-    python -m labkit.course.grading.isolation.inside MEGABYTES PROCESSES OPEN_FILES CELL_SECONDS
-    USER [spark]
+    python -m labkit.course.grading.isolation.submission_process
+        MEGABYTES PROCESSES OPEN_FILES CELL_SECONDS USER [spark]
 
 The first incoming message contains the notebook's code cells and the names of labkit's functions
-that are blocked.  Each call of `check` sends an answer to the grader.  Then the grader sends calls
-of the answers, and this process returns their results.  The submission's code runs in this process
-and may break everything in it.  The grader trusts nothing here except the returned values, which
+that are blocked. Each call of `check` sends an answer to the grader. Then the grader sends calls
+of the answers, and this process returns their results. The submission's code runs in this process
+and may break everything in it. The grader trusts nothing here except the returned values, which
 are the submission's own answers.
 """
 
@@ -45,7 +45,7 @@ class CellTooLongError(BaseException):
     """A cell ran for too long."""
 
 
-class Inside:
+class SubmissionProcess:
     """The answers of one submission, which the grader can call."""
 
     def __init__(self, channel: PipeChannel) -> None:
@@ -54,18 +54,17 @@ class Inside:
         self._call: Callable[..., Any] = lambda answer, arguments: answer(*arguments)
 
     def send(self, **message: Any) -> None:
-        """Send one message to the grader.  Raises ValueError if it is too large."""
         self._channel.send(message)
 
     def receive(self) -> Any:
-        """Return the grader's next message.  Raises `SystemExit` if the grader has exited."""
+        """Return the grader's next message. Raises `SystemExit` if the grader has exited."""
         try:
             return self._channel.receive()
         except ChannelError:
             raise SystemExit from None
 
     def record_answer(self, name: str, answer: Any, must_pass: bool | None = None) -> None:
-        """Replacement for `check`: record the answer; the last answer to an exercise counts.
+        """Record the answer in place of `check`; the last answer to an exercise counts.
 
         A lesson's own demonstrations of wrong answers, with `must_pass=False`, do not count.
         """
@@ -106,10 +105,8 @@ class Inside:
                 self.send(id=request["id"], raised=_described_error(error))
 
     def start_spark(self) -> None:
-        """Treat the answers as Spark jobs from now on: pass them DataFrames of this process's
-        session.
-        """
-        # Importing Spark takes seconds, so only submissions that need it do so.
+        """From now on, call the answers as Spark jobs, with DataFrames of this process."""
+        # Importing Spark takes seconds, so only submissions that need it import it.
         from labkit.course.grading.frames import in_spark  # noqa: PLC0415
         from labkit.views.spark.session import spark_session  # noqa: PLC0415
 
@@ -131,7 +128,7 @@ class Inside:
 
 
 def _error_of(kind: str, text: str, number: int) -> Exception:
-    """Return the exception that a function of the grader raised, with its number in the grader."""
+    """Return the exception that a function of the grader raised, with its number there."""
     found = getattr(labkit.system.model.errors, kind, getattr(builtins, kind, None))
     if not (isinstance(found, type) and issubclass(found, Exception)):
         found = RuntimeError
@@ -176,7 +173,7 @@ def _described_error(error: BaseException) -> dict[str, Any]:
 
 @contextmanager
 def _alarm(seconds: int) -> Iterator[None]:
-    """Interrupt a cell after `seconds` of processor time, or if the cell sleeps for too long."""
+    """Interrupt a cell after `seconds` of processor time, or if it sleeps for too long."""
 
     def ring(_signal: int, _frame: FrameType | None) -> None:
         raise CellTooLongError(f"the cell ran for more than {seconds} s")
@@ -227,14 +224,14 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)
-    inside = Inside(channel)
-    inside.send(ready=True)
-    notebook = inside.receive()
+    process = SubmissionProcess(channel)
+    process.send(ready=True)
+    notebook = process.receive()
     block_answers(notebook["blocked_answers"])
     if has_spark:
-        inside.start_spark()
-    inside.run(notebook["cells"], cell_s)
-    inside.serve()
+        process.start_spark()
+    process.run(notebook["cells"], cell_s)
+    process.serve()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""Runs the learner's client in labkit's place: an adapter between the workload and the learner's
-parts.
+"""An adapter that runs the learner's client in place of labkit's.
 
 The simulated nodes in `nodes` write, read and recover with the learner's parts. All other nodes,
 including the epilogue, use labkit's own client, so a different client reads back and checks what
@@ -13,9 +12,9 @@ import asyncio
 from typing import Any
 
 from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.client.checked_clusters import RecoverersCluster, WritersCluster
 from labkit.course.workshop.client.cluster import Cluster
 from labkit.course.workshop.client.contract import RETURNS_ID
-from labkit.course.workshop.client.judged import RecoverersCluster, WritersCluster
 from labkit.course.workshop.client.program import Program
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.bookkeeper import BookKeeper
@@ -27,8 +26,7 @@ from labkit.system.model.ledger import LedgerMetadata, Segment, check_quorums
 
 
 def client_of(learner: Learner, nodes: tuple[str, ...], reads: bool = True) -> Any:
-    """Return a factory that creates the learner's client on these `nodes`, and labkit's own client
-    on all others.
+    """Return a factory that creates the learner's client on these `nodes`, elsewhere labkit's.
 
     Without `reads`, the learner's reader only reads LastAddConfirmed, and labkit's reader reads the
     entries.
@@ -50,38 +48,36 @@ class LearnersClient(BookKeeper):
         self._reads = reads
 
     def program(self) -> Program:
-        return Program(self._learner, self.context, self._failed)
+        return Program(self._learner, self.context, self._on_task_failure)
 
     async def create_ledger(  # type: ignore[override]
         self, ensemble_size: int = 3, write_quorum: int = 2, ack_quorum: int = 2
     ) -> "LearnersWriter":
-        """Create a ledger, with metadata made by labkit, and return a writer that uses the
-        learner's `Writer`.
-        """
+        """Create a ledger; return an adapter for the learner's `Writer`."""
         check_quorums(ensemble_size, write_quorum, ack_quorum)
         ensemble = await self.context.watcher.new_ensemble(ensemble_size, write_quorum)
         metadata = LedgerMetadata(ensemble_size, write_quorum, ack_quorum, (Segment(0, ensemble),))
         ledger_id = await self.context.manager.new_ledger_id()
         version = await self.context.manager.create(ledger_id, metadata)
         cluster = WritersCluster(ledger_id, metadata, self.context)
-        cluster.watch(self._failed, lambda _: None)
+        cluster.watch(self._on_task_failure, lambda _: None)
         cluster.record_creation(metadata)
         return LearnersWriter(self._learner, cluster, metadata, version)
 
     async def open_ledger_no_recovery(self, ledger_id: int, **_: Any) -> LedgerReader:
         metadata, _version = await self.context.manager.read(ledger_id)
         cluster = Cluster(ledger_id, metadata, self.context)
-        cluster.watch(self._failed, lambda _: None)
+        cluster.watch(self._on_task_failure, lambda _: None)
         reader = LearnersReader(self._learner, self._reads, cluster, metadata, self.context)
         await reader.read_last_add_confirmed()
         return reader
 
     async def open_ledger(self, ledger_id: int, **_: Any) -> LedgerReader:
         metadata, _version = await self.context.manager.read(ledger_id)
-        metadata = await self._recovered(RecoverersCluster(ledger_id, metadata, self.context))
+        metadata = await self._recover(RecoverersCluster(ledger_id, metadata, self.context))
         return LedgerReader(ledger_id, metadata, self.context)
 
-    async def _recovered(self, cluster: Cluster) -> LedgerMetadata:
+    async def _recover(self, cluster: Cluster) -> LedgerMetadata:
         has_started = has_covered = False
 
         def start(entry_id: int) -> None:
@@ -93,7 +89,7 @@ class LearnersClient(BookKeeper):
                 has_covered = True
                 cluster.record("recovery.covered", entry_id - 1)
 
-        cluster.watch(self._failed, start)
+        cluster.watch(self._on_task_failure, start)
         try:
             with self._learner.recording_errors():
                 metadata: LedgerMetadata = await self._learner.part("recover")(cluster)
@@ -105,13 +101,13 @@ class LearnersClient(BookKeeper):
             cluster.record("recovery.ended", metadata.last_entry_id)
         return metadata
 
-    def _failed(self, error: BaseException) -> None:
-        """Keep the uncaught exception of a task; even an uncaught `LabkitError` is a bug."""
+    def _on_task_failure(self, error: BaseException) -> None:
+        """Record the uncaught exception of a task; even an uncaught `LabkitError` is a bug."""
         if self._learner.error is None:
             self._learner.error = error
 
 
-def _taken(added: "asyncio.Task[int]") -> None:
+def _retrieve_exception(added: "asyncio.Task[int]") -> None:
     """Retrieve the exception, so that asyncio does not warn if the caller never awaits this add."""
     if not added.cancelled():
         added.exception()
@@ -135,7 +131,7 @@ class LearnersWriter:
         self._pushed += 1
         self._cluster.pushed(self._pushed, payload)
         added = asyncio.get_running_loop().create_task(self._add(payload, self._pushed))
-        added.add_done_callback(_taken)
+        added.add_done_callback(_retrieve_exception)
         return added
 
     async def _add(self, payload: bytes, expected: int) -> int:
