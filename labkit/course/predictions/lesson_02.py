@@ -1,6 +1,7 @@
 """Lesson 02: the journal."""
 
 from labkit.course.predictions.prediction import Likely, Prediction, Values
+from labkit.system.storage.journal import padding
 
 _BLOCK, _KEY_RECORD, _REST_OF_RECORD = 512, 44, 40
 
@@ -8,7 +9,7 @@ _BLOCK, _KEY_RECORD, _REST_OF_RECORD = 512, 44, 40
 def _next_record(values: Values) -> Likely:
     record = _REST_OF_RECORD + values["payload_size"]
     end = _BLOCK + _KEY_RECORD + record
-    padded = end + -end % _BLOCK
+    padded = end + len(padding(end, _BLOCK))
     return {
         _KEY_RECORD + record: "You left out the file's header, which takes the first 512 bytes, and"
         " the padding.",
@@ -19,6 +20,9 @@ def _next_record(values: Values) -> Likely:
         " padding follow it.",
         padded + _BLOCK: "You padded one block too many. The two records are one group, and padding"
         " follows the group, not each record.",
+        end
+        + -end % _BLOCK: "Fewer than 8 bytes are left in the block. Padding takes at least 8, so"
+        " it extends to the end of the next block.",
     }
 
 
