@@ -1,11 +1,12 @@
 """The course: lessons, exercises that run a learner's code inside the system, and grading.
 
-    lessons/    the notebook sources, and the program that builds the notebooks
-    exercises/  the exercises of each lesson
-    checking/   judges an answer: `check`, its cards, hints and generated cases
-    runs/       simulated runs shared by lessons and exercises
-    workshop/   tracks in which learners build their own bookie and client
-    grading/    grades a class's notebooks, each in a sandbox
+    lessons/      the notebook sources, and the program that builds the notebooks
+    exercises/    the exercises of each lesson
+    checking/     judges an answer: `check`, its cards, hints and generated cases
+    predictions/  why a wrong prediction is wrong, for each lesson
+    runs/         simulated runs shared by lessons and exercises
+    workshop/     tracks in which learners build their own bookie and client
+    grading/      grades a class's notebooks, each in a sandbox
 
 Answers are not compared with stored ones. Instead, the real system runs with the learner's function
 in place of labkit's own.

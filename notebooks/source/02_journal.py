@@ -65,7 +65,9 @@ XRay(journal_piece(bookie, bookie.store.journals[0].synced.offset))
 
 # %%
 # solution
-predict("the next record begins at", -(-(512 + 44 + 40 + payload_size) // 512) * 512)
+end = 512 + 44 + 40 + payload_size
+left = -end % 512
+predict("the next record begins at", end + left + (512 if 0 < left < 8 else 0))
 # learner
 # predict("the next record begins at", None)
 # end

@@ -54,7 +54,8 @@ BookieInside(bookie.trace, page_size=page_size)
 
 # %%
 # solution
-my_order = ["7/0", "7/1", "7/2"]
+in_order = [f"{ledger_id}/{n}" for ledger_id in ledgers for n in range(entries_per_ledger)]
+my_order = in_order[:3]
 # learner
 # my_order = None  # ["...", "...", "..."]
 # end

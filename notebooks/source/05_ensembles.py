@@ -75,7 +75,7 @@ during
 XRay(during.piece(), width=8)
 
 # %% [markdown]
-# The metadata consists of three numbers (E, Qw, Qa), a state, and one **segment**: *from entry 0 on, these bookies, in this order*. It does not mention a single entry, although all entries have been confirmed.
+# The metadata consists of three numbers (E, Qw, Qa), a state, and one **segment**: *from entry 0 on, these bookies, in this order*.
 #
 # **Predict.** How often did this node change while the entries were added? A node's version counts its changes.
 
@@ -90,7 +90,7 @@ predict("changes while entries were added", 0)
 compare("changes while entries were added", during.ledger()[1])
 
 # %% [markdown]
-# So adding entries puts no load on the metadata store, no matter how many entries you add. What does closing the ledger change?
+# The metadata does not mention a single entry, although all entries have been confirmed. So adding entries puts no load on the metadata store, no matter how many entries you add. What does closing the ledger change?
 
 # %%
 for moment in (during, after):

@@ -13,7 +13,8 @@
 #
 # **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 08.
 #
-# **The rule.** *The metadata lists a bookie only if the bookie has every copy that it should have.*
+# **The rule.** *Whichever process dies, and whenever, a process that knows nothing about its work can find
+# every ledger that lacks a copy.*
 
 # %% tags=["parameters"]
 lost = "b2"  # the bookie that is lost for good: b1 or b2
@@ -73,8 +74,8 @@ RecoveryProgress(trace)
 #    and the bookie is still registered.
 # 3. Its registration disappears, and the auditor waits for `lostBookieRecoveryDelay`. Then it considers the
 #    bookie lost and **marks** every ledger whose metadata lists the bookie.
-# 4. **Workers**, one in each bookie, lock the marked ledgers, copy the missing entries and put the new
-#    bookie into the metadata. Two of them work at the same time, on different ledgers.
+# 4. **Workers**, one in each bookie, lock the marked ledgers and repair them. Two of them work at the same
+#    time, on different ledgers.
 # 5. The repair of one ledger is *deferred*. You will see why in a later section.
 #
 # ## Predict
@@ -88,7 +89,7 @@ my_ledgers = None
 # solution
 my_ledgers = [ledger for ledger, size in enumerate((3, 2, 3)) if int(other[1]) < size]
 # end
-predict(f"ledgers that are marked without {other}", my_ledgers)
+predict("ledgers that are marked", my_ledgers)
 
 # %% [markdown]
 # How many entries of ledger 0 must be copied? Its `E` is 3 and its `Qw` is 2, so entry `e` is at the
@@ -99,7 +100,7 @@ my_copies = None
 # solution
 my_copies = sum(int(other[1]) in write_set(entry, 3, 2) for entry in range(entry_count))
 # end
-predict(f"entries of ledger 0 to copy without {other}", my_copies)
+predict("entries of ledger 0 to copy", my_copies)
 
 
 # %%
@@ -114,10 +115,10 @@ def copied(trace, ledger):
 # %%
 without = run(replace(scenario, faults=(Crash(other, when=At(1000)),)))
 ledgers = sorted(event.ledger for event in marked(without))
-compare(f"ledgers that are marked without {other}", ledgers)
+compare("ledgers that are marked", ledgers)
 
 # %%
-compare(f"entries of ledger 0 to copy without {other}", len(copied(without, 0)))
+compare("entries of ledger 0 to copy", len(copied(without, 0)))
 
 # %% [markdown]
 # To find these ledgers, the auditor reads the metadata of **all** ledgers, because there is no index by
@@ -290,6 +291,40 @@ check(
 # but a copy that cannot be read is worth nothing.
 
 # %% [markdown]
+# ## Exercise 3: the order of a repair
+#
+# Here are the four steps, in alphabetical order. The worker already holds the lock. Put the steps into an
+# order that is safe no matter when the worker dies or which step fails. The real workers of all five
+# bookies then use your order.
+
+# %%
+steps = [
+    "name the new bookies in the metadata",
+    "remove the mark and the lock",
+    "store the copies on the new bookies",
+    "test the ledger's copies again",
+]
+
+# %%
+my_order = None
+# solution
+my_order = [steps[i] for i in (2, 0, 3, 1)]
+# end
+
+# %% tags=["exercise"]
+check("repair.order", my_order)
+
+# %% [markdown]
+# What if the mark is removed before the copies are tested?
+
+# %% tags=["refused"]
+check("repair.order", [steps[i] for i in (2, 0, 1, 3)], must_pass=False)
+
+# %% [markdown]
+# The ledger must remain marked until a test finds that no copy is missing. A worker that removes the mark
+# earlier and then dies leaves a ledger that nobody will repair.
+
+# %% [markdown]
 # ## Break it: the metadata first
 #
 # A worker could put the new bookie into the metadata first and copy the entries to it afterwards. Some
@@ -337,42 +372,10 @@ print(broken(check_all(hole))[0].reason)
 print(RecoveryProgress(run(early)))
 
 # %% [markdown]
-# That is why this cheap check is enough: it only looks at bookies that once had every entry.
+# So *the metadata lists a bookie only if the bookie has every copy that it should have*. That is why this
+# cheap check is enough: it only looks at bookies that once had every entry.
 
 # %% [markdown]
-# ## Exercise 3: the order of a repair
-#
-# Here are the four steps, in alphabetical order. The worker already holds the lock. Put the steps into an
-# order that is safe no matter when the worker dies or which step fails. The real workers of all five
-# bookies then use your order.
-
-# %%
-steps = [
-    "name the new bookies in the metadata",
-    "remove the mark and the lock",
-    "store the copies on the new bookies",
-    "test the ledger's copies again",
-]
-
-# %%
-my_order = None
-# solution
-my_order = [steps[i] for i in (2, 0, 3, 1)]
-# end
-
-# %% tags=["exercise"]
-check("repair.order", my_order)
-
-# %% [markdown]
-# What if the mark is removed before the copies are tested?
-
-# %% tags=["refused"]
-check("repair.order", [steps[i] for i in (2, 0, 1, 3)], must_pass=False)
-
-# %% [markdown]
-# The ledger must remain marked until a test finds that no copy is missing. A worker that removes the mark
-# earlier and then dies leaves a ledger that nobody will repair.
-#
 # ## The auditor dies while it is marking ledgers
 #
 # The auditor has marked one ledger and dies before it marks the others. Its plan is not stored anywhere.
@@ -422,14 +425,14 @@ print(sentences(apart, *told))
 # %%
 def missed_add(check_interval_s):
     audits = replace(config, auditor_periodic_check_interval_s=check_interval_s)
-    write = Write(entries=6, window=3, when=At(1000))
+    write = Write(entries=6, window=3, when=At(25_000))
     away = Partition(("w",), ("b2",), when=On("add.pushed", nth=6))
-    reads = Read(polls=40, poll_ms=1000, when=At(1100))
+    reads = Read(polls=30, poll_ms=1000, when=At(25_100))
     return run(Scenario(Cluster(4, autorecovery=audits), (write, reads), (away,), limit_s=60))
 
 
 # %% [markdown]
-# **Predict.** The writer starts in second 1, and `b2` misses the last entry a few milliseconds later. The
+# **Predict.** The writer starts in second 25, and `b2` misses the last entry a few milliseconds later. The
 # auditor is elected in second 0 and checks all ledgers then. It repeats this check periodically, here with
 # `check_interval_s = 20`. `lostBookieRecoveryDelay` is 10 seconds. In which second is the ledger marked?
 # Answer with a number, or with -1 if it is never marked.
@@ -437,7 +440,7 @@ def missed_add(check_interval_s):
 # %%
 my_second = None
 # solution
-my_second = 20
+my_second = 40
 # end
 predict("second of the mark", my_second)
 

@@ -60,9 +60,9 @@ def bytes_on_disk():
 logs(existing={5, 6})
 
 # %% [markdown]
-# The last message of the second topic has been acknowledged, its backlog is zero, and Pulsar deletes ledger 6. To do so, it deletes one node in the metadata store, ZooKeeper. It sends no request to any bookie.
+# The last message of the second topic has been acknowledged, its backlog is zero, and Pulsar deletes ledger 6.
 #
-# **Predict.** How many bytes does this free on the bookie?
+# **Predict.** How many bytes does this free on the bookie before anything else happens?
 
 # %%
 # solution
@@ -80,7 +80,7 @@ compare("bytes freed by the deletion", before - bytes_on_disk())
 logs(existing)
 
 # %% [markdown]
-# The hatched areas are garbage: bytes of a ledger that no longer exists. The bookie does not know that yet. You can still read ledger 6:
+# To delete a ledger, Pulsar deletes one node in the metadata store, ZooKeeper. It sends no request to any bookie. The hatched areas are garbage: bytes of a ledger that no longer exists. The bookie does not know that yet. You can still read ledger 6:
 
 # %%
 len(bookie.read(6, 0)), store.ledger_ids()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from labkit.course.checking.check import ENVIRONMENT, MUST_PASS
@@ -115,6 +116,14 @@ def test_what_a_lesson_shows_it_shows_again(name: str, version: str, tmp_path: P
     check_with_nbval(str(path), tmp_path, **must_pass)
 
 
+def wrong_predictions(path: Path) -> list[str]:
+    """Return the comparisons in this executed notebook in which the prediction was wrong."""
+    cells = nbformat.read(path, as_version=4).cells
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    shown = [output.get("data", {}).get("text/plain", "") for output in outputs]
+    return [text for text in shown if text.startswith("Not as predicted")]
+
+
 ALSO_WITH_OTHERS = ("01",)
 WITH_OTHER_PARAMETERS = [
     pytest.param(name, marks=pytest.mark.long) if name[:2] not in ALSO_WITH_OTHERS else name
@@ -132,3 +141,5 @@ def test_a_lesson_stands_as_announced_with_other_parameters(
     path = VERSIONS[version].relative_to(NOTEBOOKS) / name
     run_with(str(path), tmp_path / "run.ipynb", **PARAMETERS[name][number])
     check_cards(tmp_path / "run.ipynb", version)
+    if version == "solution":
+        assert not wrong_predictions(tmp_path / "run.ipynb")

@@ -33,6 +33,9 @@ _MOST_ITEMS, _MOST_BYTES = 10_000, 4 * 1024 * 1024
 half.
 """
 
+_MOST_LINES = 20
+"""The longest call that is shown beside the run in which it was made."""
+
 _exercises: dict[str, "Exercise"] = {}
 
 
@@ -107,6 +110,8 @@ class Exercise:
         if refused.counterexample is None:
             refused.counterexample = wrong_call
             return
+        if wrong_call.call.count("\n") > _MOST_LINES:
+            return  # The counterexample names the event of the run that matters.
         refused.asked = wrong_call
         if self.cases and rule in self.cases.of_runs:
             refused.message = rule

@@ -1,14 +1,15 @@
 """Generates test cases from a seed, and shrinks a failing one.
 
-A case is built from a sequence of random numbers. A `Draw` records the numbers, so the same case
-can be rebuilt from them, and smaller or fewer numbers give a smaller case. A recipe builds a valid
-case from any numbers. (Hypothesis works the same way, but it is a compiled package that cannot be
-loaded in a browser, and a learner's card would change with its version.)
+A case is built from a sequence of random numbers.  A `Draw` records the numbers, so the same case
+can be rebuilt from them, and a smaller case can be built from smaller or fewer numbers.  Whatever
+numbers a recipe receives, the case that it builds is a valid one.  (Hypothesis works the same way,
+but it is a compiled package that cannot be loaded in a browser, and a learner's card would change
+with its version.)
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -22,7 +23,9 @@ _SHRINK_STEPS = 2000
 
 
 class Draw:
-    """Random numbers from a seed or, given `numbers`, these numbers followed by zeros."""
+    """Random numbers from a seed; or, given `numbers`, a replay of those numbers, followed by
+    zeros.
+    """
 
     def __init__(self, random: Random | None = None, numbers: Sequence[int] = ()) -> None:
         self._random = random
@@ -96,37 +99,63 @@ def generated_cases(recipe: Recipe[T], count: int, seed: int = 1) -> Iterator[tu
 def smallest_failing_case(
     recipe: Recipe[T], numbers: list[int], is_wrong: Callable[[T], bool]
 ) -> T:
-    """Shrink a failing case, built from these numbers, until no single step makes it smaller."""
-    best, steps = numbers, 0
-    while steps < _SHRINK_STEPS:
-        for candidate in _smaller(best):
-            steps += 1
-            draw = Draw(numbers=candidate)
-            case = recipe(draw)
-            if _size(draw.used) < _size(best) and is_wrong(case):
-                best = draw.used
-                break
-        else:
-            break
-    return recipe(Draw(numbers=best))
+    """Return a failing case, shrunk from these numbers until neither removing numbers nor
+    decreasing one makes it smaller.
+    """
+    shrinking = _Shrinking(recipe, numbers, is_wrong)
+    size = None
+    while size != (size := _size(shrinking.best)):
+        shrinking.remove_numbers()
+        shrinking.decrease_numbers()
+    return recipe(Draw(numbers=shrinking.best))
 
 
 def _size(numbers: list[int]) -> tuple[int, list[int]]:
     return len(numbers), numbers
 
 
-def _smaller(numbers: list[int]) -> Iterator[list[int]]:
-    """Yield smaller variations: first with some numbers removed, then with one number decreased.
+class _Shrinking(Generic[T]):
+    """The smallest numbers so far whose case fails."""
 
-    When numbers are removed, also try decreasing the number before them, which may be their count.
-    """
-    for length in range(8, 0, -1):
-        for start in range(len(numbers) - length + 1):
-            without = [*numbers[:start], *numbers[start + length :]]
-            yield without
-            if start and numbers[start - 1]:
-                yield [*numbers[: start - 1], numbers[start - 1] - 1, *without[start:]]
-    for at, value in enumerate(numbers):
-        for less in dict.fromkeys((0, value // 2, value - 1)):
-            if 0 <= less < value:
-                yield [*numbers[:at], less, *numbers[at + 1 :]]
+    def __init__(
+        self, recipe: Recipe[T], numbers: list[int], is_wrong: Callable[[T], bool]
+    ) -> None:
+        self.best = numbers
+        self._recipe, self._is_wrong = recipe, is_wrong
+        self._steps_left = _SHRINK_STEPS
+
+    def remove_numbers(self) -> None:
+        """Remove runs of numbers.  Also try decreasing the number before a run, which may be its
+        length.
+        """
+        for length in range(8, 0, -1):
+            start = 0
+            while start + length <= len(self.best):
+                best = self.best
+                without = [*best[:start], *best[start + length :]]
+                fewer = [*best[: start - 1], best[start - 1] - 1, *without[start:]]
+                is_count = start > 0 and best[start - 1] > 0
+                if not (self._accepts(without) or (is_count and self._accepts(fewer))):
+                    start += 1
+
+    def decrease_numbers(self) -> None:
+        """Decrease each number as far as a bisection finds that the case still fails."""
+        for at in range(len(self.best)):
+            passes = -1
+            while at < len(self.best) and self.best[at] - passes > 1:
+                # Try zero first, because most numbers are not needed at all.
+                less = 0 if passes < 0 else (passes + self.best[at]) // 2
+                if not self._accepts([*self.best[:at], less, *self.best[at + 1 :]]):
+                    passes = less
+
+    def _accepts(self, numbers: list[int]) -> bool:
+        """Return whether the case of these numbers is smaller and fails; if so, keep it."""
+        if self._steps_left == 0:
+            return False
+        self._steps_left -= 1
+        draw = Draw(numbers=numbers)
+        case = self._recipe(draw)
+        is_better = _size(draw.used) < _size(self.best) and self._is_wrong(case)
+        if is_better:
+            self.best = draw.used
+        return is_better

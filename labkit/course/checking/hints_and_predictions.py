@@ -5,7 +5,9 @@ It is lost when the kernel stops, unless the learner has turned on recording (`r
 
 from labkit.course.checking.card import Note
 from labkit.course.checking.exercise import HINT_COUNT, find
+from labkit.course.checking.parameters import started_lesson
 from labkit.course.checking.record import append_record
+from labkit.course.predictions.prediction import as_tuple, predictions_of
 
 _hints_taken: dict[str, int] = {}
 _predictions: dict[str, object] = {}
@@ -37,16 +39,19 @@ def predict(name: str, value: object) -> Note:
 
 
 def compare(name: str, truth: object) -> Note:
+    """Return the prediction next to the true value and, if the prediction is wrong, the reason."""
     if name not in _predictions:
         return Note(f"Not predicted: {name}", (f"it is {truth!r}",))
     predicted = _predictions[name]
-    is_right = bool(_as_list(predicted) == _as_list(truth))
+    is_right = bool(as_tuple(predicted) == as_tuple(truth))
     noted = {"predicted": repr(predicted), "truth": repr(truth), "is_right": is_right}
     append_record(event="compared", name=name, **noted)
     verdict = "As predicted" if is_right else "Not as predicted"
-    return Note(f"{verdict}: {name}", (f"predicted {predicted!r}", f"it is     {truth!r}"))
+    why = () if is_right else _why_not(name, predicted)
+    return Note(f"{verdict}: {name}", (f"predicted {predicted!r}", f"it is     {truth!r}", *why))
 
 
-def _as_list(value: object) -> object:
-    # A learner need not know whether labkit uses a list or a tuple.
-    return list(value) if isinstance(value, tuple) else value
+def _why_not(name: str, predicted: object) -> tuple[str, ...]:
+    lesson, values = started_lesson()
+    prediction = predictions_of(lesson).get(name)
+    return () if prediction is None else (prediction.why_not(predicted, values),)

@@ -189,6 +189,8 @@ CASE_SEED = "case_seed"
 MAX_SEED = 2**31 - 1
 CASE_SEEDS = NumberRange(1, MAX_SEED)
 _chosen = {CASE_SEED: 1}
+_started: list[tuple[str, Values]] = []
+"""The lesson of this kernel and its parameter values, once its cell has called `parameters`."""
 
 INJECTED = "# Parameters"
 """First line of the cell that papermill inserts after the parameters cell."""
@@ -217,6 +219,14 @@ def parameters(lesson: str, values: Values) -> None:
     if seed not in CASE_SEEDS:
         raise ParameterError(f"{CASE_SEED} is {seed!r}: it must be {CASE_SEEDS}.")
     _chosen[CASE_SEED] = seed
+    _started[:] = [(lesson, {name: values[name] for name in rules})]
+
+
+def started_lesson() -> tuple[str, Values]:
+    """Return the number of this kernel's lesson and its parameter values; ("", {}) before it has
+    started.
+    """
+    return _started[0] if _started else ("", {})
 
 
 def case_seed() -> int:

@@ -188,7 +188,13 @@ def _garbage_rule_of(case: Arguments, answer: list[int]) -> str:
         " named[name][0].",
     ),
     like=removable,
-    cases=Cases(generated.ledgers_of_snapshots, removable, _garbage_rule_of, counts=in_any_order),
+    cases=Cases(
+        generated.ledgers_of_snapshots,
+        removable,
+        _garbage_rule_of,
+        counts=in_any_order,
+        of_runs=(_TOO_EARLY, _UNNAMED, _IN_USE, _UNKNOWN, _LEFT, _LOST_RACE),
+    ),
 )
 def garbage(learner: Removable) -> str:
     """Snapshots that are garbage are deleted, and snapshots that are being written are kept."""

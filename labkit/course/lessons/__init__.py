@@ -16,8 +16,9 @@ To add a lesson:
   2. Write `notebooks/source/NN_name.py`. Cells start with `# %%` or `# %% [markdown]` (with the
      text as comments), followed by `tags=["..."]` if needed. `build` explains the tags and the
      two versions.
-  3. Run `python -m labkit.course.lessons.build NN`, and look at both notebooks.
-  4. Write `tests/course/lessons/test_<lesson>.py`, with at least three typical wrong answers per
+  3. Explain the likely wrong predictions in `labkit/course/predictions/lesson_NN.py`.
+  4. Run `python -m labkit.course.lessons.build NN`, and look at both notebooks.
+  5. Write `tests/course/lessons/test_<lesson>.py`, with at least three typical wrong answers per
      exercise, each refused for its own reason, and add at least eight answers that are almost right
      to `tests/course/lessons/wrong_*.py`. `tests/notebooks/test_lesson_runs.py` runs the notebooks
      and compares their outputs. It needs three sets of parameters in its table `PARAMETERS`, and

@@ -4,6 +4,7 @@ import pytest
 
 from labkit.course.checking.cases import Cases, WrongAnswer, in_any_order, shown, shown_apart
 from labkit.course.checking.generated_cases import Draw, generated_cases, smallest_failing_case
+from labkit.course.exercises.generated.cluster import newest_entries
 
 
 def ascending(draw: Draw) -> tuple[list[int]]:
@@ -35,6 +36,19 @@ def test_what_is_shown_is_the_smallest_case_that_is_wrong_and_can_happen() -> No
     (least,) = smallest_failing_case(ascending, numbers, has_two_above_nine)
     assert len(least) == 2
     assert max(least) <= 11
+
+
+def test_dependent_numbers_are_shrunk_to_the_smallest_case() -> None:
+    def misses_the_highest(case: tuple[int, list[tuple[int, int]]]) -> bool:
+        known, newest = case
+        carried = [last_add_confirmed for _, last_add_confirmed in newest]
+        return bool(newest) and max(known, max(newest)[1]) < max(carried)
+
+    failing = [n for case, n in generated_cases(newest_entries, 400) if misses_the_highest(case)]
+    assert failing
+    for numbers in failing:
+        least = smallest_failing_case(newest_entries, numbers, misses_the_highest)
+        assert least == (-1, [(1, 0), (2, -1)])
 
 
 def test_a_wrong_answer_is_shown_as_a_call_with_what_is_right() -> None:

@@ -176,5 +176,6 @@ def test_a_refused_invariant_learns_which_event_made_it_false() -> None:
         r" entry \d of ledger 0 is confirmed",
         str(card.counterexample),
     )
+    assert len(str(card).splitlines()) == 2, "the events of the whole run are not listed"
     card = check(INVARIANT, lambda events: False)
     assert "returns False even for an empty list of events" in str(card.counterexample)

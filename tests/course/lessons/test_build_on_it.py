@@ -81,6 +81,19 @@ def test_a_largest_offset_is_refused_with_the_run_in_which_a_group_goes_back() -
     assert "billing" in str(card)
 
 
+RULES = {
+    "nothing points to it": "if its name does not exist yet",
+    "not named": "whose version is newer than the named one",
+    "up to this version": "The ledger that a name points to",
+    "none": "with an older version than the named one",
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_refusal_names_the_rule_that_its_case_breaks(name: str) -> None:
+    assert RULES[name] in check(GARBAGE, WRONG[GARBAGE][name]).message
+
+
 @pytest.mark.parametrize("name", ["nothing points to it", "none"])
 def test_what_is_collected_wrongly_is_shown_in_a_run(name: str) -> None:
     with pytest.raises(Refused) as refused:

@@ -1,0 +1,60 @@
+"""Explanations of wrong predictions.
+
+    PREDICTIONS = {
+        "bytes of entry 0": Prediction(
+            "Look at the printed line `memtable`: how often does it list entry 0?",
+            {99: "The bookie acknowledged the second add, too, but it keeps the first payload."},
+        ),
+    }
+
+The values come from misconceptions, such as a rule that holds for another component.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+Values = Mapping[str, Any]
+"""The values of a lesson's parameters."""
+
+Likely = Mapping[Any, str]
+"""Maps likely wrong values to what is wrong with them.  A tuple also stands for a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A prediction's explanations.
+
+    look: for any other wrong value; says where the learner can see the answer
+    likely: the likely wrong values, or a function that returns them for the lesson's parameters
+    """
+
+    look: str
+    likely: Likely | Callable[[Values], Likely]
+
+    def why_not(self, predicted: object, values: Values) -> str:
+        """Explain why this value is wrong."""
+        likely = self.likely(values) if callable(self.likely) else self.likely
+        # Compare instead of hashing, because a learner's value may be a list or even a dict.
+        found = (why for value, why in likely.items() if value == as_tuple(predicted))
+        return next(found, self.look)
+
+
+def as_tuple(value: object) -> object:
+    """Return a list as a tuple, because learners do not need to know which one labkit uses."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+@cache
+def predictions_of(lesson: str) -> Mapping[str, Prediction]:
+    """Return a lesson's predictions by name; empty if they have no explanations."""
+    module = f"{__package__}.lesson_{lesson}"
+    try:
+        predictions: Mapping[str, Prediction] = import_module(module).PREDICTIONS
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        return {}
+    return predictions
