@@ -5,6 +5,7 @@ it, and the API page of the site is generated from it.
 """
 
 from .course.runs.open_run import open_run
+from .course.runs.play import Play
 from .course.runs.timeline import timeline
 from .system.check import broken, check_all
 from .views.spark.session import spark_session
@@ -41,6 +42,7 @@ __all__ = [
     "On",
     "Partition",
     "Pause",
+    "Play",
     "Read",
     "Recover",
     "RecoveryProgress",

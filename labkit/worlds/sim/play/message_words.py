@@ -36,8 +36,6 @@ _METADATA = {
 def words_of(parcel: Parcel, *, to_server: bool) -> str:
     """Describe a message. to_server: whether its receiver is a bookie or a broker."""
     if parcel.action is not None:
-        if parcel.link.source == parcel.link.target:
-            return "begin the next step"
         if parcel.action.__name__ == "request":
             return "open a connection"
         return "the connection is open" if "respond" in parcel.action.__qualname__ else "hang up"

@@ -8,7 +8,7 @@ in between. No node can tell the difference, because nodes only influence each o
 messages.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.play.message_words import words_of
 from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.workload.steps import Step
 
 DELIVER = "deliver"
 COPY_MS = 1.0
@@ -63,6 +64,8 @@ class PlayedWorld(ChosenOrderWorld):
     ) -> None:
         failures = {move: value_of(move) for move in moves if not is_delivery(move)}
         decisions = {**scenario.decisions, **failures}
+        self._steps: dict[Callable[[], None], str] = {}
+        """The steps that wait for a message from their client to itself, by their beginning."""
         super().__init__(replace(scenario, in_turn=True, decisions=decisions), loop)
         self.decided = dict(scenario.decisions)
         """The decisions so far: those of the scenario, and one for each move and each delivery."""
@@ -71,6 +74,10 @@ class PlayedWorld(ChosenOrderWorld):
         self._waiting = list(reversed(moves))
         self._is_quick = is_quick
         self._to_the_end = to_the_end
+
+    def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
+        self._steps[begin] = str(step)
+        super().let_begin(step, begin)
 
     def choose(self, possible: Sequence[Parcel]) -> int:
         index = self._next_index(possible)
@@ -126,13 +133,17 @@ class PlayedWorld(ChosenOrderWorld):
                     str(parcel),
                     source,
                     target,
-                    words_of(parcel, to_server=target not in self.clients),
+                    self._words(parcel),
                     connection not in connections,
                     parcel.action is None and not is_metadata(parcel),
                 )
             )
             connections[connection] = None
         return tuple(found)
+
+    def _words(self, parcel: Parcel) -> str:
+        step = self._steps.get(parcel.action) if parcel.action else None
+        return step or words_of(parcel, to_server=parcel.link.target not in self.clients)
 
     def possible_crashes(self) -> tuple[str, ...]:
         """Return the power cuts that are possible now, at most one per bookie, as moves."""
