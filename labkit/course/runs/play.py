@@ -1,4 +1,4 @@
-"""Opens a scenario so that you choose which message arrives next, which is lost, and who loses power.
+"""Opens a scenario for playing: you choose what arrives next, what is lost, and who loses power.
 
 Play(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))     in a notebook
 """
@@ -17,12 +17,15 @@ class Play(PlayView):
 
     metadata: whether you also deliver the messages to and from the metadata server; otherwise, they
         arrive by themselves.
+    at: the `seq` of the event at which the view opens; by default, the last one.
     """
 
     played: Played
 
-    def __init__(self, scenario: Scenario, *, metadata: bool = False) -> None:
-        super().__init__(play(scenario, is_quick=not metadata))
+    def __init__(
+        self, scenario: Scenario, *, metadata: bool = False, at: int | None = None
+    ) -> None:
+        super().__init__(play(scenario, is_quick=not metadata), at)
 
     @property
     def scenario(self) -> Scenario:

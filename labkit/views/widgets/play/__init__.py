@@ -1,6 +1,8 @@
-"""Play a run by hand: you are the network. The view shows the cluster and, below it, the messages in
-flight. A click delivers one; buttons lose it, or cut a bookie's power. Each move runs the real code
-again, and broken promises are shown at once.
+"""Play a run by hand: you are the network.
+
+The view shows the cluster and, below it, the messages in flight. A click delivers one; buttons lose
+it, or cut a bookie's power. Each move runs the real code again, and broken promises are shown at
+once.
 
 `labkit.course.runs.play` opens a scenario in this view, `labkit.course.game` adds levels.
 
@@ -61,13 +63,15 @@ class PlayView(PlayingView):
     """Shows a run that the reader plays.
 
     played: the run so far.
+    at: the `seq` of the event at which the view opens; by default, the last one.
     """
 
     question = "You are the network: which message arrives next?"
     linked_as = "Play"
 
-    def __init__(self, played: Playable) -> None:
+    def __init__(self, played: Playable, at: int | None = None) -> None:
         self.played = played
+        self.opens_at = at
         self._undone: list[str] = []
         super().__init__(played.trace)
 
@@ -80,12 +84,15 @@ class PlayView(PlayingView):
     def remarks(self) -> list[Remark]:
         """Return the lines above the picture."""
         moves = len(self.played.moves)
-        lines = [(f"{moves} move{'' if moves == 1 else 's'} so far", "ink")]
-        for verdict in self.played.broken:
-            lines.append((f"✘ {failure_of(verdict.name)}: {verdict.reason}", "lost"))
+        lines = [(f"{moves} move{'' if moves == 1 else 's'} so far", "ink"), *self.failures()]
         if self.played.is_over and not self.played.broken:
             lines.append(("✔ All entries were read back; no promise was broken", "well"))
         return lines
+
+    def failures(self) -> list[Remark]:
+        return [
+            (f"✘ {failure_of(each.name)}: {each.reason}", "lost") for each in self.played.broken
+        ]
 
     # The picture
 
@@ -135,7 +142,7 @@ class PlayView(PlayingView):
         elif name == "redo" and self._undone:
             self.show(self.played.after(self._undone.pop()))
         elif name == "rest":
-            self._make(self.played.to_the_end())
+            self.make(self.played.to_the_end())
         elif name == "again":
             self._undone = list(reversed(moves))
             self.show(self.played.before(len(moves)))
@@ -149,16 +156,16 @@ class PlayView(PlayingView):
         except LabkitError as error:
             self.notice = f"This move is impossible here: {error}"
         else:
-            self._make(after)
+            self.make(after)
 
-    def _make(self, after: Playable) -> None:
+    def make(self, after: Any) -> None:
         """Show the run after a new move, which ends what could be redone."""
         self._undone.clear()
         self.show(after)
 
     def show(self, played: Playable) -> None:
         before = {verdict.name for verdict in self.played.broken}
-        self.played = played
+        self.played, self.opens_at = played, None
         self._switch_to(played.trace)
         fresh = [each for each in played.broken if each.name not in before]
         self.notice = "; ".join(f"✘ {failure_of(each.name)}" for each in fresh)

@@ -1,4 +1,4 @@
-"""A run that is played by hand, as a scene: what the player knows, the cluster, and the messages."""
+"""A run that is played by hand, as a scene: remarks, the cluster, and the messages in flight."""
 
 from collections.abc import Callable, Mapping, Sequence
 

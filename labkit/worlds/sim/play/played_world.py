@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from labkit.system.model.errors import LabkitError
+from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.chosen_order import ChosenOrderWorld
 from labkit.worlds.sim.machine.links import Parcel
 from labkit.worlds.sim.machine.loop import SimLoop
@@ -26,11 +26,11 @@ COPY_MS = 1.0
 """The value of a decision to copy a message; in a chosen order, its size has no meaning."""
 
 
-class ImpossibleMoveError(LabkitError):
+class ImpossibleMoveError(BKIncorrectParameterException):
     """A move delivers a message that is not in flight, or that another one must precede."""
 
 
-class MovesMade(Exception):  # noqa: N818 - not an error
+class MovesMade(Exception):
     """Ends a run after its last move."""
 
 
@@ -102,11 +102,15 @@ class PlayedWorld(ChosenOrderWorld):
                 raise ImpossibleMoveError(f"cannot {move}; possible: {', '.join(names)}")
             index = names.index(move)
         elif self._to_the_end:
-            index = 0
+            index = self.after_the_moves(possible)
         else:
             raise MovesMade
         self.made.append(f"{DELIVER} {possible[index]}")
         return index
+
+    def after_the_moves(self, possible: Sequence[Parcel]) -> int:
+        """Return the index of the message to deliver after the last move."""
+        return 0
 
     def _make_failures(self) -> None:
         while self._waiting and not is_delivery(self._waiting[-1]):
