@@ -29,7 +29,9 @@ def test_a_click_delivers_a_message_and_a_broken_promise_is_shown_at_once(game: 
     view.screenshot("play-start")
     view.press(card(view, "add entry 0", "w to b1"))
     view.press(card(view, "entry 0 is stored", "b1 to w"))
-    expect(view.root.get_by_role("alert")).to_have_text("✘ an entry was confirmed with too few acks")
+    expect(view.root.get_by_role("alert")).to_have_text(
+        "✘ an entry was confirmed with too few acks"
+    )
     view.screenshot("play-won")
     expect(view.root.get_by_role("button", name="Next level")).to_be_visible()
     view.press("Undo")

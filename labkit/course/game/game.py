@@ -51,7 +51,7 @@ class Game(Play):
             if getattr(level, "crashes" if kind == "crash" else "losses"):
                 score.append(f"{what}: {self.left(kind)}")
         lines.append(("; ".join(score), "ink"))
-        lines += self.failures()
+        lines += self.failures(level.promise)
         if self.has_won:
             lines.append((self._praise(moves), "well"))
         elif self.played.is_over:

@@ -89,10 +89,16 @@ class PlayView(PlayingView):
             lines.append(("✔ All entries were read back; no promise was broken", "well"))
         return lines
 
-    def failures(self) -> list[Remark]:
-        return [
-            (f"✘ {failure_of(each.name)}: {each.reason}", "lost") for each in self.played.broken
-        ]
+    def failures(self, first: str = "") -> list[Remark]:
+        """Return a line about one broken promise, `first` if it is broken, and one about the
+        others.
+        """
+        broken = sorted(self.played.broken, key=lambda verdict: verdict.name != first)
+        if not broken:
+            return []
+        others = "; ".join(failure_of(each.name) for each in broken[1:])
+        lines = [(f"✘ {failure_of(broken[0].name)}: {broken[0].reason}", "lost")]
+        return lines + ([(f"✘ Also: {others}", "lost")] if others else [])
 
     # The picture
 
@@ -129,7 +135,7 @@ class PlayView(PlayingView):
         if self._undone:
             buttons += [("redo", "Redo")]
         if self.played.in_flight:
-            buttons += [("rest", "Deliver the rest, oldest first")]
+            buttons += [("rest", "Deliver the rest")]
         if self.played.moves:
             buttons += [("again", "Start over")]
         return [{"name": name, "label": label, "kind": "button"} for name, label in buttons]
@@ -148,7 +154,7 @@ class PlayView(PlayingView):
             self.show(self.played.before(len(moves)))
 
     def pressed(self, act: str, on: str, seq: int) -> None:
-        if act != "move" or on not in self.played.possible or not self.offers(on):
+        if act not in ("deliver", "move") or on not in self.played.possible or not self.offers(on):
             super().pressed(act, on, seq)
             return
         try:

@@ -106,7 +106,7 @@ def _card(
             if source == target
             else f"Deliver the message “{words}” from {source} to {target}"
         )
-        card = group("card", *parts, title=title, act="move", on=f"deliver {name}")
+        card = group("card", *parts, title=title, act="deliver", on=f"deliver {name}")
     buttons, x = list[Mark](), 0.0
     for move in moves:
         sign, label, sentence = _LABELS[move.split()[0]]

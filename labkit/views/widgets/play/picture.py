@@ -9,6 +9,8 @@ from labkit.views.widgets.scene import Mark, PartCache, group, path, picture, si
 from labkit.views.widgets.text_metrics import lines_of
 
 LINE, MARGIN = 19, 10
+FEWEST_LINES = 5
+"""Space above the cluster, so that what is below stays in place when a promise breaks."""
 _ASIDE = "others"
 
 
@@ -74,7 +76,7 @@ def _lines(remarks: Sequence[tuple[str, str]]) -> tuple[float, Mark]:
         for line in lines_of(words, WIDTH - 2 * MARGIN, 13, bold=True):
             parts.append(text(f"{y:g}", MARGIN, y + 13, line, size=13, bold=True, fill=colour))
             y += LINE
-    return y + 2, group("remarks", *parts)
+    return max(y, MARGIN + FEWEST_LINES * LINE) + 2, group("remarks", *parts)
 
 
 def _columns(
