@@ -37,7 +37,7 @@ class Game(Play):
         return most - sum(move.startswith(f"{kind} ") for move in self.played.moves)
 
     def offers(self, move: str) -> bool:
-        kind = move.split()[0]
+        kind = move.split(maxsplit=1)[0]
         return not self.has_won and (kind == "deliver" or self.left(kind) > 0)
 
     def remarks(self) -> list[Remark]:

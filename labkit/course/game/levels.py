@@ -12,9 +12,9 @@ Bookies (b0, b1, ...) are servers that store entries. The writer w sends each en
 bookies. A bookie stores the entry on its disk and responds. When enough bookies have responded,
 the writer confirms the entry to its user: from now on, it must never be lost.
 
-If the writer may be dead, a reader r recovers the ledger. It fences the bookies, so that they refuse
-the writer from then on, and asks them for their entries. It closes the ledger after the last entry
-that may have been confirmed. Nobody can read what comes after that.
+If the writer may be dead, a reader r recovers the ledger. It fences the bookies, so that they
+refuse the writer from then on, and asks them for their entries. It closes the ledger after the last
+entry that may have been confirmed. Nobody can read what comes after that.
 
 You decide which message arrives next. A message that you do not deliver is just slow, and the nodes
 cannot tell whether it will ever arrive. Messages to and from the metadata server arrive by

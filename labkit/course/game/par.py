@@ -7,6 +7,7 @@ search finds, not necessarily the shortest possible.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 from labkit.system.check import CHECKS, Check, broken, check_all
@@ -37,8 +38,7 @@ def shortest_play(
     search = _Search(replace(scenario, in_turn=True), promise)
     shortest: tuple[str, ...] = ()
     for number in range(plays):
-        random = Random(f"{seed} {number}")
-        moves = outside_event_loops(lambda r=random: search.random_play(r, crashes, losses))
+        moves = search.random_play(Random(f"{seed} {number}"), crashes, losses)
         short = search.playable(search.shortened(moves)) if moves else ()
         if short and (not shortest or len(short) < len(shortest)):
             shortest = short
@@ -71,7 +71,8 @@ class _Search:
             self._scenario, SimLoop(), tuple(failures), is_quick=True, to_the_end=True
         )
         world.random = random
-        return world.made if broken(check_all(live(world), self._checks)) else []
+        trace = outside_event_loops(partial(live, world))
+        return world.made if broken(check_all(trace, self._checks)) else []
 
     def shortened(self, moves: Sequence[str]) -> list[str]:
         """Leave out as many moves as possible, half of them, a quarter, ... at a time."""
@@ -90,7 +91,7 @@ class _Search:
         world = PlayedWorld(self._scenario, SimLoop(), moves, is_quick=True)
         try:
             with suppress(MovesMade):
-                outside_event_loops(lambda: live(world))
+                outside_event_loops(partial(live, world))
             world.finish_moves()
         except ImpossibleMoveError:
             return False

@@ -102,7 +102,7 @@ def test_undo_and_redo_go_through_all_moves_and_a_new_move_ends_redo(view: Play)
     assert view.played == played
     assert "Redo" not in labels(view)
     choose(view, "again")
-    assert view.played.moves == ()
+    assert not view.played.moves
     for _ in range(3):
         choose(view, "redo")
     assert view.played == played
