@@ -4,7 +4,7 @@ This is the only list of them: `__init__.py` looks names up in it, type checkers
 it, and the API page of the site is generated from it.
 """
 
-from .course.game.game import Game
+from .course.runs.game.game import Game
 from .course.runs.open_run import open_run
 from .course.runs.play import Play
 from .course.runs.timeline import timeline

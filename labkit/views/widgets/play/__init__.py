@@ -4,7 +4,7 @@ The view shows the cluster and, below it, the messages in flight. A click delive
 it, or cut a bookie's power. Each move runs the real code again, and broken promises are shown at
 once.
 
-`labkit.course.runs.play` opens a scenario in this view, `labkit.course.game` adds levels.
+`labkit.course.runs.play` opens a scenario in this view, `labkit.course.runs.game` adds levels.
 
 Read the modules in this order: `cards` (messages), `picture` (the scene), then `PlayView` below.
 """
@@ -169,9 +169,10 @@ class PlayView(PlayingView):
         self._undone.clear()
         self.show(after)
 
-    def show(self, played: Playable) -> None:
+    def show(self, played: Any, at: int | None = None) -> None:
+        """Show a run, which opens at its event `at` or, by default, at its last one."""
         before = {verdict.name for verdict in self.played.broken}
-        self.played, self.opens_at = played, None
+        self.played, self.opens_at = played, at
         self._switch_to(played.trace)
         fresh = [each for each in played.broken if each.name not in before]
         self.notice = "; ".join(f"✘ {failure_of(each.name)}" for each in fresh)

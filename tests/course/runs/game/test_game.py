@@ -2,8 +2,8 @@
 
 import pytest
 
-from labkit.course.game.game import Game
-from labkit.course.game.levels import LEVELS
+from labkit.course.runs.game.game import Game
+from labkit.course.runs.game.levels import LEVELS
 from labkit.system.model.errors import BKIncorrectParameterException
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from labkit.course.game.levels import LEVELS, Level
-from labkit.course.game.par import shortest_play
+from labkit.course.runs.game.levels import LEVELS, Level
+from labkit.course.runs.game.par import shortest_play
 from labkit.system.check import broken, check_all
 from labkit.worlds.sim.explore.orders.every_order import every_order
 from labkit.worlds.sim.play.played import Played, play

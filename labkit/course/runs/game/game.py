@@ -1,13 +1,15 @@
 """The view of the game: the level's goal, your moves, par, and whether you have won."""
 
+from dataclasses import replace
 from typing import Any
 
-from labkit.course.game.levels import LEVELS, RULES, Level
+from labkit.course.runs.game.levels import LEVELS, RULES, Level
 from labkit.course.runs.play import Play
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.views.widgets.play import Remark
 from labkit.views.widgets.scene_view import Message
 from labkit.worlds.sim.play.played import play
+from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.variants.variants import VARIANTS
 
 
@@ -15,17 +17,36 @@ class Game(Play):
     """Play a level: break the faulty protocol's promise in as few moves as you can.
 
     level: 1 to 10.
+    at: the `seq` of the event at which the view opens; by default, the last one.
     """
 
+    linked_as = "Game"
     level: Level
 
-    def __init__(self, level: int = 1) -> None:
+    def __init__(self, level: int = 1, *, at: int | None = None) -> None:
         if level not in range(1, len(LEVELS) + 1):
             raise BKIncorrectParameterException(f"there is no level {level}, only 1 to 10")
         self.number = level
         self.level = LEVELS[level - 1]
         self.is_faulty = True
-        super().__init__(self.level.faulty)
+        super().__init__(self.level.faulty, at=at)
+
+    @classmethod
+    def of(cls, scenario: Scenario, at: int) -> "Game":
+        """Return the game whose moves are the scenario's decisions.
+
+        Raises `BKIncorrectParameterException` if it belongs to no level.
+        """
+        played = play(scenario)
+        correct = replace(played.start, variant="")
+        for number, level in enumerate(LEVELS, 1):
+            variant = played.start.variant
+            if replace(level.scenario, in_turn=True) == correct and variant in ("", level.variant):
+                game = cls(number, at=at)
+                game.is_faulty = bool(variant)
+                game.show(played, at)
+                return game
+        raise BKIncorrectParameterException("the link's scenario belongs to no level of the game")
 
     @property
     def has_won(self) -> bool:
