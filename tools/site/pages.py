@@ -23,6 +23,7 @@ from tools.site.doors import doors
 from tools.site.errors_page import errors_page
 from tools.site.landing import landing
 from tools.site.lessons import Lesson
+from tools.site.play_page import play_page
 from tools.site.promises_page import promises_page
 from tools.site.pyodide import ROOT, CannotBuildError
 from tools.site.run_page import run_page
@@ -98,6 +99,7 @@ def build_pages(
         shutil.copy(picture, source / "docs")
     for name, drawn in pictures(stored_runs()).items():
         (source / "reference" / name).write_text(drawn, encoding="utf-8")
+    (source / "play.md").write_text(play_page(views), encoding="utf-8")
     (source / "run.md").write_text(run_page(views), encoding="utf-8")
     index = landing(lessons, address, views) + _contents(course, list(documents), list(essays))
     (source / "index.md").write_text(index, encoding="utf-8")
