@@ -4,7 +4,9 @@ This is the only list of them: `__init__.py` looks names up in it, type checkers
 it, and the API page of the site is generated from it.
 """
 
+from .course.runs.game.game import Game
 from .course.runs.open_run import open_run
+from .course.runs.play import Play
 from .course.runs.timeline import timeline
 from .system.check import broken, check_all
 from .views.spark.session import spark_session
@@ -36,11 +38,13 @@ __all__ = [
     "CrashMapView",
     "Delay",
     "EnsembleHistory",
+    "Game",
     "LocalCluster",
     "MessageIdLineage",
     "On",
     "Partition",
     "Pause",
+    "Play",
     "Read",
     "Recover",
     "RecoveryProgress",

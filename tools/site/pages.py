@@ -24,6 +24,7 @@ from tools.site.errors_page import errors_page
 from tools.site.gallery import gallery
 from tools.site.landing import landing
 from tools.site.lessons import Lesson
+from tools.site.play_page import play_page
 from tools.site.promises_page import promises_page
 from tools.site.pyodide import ROOT, CannotBuildError
 from tools.site.run_page import run_page
@@ -100,6 +101,7 @@ def build_pages(
     for name, drawn in pictures(stored_runs()).items():
         (source / "reference" / name).write_text(drawn, encoding="utf-8")
     (source / "views.md").write_text(gallery(lessons, views), encoding="utf-8")
+    (source / "play.md").write_text(play_page(views), encoding="utf-8")
     (source / "run.md").write_text(run_page(views), encoding="utf-8")
     index = landing(lessons, address, views) + _contents(course, list(documents), list(essays))
     (source / "index.md").write_text(index, encoding="utf-8")

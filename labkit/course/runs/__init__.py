@@ -4,6 +4,7 @@
     cluster_trial, do_step  the learner's code inside the simulated cluster
     znodes                  the contents of the metadata store at given moments
     timeline, timeline_messages   shows a run in the timeline; finds the message to lose or delay
+    play, game/             you choose which message arrives next; a game with ten levels
     open_run                opens the link to a run in the view, and at the moment, of the link
     broken_runs             shows a run that broke a promise in other views
     ensemble_runs, recovery_runs, repair_trial   scenarios and trials of lessons 07 to 09

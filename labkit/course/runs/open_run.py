@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labkit import __version__
+from labkit.course.runs.game.game import Game
+from labkit.course.runs.play import Play
 from labkit.course.runs.timeline import timeline
 from labkit.system.check import broken, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
@@ -155,10 +157,20 @@ def _timeline(link: RunLink, source: Source) -> TimelineView:
     return view
 
 
+def _play(link: RunLink, source: Source) -> PlayingView:
+    if isinstance(source, FixedRun):  # Where nobody can make a move, show what was played.
+        return ClusterView(source, at=link.at)
+    if link.view == "Game":
+        return Game.of(link.scenario, link.at)
+    return Play(link.scenario, at=link.at)
+
+
 VIEWS: Mapping[str, Callable[[RunLink, Source], PlayingView]] = {
     "ClusterView": lambda link, source: ClusterView(source, link.selection.ledger, link.at),
     "EnsembleHistory": lambda link, source: EnsembleHistory(source, link.selection.ledger, link.at),
     "BookieInside": _bookie,
+    "Game": _play,
+    "Play": _play,
     "RecoveryProgress": lambda link, source: RecoveryProgress(source, link.at),
     "SpaceTime": _space_time,
     "TimelineView": _timeline,

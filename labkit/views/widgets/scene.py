@@ -296,7 +296,7 @@ def _classes_of(mark: Mark) -> Iterator[str]:
         yield from _classes_of(child)
 
 
-ACTS_OF_THE_PICTURE = ("seek", "show", "fail")
+ACTS_OF_THE_PICTURE = ("seek", "show", "fail", "deliver")
 """Acts whose marks belong to the picture; all other marks with an act are mere buttons."""
 
 

@@ -9,7 +9,10 @@ import pytest
 from labkit.course.checking.card import Card, CardState
 from labkit.course.runs import open_run as opening
 from labkit.course.runs.broken_runs import RepairCounterexample, SpaceTimeCounterexample
+from labkit.course.runs.game.game import Game
+from labkit.course.runs.game.levels import LEVELS
 from labkit.course.runs.open_run import VIEWS, open_run, page_of
+from labkit.course.runs.play import Play
 from labkit.course.runs.timeline import RunCounterexample, timeline
 from labkit.system.check import Outcome, Verdict
 from labkit.system.model.errors import BKIncorrectParameterException
@@ -34,7 +37,15 @@ MAKERS: dict[str, Any] = {
     "RecoveryProgress": lambda: RecoveryProgress(TRACE),
     "SpaceTime": lambda: SpaceTime(TRACE, ledger=1, entries=(1, 2), window_ms=(2, 20), follow=2),
     "TimelineView": lambda: timeline(TRACE),
+    "Play": lambda: to_the_end(Play(replace(TRACE.scenario, seed=None))),
+    "Game": lambda: to_the_end(Game(4)),
 }
+
+
+def to_the_end(view: Play) -> Play:
+    """Play to the end, by delivering the oldest message each time."""
+    view.choose("rest", True, -1)
+    return view
 
 
 def learners(scenario: Scenario) -> Scenario:
@@ -136,6 +147,31 @@ def test_a_page_has_no_buttons_that_nothing_answers() -> None:
     page = page_of(RunLink.parse(TRACE.link("ClusterView")))
     assert '"controls":[]' in page
     assert "Kill" not in page
+
+
+@pytest.mark.parametrize("is_faulty", [True, False])
+def test_a_link_to_a_game_opens_its_level_after_the_same_moves(is_faulty: bool) -> None:
+    game = Game(4)
+    game.choose("protocol", "faulty" if is_faulty else "correct", -1)
+    for move in LEVELS[3].solution[:3]:
+        game.pressed("deliver", move, -1)
+    opened = open_run(game.film["link"])
+    assert isinstance(opened, Game)
+    assert (opened.number, opened.is_faulty) == (4, is_faulty)
+    assert opened.played == game.played
+    assert opened.remarks() == game.remarks()
+
+
+def test_a_link_to_a_game_of_no_level_is_rejected() -> None:
+    trace = to_the_end(Play(TRACE.explicit())).played.trace
+    with pytest.raises(BKIncorrectParameterException, match="no level of the game"):
+        open_run(trace.link("Game"))
+
+
+def test_a_page_without_python_shows_what_was_played() -> None:
+    text = page_of(RunLink.parse(Game().film["link"]))
+    assert "Which bookies have which entries" in text
+    assert "Deliver" not in text
 
 
 VERDICT = Verdict("What happened", "", Outcome.INVALID, 1, "entry 1 is lost", 60)

@@ -91,6 +91,7 @@ async function showPrepared(link, files) {
   const { film } = traits;
   const beat = film.beats.findLast((/** @type {number[]} */ [, , , seq]) => seq <= link.at);
   await show(link, { ...traits, film: { ...film, opening: beat?.[0] ?? 0, stays: true } }, files);
+  if (link.view === "Game" || link.view === "Play") return showRun(link);
   say("");
   const button = make("button", { type: "button", class: "lk-change" }, "Change this run");
   button.addEventListener("click", () => {
@@ -132,7 +133,8 @@ async function main() {
   say("The run is being opened.");
   const index = fetch(new URL(`views/${root.dataset.index}`, here)).then((got) => got.json());
   if (!location.hash) {
-    return say("This page opens links to runs: “Copy link” under a picture makes one.");
+    const words = "This page opens links to runs: “Copy link” under a picture makes one.";
+    return say(root.dataset.empty ?? words);
   }
   const link = await read(location.hash.slice(1));
   if (typeof link.code === "string" && link.code) {

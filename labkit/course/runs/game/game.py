@@ -1,0 +1,149 @@
+"""The view of the game: the level's goal, your moves, par, and whether you have won."""
+
+from dataclasses import replace
+from typing import Any
+
+from labkit.course.runs.game.levels import LEVELS, RULES, Level
+from labkit.course.runs.play import Play
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.views.widgets.play import Remark
+from labkit.views.widgets.scene_view import Message
+from labkit.worlds.sim.play.played import play
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.variants.variants import VARIANTS
+
+
+class Game(Play):
+    """Play a level: break the faulty protocol's promise in as few moves as you can.
+
+    level: 1 to 10.
+    at: the `seq` of the event at which the view opens; by default, the last one.
+    """
+
+    linked_as = "Game"
+    level: Level
+
+    def __init__(self, level: int = 1, *, at: int | None = None) -> None:
+        if level not in range(1, len(LEVELS) + 1):
+            raise BKIncorrectParameterException(f"there is no level {level}, only 1 to 10")
+        self.number = level
+        self.level = LEVELS[level - 1]
+        self.is_faulty = True
+        super().__init__(self.level.faulty, at=at)
+
+    @classmethod
+    def of(cls, scenario: Scenario, at: int) -> "Game":
+        """Return the game whose moves are the scenario's decisions.
+
+        Raises `BKIncorrectParameterException` if it belongs to no level.
+        """
+        played = play(scenario)
+        correct = replace(played.start, variant="")
+        for number, level in enumerate(LEVELS, 1):
+            variant = played.start.variant
+            if replace(level.scenario, in_turn=True) == correct and variant in ("", level.variant):
+                game = cls(number, at=at)
+                game.is_faulty = bool(variant)
+                game.show(played, at)
+                return game
+        raise BKIncorrectParameterException("the link's scenario belongs to no level of the game")
+
+    @property
+    def has_won(self) -> bool:
+        return any(each.name == self.level.promise for each in self.played.broken)
+
+    def left(self, kind: str) -> int:
+        """Return how many more power cuts (`crash`) or losses (`lose`) the level allows."""
+        most = {"crash": self.level.crashes, "lose": self.level.losses}.get(kind, 0)
+        return most - sum(move.startswith(f"{kind} ") for move in self.played.moves)
+
+    def offers(self, move: str) -> bool:
+        kind = move.split(maxsplit=1)[0]
+        return not self.has_won and (kind == "deliver" or self.left(kind) > 0)
+
+    def remarks(self) -> list[Remark]:
+        level, moves = self.level, len(self.played.moves)
+        lines: list[Remark] = [
+            (f"Level {self.number} of {len(LEVELS)}: {level.title}", "ink"),
+            (f"Goal: {level.goal}", "stored"),
+        ]
+        score = [f"{moves} move{'' if moves == 1 else 's'}, par {level.par}"]
+        for kind, what in (("crash", "power cuts left"), ("lose", "losses left")):
+            if getattr(level, "crashes" if kind == "crash" else "losses"):
+                score.append(f"{what}: {self.left(kind)}")
+        lines.append(("; ".join(score), "ink"))
+        lines += self.failures(level.promise)
+        if self.has_won:
+            lines.append((self._praise(moves), "well"))
+        elif self.played.is_over:
+            words = "No message is left, and every entry was read back: the goal was not reached."
+            lines.append((f"{words} Undo some moves, or start over.", "lost"))
+        if not self.is_faulty:
+            lines.append((self._correct(), "well"))
+        return lines
+
+    def _praise(self, moves: int) -> str:
+        par = self.level.par
+        if self.used_solution:
+            return f"✔ This is how to reach the goal in {moves} moves."
+        if moves > par:
+            return f"✔ You reached the goal in {moves} moves. It is possible in {par}."
+        return f"✔ You reached the goal in {moves} moves: " + (
+            "par!" if moves == par else f"fewer than par ({par})!"
+        )
+
+    def _correct(self) -> str:
+        failures = " and failures" if self.level.crashes or self.level.losses else ""
+        return (
+            "This is the correct protocol. It cannot be beaten here: all orders of messages"
+            f"{failures} were tried, {self.level.states:,} states, and none breaks a promise."
+        )
+
+    used_solution = False
+    """Whether the moves on display are labkit's own."""
+
+    def texts(self) -> list[tuple[str, str]]:
+        hint = f"{VARIANTS[self.level.variant].description}."
+        return [
+            ("How it works", RULES),
+            ("Hint: the bug", hint[0].upper() + hint[1:]),
+            *super().texts(),
+        ]
+
+    def choices(self) -> list[Message]:
+        levels = [[str(at), f"{at}: {each.title}"] for at, each in enumerate(LEVELS, 1)]
+        protocols = [["faulty", "faulty"], ["correct", "correct"]]
+        found: list[Message] = [
+            _choice("level", "Level", str(self.number), levels),
+            _choice("protocol", "Protocol", "faulty" if self.is_faulty else "correct", protocols),
+            *super().choices(),
+        ]
+        if self.has_won and self.number < len(LEVELS):
+            found.append({"name": "next", "label": "Next level", "kind": "button"})
+        if self.is_faulty and not self.has_won:
+            found.append({"name": "solution", "label": "Show a solution", "kind": "button"})
+        return found
+
+    def choose(self, name: str, value: Any, seq: int) -> None:
+        if name == "level":
+            self._open(int(value))
+        elif name == "next":
+            self._open(self.number + 1)
+        elif name == "protocol":
+            self._open(self.number, is_faulty=value == "faulty")
+        elif name == "solution":
+            self.used_solution = True
+            self.make(play(self.level.faulty, self.level.solution))
+        else:
+            if name in ("undo", "again"):
+                self.used_solution = False
+            super().choose(name, value, seq)
+
+    def _open(self, number: int, *, is_faulty: bool = True) -> None:
+        self.number, self.level, self.is_faulty = number, LEVELS[number - 1], is_faulty
+        self.used_solution = False
+        self.make(play(self.level.faulty if is_faulty else self.level.scenario))
+
+
+def _choice(name: str, label: str, value: str, options: list[list[str]]) -> Message:
+    return {"name": name, "label": label, "kind": "choice", "options": options, "value": value}

@@ -1,0 +1,178 @@
+"""The levels of the game, from two moves to more than a dozen."""
+
+from dataclasses import KW_ONLY, dataclass, replace
+
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import On
+from labkit.worlds.sim.workload.steps import Recover, Write
+
+RULES = """\
+Bookies (b0, b1, ...) are servers that store entries. The writer w sends each entry to several
+bookies. A bookie stores the entry on its disk and responds. When enough bookies have responded,
+the writer confirms the entry to its user: from now on, it must never be lost.
+
+If the writer may be dead, a reader r recovers the ledger. It fences the bookies, so that they
+refuse the writer from then on, and asks them for their entries. It closes the ledger after the last
+entry that may have been confirmed. Nobody can read what comes after that.
+
+You decide which message arrives next. A message that you do not deliver is just slow, and the nodes
+cannot tell whether it will ever arrive. Messages to and from the metadata server arrive by
+themselves. When nothing is in flight any more, the run ends, and every entry is read back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level.
+
+    scenario    with the correct protocol
+    variant     the bug
+    promise     the name of the check to break
+    crashes     the number of power cuts that the player has
+    losses      the number of messages that the player can lose
+    solution    the shortest way found, as moves
+    states      how many states of the correct protocol `every_order` tried
+    """
+
+    title: str
+    goal: str
+    scenario: Scenario
+    variant: str
+    promise: str
+    _: KW_ONLY
+    crashes: int = 0
+    losses: int = 0
+    states: int
+    solution: tuple[str, ...]
+
+    @property
+    def faulty(self) -> Scenario:
+        return replace(self.scenario, variant=self.variant)
+
+    @property
+    def par(self) -> int:
+        return len(self.solution)
+
+
+def _moves(text: str) -> tuple[str, ...]:
+    """Return the moves of a list in which `deliver` is omitted."""
+    return tuple(
+        move if move.startswith(("crash", "lose")) else f"deliver {move}"
+        for move in text.split(", ")
+    )
+
+
+_LOST = "AcknowledgedIsDurable"
+_WRITE = Write(entries=1, ensemble=2, write_quorum=2, window=1, close=False)
+_RECOVER = Recover(when=On("add.pushed"))
+_STRIPED = replace(_WRITE, entries=2, write_quorum=1, ack_quorum=1, window=2)
+_TO_THREE = replace(_WRITE, ensemble=3, write_quorum=3)
+_TWO = Scenario(Cluster(2), (_WRITE, _RECOVER))
+_THREE = Scenario(Cluster(3), (_TO_THREE, _RECOVER))
+
+LEVELS = (
+    Level(
+        "One is enough",
+        "make the writer confirm entry 0 although only one bookie has it. Two must have it.",
+        Scenario(Cluster(3), (_TO_THREE,)),
+        "ack after one bookie",
+        "AckQuorumIsReached",
+        states=23,
+        solution=_moves("w>b1 2, b1>w 2"),
+    ),
+    Level(
+        "Out of order",
+        "make the writer confirm entry 1 although entry 0 is not confirmed yet.",
+        Scenario(Cluster(2), (_STRIPED,)),
+        "LAC out of order",
+        "LacAdvancesInOrder",
+        states=18,
+        solution=_moves("w>b1 2, b1>w 2"),
+    ),
+    Level(
+        "Only in memory",
+        "make the bookie lose entry 0 after it has told the writer that the entry is stored.",
+        Scenario(
+            Cluster(1),
+            (replace(_WRITE, ensemble=1, write_quorum=1, ack_quorum=1),),
+            ends_in_power_cut=False,
+        ),
+        "ack before sync",
+        "EveryCopyIsDurable",
+        crashes=1,
+        states=62,
+        solution=_moves("w>b0 2, crash b0 1, b0>w 2, b0>w 3"),
+    ),
+    Level(
+        "Too early to tell",
+        "make the reader close the ledger without entry 0, which the writer has confirmed.",
+        _TWO,
+        "ack after one bookie",
+        _LOST,
+        states=533,
+        solution=_moves("r>r 0, w>b0 2, b0>w 2, r>b1 2, b1>r 2, r>b1 3, b1>r 3"),
+    ),
+    Level(
+        "The wrong address",
+        "make the writer confirm an entry that is not where the metadata says.",
+        Scenario(Cluster(3), (_STRIPED,)),
+        "ensemble change from the wrong entry",
+        _LOST,
+        crashes=1,
+        states=209,
+        solution=_moves("crash b0 0, b0>w 2, w>b0 2, w>b2 2, b2>w 2, w>b1 2, b1>w 2"),
+    ),
+    Level(
+        "The gap",
+        "lose an entry that the writer has confirmed.",
+        Scenario(Cluster(2), (_STRIPED, _RECOVER)),
+        "LAC out of order",
+        _LOST,
+        states=182,
+        solution=_moves("r>r 0, w>b1 2, r>b0 2, b0>r 2, r>b1 2, b1>r 2, r>b0 3, b1>w 2, b0>r 3"),
+    ),
+    Level(
+        "Nobody told the writer",
+        "lose an entry that the writer has confirmed.",
+        _TWO,
+        "recovery without fencing",
+        _LOST,
+        states=533,
+        solution=_moves("r>r 0, w>b1 2, r>b0 2, b0>r 2, r>b0 3, w>b0 2, b0>w 2, b0>r 3, b1>w 2"),
+    ),
+    Level(
+        "The fence with a hole",
+        "lose an entry that the writer has confirmed.",
+        _TWO,
+        "no fencing on recovery reads",
+        _LOST,
+        losses=1,
+        states=6_390,
+        solution=_moves(
+            "r>r 0, lose r>b1 2, w>b0 2, r>b0 2, b0>w 2, b0>r 2, r>b1 3, b1>r 2, w>b1 2, b1>w 2"
+        ),
+    ),
+    Level(
+        "A single witness",
+        "lose an entry that the writer has confirmed.",
+        _THREE,
+        "recovery trusts one bookie",
+        _LOST,
+        states=99_567,
+        solution=_moves(
+            "w>b2 2, w>b0 2, b2>w 2, r>r 0, b0>w 2, r>b1 2, r>b0 2, b1>r 2, b0>r 2, r>b1 3, b1>r 3"
+        ),
+    ),
+    Level(
+        "Three against the fence",
+        "lose an entry that the writer has confirmed.",
+        _THREE,
+        "recovery without fencing",
+        _LOST,
+        states=99_567,
+        solution=_moves(
+            "r>r 0, r>b0 2, w>b1 2, b0>r 2, r>b1 2, b1>w 2, b1>r 2, r>b0 3, w>b0 2, r>b2 2,"
+            " b2>r 2, b0>r 3, b0>w 2, r>b2 3, b2>r 3"
+        ),
+    ),
+)

@@ -1,0 +1,33 @@
+"""Opens a scenario for playing: you choose what arrives next, what is lost, and who loses power.
+
+Play(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))     in a notebook
+"""
+
+from labkit.views.widgets.play import PlayView
+from labkit.worlds.sim.play.played import Played, play
+from labkit.worlds.sim.scenario.scenario import Scenario
+
+
+class Play(PlayView):
+    """Play a scenario: you are the network.
+
+    Click a message to deliver it, lose it or copy it, or cut a bookie's power. Each move runs the
+    real code again. When no message is left, all bookies lose power once, and every entry is read
+    back. `labkit.run(view.scenario)` repeats what you have played.
+
+    metadata: whether you also deliver the messages to and from the metadata server; otherwise, they
+        arrive by themselves.
+    at: the `seq` of the event at which the view opens; by default, the last one.
+    """
+
+    played: Played
+
+    def __init__(
+        self, scenario: Scenario, *, metadata: bool = False, at: int | None = None
+    ) -> None:
+        super().__init__(play(scenario, is_quick=not metadata), at)
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario of the moves so far."""
+        return self.played.scenario

@@ -1,0 +1,189 @@
+"""Play a run by hand: you are the network.
+
+The view shows the cluster and, below it, the messages in flight. A click delivers one; buttons lose
+it, or cut a bookie's power. Each move runs the real code again, and broken promises are shown at
+once.
+
+`labkit.course.runs.play` opens a scenario in this view, `labkit.course.runs.game` adds levels.
+
+Read the modules in this order: `cards` (messages), `picture` (the scene), then `PlayView` below.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
+
+from labkit.system.check import Verdict
+from labkit.system.model.errors import LabkitError
+from labkit.system.trace.cluster_state import fold
+from labkit.views.widgets.cluster.cells import legend
+from labkit.views.widgets.cluster.picture import ClusterPicture
+from labkit.views.widgets.play.cards import Message
+from labkit.views.widgets.play.picture import PlayPicture
+from labkit.views.widgets.playing import Linkable, PlayingView
+from labkit.views.widgets.run import DisplayedRun, TraceLike
+from labkit.views.widgets.scene import Mark
+from labkit.views.widgets.scene_view import Message as Control
+from labkit.views.widgets.verdict_words import failure_of
+
+FEWEST_ROWS = 2
+Remark = tuple[str, str]
+"""A line above the picture, and its colour."""
+
+
+class Playable(Protocol):
+    """A run up to the last move."""
+
+    @property
+    def moves(self) -> tuple[str, ...]: ...
+    @property
+    def trace(self) -> TraceLike: ...
+    @property
+    def in_flight(self) -> Sequence[Message]: ...
+    @property
+    def possible(self) -> tuple[str, ...]: ...
+    @property
+    def is_over(self) -> bool: ...
+    @property
+    def broken(self) -> Sequence[Verdict]: ...
+
+    def before(self, count: int = 1) -> Self:
+        """Return the run without its last moves."""
+
+    def after(self, *moves: str) -> Self:
+        """Return the run after more moves. Raises `LabkitError` if they are impossible."""
+
+    def to_the_end(self) -> Self:
+        """Return the run in which all other messages arrive, the oldest first."""
+
+    def whole(self) -> Linkable:
+        """Return the run that continues to its end after the last move."""
+
+
+class PlayView(PlayingView):
+    """Shows a run that the reader plays.
+
+    played: the run so far.
+    at: the `seq` of the event at which the view opens; by default, the last one.
+    """
+
+    question = "You are the network: which message arrives next?"
+    linked_as = "Play"
+
+    def __init__(self, played: Playable, at: int | None = None) -> None:
+        self.played = played
+        self.opens_at = at
+        self._undone: list[str] = []
+        super().__init__(played.trace)
+
+    # To be defined by games
+
+    def offers(self, move: str) -> bool:
+        """Return whether the player may make this move, which is possible."""
+        return True
+
+    def remarks(self) -> list[Remark]:
+        """Return the lines above the picture."""
+        moves = len(self.played.moves)
+        lines = [(f"{moves} move{'' if moves == 1 else 's'} so far", "ink"), *self.failures()]
+        if self.played.is_over and not self.played.broken:
+            lines.append(("✔ All entries were read back; no promise was broken", "well"))
+        return lines
+
+    def failures(self, first: str = "") -> list[Remark]:
+        """Return a line about one broken promise, `first` if it is broken, and one about the
+        others.
+        """
+        broken = sorted(self.played.broken, key=lambda verdict: verdict.name != first)
+        if not broken:
+            return []
+        others = "; ".join(failure_of(each.name) for each in broken[1:])
+        lines = [(f"✘ {failure_of(broken[0].name)}: {broken[0].reason}", "lost")]
+        return lines + ([(f"✘ Also: {others}", "lost")] if others else [])
+
+    # The picture
+
+    def picture(self, run: DisplayedRun) -> PlayPicture:
+        end = fold(run.events)
+        last = max((each.last_add_pushed for each in end.ledgers.values()), default=0)
+        bookies = tuple(end.bookies)
+        cluster = ClusterPicture(run, None, bookies, self.acts(), max(last + 1, FEWEST_ROWS))
+        possible = [move for move in self.played.possible if self.offers(move)]
+        cuts = {move.split()[1]: move for move in possible if move.startswith("crash ")}
+        return PlayPicture(
+            cluster, bookies, self.remarks(), self.played.in_flight, cuts, possible.__contains__
+        )
+
+    def legend(self) -> Mark:
+        return legend()
+
+    def texts(self) -> list[tuple[str, str]]:
+        found = []
+        for verdict in self.played.broken:
+            why = f"{verdict.promise}\n\n{verdict.reason}\n\n{verdict.sequence}"
+            found.append((f"Why “{failure_of(verdict.name)}”", why))
+        if self.played.moves:
+            found.append(("Your moves", "\n".join(self.played.moves)))
+        return found
+
+    def acts(self) -> Any:
+        return super().acts()._replace(offered=())
+
+    def choices(self) -> list[Control]:
+        buttons = []
+        if self.played.moves:
+            buttons += [("undo", "Undo")]
+        if self._undone:
+            buttons += [("redo", "Redo")]
+        if self.played.in_flight:
+            buttons += [("rest", "Deliver the rest")]
+        if self.played.moves:
+            buttons += [("again", "Start over")]
+        return [{"name": name, "label": label, "kind": "button"} for name, label in buttons]
+
+    def choose(self, name: str, value: Any, seq: int) -> None:
+        moves = self.played.moves
+        if name == "undo" and moves:
+            self._undone.append(moves[-1])
+            self.show(self.played.before())
+        elif name == "redo" and self._undone:
+            self.show(self.played.after(self._undone.pop()))
+        elif name == "rest":
+            self.make(self.played.to_the_end())
+        elif name == "again":
+            self._undone = list(reversed(moves))
+            self.show(self.played.before(len(moves)))
+
+    def pressed(self, act: str, on: str, seq: int) -> None:
+        if act not in ("deliver", "move") or on not in self.played.possible or not self.offers(on):
+            super().pressed(act, on, seq)
+            return
+        try:
+            after = self.played.after(on)
+        except LabkitError as error:
+            self.notice = f"This move is impossible here: {error}"
+        else:
+            self.make(after)
+
+    def make(self, after: Any) -> None:
+        """Show the run after a new move, which ends what could be redone."""
+        self._undone.clear()
+        self.show(after)
+
+    def show(self, played: Any, at: int | None = None) -> None:
+        """Show a run, which opens at its event `at` or, by default, at its last one."""
+        before = {verdict.name for verdict in self.played.broken}
+        self.played, self.opens_at = played, at
+        self._switch_to(played.trace)
+        fresh = [each for each in played.broken if each.name not in before]
+        self.notice = "; ".join(f"✘ {failure_of(each.name)}" for each in fresh)
+
+    def whole(self) -> Control:
+        return super().whole() | {"stays": True}
+
+    def link(self) -> str:
+        return self.played.whole().link(self.linked_as, self.selection())
+
+    def __repr__(self) -> str:
+        where = "over" if self.played.is_over else f"{len(self.played.in_flight)} in flight"
+        broken = ", ".join(failure_of(each.name) for each in self.played.broken)
+        return f"Play: {len(self.played.moves)} moves, {where}" + (f"; ✘ {broken}" * bool(broken))

@@ -1,0 +1,126 @@
+"""The messages in flight as cards, each below the bookie that it comes from or goes to.
+
+A click on a card delivers the message. Small buttons below the card lose or copy it. A message that
+must wait for an earlier one on its connection has a faint card without buttons.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+from labkit.views.widgets.scene import Mark, group, path, rect, text
+from labkit.views.widgets.text_metrics import lines_of, width_of
+
+LINE, BUTTON, BETWEEN = 15, 22, 8
+_LABELS = {
+    "lose": ("✕", "Lose", "Lose the message “{}” from {} to {}"),
+    "copy": ("2×", "Copy", "Deliver the message “{}” from {} to {} twice"),
+}
+
+
+class Message(Protocol):
+    """A message in flight."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def words(self) -> str: ...
+    @property
+    def is_next(self) -> bool:
+        """Whether it can arrive now; if not, an earlier one on its connection must arrive first."""
+
+
+class Column(NamedTuple):
+    """A column of cards: its bookie ("" for the messages of no bookie), and its place."""
+
+    bookie: str
+    x: float
+    width: float
+
+
+def column_of(message: Message, bookies: Sequence[str]) -> str:
+    return next((end for end in (message.target, message.source) if end in bookies), "")
+
+
+def cards(
+    column: Column, messages: Sequence[Message], offers: Callable[[str], bool], cut: str
+) -> tuple[Mark, float]:
+    """Return the cards of a column, and their height. cut: the move that cuts the bookie's power,
+    or "".
+    """
+    parts, y = list[Mark](), 0.0
+    if cut:
+        title = f"Cut the power of {column.bookie}: it loses what it has not synced, and restarts"
+        parts.append(_button("cut", "ϟ", "Cut the power", title, cut, 0, 0, column.width))
+        y += BUTTON + BETWEEN
+    for at, message in enumerate(messages):
+        moves = tuple(f"{kind} {message.name}" for kind in _LABELS)
+        card, height = _card(
+            f"{message.name} {at}",
+            message.name,
+            message.source,
+            message.target,
+            message.words,
+            message.is_next and offers(f"deliver {message.name}"),
+            tuple(move for move in moves if offers(move)),
+            column.bookie == message.target,
+            column.width,
+        )
+        parts.append(group(f"place {at}", card, y=y))
+        y += height + BETWEEN
+    return group(f"cards {column.bookie}", *parts, x=column.x), y
+
+
+@lru_cache(1024)
+def _card(
+    key: str,
+    name: str,
+    source: str,
+    target: str,
+    words: str,
+    is_next: bool,
+    moves: tuple[str, ...],
+    to_bookie: bool,
+    width: float,
+) -> tuple[Mark, float]:
+    lines = lines_of(words, width - 16)
+    height = 26 + LINE * len(lines)
+    ink, stroke = ("ink", "stored" if to_bookie else "well") if is_next else ("faint", "line")
+    ends = f"{source} → {target}" if source != target else f"{source} begins to"
+    parts = [
+        rect("box", 0, 0, width, height, rx=6, fill="page", stroke=stroke, thick=2),
+        text("ends", 8, 17, ends, fill=ink, bold=True),
+        *(text(f"{at}", 8, 33 + LINE * at, line, fill=ink) for at, line in enumerate(lines)),
+    ]
+    if not is_next:
+        title = f"The message “{words}” from {source} to {target} waits for an earlier one"
+        card = group("card", *parts, title=title)
+    else:
+        parts.append(path("play", f"M{width - 17:g} 8l9 5.5l-9 5.5z", fill=stroke))
+        title = (
+            f"Let {source} begin to {words}"
+            if source == target
+            else f"Deliver the message “{words}” from {source} to {target}"
+        )
+        card = group("card", *parts, title=title, act="deliver", on=f"deliver {name}")
+    buttons, x = list[Mark](), 0.0
+    for move in moves:
+        sign, label, sentence = _LABELS[move.split()[0]]
+        title = sentence.format(words, source, target)
+        wide = width_of(label, 11) + 30
+        buttons.append(_button(label, sign, label, title, move, x, height + 3, wide))
+        x += wide + 4
+    return group(key, card, *buttons), height + (BUTTON + 3 if moves else 0)
+
+
+def _button(
+    key: str, sign: str, word: str, title: str, move: str, x: float, y: float, width: float
+) -> Mark:
+    box = rect("box", 0, 0, width, BUTTON, rx=4, fill="box", stroke="line")
+    icon = text("icon", 12, 15.5, sign, bold=True, anchor="middle")
+    label = text("word", 22, 15.5, word, size=11)
+    return group(key, box, icon, label, x=x, y=y, title=title, act="move", on=move)

@@ -1,0 +1,80 @@
+"""What a message in flight says, in words."""
+
+from typing import Any
+
+from labkit.system.model.wire import (
+    AddBatch,
+    Answer,
+    BatchReadRequest,
+    Code,
+    Flag,
+    Opcode,
+    ReadRequest,
+    decode_answers,
+    decode_requests,
+)
+from labkit.worlds.sim.machine.links import Parcel
+
+_LAST_ENTRY = -1
+_VERSION_2 = 2
+_REFUSALS: dict[int, str] = {
+    Code.NO_LEDGER: "I do not know this ledger",
+    Code.NO_ENTRY: "I do not have it",
+    Code.FENCED: "refused, the ledger is fenced",
+    Code.READ_ONLY: "refused, I am read-only",
+}
+_METADATA = {
+    "get": "read {}",
+    "exists": "does {} exist?",
+    "children": "list {}",
+    "create": "create {}",
+    "set": "write {}",
+    "delete": "delete {}",
+}
+
+
+def words_of(parcel: Parcel, *, to_server: bool) -> str:
+    """Describe a message. to_server: whether its receiver is a bookie or a broker."""
+    if parcel.action is not None:
+        if parcel.action.__name__ == "request":
+            return "open a connection"
+        return "the connection is open" if "respond" in parcel.action.__qualname__ else "hang up"
+    return "; ".join(_body_words(body, to_server=to_server) for body in parcel.bodies)
+
+
+def _body_words(body: Any, *, to_server: bool) -> str:
+    if isinstance(body, tuple):
+        return _metadata_words(body)
+    if not isinstance(body, bytes) or body[0] != _VERSION_2:
+        return "a request" if to_server else "a response"
+    if to_server:
+        (request,) = decode_requests([body])
+        return _request_words(request)
+    (answer,) = decode_answers([body])
+    return _answer_words(answer)
+
+
+def _request_words(request: object) -> str:
+    match request:
+        case AddBatch(flags, _, _, [entry_id]):
+            return f"{'write back' if flags & Flag.RECOVERY_ADD else 'add'} entry {entry_id}"
+        case ReadRequest(_, entry_id, flags):
+            what = "the last entry" if entry_id == _LAST_ENTRY else f"entry {entry_id}"
+            return f"{'fence, and read' if flags & Flag.FENCE else 'read'} {what}"
+        case BatchReadRequest(_, first):
+            return f"read entries from {first}"
+    return "a request"
+
+
+def _answer_words(answer: Answer) -> str:
+    what = "the last entry" if answer.entry_id == _LAST_ENTRY else f"entry {answer.entry_id}"
+    if answer.code != Code.OK:
+        return f"{what}: {_REFUSALS.get(answer.code, 'failed')}"
+    return f"{what} is stored" if answer.opcode == Opcode.ADD else f"here is {what}"
+
+
+def _metadata_words(body: tuple[Any, ...]) -> str:
+    kind = body[0]
+    if kind in _METADATA:
+        return _METADATA[kind].format(str(body[2]).rpartition("/")[2])
+    return {"answer": "done", "error": "failed"}.get(kind, str(kind))

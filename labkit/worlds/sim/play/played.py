@@ -1,0 +1,161 @@
+"""A run up to the last move: what has happened, what is in flight, and which promises are broken.
+
+    played = play(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))
+    played.in_flight                             # the messages that can arrive next
+    played = played.after("deliver w>b0 2")      # one more move
+
+A `Played` is a value. Each move repeats the run from the start, which takes a fraction of a tenth
+of a second; undoing a move is repeating the run without it. When no message is in flight any more,
+the run ends: all bookies lose power once, and every entry is read back.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from labkit.system.check import Verdict, broken, check_all
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.sim.machine.loop import SimLoop
+from labkit.worlds.sim.play.played_world import (
+    InFlight,
+    MovesMade,
+    NamedOrderWorld,
+    PlayedWorld,
+    is_delivery,
+)
+from labkit.worlds.sim.run import live, outside_event_loops, run, trace_of
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.trace import Trace
+
+STEP_BUDGET = 500_000
+_FAILURES = ("lose", "copy", "crash")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Played:
+    """A run after some moves.
+
+    start       the scenario before the first move
+    moves       the moves, in order
+    is_quick    whether messages to and from the metadata server arrive by themselves
+    scenario    the scenario whose decisions are these moves: `run` repeats them, and then delivers
+                the oldest message each time
+    trace       what has happened so far
+    in_flight   the messages in flight
+    cuts        the possible power cuts, as moves
+    is_over     whether no message was left, so that the run has ended and everything was read back
+    broken      the verdicts about the promises that are broken so far
+    """
+
+    start: Scenario
+    moves: tuple[str, ...]
+    is_quick: bool
+    scenario: Scenario
+    trace: Trace
+    in_flight: tuple[InFlight, ...]
+    cuts: tuple[str, ...]
+    is_over: bool
+    broken: tuple[Verdict, ...]
+
+    @property
+    def possible(self) -> tuple[str, ...]:
+        """Every possible move."""
+        moves = [f"deliver {each.name}" for each in self.in_flight if each.is_next]
+        for each in self.in_flight:
+            # The copy has the same name: a message is copied only once, and not lost afterwards.
+            if each.can_fail and f"copy {each.name}" not in self.moves:
+                moves += [f"lose {each.name}", f"copy {each.name}"]
+        return tuple(dict.fromkeys(moves)) + self.cuts
+
+    def after(self, *moves: str) -> "Played":
+        """Return the run after more moves. Raises `ImpossibleMoveError`."""
+        return play(self.start, (*self.moves, *moves), is_quick=self.is_quick)
+
+    def before(self, count: int = 1) -> "Played":
+        """Return the run without its last moves."""
+        return play(self.start, self.moves[: len(self.moves) - count], is_quick=self.is_quick)
+
+    def to_the_end(self) -> "Played":
+        """Return the run in which all other messages arrive, the oldest first."""
+        return _play(self.start, self.moves, is_quick=self.is_quick, to_the_end=True)
+
+    def whole(self) -> Trace:
+        """Return the run of `scenario`, which continues to its end after the last move."""
+        return self.trace if self.is_over else run(self.scenario, STEP_BUDGET)
+
+    def __repr__(self) -> str:
+        where = "over" if self.is_over else f"{len(self.in_flight)} messages in flight"
+        names = ", ".join(each.name for each in self.broken) or "none"
+        return f"Played: {len(self.moves)} moves, {where}, broken promises: {names}"
+
+
+def play(scenario: Scenario, moves: Sequence[str] = (), *, is_quick: bool = True) -> Played:
+    """Run a scenario up to the last of these moves.
+
+    The scenario's own decisions about the order come first, as moves. Raises `ImpossibleMoveError`,
+    and `BKIncorrectParameterException` if the scenario has a seed, because its random decisions
+    would then depend on the moves.
+    """
+    if scenario.seed is not None:
+        raise BKIncorrectParameterException(
+            "a scenario with a seed cannot be played; use its explicit decisions instead:"
+            " run(scenario).explicit()"
+        )
+    start, own, is_quick = _without_moves(scenario, is_quick=is_quick)
+    return _play(start, (*own, *moves), is_quick=is_quick)
+
+
+def _play(
+    start: Scenario, moves: Sequence[str], *, is_quick: bool, to_the_end: bool = False
+) -> Played:
+    world = PlayedWorld(
+        start, SimLoop(STEP_BUDGET), moves, is_quick=is_quick, to_the_end=to_the_end
+    )
+    trace, is_over = outside_event_loops(partial(_run_until_stopped, world))
+    world.finish_moves()
+    return Played(
+        start,
+        tuple(world.made),
+        is_quick,
+        replace(start, in_turn=True, decisions=dict(world.decided)),
+        replace(trace, scenario=replace(start, in_turn=True, decisions=dict(world.decided))),
+        () if is_over else world.in_flight(),
+        () if is_over else world.possible_crashes(),
+        is_over,
+        tuple(broken(check_all(trace))),
+    )
+
+
+def _run_until_stopped(world: PlayedWorld | NamedOrderWorld) -> tuple[Trace, bool]:
+    with suppress(MovesMade):
+        return live(world), True
+    return trace_of(world), False
+
+
+def _without_moves(scenario: Scenario, *, is_quick: bool) -> tuple[Scenario, list[str], bool]:
+    """Split a scenario into the one before the first move, and the moves that it contains.
+
+    If it cannot be played with `is_quick`, because its metadata messages arrive in another order,
+    the last value is False.
+    """
+    order = [name for name in scenario.decisions if name.startswith("next ")]
+    if not order:
+        return replace(scenario, in_turn=True), [], is_quick
+    world = NamedOrderWorld(scenario, SimLoop(STEP_BUDGET), len(order))
+    outside_event_loops(partial(_run_until_stopped, world))
+    names = iter(world.named)
+    moves, rest = list[str](), dict[str, float]()
+    for name, value in scenario.decisions.items():
+        if name.startswith("next "):
+            moves += [name for name in (next(names, ""),) if name]
+        elif name.split()[0] in _FAILURES and value:
+            moves.append(name)
+        else:
+            rest[name] = value
+    start = replace(scenario, in_turn=True, decisions=rest)
+    if is_quick:
+        few = [move for move in moves if not (is_delivery(move) and move in world.metadata)]
+        if _play(start, few, is_quick=True).scenario == scenario:
+            return start, few, True
+    return start, moves, False

@@ -1,0 +1,187 @@
+"""A world that makes given moves and then stops, with all other messages still in flight.
+
+With `is_quick`, messages to and from the metadata server arrive by themselves: a player then
+chooses only among the messages that clients and bookies exchange.
+
+A bookie loses power right after its last message before that move, even if other messages arrived
+in between. No node can tell the difference, because nodes only influence each other through
+messages.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.sim.chosen_order import ChosenOrderWorld
+from labkit.worlds.sim.machine.links import Parcel
+from labkit.worlds.sim.machine.loop import SimLoop
+from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
+from labkit.worlds.sim.play.message_words import words_of
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.workload.steps import Step
+
+DELIVER = "deliver"
+COPY_MS = 1.0
+"""The value of a decision to copy a message; in a chosen order, its size has no meaning."""
+
+
+class ImpossibleMoveError(BKIncorrectParameterException):
+    """A move delivers a message that is not in flight, or that another one must precede."""
+
+
+class MovesMade(Exception):
+    """Ends a run after its last move."""
+
+
+class InFlight(NamedTuple):
+    """A message in flight.
+
+    name: such as `w>b0 2`, the third message from w to b0.
+    is_next: whether it can arrive now; a connection delivers its messages in order.
+    can_fail: whether it can be lost or copied: it is neither about a connection nor metadata.
+    """
+
+    name: str
+    source: str
+    target: str
+    words: str
+    is_next: bool
+    can_fail: bool
+
+
+class PlayedWorld(ChosenOrderWorld):
+    """Makes the moves, then stops or, with `to_the_end`, delivers the oldest message each time."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        loop: SimLoop,
+        moves: Sequence[str],
+        *,
+        is_quick: bool,
+        to_the_end: bool = False,
+    ) -> None:
+        failures = {move: value_of(move) for move in moves if not is_delivery(move)}
+        decisions = {**scenario.decisions, **failures}
+        self._steps: dict[Callable[[], None], str] = {}
+        """The steps that wait for a message from their client to itself, by their beginning."""
+        super().__init__(replace(scenario, in_turn=True, decisions=decisions), loop)
+        self.decided = dict(scenario.decisions)
+        """The decisions so far: those of the scenario, and one for each move and each delivery."""
+        self.made: list[str] = []
+        """The moves so far, including those made after the given ones."""
+        self._waiting = list(reversed(moves))
+        self._is_quick = is_quick
+        self._to_the_end = to_the_end
+
+    def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
+        self._steps[begin] = str(step)
+        super().let_begin(step, begin)
+
+    def choose(self, possible: Sequence[Parcel]) -> int:
+        index = self._next_index(possible)
+        number = len(self.choices)
+        self.decided[f"next {number}"] = float(index)
+        if index:
+            self.decisions.record(f"next {number}", float(index))
+        self.choices.append(len(possible))
+        self.arrives(possible[index])
+        return index
+
+    def _next_index(self, possible: Sequence[Parcel]) -> int:
+        if self._is_quick:
+            for index, parcel in enumerate(possible):
+                if is_metadata(parcel):
+                    return index
+        self._make_failures()
+        if self._waiting:
+            move = self._waiting.pop()
+            names = [f"{DELIVER} {parcel}" for parcel in possible]
+            if move not in names:
+                raise ImpossibleMoveError(f"cannot {move}; possible: {', '.join(names)}")
+            index = names.index(move)
+        elif self._to_the_end:
+            index = self.after_the_moves(possible)
+        else:
+            raise MovesMade
+        self.made.append(f"{DELIVER} {possible[index]}")
+        return index
+
+    def after_the_moves(self, possible: Sequence[Parcel]) -> int:
+        """Return the index of the message to deliver after the last move."""
+        return 0
+
+    def _make_failures(self) -> None:
+        while self._waiting and not is_delivery(self._waiting[-1]):
+            move = self._waiting.pop()
+            self.decided[move] = value_of(move)
+            self.made.append(move)
+
+    def finish_moves(self) -> None:
+        """Add the failures that the run made after its last delivery.
+
+        Raises `ImpossibleMoveError` if a message was still to be delivered.
+        """
+        self._make_failures()
+        if self._waiting:
+            raise ImpossibleMoveError(f"cannot {self._waiting[-1]}: the run has ended")
+
+    def in_flight(self) -> tuple[InFlight, ...]:
+        found, connections = list[InFlight](), dict[int, None]()
+        for parcel in self.network.transit.under_way:
+            connection = id(parcel.receiver or parcel)
+            source, target = parcel.link.source, parcel.link.target
+            found.append(
+                InFlight(
+                    str(parcel),
+                    source,
+                    target,
+                    self._words(parcel),
+                    connection not in connections,
+                    parcel.action is None and not is_metadata(parcel),
+                )
+            )
+            connections[connection] = None
+        return tuple(found)
+
+    def _words(self, parcel: Parcel) -> str:
+        step = self._steps.get(parcel.action) if parcel.action else None
+        return step or words_of(parcel, to_server=parcel.link.target not in self.clients)
+
+    def possible_crashes(self) -> tuple[str, ...]:
+        """Return the power cuts that are possible now, at most one per bookie, as moves."""
+        moves = (f"crash {name} {count}" for name, count in self.received.items())
+        return tuple(move for move in moves if move not in self.decided)
+
+
+class NamedOrderWorld(ChosenOrderWorld):
+    """Runs a scenario whose decisions choose the first `count` messages, and names these."""
+
+    def __init__(self, scenario: Scenario, loop: SimLoop, count: int) -> None:
+        super().__init__(replace(scenario, in_turn=True), loop)
+        self.named: list[str] = []
+        self.metadata: dict[str, None] = {}
+        """Those of them that the metadata server sent or received."""
+        self._count = count
+
+    def choose(self, possible: Sequence[Parcel]) -> int:
+        if len(self.named) == self._count:
+            raise MovesMade
+        parcel = possible[index := super().choose(possible)]
+        self.named.append(f"{DELIVER} {parcel}")
+        if is_metadata(parcel):
+            self.metadata[self.named[-1]] = None
+        return index
+
+
+def is_delivery(move: str) -> bool:
+    return move.startswith(f"{DELIVER} ")
+
+
+def is_metadata(parcel: Parcel) -> bool:
+    return METADATA_SERVER in (parcel.link.source, parcel.link.target)
+
+
+def value_of(move: str) -> float:
+    return COPY_MS if move.startswith("copy ") else 1.0

@@ -1,0 +1,121 @@
+"""Playing a run by hand: in JupyterLab with mouse and keyboard, and on the site's page."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from labkit.course.runs.game.levels import LEVELS
+from tests.browser.lab import JupyterLab, Notebook, View, write_notebook
+from tests.browser.site import BELOW, Site
+from tools.site.play_page import play_page
+from tools.site.pyodide import ROOT
+from tools.site.views import Views
+
+pytestmark = pytest.mark.browser
+
+GAME = "from labkit import Game\nview = Game(1)\nview"
+PRINT = "print(view.played.moves, view.has_won)"
+
+
+@pytest.fixture
+def game(lab: JupyterLab) -> Notebook:
+    write_notebook(lab.folder / "game.ipynb", GAME, PRINT)
+    notebook = lab.open("game.ipynb")
+    notebook.run(0)
+    return notebook
+
+
+def card(words: str, ends: str) -> str:
+    return f"Deliver the message “{words}” from {ends}"
+
+
+def press_by_keyboard(view: View, move: str) -> None:
+    """Go to the button of a move with the Tab key, and press Enter."""
+    keyboard = view.root.page.keyboard
+    for _ in range(60):
+        keyboard.press("Tab")
+        if view.root.page.evaluate("document.activeElement.dataset.on") == move:
+            return keyboard.press("Enter")
+    raise AssertionError(f"the Tab key does not reach {move}")
+
+
+@pytest.mark.core
+def test_a_click_delivers_a_message_and_a_broken_promise_is_shown_at_once(game: Notebook) -> None:
+    view = game.view()
+    view.screenshot("play-start")
+    view.press(card("add entry 0", "w to b1"))
+    view.press(card("entry 0 is stored", "b1 to w"))
+    expect(view.root.get_by_role("alert")).to_have_text(
+        "✘ an entry was confirmed with too few acks"
+    )
+    view.screenshot("play-won")
+    expect(view.root.get_by_role("button", name="Next level")).to_be_visible()
+    view.press("Undo")
+    expect(view.root.get_by_role("button", name="Redo")).to_be_visible()
+    assert "('deliver w>b1 2',) False" in game.run(1).inner_text()
+
+
+def test_a_level_is_won_with_the_keyboard_alone(game: Notebook) -> None:
+    view = game.view()
+    view.root.get_by_role("button", name="Show a solution").focus()
+    press_by_keyboard(view, "deliver w>b0 2")
+    expect(view.root.get_by_role("button", name="Undo")).to_be_visible()
+    press_by_keyboard(view, "deliver b0>w 2")
+    expect(view.root.get_by_role("button", name="Next level")).to_be_visible()
+
+
+def test_every_level_can_be_won_by_clicks_in_the_dark_too(lab: JupyterLab) -> None:
+    write_notebook(lab.folder / "last.ipynb", GAME.replace("(1)", "(10)"))
+    notebook = lab.open("last.ipynb", "dark")
+    notebook.run(0)
+    view = notebook.view()
+    for number, move in enumerate(LEVELS[9].solution, 1):
+        view.root.locator(f'[data-on="{move}"]').click()
+        expect(view.root.locator("svg").first).to_contain_text(f"{number} move")
+        if number == 10:
+            view.screenshot("play-last-level-dark")
+    expect(view.root.get_by_role("alert")).to_contain_text("✘ a confirmed entry is lost")
+    view.screenshot("play-last-level-won-dark")
+
+
+@pytest.fixture(scope="module")
+def play_site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Serve the page with the game, without Python."""
+    folder = tmp_path_factory.mktemp("play")
+    static = folder / BELOW / "_static"
+    html = play_page(Views(static / "views")).partition("# You are the network\n")[2]
+    for name in ("play.js", "run.js", "run-worker.js", "site.css"):
+        shutil.copy(ROOT / "tools" / "site" / "theme" / name, static)
+    style = '<link rel="stylesheet" href="_static/site.css">'
+    (folder / BELOW / "play.html").write_text(f"<!doctype html><body>{style}{html}</body>")
+    with Site(browser, folder) as site:
+        yield site
+
+
+def test_the_sites_page_shows_a_level_while_python_starts(play_site: Site) -> None:
+    page = play_site.open("play.html")
+    expect(page.get_by_role("status").first).to_have_text("Choose a level below.")
+    page.get_by_role("link", name=LEVELS[3].title).click()
+    picture = page.locator(".lk-place svg").first
+    expect(picture).to_contain_text("Level 4 of 10: Too early to tell")
+    card_of_b1 = page.locator(".lk-place").get_by_role(
+        "button", name=card("add entry 0", "w to b1")
+    )
+    expect(card_of_b1).to_be_visible()
+    # This site has no Python, so the page says what went wrong.
+    expect(page.get_by_role("status").first).to_contain_text("Python did not start")
+    page.close()
+
+
+def test_a_level_is_won_on_the_site_with_python_in_the_tab(site: Site) -> None:
+    page = site.open("play.html")
+    page.get_by_role("link", name=LEVELS[0].title).click()
+    press = page.get_by_role("button", name=card("add entry 0", "w to b2"))
+    expect(page.get_by_role("button", name="Show a solution")).to_be_visible(timeout=120_000)
+    press.click()
+    page.get_by_role("button", name=card("entry 0 is stored", "b2 to w")).click()
+    expect(page.get_by_role("button", name="Next level")).to_be_visible()
+    page.locator(".lk-view").screenshot(path=ROOT / "tests" / "artifacts" / "play-site.png")
+    page.close()

@@ -1,0 +1,103 @@
+"""Tests of the game's view: goal, score, limits, and what happens when you win."""
+
+import pytest
+
+from labkit.course.runs.game.game import Game
+from labkit.course.runs.game.levels import LEVELS
+from labkit.system.model.errors import BKIncorrectParameterException
+
+
+def lines(game: Game) -> str:
+    return "\n".join(words for words, _ in game.remarks())
+
+
+def press(game: Game, *moves: str) -> None:
+    for move in moves:
+        game.handle({"do": "move", "on": move, "seq": -1})
+
+
+def choose(game: Game, name: str, value: object = True) -> None:
+    game.handle({"set": name, "value": value})
+
+
+def names(game: Game) -> list[str]:
+    return [each["name"] for each in game.controls]
+
+
+def test_a_level_states_its_goal_the_score_and_par() -> None:
+    game = Game()
+    assert "Level 1 of 10: One is enough" in lines(game)
+    assert "Goal: make the writer confirm entry 0" in lines(game)
+    assert "0 moves, par 2" in lines(game)
+    assert dict(game.texts())["Hint: the bug"].startswith("An add is confirmed when one bookie")
+
+
+def test_the_player_wins_when_the_promise_of_the_level_breaks() -> None:
+    game = Game()
+    press(game, "deliver w>b2 2")
+    assert (game.has_won, "next" in names(game)) == (False, False)
+    press(game, "deliver b2>w 2")
+    assert game.has_won
+    assert "✔ You reached the goal in 2 moves: par!" in lines(game)
+    press(game, "deliver w>b0 2")
+    assert len(game.played.moves) == 2
+    choose(game, "next")
+    assert (game.number, game.has_won, len(game.played.moves)) == (2, False, 0)
+
+
+def test_a_longer_way_is_told_that_a_shorter_one_exists() -> None:
+    game = Game()
+    press(game, "deliver w>b0 2", "deliver w>b1 2", "deliver b1>w 2")
+    assert "✔ You reached the goal in 3 moves. It is possible in 2." in lines(game)
+
+
+def test_power_cuts_and_losses_are_limited_and_nothing_is_copied() -> None:
+    game = Game(3)
+    assert "power cuts left: 1" in lines(game)
+    assert game.offers("crash b0 0")
+    assert not game.offers("lose w>b0 2")
+    assert not game.offers("copy w>b0 2")
+    press(game, "deliver w>b0 2", "crash b0 1")
+    assert "power cuts left: 0" in lines(game)
+    assert not game.offers("crash b0 2")
+    press(game, "lose b0>w 2")
+    assert game.played.moves == ("deliver w>b0 2", "crash b0 1")
+
+
+def test_a_level_that_ends_without_a_broken_promise_says_how_to_go_on() -> None:
+    game = Game(3)
+    choose(game, "rest")
+    assert not game.has_won
+    assert "the goal was not reached. Undo some moves, or start over." in lines(game)
+
+
+def test_the_correct_protocol_says_how_many_states_were_tried() -> None:
+    game = Game(3)
+    choose(game, "protocol", "correct")
+    press(game, *LEVELS[2].solution)
+    assert not game.has_won
+    assert "all orders of messages and failures were tried, 62 states, and none" in lines(game)
+    assert "solution" not in names(game)
+
+
+def test_a_shown_solution_is_not_praised_as_the_players() -> None:
+    game = Game(3)
+    choose(game, "solution")
+    assert game.has_won
+    assert "✔ This is how to reach the goal in 4 moves." in lines(game)
+    choose(game, "again")
+    press(game, *LEVELS[2].solution)
+    assert "✔ You reached the goal in 4 moves: par!" in lines(game)
+
+
+def test_every_level_can_be_chosen() -> None:
+    game = Game()
+    for number in (4, 10):
+        choose(game, "level", str(number))
+        assert f"Level {number} of 10: {LEVELS[number - 1].title}" in lines(game)
+
+
+@pytest.mark.parametrize("level", [0, 11])
+def test_a_level_that_does_not_exist_is_rejected(level: int) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="there is no level"):
+        Game(level)

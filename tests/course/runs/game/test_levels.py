@@ -1,0 +1,103 @@
+"""Tests of the levels: par is reached by real moves, and the correct protocol cannot be beaten."""
+
+from dataclasses import replace
+
+import pytest
+
+from labkit.course.runs.game.levels import LEVELS, Level
+from labkit.course.runs.game.par import shortest_play
+from labkit.system.check import broken, check_all
+from labkit.worlds.sim.explore.orders.every_order import every_order
+from labkit.worlds.sim.play.played import Played, play
+from labkit.worlds.sim.play.played_world import ImpossibleMoveError
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.variants.variants import VARIANTS
+
+SMALL = 1000
+"""Levels with fewer states than this are tried completely in seconds."""
+
+pytestmark = pytest.mark.slow
+level_by_level = pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.title)
+
+
+def wins(level: Level, played: Played) -> bool:
+    return level.promise in [each.name for each in played.broken]
+
+
+def without(level: Level, number: int) -> tuple[str, ...]:
+    return level.solution[:number] + level.solution[number + 1 :]
+
+
+def test_the_ladder_has_ten_levels_that_get_longer() -> None:
+    pars = [level.par for level in LEVELS]
+    assert (len(pars), pars) == (10, sorted(pars))
+    assert (pars[0] <= 3, pars[-1]) == (True, 15)
+    assert len({level.title for level in LEVELS}) == 10
+
+
+@pytest.mark.core
+@level_by_level
+def test_the_solution_consists_of_moves_that_the_player_has_and_wins_with_the_last(
+    level: Level,
+) -> None:
+    played = play(level.faulty)
+    for move in level.solution:
+        assert move in played.possible
+        assert not wins(level, played)
+        played = played.after(move)
+    assert wins(level, played)
+    kinds = [move.split()[0] for move in level.solution]
+    assert (kinds.count("crash"), kinds.count("lose")) == (level.crashes, level.losses)
+
+
+@level_by_level
+def test_no_move_of_the_solution_can_be_left_out(level: Level) -> None:
+    for number in range(level.par):
+        try:
+            played = play(level.faulty, without(level, number))
+        except ImpossibleMoveError:
+            continue
+        assert not wins(level, played), level.solution[number]
+
+
+@level_by_level
+def test_the_same_order_breaks_nothing_in_the_correct_protocol(level: Level) -> None:
+    faulty = play(level.faulty, level.solution).scenario
+    assert VARIANTS[level.variant].name == faulty.variant
+    assert broken(check_all(run(replace(faulty, variant="")))) == []
+
+
+def _of_size(level: Level) -> object:
+    marks = () if level.states < SMALL else (pytest.mark.long, pytest.mark.timeout(1800))
+    return pytest.param(level, marks=marks, id=level.title)
+
+
+@pytest.mark.parametrize("level", map(_of_size, LEVELS))
+def test_the_correct_protocol_cannot_be_beaten(level: Level) -> None:
+    found = every_order(
+        level.scenario,
+        crashes=level.crashes,
+        losses=level.losses,
+        patience_s=1500,
+        on_progress=lambda states, findings: None,
+    )
+    assert found.complete
+    assert (found.findings, found.states) == ((), level.states)
+
+
+@pytest.mark.parametrize("level", LEVELS[:3], ids=lambda level: level.title)
+def test_the_search_finds_par(level: Level) -> None:
+    found = shortest_play(
+        level.faulty, level.promise, crashes=level.crashes, losses=level.losses, plays=30
+    )
+    assert len(found) == level.par
+    assert wins(level, play(level.faulty, found))
+
+
+@pytest.mark.long
+@level_by_level
+def test_a_longer_search_finds_nothing_shorter_than_par(level: Level) -> None:
+    found = shortest_play(
+        level.faulty, level.promise, crashes=level.crashes, losses=level.losses, plays=200, seed=1
+    )
+    assert not found or len(found) >= level.par

@@ -1,0 +1,142 @@
+"""Tests of the view in which a run is played: cards, buttons, remarks, undo and redo."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from labkit.course.runs.play import Play
+from labkit.views.widgets.scene import Mark
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import On
+from labkit.worlds.sim.workload.steps import Recover, Write
+
+SCENARIO = Scenario(
+    Cluster(3),
+    (Write(entries=1, close=False), Recover(when=On("add.pushed"))),
+    variant="ack after one bookie",
+)
+
+
+@pytest.fixture
+def view() -> Play:
+    return Play(SCENARIO)
+
+
+def marks(mark: Mark) -> Iterator[Mark]:
+    yield mark
+    for child in mark.children:
+        yield from marks(child)
+
+
+def moves(view: Play) -> dict[str, str]:
+    """Return the moves that the picture offers, and the title of each."""
+    return {
+        str(mark.attributes["data-on"]): mark.children[0].text
+        for mark in marks(view.scene())
+        if mark.attributes.get("data-act") in ("deliver", "move")
+    }
+
+
+def words(view: Play) -> str:
+    return "\n".join(mark.text for mark in marks(view.scene()) if mark.tag == "text")
+
+
+def press(view: Play, move: str) -> None:
+    view.handle({"do": "move", "on": move, "seq": -1})
+
+
+def choose(view: Play, name: str) -> None:
+    view.handle({"set": name, "value": True})
+
+
+def labels(view: Play) -> list[str]:
+    return [each["label"] for each in view.controls]
+
+
+def test_every_possible_move_is_a_button_that_says_what_it_does(view: Play) -> None:
+    offered = moves(view)
+    assert set(offered) == set(view.played.possible)
+    assert offered["deliver r>r 0"] == "Let r begin to recover ledger 0"
+    assert offered["deliver w>b1 2"] == "Deliver the message “add entry 0” from w to b1"
+    assert offered["lose w>b1 2"] == "Lose the message “add entry 0” from w to b1"
+    assert offered["copy w>b1 2"] == "Deliver the message “add entry 0” from w to b1 twice"
+    assert offered["crash b1 0"].startswith("Cut the power of b1: ")
+
+
+def test_a_message_that_must_wait_for_an_earlier_one_cannot_be_delivered(view: Play) -> None:
+    press(view, "deliver w>b1 2")
+    press(view, "crash b1 1")
+    assert "deliver b1>w 2" in moves(view)
+    assert "deliver b1>w 3" not in moves(view)
+    assert "hang up" in words(view)
+
+
+def test_a_move_shows_a_broken_promise_at_once_with_its_causes(view: Play) -> None:
+    press(view, "deliver w>b1 2")
+    assert (view.notice, "1 move so far" in words(view)) == ("", True)
+    press(view, "deliver b1>w 2")
+    assert view.notice == "✘ an entry was confirmed with too few acks"
+    assert "✘ an entry was confirmed with too few acks: " in words(view)
+    titles = dict(view.texts())
+    assert titles["Your moves"] == "deliver w>b1 2\ndeliver b1>w 2"
+    why = titles["Why “an entry was confirmed with too few acks”"]
+    assert "b1 acknowledged entry 0" in why
+    press(view, "lose w>b0 2")
+    assert view.notice == ""
+
+
+def test_undo_and_redo_go_through_all_moves_and_a_new_move_ends_redo(view: Play) -> None:
+    assert labels(view) == ["Deliver the rest"]
+    for move in ("deliver w>b1 2", "lose w>b0 2", "deliver b1>w 2"):
+        press(view, move)
+    played = view.played
+    choose(view, "undo")
+    choose(view, "undo")
+    assert view.played.moves == ("deliver w>b1 2",)
+    assert labels(view) == ["Undo", "Redo", "Deliver the rest", "Start over"]
+    choose(view, "redo")
+    choose(view, "redo")
+    assert view.played == played
+    assert "Redo" not in labels(view)
+    choose(view, "again")
+    assert not view.played.moves
+    for _ in range(3):
+        choose(view, "redo")
+    assert view.played == played
+    choose(view, "undo")
+    press(view, "deliver w>b2 2")
+    assert "Redo" not in labels(view)
+
+
+def test_the_run_ends_when_nothing_is_in_flight() -> None:
+    view = Play(replace(SCENARIO, variant=""))
+    choose(view, "rest")
+    assert view.played.is_over
+    assert moves(view) == {}
+    assert "✔ All entries were read back; no promise was broken" in words(view)
+    assert labels(view) == ["Undo", "Start over"]
+
+
+def test_a_move_that_is_no_longer_possible_is_rejected(view: Play) -> None:
+    press(view, "deliver w>b1 2")
+    press(view, "deliver w>b1 2")
+    assert view.played.moves == ("deliver w>b1 2",)
+    assert "no button to move deliver w>b1 2" in view.notice
+
+
+def test_the_scenario_of_the_moves_can_be_run(view: Play) -> None:
+    press(view, "deliver w>b1 2")
+    press(view, "deliver b1>w 2")
+    events = view.played.trace.events
+    assert run(view.scenario).events[: len(events)] == events
+
+
+def test_the_still_picture_has_the_messages_but_no_buttons(view: Play) -> None:
+    svg = view.svg()
+    assert "add entry 0" in svg
+    assert "Lose" not in svg
+    assert "Cut the power" not in svg
+    assert repr(view) == "Play: 0 moves, 4 in flight"

@@ -1,0 +1,39 @@
+"""The page with the game: each level is a link to its first moment, which this page opens itself.
+
+The picture of a level is made in advance. While the visitor reads it, the worker starts Python.
+"""
+
+import json
+from html import escape
+from pathlib import Path
+from string import Template
+
+from labkit.course.runs.game.game import Game
+from labkit.course.runs.game.levels import LEVELS
+from labkit.views.widgets.scene_view import MODULE, STYLE
+from labkit.worlds.sim.run_link import RunLink
+from tools.site.views import Views
+
+_TEXT = Path(__file__).parent / "theme" / "play.md"
+
+
+def play_page(views: Views) -> str:
+    """Return the page as Markdown."""
+    items = "".join(_level(number, views) for number in range(1, len(LEVELS) + 1))
+    return Template(_TEXT.read_text(encoding="utf-8")).substitute(
+        levels=items,
+        index=views.keep(json.dumps(views.runs), ".json"),
+        module=views.keep(MODULE, ".js"),
+        style=views.keep(STYLE, ".css"),
+    )
+
+
+def _level(number: int, views: Views) -> str:
+    """Prepare the picture of a level; return the link to it as a list item."""
+    game = Game(number)
+    traits = {"film": game.film, "controls": [], "notice": "", "ended": ""}
+    views.place({"_esm": MODULE, "_css": STYLE, **traits}, "")
+    fragment = RunLink.parse(game.film["link"]).fragment()
+    level = game.level
+    text = f"{level.title}</a>: {escape(level.goal)} Par: {level.par}."
+    return f'<li><a href="#{fragment}">{text}</li>'
