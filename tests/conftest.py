@@ -8,8 +8,6 @@ share the components but use different ledger ids, paths and topic names.
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
-from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 
 Recorder.is_strict = True
 
-FOLDERS = count()
 NewStore = Callable[[], Awaitable[ZooKeeperStore]]
 
 
@@ -73,15 +70,6 @@ async def new_store(zookeeper: EmbeddedZooKeeper) -> AsyncIterator[NewStore]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def store(new_store: NewStore) -> ZooKeeperStore:
     return await new_store()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def empty_store(zookeeper: EmbeddedZooKeeper) -> AsyncIterator[ZooKeeperStore]:
-    """Start a session with a chroot in which nothing has been stored yet."""
-    store = ZooKeeperStore(replace(zookeeper.location, chroot=f"/empty-{next(FOLDERS)}"))
-    await store.start()
-    yield store
-    await store.stop()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

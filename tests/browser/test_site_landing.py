@@ -47,11 +47,6 @@ def run_shown(page: Page) -> str:
     return shown
 
 
-def wait_for_a_fork(page: Page, whole: str) -> None:
-    film = "document.querySelector('.lk-place').model.get('film')"
-    page.wait_for_function(f"{film}.run !== '{whole}'")
-
-
 def kill(page: Page, bookie: str) -> None:
     page.get_by_role("button", name=f"Kill {bookie}").dispatch_event("click")
 

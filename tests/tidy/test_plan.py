@@ -8,46 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.plan import unit_of
-
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("tests/views/spark/test_gaps.py::test_a", "tests/course/lessons/test_streams.py::test_b"),
-        ("tests/browser/test_tour.py::test_a", "tests/browser/test_stripes.py::test_b"),
-        ("tests/worlds/sim/test_run.py::test_a", "tests/worlds/sim/test_run.py::test_b[1]"),
-    ],
-)
-def test_tests_that_share_a_part_or_a_file_go_to_one_worker(one: str, other: str) -> None:
-    assert unit_of(one) == unit_of(other)
-
-
-def test_notebooks_are_run_by_any_worker() -> None:
-    runs = [f"tests/notebooks/test_lesson_runs.py::test_a[{number}]" for number in (1, 2)]
-    assert len({unit_of(each) for each in (*runs, "tests/notebooks/test_tour.py::test_a")}) == 3
 
 
 def test_java_is_not_started_without_its_marker() -> None:
     with pytest.raises(RuntimeError, match=r"mark it with `pytest\.mark\.java`"):
         subprocess.run(["java", "-version"], check=False)
-
-
-@pytest.mark.slow
-def test_a_run_whose_time_is_over_skips_the_rest_and_ends_well() -> None:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:nbval"]
-    ended = subprocess.run(
-        [*command, "--end-within=599", "tests/tidy/test_terms.py"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0
-    assert " skipped in " in ended.stdout
-    assert " passed" not in ended.stdout
 
 
 @pytest.mark.slow
@@ -106,24 +72,6 @@ def test_a_worker_that_crashes_fails_the_test_that_it_ran_and_loses_no_other(
     )
     assert "1 failed, 10 passed" in ended.stdout
     assert "crashed while running 'test_crash.py::test_crash'" in ended.stdout
-
-
-@pytest.mark.slow
-def test_more_workers_than_work_run_each_test_once(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text("from tests.plan import pytest_xdist_make_scheduler\n")
-    for number in range(5):
-        (tmp_path / f"test_{number}.py").write_text("def test_it(): pass\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "4", "-p", "no:nbval"]
-    ended = subprocess.run(
-        [*command, "-p", "no:cacheprovider", str(tmp_path)],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert "5 passed" in ended.stdout, ended.stdout
 
 
 @pytest.mark.slow

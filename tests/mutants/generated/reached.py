@@ -58,11 +58,11 @@ class Reached:
         by_file: defaultdict[str, list[str]] = defaultdict(list)
         for test in sorted(tests):
             by_file[test.partition("::")[0]].append(test)
-        package, module = Path(file).parts[1], Path(file).stem
+        package, module = Path(file).parts[2], Path(file).stem
 
         def order(each: str) -> tuple[bool, bool, bool, float]:
             seconds = sum(self.seconds[test] for test in by_file[each])
-            is_near = each.startswith(f"tests/{package}/")
+            is_near = each.startswith(f"tests/system/{package}/")
             return "golden" in each, not each.endswith(f"test_{module}.py"), not is_near, seconds
 
         return [test for each in sorted(by_file, key=order) for test in by_file[each]]

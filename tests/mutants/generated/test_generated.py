@@ -2,7 +2,6 @@
 
 import ast
 from collections import defaultdict
-from pathlib import Path
 from types import CodeType, FunctionType
 
 import pytest
@@ -10,8 +9,7 @@ import pytest
 from tests.mutants.generated.equivalent import EQUIVALENT
 from tests.mutants.generated.operators import Mutant, mutants_of
 from tests.mutants.generated.reached import ROOT
-from tests.mutants.generated.sample import Sample, drawn, interval
-from tests.mutants.generated.trials import Outcome, Trial, exchanged
+from tests.mutants.generated.trials import exchanged
 
 MODULE = '''"""A module."""
 LIMIT = 3
@@ -93,39 +91,6 @@ def test_a_function_gets_the_code_of_its_mutant() -> None:
         function(Full(), 3)
     function.__code__ = code
     assert function(Full(), 3) == 6
-
-
-def test_what_runs_at_an_import_is_not_exchanged() -> None:
-    planted = mutant("(module): constant: 3 -> 4").planted(MODULE)
-    assert exchanged(functions().values(), "m.py", MODULE, planted) is None
-
-
-def test_a_seed_draws_the_same_mutants_whatever_else_the_code_has() -> None:
-    first = [each.name for each in drawn("metadata", 1)]
-    assert first == [each.name for each in drawn("metadata", 1)]
-    assert sorted(first) == sorted(each.name for each in drawn("metadata", 2))
-    assert first != [each.name for each in drawn("metadata", 2)]
-    assert len(set(first)) == len(first)
-
-
-def test_a_sample_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    killed, survived = list(mutants_of("m.py", MODULE))[:2]
-    sample = Sample("client", 1, tmp_path)
-    sample.add(Trial(killed, Outcome.KILLED, "test_x"))
-    sample.add(Trial(survived, Outcome.SURVIVED))
-    resumed = Sample("client", 1, tmp_path)
-    assert resumed.names(Outcome.KILLED) == [killed.name]
-    assert resumed.open() == [survived.name]
-    resumed.add(Trial(survived, Outcome.KILLED, "test_y"))
-    assert Sample("client", 1, tmp_path).open() == []
-
-
-@pytest.mark.parametrize(
-    ("successes", "trials", "low", "high"),
-    [(0, 10, 0.0, 0.278), (81, 100, 0.722, 0.875), (100, 100, 0.963, 1.0)],
-)
-def test_the_interval_is_wilsons(successes: int, trials: int, low: float, high: float) -> None:
-    assert interval(successes, trials) == pytest.approx((low, high), abs=0.001)
 
 
 def test_each_equivalent_mutant_exists_and_has_a_reason() -> None:

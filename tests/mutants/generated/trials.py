@@ -195,7 +195,7 @@ class Trials:
         if not files:
             # If no test runs a line of the module (it may only define values), use its package's
             # tests.
-            folder = f"tests/{Path(mutant.file).parts[1]}/"
+            folder = f"tests/system/{Path(mutant.file).parts[2]}/"
             files = sorted(file for file in self._reached.files() if file.startswith(folder))
         outcome = self._in_a_fresh_process(mutant.file, mutated, files)
         if outcome is Outcome.ENDLESS:

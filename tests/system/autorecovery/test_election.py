@@ -23,15 +23,6 @@ async def test_oldest_vote_wins(world: World) -> None:
 
 
 @simulated
-async def test_votes_are_bookkeepers_nodes(world: World) -> None:
-    await world.start_autorecovery("a", "b")
-    names = await world.store.children(PATHS.election)
-    assert names == ["V_0000000000", "V_0000000001"]
-    assert (await world.store.get(f"{PATHS.election}/{names[1]}"))[0] == b'bookieId: "b"\n'
-    assert (await world.store.get(PATHS.election))[0] == b'bookieId: "a"\n'
-
-
-@simulated
 async def test_next_vote_takes_over_when_the_auditor_dies(world: World) -> None:
     await world.start_autorecovery("a", "b", "c")
     world.metadata.crash("a")

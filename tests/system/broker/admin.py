@@ -75,11 +75,6 @@ def backlog_of(brokers: LocalCluster, topic: str, subscription: str = "sub") -> 
     return backlog
 
 
-def make_namespace(brokers: LocalCluster, namespace: str) -> None:
-    """Create a namespace in the tenant `public`."""
-    done(brokers, "PUT", f"/admin/v2/namespaces/{namespace}")
-
-
 def topic_path(topic: str, what: str = "") -> str:
     """Return the admin path of a topic in the default namespace."""
     return f"/admin/v2/persistent/public/default/{topic}{what}"

@@ -8,7 +8,6 @@ from labkit.system.storage.entry_log import log_ids
 from labkit.system.storage.garbage import deleted_ledgers
 from labkit.system.storage.index.ledger_index import ledger_ids_on_disk
 from labkit.system.storage.journal import journal_ids
-from labkit.system.storage.log_mark import START, read_last_mark
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.sim.machine.disk import Fuse, SimDisk
@@ -62,28 +61,6 @@ def test_a_ledgers_journal_is_its_id_modulo_their_number() -> None:
     assert [store.journals.index(store.journal_of(i)) for i in LEDGERS] == [0, 1, 0, 1, 0, 1]
 
 
-def test_every_journal_has_its_own_mark_in_every_ledger_directory() -> None:
-    machine = Machine()
-    store = machine.open()
-    store.add_entry(1, 0, entry(1, 0), KEY)
-    store.commit()
-    store.checkpoint()
-    for disk in machine.ledgers:
-        assert read_last_mark(disk, "lastMark.0") == START
-        assert read_last_mark(disk, "lastMark.1") == store.marks[1] == store.journals[1].synced
-        assert not disk.exists("current/lastMark")
-
-
-def test_the_newest_mark_of_all_ledger_directories_counts() -> None:
-    machine = Machine()
-    store = machine.open()
-    add_to_each(store, 0)
-    store.close()
-    machine.ledgers[0].remove("current/lastMark.0")
-    machine.cut_power()
-    assert machine.open().marks >= store.marks
-
-
 def test_logs_and_indexes_spread_over_all_ledger_directories() -> None:
     machine = Machine()
     store = machine.open()
@@ -92,19 +69,6 @@ def test_logs_and_indexes_spread_over_all_ledger_directories() -> None:
         store.checkpoint()
     assert all(log_ids(disk) and ledger_ids_on_disk(disk) for disk in machine.ledgers)
     assert_all_there(store, *range(4))
-
-
-def test_committed_entries_of_all_journals_survive_a_power_cut() -> None:
-    machine = Machine()
-    store = machine.open()
-    add_to_each(store, 0)
-    store.checkpoint()
-    add_to_each(store, 1)
-    machine.cut_power()
-    store = machine.open()
-    assert_all_there(store, 0, 1)
-    machine.cut_power()
-    assert_all_there(machine.open(), 0, 1)
 
 
 def test_compaction_finds_the_logs_of_every_directory() -> None:

@@ -10,10 +10,9 @@ from labkit.system.model.errors import (
     UnauthorizedAccessException,
 )
 from labkit.system.storage.config import StorageConfig
-from labkit.system.storage.entry_log import log_ids, scan_entry_log
+from labkit.system.storage.entry_log import scan_entry_log
 from labkit.system.storage.journal import FENCE, LEDGER_KEY, journal_ids
 from labkit.system.storage.log_mark import read_last_mark
-from labkit.system.trace.events import Event
 from labkit.worlds.sim.machine.disk import SimFile
 from tests.system.storage.machine import Machine
 from tests.system.storage.support import CRC32C, KEY, OTHER_KEY, add, entry, open_store
@@ -272,28 +271,6 @@ def test_only_what_was_committed_since_the_last_checkpoint_makes_another_one_wor
     assert store.mark_can_advance
     store.checkpoint()
     assert not store.mark_can_advance
-
-
-def test_a_flush_reports_each_entrys_place_in_its_log_and_in_its_index(machine: Machine) -> None:
-    store = machine.open()
-    add(store, 5, 0)
-    store.checkpoint()
-    rows: list[Event] = []
-    store = machine.open()
-    store.recorder.listen(rows.extend)
-    add(store, 5, 3, 7)
-    store.checkpoint()
-    log = log_ids(machine.ledgers)[-2]
-    expected = [
-        (e.entry_id, f"{log:x}.log", e.offset + 4, 41) for e in scan_entry_log(machine.ledgers, log)
-    ]
-    written = [row for row in rows if row.kind == "entry_log.written"]
-    assert log > 0
-    assert [(row.entry, row.file, row.offset, row.size) for row in written] == expected
-    indexed = [row for row in rows if row.kind == "index.written"]
-    assert [(row.file, row.offset) for row in indexed] == [
-        ("0/5/5.idx", 1024 + 8 * entry_id) for entry_id in (3, 7)
-    ]
 
 
 def open_files(root: Path) -> list[Path]:

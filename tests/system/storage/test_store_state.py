@@ -38,14 +38,6 @@ def test_entry_ids_are_those_in_memory_in_a_flush_and_on_disk(machine: Machine) 
     assert store.last_entry_id(8) == -1
 
 
-def test_the_last_entry_may_be_in_a_flush_under_way(machine: Machine) -> None:
-    store = machine.open()
-    add(store, 5, 7)
-    store.begin_checkpoint()
-    add(store, 5, 2)
-    assert (store.last_entry_id(5), store.read_entry(5, -1)) == (7, entry(5, 7))
-
-
 def test_adds_wait_when_a_journals_share_of_memory_is_full_to_the_byte(machine: Machine) -> None:
     config = replace(SMALL, journal_max_memory_size_mb=1)
     journals = [SimDisk(), SimDisk()]

@@ -11,13 +11,11 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.chain.formats import IN_NODE
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
-from labkit.system.topic.cursors.cursor_store import CursorStore
 from labkit.worlds.sim.scenario.faults import Crash, Pause
 from labkit.worlds.sim.scenario.metadata_faults import SessionLoss, SlowMetadata
 from labkit.worlds.sim.settings.triggers import At, On
 from tests.repeat import repeated
 from tests.system.topic.simulated import (
-    NODE,
     SMALL,
     Story,
     all_entries,
@@ -26,11 +24,9 @@ from tests.system.topic.simulated import (
     node_of,
     opened,
     simulate,
-    states_in,
     stored,
     with_cursor,
 )
-from tests.until import until
 
 
 @in_simulation
@@ -56,19 +52,6 @@ async def test_next_owner_stops_the_cursor_of_the_former_owner_which_ends(
     last = await opened(client)
     assert found_by(last.cursors["s"], positions) == [0, 1, 2, 3]
     await last.close()
-
-
-@in_simulation
-async def test_cursor_that_was_idle_is_stopped_too(client: BookKeeper) -> None:
-    _old, cursor, positions = await with_cursor(client)
-    new = await opened(client)
-    cursor.acknowledge(positions[:3])
-    with pytest.raises(ManagedLedgerFencedError):
-        await cursor.flush()
-    assert found_by(new.cursors["s"], positions) == []
-    await new.close()
-    # The ledgers that the cursor had begun have been deleted too.
-    assert len(await client.list_ledgers()) == 2
 
 
 async def acknowledge_all(
@@ -166,24 +149,6 @@ def test_owner_whose_session_is_cut_goes_on_or_leaves_a_true_cursor(at_ms: int) 
     simulate(Story(old), Story(new, "q", On("step.ended", node="p")), faults=faults)
 
 
-@in_simulation
-async def test_cursor_of_an_owner_that_dies_in_a_second_flush_is_read_to_the_last_entry(
-    client: BookKeeper,
-) -> None:
-    ledger, cursor, positions = await with_cursor(client)
-    flushes = []
-    for position in positions[:4]:
-        cursor.acknowledge([position])
-        flushes.append(asyncio.create_task(cursor.flush()))
-        await asyncio.sleep(0)
-    await asyncio.gather(*flushes)
-    states = await states_in(client, (await node_of(client)).ledger_id)
-    assert [s.mark_delete for s in states] == sorted({s.mark_delete for s in states})
-    assert states[-1].mark_delete == positions[3]
-    await until(lambda: cursor.unacknowledged_count == 6)
-    await ledger.close()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("first_seed", repeated(range(0, 16, 4)))
 def test_whatever_goes_wrong_no_entry_is_passed_over_that_was_not_acknowledged(
@@ -245,17 +210,3 @@ async def take_turn(
             durable += mine
         await asyncio.sleep(0.004)
     await ledger.close()
-
-
-@in_simulation
-async def test_of_two_that_take_a_cursor_over_at_once_each_comes_to_its_state(
-    client: BookKeeper,
-) -> None:
-    old, cursor, positions = await with_cursor(client)
-    cursor.acknowledge(positions[:3])
-    await old.close()
-    owners = [CursorStore(NODE, "s", client, SMALL) for _ in range(2)]
-    states = await asyncio.gather(*(owner.recover() for owner in owners))
-    assert states[0] is not None
-    assert states[0] == states[1]
-    assert states[0].mark_delete == positions[2]

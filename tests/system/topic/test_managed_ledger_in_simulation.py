@@ -11,7 +11,6 @@ from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import (
     BKIncorrectParameterException,
     BKLedgerClosedException,
-    BKNoSuchLedgerExistsOnMetadataServerException,
     BKNotEnoughBookiesException,
     BKWriteException,
     LabkitError,
@@ -267,20 +266,6 @@ async def test_owner_that_cannot_close_its_ledger_says_so_and_is_closed_all_the_
     assert await read_all(again) == [0, 1, 2]
 
 
-@in_simulation
-async def test_overtaken_owner_closes_without_an_error_and_changes_nothing(
-    client: BookKeeper,
-) -> None:
-    old = await opened(client)
-    await stored(old, 0, 3)
-    new = await opened(client)
-    before = await read_chain(client, PATH)
-    await old.close()
-    assert await read_chain(client, PATH) == before
-    await stored(new, 3, 4)
-    assert await read_all(new) == [0, 1, 2, 3]
-
-
 # MaintenanceTask
 
 
@@ -497,23 +482,6 @@ async def test_entries_are_stored_and_read_in_order_over_all_ledgers(client: Boo
     await again.close()
 
 
-@in_simulation
-async def test_new_owner_begins_a_ledger_and_an_empty_one_is_dropped_and_deleted(
-    client: BookKeeper,
-) -> None:
-    ids = []
-    for _ in range(3):
-        ledger = await opened(client)
-        ids += [link.ledger_id for link in ledger.ledgers]
-        assert ledger.last_confirmed == (ids[-1], -1)
-        assert await ledger.read((-1, -1), 9, 9) == []
-    assert ids == sorted(set(ids))
-    assert await client.list_ledgers() == ids[-1:]
-    await ledger.close()
-    assert (await read_chain(client, PATH))[0] == []
-    assert await client.list_ledgers() == []
-
-
 def test_tailing_read_asks_no_bookie() -> None:
     async def story(client: BookKeeper) -> None:
         ledger = await opened(client)
@@ -527,32 +495,6 @@ def test_tailing_read_asks_no_bookie() -> None:
 
 
 # Retention
-
-
-@in_simulation
-async def test_consumed_ledgers_are_deleted_and_the_current_one_never_is(
-    client: BookKeeper,
-) -> None:
-    ledger = await opened(client, KEEP_NOTHING)
-    cursor = await ledger.open_cursor("s", "earliest")
-    positions = await stored(ledger, 0, 12)
-    await asyncio.sleep(0.1)
-    assert len(ledger.ledgers) == 3
-    cursor.acknowledge_up_to(positions[4])
-    await cursor.flush()
-    assert await ledger.trim() == [positions[0][0]]
-    assert await read_all(ledger) == list(range(5, 12))
-    cursor.acknowledge_up_to(positions[-1])
-    await cursor.flush()
-    assert await ledger.trim() == [positions[5][0]]
-    assert await ledger.trim() == []
-    assert [link.entry_count for link in ledger.ledgers] == [2]
-    for gone in (positions[0], positions[5]):
-        with pytest.raises(BKNoSuchLedgerExistsOnMetadataServerException):
-            await client.ledger_metadata(gone[0])
-    chain, _ = await read_chain(client, PATH)
-    assert [link.ledger_id for link in chain] == [positions[-1][0]]
-    await ledger.close()
 
 
 @in_simulation

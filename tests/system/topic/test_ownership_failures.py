@@ -60,13 +60,6 @@ async def test_each_bundle_that_is_taken_released_or_lost_is_recorded_once(world
     ]
 
 
-@in_virtual_time
-async def test_bundle_of_another_broker_is_neither_owned_nor_recorded(world: World) -> None:
-    world.put(B)
-    assert await world.broker.acquire(TOPIC) == B
-    assert (world.broker.owned, world.events) == ([], [])
-
-
 # Ownership
 
 

@@ -12,7 +12,6 @@ from labkit.system.model.errors import (
     BKDigestMatchException,
     BKIncorrectParameterException,
     BKNoSuchLedgerExistsOnMetadataServerException,
-    LabkitError,
 )
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.config import ManagedLedgerConfig
@@ -220,15 +219,6 @@ async def test_number_of_partitions_is_not_negative(client: BookKeeper) -> None:
     assert await plain.ledgers() == []
 
 
-@in_simulation
-async def test_producer_without_a_name_is_called_producer(client: BookKeeper) -> None:
-    topic = await created(client, config=SMALL)
-    await topic.producer().send(b"x")
-    [message] = await topic.consumer().receive()
-    assert message.producer_name == "producer"
-    await topic.close()
-
-
 # Topics and producers
 
 SLOW = Batching(max_delay_ms=HOUR_MS)
@@ -238,22 +228,6 @@ async def created(
     client: BookKeeper, partitions: int = 0, config: ManagedLedgerConfig = SMALL
 ) -> Topic:
     return await Topic.create(client, "t", partitions=partitions, config=config)
-
-
-@in_simulation
-async def test_messages_come_back_in_order_with_the_ids_that_the_producer_got(
-    client: BookKeeper,
-) -> None:
-    topic = await created(client)
-    ids = await send_all(topic.producer(), numbered(0, 12))
-    assert [(i.entry_id, i.partition, i.batch_index) for i in ids] == [
-        (n % 5, -1, -1) for n in range(12)
-    ]
-    received = await receive_all(topic.consumer(), 5)
-    assert [message.payload for message in received] == numbered(0, 12)
-    assert [message.message_id for message in received] == ids
-    assert [message.sequence_id for message in received] == list(range(12))
-    await topic.close()
 
 
 @in_simulation
@@ -339,20 +313,4 @@ async def test_topic_has_the_partitions_that_it_was_created_with(client: BookKee
     with pytest.raises(BKIncorrectParameterException, match="has no partition 5; it has 0, 1"):
         await topic.ledgers(5)
     assert len(await topic.ledgers(1)) == 1
-    await topic.close()
-
-
-@in_simulation
-async def test_entries_of_a_writer_that_failed_go_on_without_another_append(
-    client: BookKeeper,
-) -> None:
-    topic = await created(client, config=ManagedLedgerConfig())
-    [partition] = topic.partitions
-    futures = await partition.ledger.append_all([b"0", b"1", b"2"])
-    writer = partition.ledger.writer
-    assert writer is not None
-    writer.end(LabkitError("the ledger has failed"))
-    positions = [await future for future in futures]
-    assert [entry_id for _, entry_id in positions] == [0, 1, 2]
-    assert {ledger_id for ledger_id, _ in positions} != {writer.ledger_id}
     await topic.close()

@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 
 from labkit.system.model.errors import StorageDamagedException
-from labkit.system.storage.journal import FENCE, LEDGER_KEY, ledger_key_record
 from labkit.views.shell.folders import FileId, open_folders, parse_file_id
 from labkit.views.shell.journal import last_marks, read_journal, records_from_mark
 from labkit.views.shell.records import (
-    Damage,
     ExplicitLacRecord,
     FenceRecord,
     JournalFile,
@@ -97,30 +95,6 @@ def test_a_journal_of_either_version_gives_one_json_object_a_line(
     assert "data" not in entries[0]
 
 
-@pytest.mark.parametrize(
-    ("version", "header", "records"),
-    [
-        (1, b"", [0]),
-        (2, b"BKLG\0\0\0\2", [0]),
-        (3, b"BKLG\0\0\0\3", [LEDGER_KEY, 0]),
-        (4, b"BKLG\0\0\0\4", [LEDGER_KEY, 0, FENCE]),
-        (5, (b"BKLG\0\0\0\5").ljust(512, b"\0"), [LEDGER_KEY, 0, FENCE]),
-    ],
-)
-def test_journals_of_all_old_versions_are_read(
-    tmp_path: Path, version: int, header: bytes, records: list[int]
-) -> None:
-    bodies = {
-        LEDGER_KEY: ledger_key_record(5, KEY),
-        0: entry(5, 0),
-        FENCE: struct.pack(">qq", 5, FENCE),
-    }
-    write_journal(tmp_path, header + frame(*(bodies[r] for r in records)))
-    head, *found = read_journal(folders_of(tmp_path), wanted("1"))
-    assert head == JournalFile(1, "1.txn", version)
-    assert [getattr(r, "entry_id", None) for r in found if not isinstance(r, Damage)] == records
-
-
 def test_a_record_without_a_meaning_and_an_entry_without_a_header_are_shown(tmp_path: Path) -> None:
     unknown, short = struct.pack(">qq", 5, -7), struct.pack(">qq", 5, 0)
     write_journal(tmp_path, b"BKLG\0\0\0\4" + frame(unknown, short))
@@ -147,11 +121,6 @@ def test_bytes_behind_the_end_are_reported(run: Run, tmp_path: Path) -> None:
     code, _, errors = run(tmp_path, "readjournal", "1.txn")
     assert code == 1
     assert "1.txn, offset 53: the records end here, but the bytes at offset 156 are" in errors
-
-
-def test_preallocated_zeros_are_not_damage(run: Run, tmp_path: Path) -> None:
-    write_journal(tmp_path, b"BKLG\0\0\0\4" + frame(entry(5, 0)) + bytes(5000))
-    assert run(tmp_path, "readjournal", "1")[::2] == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
+from xml.etree import ElementTree
 
 from labkit.views.widgets.scene import Mark, Move
 from labkit.worlds.sim.run import run
@@ -42,6 +43,17 @@ def scenes_of(film: dict[str, Any]) -> list[Mark]:
         return Mark(key, tag, attributes_of_all[attributes], film["words"][words], inside, way)
 
     return [mark(beat[1]) for beat in film["beats"]]
+
+
+def words_in(svg: str) -> str:
+    """Return the texts of a picture, one per line."""
+    root = ElementTree.fromstring(svg)
+    return "\n".join(each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}text"))
+
+
+def titles_of(scene: Mark) -> list[str]:
+    """Return the tooltips of a scene."""
+    return [mark.text for mark in marks_of(scene) if mark.tag == "title"]
 
 
 def marks_of(mark: Mark) -> Iterator[Mark]:

@@ -1,18 +1,13 @@
 """Tests the view of a bookie's inside: what the picture contains and how the user can act."""
 
-import re
-from xml.etree import ElementTree
-
 import pytest
 
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.trace.cluster_state import fold_bookie
-from labkit.system.trace.log import TraceLog
 from labkit.views.widgets.bookie_inside import BookieInside
 from labkit.views.widgets.bookie_inside.bands import MOST_ITEMS, PLACES, STEP, Band, bands_of
-from labkit.views.widgets.scene import Mark
 from tests.until import until
-from tests.views.widgets.films import crashed, marks_of, scenes_of
+from tests.views.widgets.films import crashed, marks_of, scenes_of, titles_of
 from tests.views.widgets.lives import PAGE_SIZE, whole_life
 from tests.views.widgets.scripted import Script, ScriptedCluster
 
@@ -141,10 +136,6 @@ def test_the_view_stands_at_the_moment_asked_for(bookie: OneBookie) -> None:
     assert repr(BookieInside(bookie.trace)).startswith("bookie-1, up: 1 in the memtable")
 
 
-def titles_of(scene: Mark) -> list[str]:
-    return [mark.text for mark in marks_of(scene) if mark.tag == "title"]
-
-
 def test_all_places_of_an_entry_have_the_same_kin(bookie: OneBookie) -> None:
     scene = BookieInside(bookie.trace).scene()
     places = [mark for mark in marks_of(scene) if mark.attributes.get("data-kin") == "e7-0"]
@@ -177,15 +168,6 @@ def test_another_bookie_of_a_run_can_be_chosen() -> None:
     assert BookieInside(crashed(), "b2").controls == []
 
 
-def test_a_bookie_of_a_simulated_run_is_killed_in_a_fork() -> None:
-    view = BookieInside(crashed(), "b2")
-    assert "Kill b2" in titles_of(view.scene())
-    seq = next(e.seq for e in crashed().events if e.kind == "memtable.put" and e.node == "b2")
-    view.received(None, {"do": "kill", "on": "b2", "seq": seq}, None)
-    assert repr(view).startswith("b2, down: ")
-    assert "Undo the kill of b2" in titles_of(view.scene())
-
-
 async def test_a_running_bookie_is_followed() -> None:
     cluster = ScriptedCluster(Script(5, 4, 3, 2))
     view = BookieInside(cluster, "bookie-2")
@@ -193,18 +175,3 @@ async def test_a_running_bookie_is_followed() -> None:
     stored = "entry 1 of ledger 7: in the memtable"
     await until(lambda: any(stored in each for each in titles_of(view.scene())))
     view.close()
-
-
-def test_the_still_picture_is_the_same_each_time_and_needs_nothing_from_elsewhere(
-    bookie: OneBookie,
-) -> None:
-    svg = BookieInside(bookie.trace).svg()
-    ElementTree.fromstring(svg)
-    assert svg == BookieInside(whole_life().trace).svg()
-    assert set(re.findall(r"https?://[^'\"]*", svg)) == {"http://www.w3.org/2000/svg"}
-
-
-def test_a_log_without_a_bookie_has_a_picture() -> None:
-    view = BookieInside(TraceLog())
-    ElementTree.fromstring(view.svg())
-    assert repr(view).startswith("no bookie, unknown: 0 in the memtable")

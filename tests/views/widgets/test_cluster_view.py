@@ -139,10 +139,6 @@ def test_another_ledger_is_shown_when_it_is_chosen() -> None:
     assert f"ledger {LEDGER} " in repr(view)
 
 
-def test_the_picture_stands_before_the_epilogue() -> None:
-    assert "b1 down" in repr(ClusterView(crashed()))
-
-
 async def test_a_click_on_kill_reaches_the_cluster_and_the_view_hears_of_it(
     watched: Watched,
 ) -> None:

@@ -1,7 +1,6 @@
 """Tests the ensemble history: which moments it contains, and that each matches the run."""
 
 from itertools import pairwise
-from xml.etree import ElementTree
 
 import pytest
 
@@ -10,9 +9,10 @@ from labkit.views.widgets.ensemble_history import ROWS, STILL_ROWS, EnsembleHist
 from labkit.views.widgets.ensemble_history.moments import HistoryMoment, moments_of
 from labkit.views.widgets.scene import Mark
 from labkit.worlds.sim.run import run
+from tests.views.widgets.films import words_in
 from tests.views.widgets.histories import recovered_with_a_deferred_change, repaired, two_crashes
 from tests.views.widgets.scripted import LEDGER, Script, everything_at_once, two_ledgers
-from tests.views.widgets.test_text_fits import placed
+from tests.views.widgets.test_all_views import placed
 
 
 def moments(view: EnsembleHistory) -> list[HistoryMoment]:
@@ -24,11 +24,6 @@ def stored(moment: HistoryMoment) -> list[tuple[int, int, str]]:
         (each.first, each.last, " ".join(place.bookie for place in each.places))
         for each in moment.segments
     ]
-
-
-def words_in(svg: str) -> str:
-    root = ElementTree.fromstring(svg)
-    return "\n".join(e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text"))
 
 
 def test_each_change_of_a_writer_is_a_moment_and_begins_a_fragment() -> None:
@@ -141,16 +136,3 @@ def test_of_a_long_history_the_last_moments_are_drawn() -> None:
     assert f"⋮ {count - STILL_ROWS} earlier" in words_in(view.svg())
     shown = [mark.text for mark, _, _ in placed(view.scene())]
     assert f"⋮ {count - ROWS} earlier" in shown
-
-
-def test_a_bookie_is_paused_in_the_picture() -> None:
-    view = EnsembleHistory(run(two_crashes()))
-    seq = next(e.seq for e in view.run.events if e.kind == "lac.advanced" and e.entry == 10)
-    view.received(None, {"do": "pause", "on": "b2", "seq": seq}, [])
-    assert view.notice == ""
-    assert "b2 is paused" in words_in(view.svg())
-
-
-@pytest.mark.slow
-def test_the_same_run_gives_the_same_picture() -> None:
-    assert EnsembleHistory(repaired()).svg() == EnsembleHistory(repaired()).svg()

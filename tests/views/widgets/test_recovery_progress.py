@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from xml.etree import ElementTree
 
 import pytest
 
@@ -11,8 +10,9 @@ from labkit.views.widgets.recovery_progress import RecoveryProgress
 from labkit.views.widgets.recovery_progress.chart import MOST_LEDGERS, Lane, chart_of
 from labkit.views.widgets.recovery_progress.fold import Progress, first_bookies, steps_of
 from labkit.views.widgets.recovery_progress.state import RecoveryState, RepairStep
+from tests.views.widgets.films import words_in
 from tests.views.widgets.recoveries import FAULTS, recovery
-from tests.views.widgets.test_text_fits import placed
+from tests.views.widgets.test_all_views import placed
 
 
 def state_after(
@@ -39,11 +39,6 @@ def lane(name: str, which: str) -> Lane:
 
 def looks(name: str, which: str) -> list[str]:
     return [f"{span.look} {span.label}".strip() for span in lane(name, which).spans]
-
-
-def words_in(svg: str) -> str:
-    root = ElementTree.fromstring(svg)
-    return "\n".join(e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text"))
 
 
 def test_a_lost_bookie_goes_from_down_to_not_registered_to_lost() -> None:
@@ -212,12 +207,6 @@ def test_the_picture_tells_the_chosen_moment() -> None:
     assert "ledger 0 at 1 of 2 copies, b0 is copying" in repr(view)
 
 
-def test_a_run_without_events_is_drawn_too() -> None:
-    view = RecoveryProgress([])
-    assert repr(view) == "Recovery: no auditor"
-    assert "Recovery progress" in words_in(view.svg())
-
-
 def test_what_is_still_to_come_lies_behind_a_curtain_that_only_goes_right() -> None:
     edges = []
     for beat in RecoveryProgress(recovery("lost for good")).reel.beats:
@@ -231,16 +220,3 @@ def test_what_is_still_to_come_lies_behind_a_curtain_that_only_goes_right() -> N
 def test_a_legend_has_only_what_has_no_words_in_the_picture() -> None:
     legend = RecoveryProgress(recovery("lost for good")).legend()
     assert sum(mark.tag == "text" for mark, _, _ in placed(legend)) <= 5
-
-
-def test_a_bookie_is_killed_in_the_picture() -> None:
-    view = RecoveryProgress(recovery("restart"))
-    seq = next(e.seq for e in view.run.events if e.kind == "ledger.closed")
-    view.received(None, {"do": "kill", "on": "b3", "seq": seq}, [])
-    assert view.notice == ""
-    assert "b3" in repr(view)
-
-
-def test_the_same_run_gives_the_same_picture() -> None:
-    trace = recovery("lost for good")
-    assert RecoveryProgress(trace).svg() == RecoveryProgress(trace).svg()

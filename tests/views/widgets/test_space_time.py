@@ -23,7 +23,7 @@ from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Read, Recover, Write
 from tests.views.widgets.films import crashed, marks_of
-from tests.views.widgets.test_text_fits import box_of, placed
+from tests.views.widgets.test_all_views import box_of, placed
 
 WRITE = Write(entries=6, window=2)
 RECOVER = Recover(when=On("lac.advanced", 4))
@@ -290,23 +290,6 @@ def test_a_dot_says_each_kind_of_event_once_with_its_entries() -> None:
         re.search(r"its memtable, not yet durable \(entries [\d–]+\); ", each) for each in words
     )
     assert max(each.count("memtable") for each in words) == 1
-
-
-def test_a_bookie_is_killed_in_the_picture() -> None:
-    view = SpaceTime(ran())
-    seq = next(event.seq for event in view.run.events if event.kind == "lac.advanced")
-    view.received(None, {"do": "kill", "on": "b1", "seq": seq}, [])
-    assert view.notice == ""
-    assert "killed" in labels(view.svg())
-
-
-def test_an_empty_trace_is_an_empty_picture() -> None:
-    assert "0 events" in repr(SpaceTime([]))
-    assert SpaceTime([]).svg().startswith("<svg")
-
-
-def test_the_same_run_gives_the_same_picture() -> None:
-    assert SpaceTime(ran()).svg() == SpaceTime(ran()).svg()
 
 
 @pytest.mark.parametrize("kind", sorted(SHOWN_KINDS))

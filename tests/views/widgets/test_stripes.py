@@ -1,7 +1,6 @@
 """Tests the striping view: its rules match the client's, and the picture shows them."""
 
 from itertools import combinations
-from xml.etree import ElementTree
 
 import pytest
 
@@ -9,13 +8,9 @@ from labkit.system.client.quorum import is_covered
 from labkit.system.client.striping import write_set
 from labkit.views.widgets.stripes import Stripes
 from labkit.views.widgets.stripes.rules import Striping
+from tests.views.widgets.films import words_in
 
 SIZES = [(e, qw, qa) for e in range(1, 6) for qw in range(1, e + 1) for qa in range(1, qw + 1)]
-
-
-def words_in(svg: str) -> str:
-    root = ElementTree.fromstring(svg)
-    return "\n".join(e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text"))
 
 
 @pytest.mark.parametrize("sizes", SIZES)
@@ -80,7 +75,3 @@ def test_the_picture_tells_what_is_lost_and_what_stops() -> None:
 def test_numbers_that_no_ledger_can_have_are_refused(sizes: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="E >= Qw >= Qa"):
         Stripes(*sizes)
-
-
-def test_the_same_numbers_give_the_same_picture() -> None:
-    assert Stripes(failed=(3,)).svg() == Stripes(failed=(3,)).svg()

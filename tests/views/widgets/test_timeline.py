@@ -1,7 +1,5 @@
 """Tests the Python side of the timeline: the run's state, two runs side by side, and forks."""
 
-from xml.etree import ElementTree
-
 import pytest
 
 from labkit.system.model.errors import LabkitError
@@ -11,7 +9,7 @@ from labkit.views.widgets.timeline import BrokenPromise, Palette, PlayedRun, Tim
 from labkit.views.widgets.timeline.fold import NodeState, RunState
 from labkit.views.widgets.timeline.steps import BOTH, FIRST, OTHER, first_difference, steps_of
 from labkit.views.widgets.timeline.story import EventList
-from tests.views.widgets.films import marks_of
+from tests.views.widgets.films import marks_of, words_in
 
 
 def events(*rows: tuple[object, ...]) -> list[Event]:
@@ -124,11 +122,6 @@ LIFE = events(
 BROKEN = BrokenPromise("AckFollowsSync", "An ack follows a sync.", "It did not.", 4)
 
 
-def words_in(svg: str) -> str:
-    root = ElementTree.fromstring(svg)
-    return "\n".join(e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text"))
-
-
 def test_it_opens_where_the_first_promise_broke() -> None:
     view = TimelineView(PlayedRun(LIFE, words="✘ broken: AckFollowsSync", broken=[BROKEN]))
     assert view.at == 5
@@ -147,18 +140,6 @@ def test_two_runs_open_at_their_first_difference() -> None:
     view = TimelineView(PlayedRun(LIFE), PlayedRun(other, title="With a pause"))
     assert view.at == 5
     assert "With a pause" in words_in(view.svg())
-
-
-@pytest.mark.parametrize("at", range(len(LIFE)))
-def test_the_same_moment_is_the_same_picture(at: int) -> None:
-    views = [TimelineView(PlayedRun(LIFE, broken=[BROKEN]), at=at) for _ in range(2)]
-    assert views[0].svg() == views[1].svg()
-
-
-def test_a_run_without_events_has_a_picture() -> None:
-    view = TimelineView(PlayedRun([]))
-    assert "no ledger yet" in words_in(view.svg())
-    assert repr(view) == "Timeline: 0 events, shown after 0"
 
 
 def forking(view_of: PlayedRun) -> TimelineView:

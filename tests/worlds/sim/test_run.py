@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import how_it_ended
@@ -156,18 +155,6 @@ def test_a_partitioned_bookie_is_replaced_and_both_sides_agree_after_it() -> Non
     assert all(found[key] >= 2 for key in confirmed(trace))
 
 
-def test_a_second_client_recovers_a_ledger_and_stops_its_writer() -> None:
-    recover = Recover(when=On("lac.advanced", 5))
-    trace = run(Scenario(workload=(Write(entries=50, window=3), recover)))
-    assert sorted(how.partition(":")[0] for how in ends(trace)) == [
-        "BKLedgerFencedException",
-        "done",
-    ]
-    last = of(trace, "recovery.ended")[0].entry
-    assert confirmed(trace) <= {(0, entry) for entry in range(last + 1)}
-    assert len(copies(trace)) == last + 1
-
-
 def test_a_step_dies_with_its_client() -> None:
     crash = Crash("w", when=On("lac.advanced", 3))
     trace = run(Scenario(workload=(Write(entries=50), Recover(when=At(30))), faults=(crash,)))
@@ -243,18 +230,6 @@ def test_every_order_of_messages_can_be_asked_for() -> None:
     ]
     assert orders[0] == first.events
     assert len(set(orders)) == len(orders)
-
-
-def test_autorecovery_copies_what_a_dead_bookie_had_to_another() -> None:
-    cluster = Cluster(4, autorecovery=AutoRecoveryConfig())
-    crash = Crash("b1", when=On("ledger.closed"))
-    later = Read(when=At(15_000))
-    trace = run(Scenario(cluster, (WRITE, later), (crash,)))
-    done = of(trace, "replication.done")
-    assert done
-    assert done[0].seq < of(trace, "epilogue.started")[0].seq
-    assert of(trace, "ensemble.set")[-1].ensemble == ("b0", "b3", "b2")
-    assert copies(trace, ["b3"]) == {(0, entry): 1 for entry in range(12)}
 
 
 def test_a_variant_puts_its_mistake_into_the_real_code() -> None:

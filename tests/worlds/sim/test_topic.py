@@ -5,7 +5,6 @@ import pytest
 from labkit.system.check import broken, check_all
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.faults import Crash
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import On
@@ -24,23 +23,12 @@ def stored(scenario: Scenario) -> list[tuple[str, int, int]]:
     return [(e.node, e.ledger, e.entry) for e in trace.events if e.kind == "batch.stored"]
 
 
-def test_topic_goes_on_in_a_new_ledger_after_max_entries_per_ledger() -> None:
-    batches = stored(Scenario(CLUSTER, (PRODUCE,)))
-    assert batches == [("p", ledger, entry) for ledger in range(3) for entry in range(5)]
-
-
 def test_the_next_owner_of_a_topic_goes_on_after_its_last_ledger() -> None:
     batches = stored(Scenario(CLUSTER, (PRODUCE, TAKE_OVER)))
     first_of_q = min(ledger for node, ledger, _ in batches if node == "q")
     last_of_p = max(ledger for node, ledger, _ in batches if node == "p")
     assert last_of_p < first_of_q
     assert len([node for node, *_ in batches if node == "q"]) == TAKE_OVER.messages / 2
-
-
-def test_topic_of_a_dead_owner_is_taken_over() -> None:
-    crash = Crash("p", "kept", down_ms=1000, when=On("batch.stored", nth=6))
-    batches = stored(Scenario(CLUSTER, (PRODUCE, TAKE_OVER), (crash,)))
-    assert [node for node, *_ in batches] == ["p"] * 6 + ["q"] * 10
 
 
 @pytest.mark.slow

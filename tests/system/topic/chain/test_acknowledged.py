@@ -107,20 +107,6 @@ def test_cumulative_acknowledgement_in_front_of_a_ledger_acknowledges_nothing_of
     assert not acknowledged.contains((9, 0))
 
 
-def test_mark_delete_moves_over_the_border_of_ledgers() -> None:
-    acknowledged = begun()
-    for position in [(9, 0), (4, 0), (3, 4), (3, 3), (3, 2), (3, 1)]:
-        acknowledged.add(position)
-        assert acknowledged.mark_delete == (3, -1)
-    assert acknowledged.ranges == (
-        Range((3, 0), (3, 4)),
-        Range((4, -1), (4, 0)),
-        Range((9, -1), (9, 0)),
-    )
-    acknowledged.add((3, 0))
-    assert (acknowledged.mark_delete, [*acknowledged.ranges]) == ((9, 0), [])
-
-
 def test_batch_is_acknowledged_when_its_last_message_is() -> None:
     acknowledged = begun()
     acknowledged.add_batch((3, 0), 3, 0b110)
@@ -175,13 +161,3 @@ def test_ten_thousand_holes_are_kept_and_closed(seed: int) -> None:
     last = sorted(odd)[bisect_right(sorted(odd), (1, 20_000)) - 1]
     acknowledged.add_up_to((1, 20_000))
     assert acknowledged.mark_delete in ((1, 20_000), (1, 20_001), last)
-
-
-def test_all_up_to_an_entry_and_what_was_acknowledged_behind_it_are_one() -> None:
-    acknowledged = Acknowledged(CursorState(CHAIN.start), CHAIN.next_position)
-    for entry_id in (1, 2, 4):
-        acknowledged.add((3, entry_id))
-    assert acknowledged.mark_delete == (3, -1)
-    acknowledged.add_up_to((3, 0))
-    assert acknowledged.mark_delete == (3, 2)
-    assert acknowledged.ranges == (Range((3, 3), (3, 4)),)

@@ -84,11 +84,6 @@ def test_what_is_confirmed_of_the_open_ledger_outlives_a_change_of_the_others() 
     assert (chain.end, chain.open_entry_count) == ((2, 2), 0)
 
 
-def test_place_before_every_entry_is_pulsars_earliest_message_id() -> None:
-    assert NOWHERE == (-1, -1)
-    assert LedgerChain([]).start == NOWHERE
-
-
 def test_ledger_that_is_not_in_the_chain_has_no_entry() -> None:
     chain = LedgerChain([LedgerInfo(3, 5, 1, 1)])
     assert [chain.entry_count_of(ledger_id) for ledger_id in (2, 3, 4)] == [0, 5, 0]

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from labkit.system.metadata.store import MAX_NODE_BYTES
 from labkit.system.model.proto.managed_ledger_pb2 import (
-    KeyValue,
     LongListMap,
     ManagedCursorInfo,
     ManagedLedgerInfo,
@@ -175,18 +174,6 @@ def test_terminated_chain_keeps_everything_else_of_its_node() -> None:
     assert decode_chain(terminated) == LINKS
     assert decode_properties(terminated) == {"a": "1"}
     assert decode_terminated(encode_chain(LINKS[:1], terminated)) == (3, 6)
-
-
-def test_property_is_changed_alone_and_nothing_else_of_the_node() -> None:
-    data = with_property(encode_chain(LINKS), "a", "1")
-    data = with_property(with_property(data, "b", "2"), "a", "3")
-    assert ManagedLedgerInfo.FromString(data).properties == [
-        *ManagedLedgerInfo(
-            properties=[KeyValue(key="b", value="2"), KeyValue(key="a", value="3")]
-        ).properties
-    ]
-    assert decode_properties(data) == {"a": "3", "b": "2"}
-    assert decode_chain(data) == LINKS
 
 
 @pytest.mark.parametrize("decode", [decode_properties, lambda d: with_property(d, "a", "1")])

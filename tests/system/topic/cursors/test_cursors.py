@@ -6,11 +6,9 @@ import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.system.topic.chain.formats import IN_NODE, CursorNode
 from tests.system.topic.simulated import (
     found_by,
     in_simulation,
-    node_of,
     opened,
     stored,
     with_cursor,
@@ -41,25 +39,6 @@ async def test_cursor_begins_with_the_entry_that_is_asked_for(client: BookKeeper
 
 
 # Storage
-
-
-@in_simulation
-async def test_clean_close_leaves_the_state_in_the_node_and_deletes_the_ledger(
-    client: BookKeeper,
-) -> None:
-    ledger, cursor, positions = await with_cursor(client)
-    cursor.acknowledge(positions[2:4])
-    await cursor.flush()
-    used = (await node_of(client)).ledger_id
-    cursor.acknowledge_batch(positions[8], 3, 0b100)
-    state = cursor.state
-    await ledger.close()
-    assert await node_of(client) == CursorNode(IN_NODE, state)
-    assert used not in await client.list_ledgers()
-    again = await opened(client)
-    assert again.cursors["s"].state == state
-    assert again.cursors["s"].unacknowledged_in_batch(positions[8]) == 0b100
-    await again.close()
 
 
 # Allowed positions
@@ -95,21 +74,6 @@ async def test_acknowledgement_of_what_is_not_there_needs_nothing(client: BookKe
     cursor.acknowledge_up_to((first, 99))
     assert cursor.mark_delete == (first, 4)
     await ledger.close()
-
-
-@in_simulation
-async def test_cumulative_acknowledgement_in_front_of_a_ledger_is_found_again_as_it_was(
-    client: BookKeeper,
-) -> None:
-    _ledger, cursor, positions = await with_cursor(client, entries=7)
-    second = positions[5][0]
-    cursor.acknowledge_up_to((second, -1))
-    assert found_by(cursor, positions) == [0, 1, 2, 3, 4]
-    await cursor.flush()
-    again = await opened(client)
-    assert again.cursors["s"].mark_delete == (second, -1)
-    assert found_by(again.cursors["s"], positions) == [0, 1, 2, 3, 4]
-    await again.close()
 
 
 @in_simulation

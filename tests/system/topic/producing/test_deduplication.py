@@ -75,13 +75,6 @@ async def test_message_is_new_once_then_in_doubt_then_a_duplicate() -> None:
 
 
 @in_virtual_time
-async def test_producers_do_not_share_their_marks() -> None:
-    marks = await opened(PlayedLedger())
-    marks.check_send(P, 5, 5)
-    assert marks.check_send(Q, 5, 5) is MessageDupStatus.NEW
-
-
-@in_virtual_time
 async def test_batch_raises_the_marks_to_its_last_message() -> None:
     marks = await opened(PlayedLedger())
     assert marks.check_send(P, 0, 9) is MessageDupStatus.NEW

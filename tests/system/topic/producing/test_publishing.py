@@ -233,23 +233,6 @@ async def test_lost_session_ends_it_too_and_what_is_stored_is_reported_before() 
     assert (p.dropped, topic.failures) == ([lost], [lost])
 
 
-async def test_topic_is_settled_when_each_send_that_was_taken_has_its_receipt() -> None:
-    topic = plain()
-    p = Sender(topic.publisher)
-    p.send(0, 1)
-    topic.publisher.stop()
-    p.send(2)
-    settling = asyncio.ensure_future(topic.publisher.settled())
-    await turns()
-    topic.ledger.store(1)
-    await turns()
-    assert not settling.done()
-    topic.ledger.store()
-    await asyncio.wait_for(settling, 30)
-    assert [sequence_id for sequence_id, _ in p.told] == [0, 1]
-    assert p.dropped == []
-
-
 async def test_producer_that_has_left_gets_no_receipts_and_its_messages_are_stored() -> None:
     topic = await deduplicated()
     p = Sender(topic.publisher)

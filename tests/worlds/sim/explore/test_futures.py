@@ -96,19 +96,6 @@ def test_the_reason_is_a_sentence_about_the_decision_or_the_fault() -> None:
     assert repr(found).startswith("EveryCopyIsDurable: from ")
 
 
-def test_a_crash_is_described_by_its_event() -> None:
-    trace = run(counterexample("ensemble change from the wrong entry"))
-    jump = inevitability(trace, "AcknowledgedIsDurable", FUTURES).jump
-    assert jump is not None
-    assert jump.reason == "b1 was killed: its memory is lost, its files are kept"
-
-
-def test_the_same_run_has_the_same_curve() -> None:
-    trace = run(counterexample("cookie not checked"))
-    curves = [inevitability(trace, "AcknowledgedIsDurable", 4) for _ in range(2)]
-    assert curves[0] == curves[1]
-
-
 @pytest.mark.parametrize(
     ("promise", "reason"),
     [

@@ -9,7 +9,7 @@ from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.answers import AllAcknowledged, EntryAcknowledged, MessageDelivered
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Fault, Partition, Reset, Unload
-from labkit.worlds.sim.scenario.scenario import Scenario, from_json
+from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
@@ -172,8 +172,3 @@ def test_a_step_that_no_consumer_can_do_is_refused(fields: dict[str, object], wo
 def test_a_consumer_needs_a_broker() -> None:
     with pytest.raises(BKIncorrectParameterException, match="needs a broker"):
         Scenario(workload=(Consume(),))
-
-
-def test_a_scenario_with_consumers_is_written_and_read_again() -> None:
-    scenario = Scenario(CLUSTER, (PUBLISH, *EACH[:1]))
-    assert from_json(scenario.to_json()) == scenario

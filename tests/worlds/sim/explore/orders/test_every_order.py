@@ -1,9 +1,6 @@
 """Small scenarios on the real code, checked in every possible order."""
 
 import asyncio
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import takewhile
 
@@ -38,12 +35,6 @@ STRIPED = Scenario(
     Cluster(2),
     (replace(WRITE, entries=2, ensemble=2, write_quorum=1, ack_quorum=1), RECOVER),
 )
-COUNTS = """
-from labkit.worlds.sim.explore.orders.every_order import every_order
-from tests.worlds.sim.explore.orders.test_every_order import STRIPED, quietly
-found = every_order(STRIPED, losses=1, on_progress=quietly)
-print(found.states, found.ends, found.orders, found.outcomes, found.runs)
-"""
 
 
 def quietly(states: int, findings: int) -> None:
@@ -100,19 +91,6 @@ def test_a_mistake_that_needs_two_entries_on_different_bookies_is_found() -> Non
     assert [finding.promise for finding in found.findings] == ["LacAdvancesInOrder"]
 
 
-@pytest.mark.long
-def test_reads_that_do_not_fence_lose_an_entry_when_a_fence_was_lost() -> None:
-    scenario = replace(THREE, decisions={"lose r>b2 2": 1.0})
-    wrong = variant(scenario, "no fencing on recovery reads")
-    found = every_order(
-        wrong, checks=[AcknowledgedIsDurable], stop_at=1, patience_s=300, on_progress=quietly
-    )
-    (finding,) = found.findings
-    assert finding.scenario.decisions["lose r>b2 2"] == 1.0
-    without = variant(finding.scenario, "")
-    assert broken(check_all(run(without))) == []
-
-
 def test_a_lost_fence_is_tried_too_and_reads_that_do_not_fence_lose_an_entry_by_it() -> None:
     wrong = variant(TWO, "no fencing on recovery reads")
     checks = [AcknowledgedIsDurable]
@@ -164,21 +142,6 @@ def test_a_bookie_that_crashed_in_turn_is_back_with_what_it_had_synced() -> None
 def test_fewer_than_no_crashes_are_refused() -> None:
     with pytest.raises(BKIncorrectParameterException, match="must not be negative"):
         every_order(TWO, crashes=-1)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("hash_seed", ["1", "2"])
-def test_counts_are_the_same_in_another_process_under_another_hash_seed(hash_seed: str) -> None:
-    found = all_orders(STRIPED, losses=1)
-    told = subprocess.run(
-        [sys.executable, "-c", COUNTS],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    counts = (found.states, found.ends, found.orders, found.outcomes, found.runs)
-    assert tuple(map(int, told.split())) == counts
 
 
 @pytest.mark.long

@@ -24,7 +24,6 @@ from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.explore.search import search
-from labkit.worlds.sim.scenario.faults import Unload
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.consume import Consume
 
@@ -209,19 +208,6 @@ def test_a_mistake_of_a_broker_breaks_its_promise_at_its_seed(
     assert search([random_topic_scenario(seed)], checks=CHECKS, jobs=1).found == ()
     plant(monkeypatch)
     assert search([random_topic_scenario(seed)], checks=checks, jobs=1).first is not None
-
-
-def test_three_in_ten_scenarios_trim_ledgers() -> None:
-    configs = [random_topic_scenario(seed).cluster.broker.managed_ledger for seed in range(200)]
-    assert 40 < sum(config.retention_time_ms >= 0 for config in configs) < 80
-
-
-def test_one_in_eight_scenarios_has_keys_and_one_in_ten_unloads() -> None:
-    drawn = [random_topic_scenario(seed) for seed in range(400)]
-    keyed = [any(step.subscription == "keys" for step in _consumers(each)) for each in drawn]
-    unloaded = [any(isinstance(fault, Unload) for fault in each.faults) for each in drawn]
-    assert 35 < sum(keyed) < 65
-    assert 28 < sum(unloaded) < 55
 
 
 def test_half_of_the_scenarios_have_consumers_and_all_types_of_subscriptions() -> None:

@@ -33,15 +33,6 @@ def reached(seed: int) -> set[str]:
     return set(Meetings(SITUATIONS).reached(run(random_scenario(seed))))
 
 
-@pytest.mark.slow
-def test_of_the_first_scenarios_with_autorecovery_many_mark_copy_and_recover() -> None:
-    with_autorecovery = [seed for seed in range(120) if random_scenario(seed).cluster.autorecovery]
-    names = [name for seed in with_autorecovery for name in reached(seed)]
-    assert names.count("a bookie is considered lost") >= len(with_autorecovery) / 4
-    assert names.count("a repair copies a fragment") >= len(with_autorecovery) / 8
-    assert names.count("a worker recovers an open ledger") >= len(with_autorecovery) / 12
-
-
 def test_a_worker_that_never_recovers_an_open_ledger_breaks_a_promise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -38,11 +38,6 @@ def test_settings_of_each_part_are_drawn() -> None:
     assert {each.auditor_replicas_check_interval_s for each in auditors} > {0}
 
 
-def test_three_in_four_scenarios_or_more_have_the_usual_storage() -> None:
-    usual = [each for each in DRAWN if each.cluster.storage == CONFIG]
-    assert len(usual) > len(DRAWN) * 0.75
-
-
 class SyncedIfNewest(OpenLog):
     """A log that ignores syncs once its bookie has started another log."""
 

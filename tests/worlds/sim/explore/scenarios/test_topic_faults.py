@@ -29,12 +29,6 @@ def test_what_the_worker_confirmed_is_stored_once() -> None:
     assert len(found) == len(set(found)) == 8
 
 
-def test_one_in_five_scenarios_with_brokers_has_autorecovery() -> None:
-    repaired = [each for each in DRAWN if each.cluster.autorecovery is not None]
-    assert 25 < len(repaired) < 55
-    assert all(each.cluster.bookies > 3 for each in repaired)
-
-
 def test_machines_fail_and_settings_differ_and_no_disk_is_replaced() -> None:
     faults = {type(fault).__name__ for each in DRAWN for fault in each.faults}
     assert faults >= {"FailingRead", "FullAtSync", "ClockSkew"}

@@ -1,14 +1,16 @@
-"""Tests that text stays inside its picture and that buttons do not overlap."""
+"""Tests what holds for every view: its text and buttons fit, and its pictures are reproducible."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
+from xml.etree import ElementTree
 
 import pytest
 
 from labkit.course.runs.timeline import timeline
+from labkit.system.trace.log import TraceLog
 from labkit.views.widgets import (
     BookieInside,
     ClusterView,
@@ -20,10 +22,11 @@ from labkit.views.widgets import (
     Stripes,
     XRay,
 )
-from labkit.views.widgets.playing import FAULTS
+from labkit.views.widgets.playing import FAULTS, PlayingView
 from labkit.views.widgets.scene import Mark, size_of
 from labkit.views.widgets.scene_view import SceneView
 from labkit.views.widgets.text_metrics import width_of
+from labkit.views.widgets.timeline import PlayedRun, TimelineView
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Fault
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -33,8 +36,8 @@ from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Write
 from tests.system.storage.test_entry_locations import life_of_an_entry
 from tests.views.widgets.crashes import broken, long
-from tests.views.widgets.films import UNFENCED, crashed
-from tests.views.widgets.histories import repaired
+from tests.views.widgets.films import UNFENCED, crashed, titles_of, words_in
+from tests.views.widgets.histories import repaired, two_crashes
 from tests.views.widgets.lineages import alone, in_a_batch
 from tests.views.widgets.lives import PAGE_SIZE, whole_life
 from tests.views.widgets.recoveries import recovery
@@ -158,3 +161,47 @@ def test_every_bookie_has_its_whole_name_and_all_its_buttons(name: str, count: i
     assert all(named[f"b{at}"] == runs for at in range(count)), named
     assert acts["kill"] == acts["pause"] == acts["cut"]
     assert acts["kill"] >= (count - 1) * runs
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", VIEWS | WITHOUT_BUTTONS)
+def test_a_still_picture_is_the_same_each_time_and_needs_nothing_from_elsewhere(name: str) -> None:
+    first, second = ((VIEWS | WITHOUT_BUTTONS)[name]().svg() for _ in range(2))
+    assert first == second
+    ElementTree.fromstring(first)
+    assert set(re.findall(r"https?://[^'\"]*", first)) == {"http://www.w3.org/2000/svg"}
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        (lambda: BookieInside(TraceLog()), "no bookie, unknown: 0 in the memtable"),
+        (lambda: RecoveryProgress([]), "Recovery: no auditor"),
+        (lambda: SpaceTime([]), "0 events"),
+        (lambda: TimelineView(PlayedRun([])), "Timeline: 0 events, shown after 0"),
+    ],
+)
+def test_a_run_without_events_has_a_picture(view: Callable[[], SceneView], words: str) -> None:
+    empty = view()
+    ElementTree.fromstring(empty.svg())
+    assert words in repr(empty)
+
+
+@pytest.mark.parametrize(
+    ("view", "fault", "bookie", "words"),
+    [
+        (lambda: BookieInside(crashed(), "b2"), "kill", "b2", "b2: down"),
+        (lambda: EnsembleHistory(run(two_crashes())), "pause", "b2", "b2 is paused"),
+        (lambda: RecoveryProgress(recovery("restart")), "kill", "b3", "b3 not registered"),
+        (lambda: SpaceTime(crashed()), "kill", "b2", "killed"),
+    ],
+)
+def test_a_fault_is_added_in_the_picture(
+    view: Callable[[], PlayingView], fault: str, bookie: str, words: str
+) -> None:
+    forked = view()
+    confirmed = (e.seq for e in forked.run.events if e.kind == "lac.advanced" and e.entry == 5)
+    forked.received(None, {"do": fault, "on": bookie, "seq": next(confirmed)}, [])
+    assert forked.notice == ""
+    shown = [repr(forked), words_in(forked.svg()), *titles_of(forked.scene())]
+    assert any(words in each for each in shown)
