@@ -20,7 +20,7 @@ from labkit.worlds.sim.play.played_world import (
     PlayedWorld,
     is_delivery,
 )
-from labkit.worlds.sim.run import live, outside_event_loops, trace_of
+from labkit.worlds.sim.run import outside_event_loops, run_world, trace_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 
 _MOST_RECEIVED, _MOST_SENT = 4, 5
@@ -71,7 +71,7 @@ class _Search:
             self._scenario, SimLoop(), tuple(failures), is_quick=True, to_the_end=True
         )
         world.random = random
-        trace = outside_event_loops(partial(live, world))
+        trace = outside_event_loops(partial(run_world, world))
         return world.made if broken(check_all(trace, self._checks)) else []
 
     def shortened(self, moves: Sequence[str]) -> list[str]:
@@ -91,7 +91,7 @@ class _Search:
         world = PlayedWorld(self._scenario, SimLoop(), moves, is_quick=True)
         try:
             with suppress(MovesMade):
-                outside_event_loops(partial(live, world))
+                outside_event_loops(partial(run_world, world))
             world.finish_moves()
         except ImpossibleMoveError:
             return False

@@ -24,7 +24,7 @@ from labkit.worlds.sim.play.played_world import (
     PlayedWorld,
     is_delivery,
 )
-from labkit.worlds.sim.run import live, outside_event_loops, run, trace_of
+from labkit.worlds.sim.run import outside_event_loops, run, run_world, trace_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
 
@@ -129,7 +129,7 @@ def _play(
 
 def _run_until_stopped(world: PlayedWorld | NamedOrderWorld) -> tuple[Trace, bool]:
     with suppress(MovesMade):
-        return live(world), True
+        return run_world(world), True
     return trace_of(world), False
 
 
