@@ -96,9 +96,7 @@ def generated_cases(recipe: Recipe[T], count: int, seed: int = 1) -> Iterator[tu
 def smallest_failing_case(
     recipe: Recipe[T], numbers: list[int], is_wrong: Callable[[T], bool]
 ) -> T:
-    """Return a failing case, shrunk from these numbers, that no single further step makes
-    smaller.
-    """
+    """Shrink a failing case, built from these numbers, until no single step makes it smaller."""
     best, steps = numbers, 0
     while steps < _SHRINK_STEPS:
         for candidate in _smaller(best):
@@ -118,7 +116,7 @@ def _size(numbers: list[int]) -> tuple[int, list[int]]:
 
 
 def _smaller(numbers: list[int]) -> Iterator[list[int]]:
-    """Yield smaller variations: first without some numbers, then with one number decreased.
+    """Yield smaller variations: first with some numbers removed, then with one number decreased.
 
     When numbers are removed, also try decreasing the number before them, which may be their count.
     """

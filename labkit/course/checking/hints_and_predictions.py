@@ -48,5 +48,5 @@ def compare(name: str, truth: object) -> Note:
 
 
 def _as_list(value: object) -> object:
-    # A learner does not need to know whether labkit uses a list or a tuple.
+    # A learner need not know whether labkit uses a list or a tuple.
     return list(value) if isinstance(value, tuple) else value
