@@ -168,7 +168,6 @@ class Errors:
         }
 
     def ancestors(self, name: str) -> Iterator[str]:
-        """Yield the class and its base classes, nearest first."""
         yield name
         if name in self.classes:
             for base in self.classes[name].bases:

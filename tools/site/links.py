@@ -38,7 +38,6 @@ def _read(path: Path) -> _Page:
 
 
 def pages(site: Path) -> list[Path]:
-    """Return the pages that Sphinx has built."""
     apart = (site / TAB, site / "_static")
     found = (path for path in site.rglob("*.html") if not any(map(path.is_relative_to, apart)))
     return sorted(found)

@@ -64,7 +64,6 @@ def whole_answer(_arguments: Arguments, answer: Any) -> Any:
 
 
 def in_any_order(_arguments: Arguments, answer: Any) -> Any:
-    """Compare the answer as a list whose order does not matter."""
     return sorted(answer)
 
 

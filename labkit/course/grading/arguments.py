@@ -1,4 +1,4 @@
-"""The arguments of `labkit grade` and `labkit handout`, in a module that imports quickly."""
+"""The arguments of `labkit grade` and `labkit handout`, in a module that is quick to import."""
 
 import argparse
 import math

@@ -4,7 +4,7 @@
     quorums.write_set,2
     quorums.lost,1
 
-An exercise is worth its points if it is passed, and 0 otherwise. Without such a file, every
+An exercise is worth its points if it is passed, and 0 otherwise.  Without such a file, every
 exercise that a submission contains is worth one point.
 """
 
@@ -20,7 +20,7 @@ from labkit.course.grading.results import NOT_HANDED_IN, PASSED, Result
 
 GRADES, PAGE = "grades.csv", "class.html"
 _NONE = "-"
-"""The name of the row for a submission without exercises."""
+"""The name of the row of a submission without exercises."""
 _STYLE = (
     "table{border-collapse:collapse}td,th{padding:.1em .4em;text-align:center}"
     "th[scope=row]{text-align:left}thead th{vertical-align:bottom}"
@@ -47,7 +47,7 @@ def read_points(file: Path) -> dict[str, float]:
             for row in reader:
                 name, worth = find(row["exercise"]).name, float(row["points"])
                 if not 0 <= worth < float("inf") or name in points:
-                    raise ValueError(f"{name} has the points {row['points']!r}, or occurs twice")
+                    raise ValueError(f"{name} has the points {row['points']!r}, or stands twice")
                 points[name] = worth
     except (TypeError, ValueError, NoSuchExerciseError) as error:
         raise PointsError(
@@ -100,7 +100,7 @@ class Gradebook:
 
 
 def write_grades(book: Gradebook, folder: Path) -> None:
-    """Write `grades.csv` and `class.html`, which links to the students' pages. Raises OSError."""
+    """Write `grades.csv` and `class.html`, which links to the students' pages.  Raises OSError."""
     pages = {name: page for name, page in pages_of(book.outcomes, folder).items() if page.exists()}
     with (folder / GRADES).open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file)

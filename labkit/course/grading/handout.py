@@ -40,7 +40,7 @@ def read_students(file: Path) -> list[str]:
     """Return the student names in a file with one name per line.
 
     Raises `HandoutError` for a name that is not a valid folder name, a duplicate name, and a file
-    that is not UTF-8 or contains no name. Raises OSError if the file cannot be read.
+    that is not UTF-8 or contains no name.  Raises OSError if the file cannot be read.
     """
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()

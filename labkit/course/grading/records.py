@@ -18,7 +18,9 @@ _MOST_ROWS, _MOST_PROBLEMS = 1000, 10
 
 
 def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a student's records as rows of the class report, and warnings about ignored data."""
+    """Return a student's records as rows of the class report, and messages about ignored files and
+    lines.
+    """
     rows: list[dict[str, Any]] = []
     problems = []
     for file in files:
@@ -37,7 +39,7 @@ def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]]
 
 
 def _row(student: str, line: str) -> dict[str, Any] | None:
-    """Return the line as a row, {} if its event does not count, or None if the line is invalid."""
+    """Return the line as a row, {} if its event is not counted, or None if the line is invalid."""
     try:
         noted = json.loads(line)
     except (ValueError, RecursionError):

@@ -66,10 +66,10 @@ def table(results: Iterable[Result]) -> str:
 def write(
     results: list[Result], noted: list[dict[str, Any]], folder: Path, graded_at: datetime
 ) -> list[Result]:
-    """Write the reports about the class into a folder, and return all results.
+    """Write the reports about the class into a folder; `noted` are rows from `records`.
 
-    `noted` are rows from `records`. Earlier results in the folder are kept, except those of the
-    same student and exercise, so a teacher can grade one student again. Raises OSError.
+    Earlier results in the folder are kept, except those of the same student and exercise: so a
+    teacher can grade one student again.  Return all results.  Raises OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
     new = {(each.student, each.exercise) for each in results}

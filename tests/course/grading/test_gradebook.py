@@ -74,7 +74,7 @@ def test_a_spreadsheet_takes_no_name_for_a_formula(tmp_path: Path) -> None:
         ("exercise,points\nquorums.write_set,two\n", "'two'"),
         ("exercise,points\nquorums.write_set,-1\n", "has the points '-1'"),
         ("exercise,points\nquorums.write_set\n", "float"),
-        (f"exercise,points\n{SET},1\n{SET},1\n", "occurs twice"),
+        (f"exercise,points\n{SET},1\n{SET},1\n", "stands twice"),
     ],
 )
 def test_a_wrong_list_of_points_is_refused_with_an_example(

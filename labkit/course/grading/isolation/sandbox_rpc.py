@@ -189,7 +189,6 @@ class SubmissionConnection:
                 return decode_value(reply.get("returned"))
 
     def processor_s(self) -> float:
-        """Return the processor time that the submission's process has used."""
         return processor_s_of(self._pid)
 
     def is_responsive(self) -> bool:

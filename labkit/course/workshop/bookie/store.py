@@ -215,7 +215,6 @@ class LearnersIndex(LedgerIndex):
         return index
 
     def begin(self, ledger_id: int, disk: Disk, page_size: int) -> None:
-        """Initialize the attributes that labkit itself uses."""
         self.ledger_id, self.disk, self.page_size = ledger_id, disk, page_size
 
     @property
@@ -366,7 +365,6 @@ class ReplayView:
         self.record_count = 0
 
     def journal_ids(self, disk: Disk) -> list[int]:
-        """Return the ids of the journal files, oldest first."""
         return journal_ids(disk)
 
     def has_ledger(self, ledger_id: int) -> bool:

@@ -31,7 +31,7 @@ Options (not case-sensitive):
     start, end           first and last message to read, both inclusive, as MessageIDs
                          "ledger:entry:partition:batchIndex", one per partition, separated by
                          commas; or "earliest" or "latest" ("latest" as the start is only for
-                         streams). For ledgers, a single id. A stream has no end
+                         streams).  For ledgers, a single id.  A stream has no end
     closedOnly           true: skip open ledgers; false (the default): read them up to
                          LastAddConfirmed
     rowsPerBatch         a record batch ends with the entry that reaches this number of rows;

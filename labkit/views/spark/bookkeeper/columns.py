@@ -88,7 +88,7 @@ def check_schema(schema: StructType, options: Options) -> None:
         actual = field.dataType.simpleString()
         if actual != type_ and (actual, type_) != ("timestamp", "timestamp_ltz"):
             raise OptionError(f"schema: column '{field.name}' must have type {type_}, got {actual}")
-        # Spark trusts "not null": it evaluates `is null` without looking at the rows.
+        # Spark trusts "not null", and evaluates `is null` without looking at the rows.
         if options.topic and not field.nullable and field.name in MAY_BE_NULL:
             raise OptionError(f"schema: column '{field.name}' can be null; omit 'not null'")
 

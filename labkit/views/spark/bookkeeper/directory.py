@@ -1,6 +1,6 @@
 """Finds the ledgers to read: either those of a topic's partitions, or those listed in the query.
 
-A lane is a partition of the topic, or one of the listed ledgers, and is read in order. Its number
+A lane is a partition of the topic, or one of the listed ledgers, and is read in order.  Its number
 is the partition index or the ledger id.
 """
 
@@ -57,7 +57,7 @@ class LedgerDirectory:
         if self._options.topic:
             return await self._chains_of_topic(self._options.topic)
         ids = await self.client.list_ledgers()
-        return {ledger_id: [LedgerInfo(ledger_id)] for ledger_id in self._existing_ledgers(ids)}
+        return {ledger_id: [LedgerInfo(ledger_id)] for ledger_id in self._listed(ids)}
 
     async def lookup(self, info: LedgerInfo) -> LedgerSnapshot | None:
         """Return the ledger's current state; None if it is gone and `failOnDataLoss` is false.
@@ -129,7 +129,7 @@ class LedgerDirectory:
         return chain
 
     async def _similar_topics(self, topic: str) -> str:
-        """Return some topics of the same namespace, because the user may have mistyped the name."""
+        """Return some topics of the same namespace, in case the user mistyped the name."""
         folder = managed_ledger_path(topic).rpartition("/")[0]
         try:
             names = await self.client.store.children(folder)
@@ -144,7 +144,7 @@ class LedgerDirectory:
         )
         return f"{', '.join(near)} and others" if len(names) > len(near) else ", ".join(near)
 
-    def _existing_ledgers(self, ids: list[int]) -> list[int]:
+    def _listed(self, ids: list[int]) -> list[int]:
         ranges = self._options.ledgers
         # Sort the ids, so that each range can be bisected: a query may list thousands of ranges.
         ids = sorted(ids)

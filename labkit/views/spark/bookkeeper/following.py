@@ -43,12 +43,12 @@ class StreamFollower:
         self._directory = directory
         self._options = options
         self._successors: dict[tuple[int, MessageId], int] = {}
-        """The ledger after each lane's last read id, if that id ended its ledger."""
+        """The ledger that follows each lane's last read id, if that id ended its ledger."""
         self.seen: Offset = {}
         """The newest message of each lane when it was last looked up."""
 
     async def initial(self) -> Offset:
-        """Return the offset given by option `start`. Raises `OptionError`."""
+        """Return the offset given by option `start`.  Raises `OptionError`."""
         chains = await self._directory.chains()
         if self._options.start == "latest":
             return await self._newest_of(chains)
@@ -79,7 +79,7 @@ class StreamFollower:
         # Never move backwards, even if fewer bookies report the newest entries this time.
         ends = {lane: later(end, begin[lane]) for lane, end in ends.items()}
         if max_rows is not None:
-            ends = await self._limit_rows(chains, begin, ends, max_rows)
+            ends = await self._limited(chains, begin, ends, max_rows)
         return {**start, **ends}
 
     async def spans(self, start: Offset, end: Offset) -> list[EntrySpan]:
@@ -153,10 +153,8 @@ class StreamFollower:
 
     # Limiting a batch to a number of rows
 
-    async def _limit_rows(
-        self, chains: Chains, begin: Offset, ends: Offset, max_rows: int
-    ) -> Offset:
-        """Return an offset at most `max_rows` rows further, shared equally among the lanes."""
+    async def _limited(self, chains: Chains, begin: Offset, ends: Offset, max_rows: int) -> Offset:
+        """Return an offset at most `max_rows` rows further, shared equally by lanes with rows."""
         offset, rows_left = dict(begin), max_rows
         behind = [lane for lane in sorted(ends) if offset[lane] != ends[lane]]
         while rows_left and behind:

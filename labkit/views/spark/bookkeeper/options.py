@@ -32,7 +32,7 @@ class OptionError(LabkitError):
 class Options:
     """The checked options of a query; `labkit.views.spark.bookkeeper` describes each of them.
 
-    Either `topic` or `ledgers` is set; `ledgers` contains ranges of ids, (first, last). If
+    Either `topic` or `ledgers` is set; `ledgers` contains ranges of ids, (first, last).  If
     `max_rows_per_trigger` is 0, batches of a stream are unlimited.
     """
 

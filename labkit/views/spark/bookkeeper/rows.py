@@ -42,7 +42,7 @@ class SpanRows:
     """The rows of a span that have been read since the last record batch."""
 
     def __init__(self, span: EntrySpan, topic: str, columns: Collection[str]) -> None:
-        """Prepare to collect rows; if `topic` is "", each entry is a row.
+        """If `topic` is "", each row is an entry.
 
         Only the data that the columns need is unpacked and kept, so unencrypted columns of an
         encrypted topic can be read without its key.

@@ -90,7 +90,7 @@ class LocalCluster:
             )
         BOOKKEEPER_KEYS.require_used(autorecovery or {})
         if broker_conf:
-            # Imported here because it imports PyJWT and cryptography, which takes long.
+            # Imported here because it imports PyJWT and cryptography, which is slow.
             from labkit.worlds.live.processes.broker_config import PULSAR_KEYS  # noqa: PLC0415
 
             PULSAR_KEYS.require_used(broker_conf)

@@ -49,7 +49,6 @@ class BookieNode(SimNode):
 
     @property
     def disk_calls(self) -> list[DiskCall]:
-        """The completed calls of all disk workers, across restarts."""
         return self._trouble.calls
 
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:

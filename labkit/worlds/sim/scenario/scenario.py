@@ -63,7 +63,6 @@ class Scenario(Value):
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """The names of the clients, in the order of their first steps."""
         return tuple(dict.fromkeys(step.client for step in self.workload))
 
     def with_fault(self, *faults: Fault) -> "Scenario":

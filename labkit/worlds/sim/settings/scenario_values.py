@@ -22,7 +22,6 @@ class Value:
         _CLASSES[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        """Raise `BKIncorrectParameterException` if a field does not match its annotation."""
         check_fields(self)
 
     def __repr__(self) -> str:

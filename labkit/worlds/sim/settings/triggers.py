@@ -26,7 +26,6 @@ class On(Value):
     entry: int = -1
 
     def fits(self, row: Event) -> bool:
-        """Return whether an event of this kind counts."""
         return self.node in ("", row.node) and self.entry in (-1, row.entry)
 
 
