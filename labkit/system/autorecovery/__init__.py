@@ -54,7 +54,10 @@ An instance uses one metadata session, which owns its vote and its locks.  If it
 is unknown whether a request was carried out, the instance ends and its owner starts a new one.  Any
 other error ends the instance and the bookie in the same process.
 
-Read `auditor` and `worker` first, then `underreplication`, `checker` and `replicator`.
+Read in this order: `audit_rules`, `paths`, `underreplication`, `election`, `metadata_silence`,
+`missing_bookies`, `periodic_check`, `auditor`, `ledger_view`, `fragments`, `checker`,
+`bookie_joins`, `worker`, `replicator`, `fragment_copy`, `daemon`, `overreplicated`; then `config`,
+`formats`, `watched_nodes`, `replicas_check`, `random_source`.
 
 Differences from BookKeeper:
   - After the metadata store has been silent, no bookie counts as lost for ten seconds or two

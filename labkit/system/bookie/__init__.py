@@ -67,5 +67,6 @@ Differences from BookKeeper:
     a period.  The response to a long poll does not contain the time at which LastAddConfirmed
     advanced (`lacUpdateTimestamp`).
 
-Read `node` and `protocol_v2` first, then `commit` and `checkpoints`.
+Read in this order: `node`, `channel`, `turns`, `protocol_v2`, `refusals`, `batch_read`, `commit`,
+`checkpoints`, `disk_monitor`, `garbage_collection`; then `protocol_v3`, `long_poll`.
 """

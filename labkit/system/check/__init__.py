@@ -30,7 +30,8 @@ Terms:
 BookKeeper has no such checks: its tests examine states, and its specification is separate from its
 code.
 
-Read `promise`, `facts` and `promises/durability.py` first.
+Read in this order: `verdict`, `promise`, `facts`, `segments`, `answers`, `attempts`, `messages`,
+`promises/durability.py`, `judge`.
 """
 
 from labkit.system.check.facts import EPILOGUE

@@ -141,6 +141,7 @@ class Judge:
 
 
 def broken(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return the verdicts of broken promises."""
     return [verdict for verdict in verdicts if verdict.outcome is Outcome.INVALID]
 
 

@@ -39,7 +39,10 @@ ever confirmed.
     protocol/    how a client talks to one bookie
     placement/   which bookies store a ledger
 
-Read `striping` and `writer` first, then `ensemble_change`, `reads` and `recovery`.
+Read in this order: `striping`, `writer`, `pending_add`, `protocol/`, `ensemble_change`, `ensemble`,
+`metadata_update`, `fence_check`, `quorum_timeout`; `reader`, `reads`, `batch_read`; `quorum`,
+`recovery`; `context`, `bookkeeper`; then the features of protocol version 3: `lac_reads`,
+`explicit_lac`, `deferred_sync`.
 
 Differences from BookKeeper:
 

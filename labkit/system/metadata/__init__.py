@@ -28,5 +28,6 @@ Invariants:
 
 `/ledgers` is the default root.  Not supported: etcd as a metadata store, access control lists.
 
-Read `store` and `ledger_manager` first.
+Read in this order: `location`, `store`, `ledger_layout`, `cluster`, `ledger_ids`, `ledger_manager`,
+`registration`, `bookie_watch`, `cookie`, `racks`.
 """

@@ -45,8 +45,10 @@ per journal, and a thread for flushes and garbage collection; the simulated worl
     flush thread     `LedgerStore.flush`, `GarbageCollector.collect` and `compact`; listing a
                      ledger's entries
 
-Read `journal` and `store` first. `xray` and `entry_locations` inspect the files, and `flush_events`
-reports to the trace; they are not part of the write path.
+Read in this order: `disk`, `config`, `log_mark`, `journal`, `journal_scan`, `memtable`,
+`entry_log`, `last_log_id`, `log_reader`, `index/`, `store`, `directories`, `replay`, `entry_batch`,
+`last_add_confirmed`, `collected_ledgers`, `garbage`. The remaining modules are not part of the
+write path: `xray` and `entry_locations` inspect the files, and `flush_events` reports to the trace.
 
 Differences from BookKeeper (labkit and BookKeeper can read each other's files):
   - The entry log is synced before the index is written, so an index never points to bytes that a

@@ -51,10 +51,14 @@ its last ledger.  An owner that opens a partition stores the chain before it cre
 and writes each cursor's node.  A cursor is stored one second after it has moved, whereas Pulsar
 waits for the next acknowledgement or for a minute.  If a ledger has accepted no entry, the owner
 pauses before it creates the next one.  Offloaded ledgers are not supported, but their records in
-the chain are preserved.
+the chain are preserved.  As in Pulsar, a crash between two steps may leak a ledger that no chain
+refers to.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
 `pulsar-client/.../BatchMessageContainer`.
 
-Read `managed_ledger` and `chain/chain.py` first.
+Read `managed_ledger` and `chain/chain.py` first.  The managed ledger uses `append_queue` and
+`backoff`.  The other modules are `names`, `config`, `messages`, `topic`, `partitions`, `ownership`
+and `deletion`.  The packages are `chain/` (the chain of ledgers), `cursors/` (acknowledgements) and
+`producing/` (new messages).
 """

@@ -5,5 +5,11 @@ all nodes in time order, numbers them, and links each event to its cause.  All v
 tables are computed from such a log.  Programs compare the typed columns of events; the sentence
 that describes an event is for people only.
 
-Read `events` and `kinds` first.
+To add a kind of event, declare it in `kinds`.
+
+Read in this order: `events` (the columns), `kinds` (the meaning, columns, causes and sentence of
+each kind), `recorder`, `log`, `handlers` (methods that receive events of certain kinds),
+`bookie_state` (the state of a bookie at a moment), `cluster_state` (the state of a cluster),
+`sentence` (an event as a sentence), `parquet`, and `answers` (what the calls of a simulated
+workload returned).
 """
