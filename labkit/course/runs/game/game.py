@@ -21,6 +21,7 @@ class Game(Play):
     """
 
     linked_as = "Game"
+    fewest_lines = 5
     level: Level
 
     def __init__(self, level: int = 1, *, at: int | None = None) -> None:

@@ -14,7 +14,7 @@ from labkit.views.widgets.text_metrics import lines_of, width_of
 LINE, BUTTON, BETWEEN = 15, 24, 8
 _LABELS = {
     "lose": ("✕", "Lose", "Lose the message “{}” from {} to {}"),
-    "copy": ("×2", "Copy", "Deliver the message “{}” from {} to {} twice"),
+    "copy": ("+", "Copy", "Deliver the message “{}” from {} to {} twice"),
 }
 
 

@@ -12,13 +12,13 @@ from labkit.views.widgets.text_metrics import lines_of
 LINE, MARGIN = 19, 10
 NARROWEST = 120
 """If the bookies' columns are narrower than this, the cards are not below their bookies."""
-FEWEST_LINES = 5
-"""Space above the cluster, so that what is below stays in place when a promise breaks."""
 
 
 class PlayPicture:
     """cluster: the picture of the cluster.
     remarks: lines above the cluster, each with its colour.
+    lines: the number of lines for which there is always space, so that the cards usually stay in
+        place when a promise breaks.
     messages, cuts: the messages in flight, and the move that cuts the power of each bookie.
     offers: returns whether the player may make a move.
     """
@@ -28,13 +28,14 @@ class PlayPicture:
         cluster: ClusterPicture,
         bookies: Sequence[str],
         remarks: Sequence[tuple[str, str]],
+        lines: int,
         messages: Sequence[Message],
         cuts: Mapping[str, str],
         offers: Callable[[str], bool],
     ) -> None:
         self.cluster = cluster
         self._cache = PartCache()
-        self._top, self._remarks = _lines(remarks)
+        self._top, self._remarks = _lines(remarks, lines)
         self._cards, self._height = _columns(
             cluster.grid.layout.width, bookies, cluster.grid.layout.pitch, messages, cuts, offers
         )
@@ -72,13 +73,13 @@ def _below(y: float, width: float, marks: Mark) -> Mark:
     return group("below", line, marks, y=y)
 
 
-def _lines(remarks: Sequence[tuple[str, str]]) -> tuple[float, Mark]:
+def _lines(remarks: Sequence[tuple[str, str]], least: int) -> tuple[float, Mark]:
     parts, y = list[Mark](), float(MARGIN)
     for words, colour in remarks:
         for line in lines_of(words, WIDTH - 2 * MARGIN, 13, bold=True):
             parts.append(text(f"{y:g}", MARGIN, y + 13, line, size=13, bold=True, fill=colour))
             y += LINE
-    return max(y, MARGIN + FEWEST_LINES * LINE) + 2, group("remarks", *parts)
+    return max(y, MARGIN + least * LINE) + 2, group("remarks", *parts)
 
 
 def _columns(
