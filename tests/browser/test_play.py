@@ -59,7 +59,7 @@ def test_a_click_delivers_a_message_and_a_broken_promise_is_shown_at_once(game: 
 
 def test_a_level_is_won_with_the_keyboard_alone(game: Notebook) -> None:
     view = game.view()
-    view.root.get_by_role("button", name="Show a solution").focus()
+    view.root.get_by_role("button", name="Solution").focus()
     press_by_keyboard(view, "deliver w>b0 2")
     expect(view.root.get_by_role("button", name="Undo")).to_be_visible()
     press_by_keyboard(view, "deliver b0>w 2")
@@ -113,7 +113,7 @@ def test_a_level_is_won_on_the_site_with_python_in_the_tab(site: Site) -> None:
     page = site.open("play.html")
     page.get_by_role("link", name=LEVELS[0].title).click()
     press = page.get_by_role("button", name=card("add entry 0", "w to b2"))
-    expect(page.get_by_role("button", name="Show a solution")).to_be_visible(timeout=120_000)
+    expect(page.get_by_role("button", name="Solution")).to_be_visible(timeout=120_000)
     press.click()
     page.get_by_role("button", name=card("entry 0 is stored", "b2 to w")).click()
     expect(page.get_by_role("button", name="Next level")).to_be_visible()

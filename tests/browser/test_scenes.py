@@ -16,6 +16,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, expect
 
+from labkit.course.runs.play import Play
 from labkit.course.runs.timeline import timeline
 from labkit.views.widgets import (
     BookieInside,
@@ -65,6 +66,7 @@ PLAYING: dict[str, Callable[[], SceneView]] = {
     "crash-map": lambda: CrashMapView(broken()),
     "ensemble-history": lambda: EnsembleHistory(repaired()),
     "lineage": lambda: MessageIdLineage(in_a_batch()),
+    "play": lambda: Play(replace(RECOVERED, faults=())),
     "recovery": lambda: RecoveryProgress(recovery("lost for good")),
     "space-time": lambda: SpaceTime(run(RECOVERED)),
     "space-time-of-an-entry": lambda: SpaceTime(crashed(), follow=3),

@@ -9,6 +9,7 @@
     MessageIdLineage from a MessageID to its bytes on each bookie     drawn from a `Lineage`
     XRay             bytes labelled with the names of their fields    drawn from pieces of files
     CrashMapView     every point at which a machine can stop          drawn from a crash map
+    PlayView         messages in flight, to be delivered by clicks    drawn from a trace
     TimelineView     a run, the causes of each event, and a fork      drawn from a trace
 
 Two pictures are not interactive: `log_usage` (the live bytes in each entry log) and `step_list`
@@ -32,6 +33,7 @@ from labkit.views.widgets.cluster import ClusterView
 from labkit.views.widgets.crash_map import CrashMapView
 from labkit.views.widgets.ensemble_history import EnsembleHistory
 from labkit.views.widgets.lineage import MessageIdLineage
+from labkit.views.widgets.play import PlayView
 from labkit.views.widgets.recovery_progress import RecoveryProgress
 from labkit.views.widgets.space_time import SpaceTime
 from labkit.views.widgets.stripes import Stripes
@@ -44,6 +46,7 @@ __all__ = [
     "CrashMapView",
     "EnsembleHistory",
     "MessageIdLineage",
+    "PlayView",
     "RecoveryProgress",
     "SpaceTime",
     "Stripes",

@@ -34,6 +34,7 @@ therefore be described by a small dictionary of decisions, and it is shrunk by r
 this dictionary. No code iterates over a set, because the order of a set differs between processes,
 and no world reads the system clock.
 
+`play/` runs a scenario up to a move that someone has chosen, and lists the messages in flight.
 `explore/` generates scenarios, searches them for bugs and shrinks the failing ones. `crash_map/`
 runs a single machine without network or time and stops it at each of its disk operations.
 

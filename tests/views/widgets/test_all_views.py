@@ -9,6 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from labkit.course.runs.game.game import Game
+from labkit.course.runs.play import Play
 from labkit.course.runs.timeline import timeline
 from labkit.system.trace.log import TraceLog
 from labkit.views.widgets import (
@@ -53,6 +55,9 @@ VIEWS: dict[str, Callable[[], SceneView]] = {
     "ensemble history": lambda: EnsembleHistory(repaired()),
     "lineage": lambda: MessageIdLineage(in_a_batch()),
     "lineage of a message by itself": lambda: MessageIdLineage(alone()),
+    "play": lambda: Play(Scenario(Cluster(4), (Write(entries=6, ensemble=4),))),
+    "play with metadata": lambda: Play(Scenario(), metadata=True),
+    "game": lambda: Game(10),
     "recovery": lambda: RecoveryProgress(recovery("lost for good")),
     "space-time": lambda: SpaceTime(crashed()),
     "stripes": lambda: Stripes(5, 3, 2, failed=(1, 2)),
@@ -82,6 +87,12 @@ VIEWS |= {
     for count in (7, 12, 22)
 }
 
+VIEWS |= {
+    f"play with {count} bookies": partial(
+        Play, Scenario(Cluster(count), (Write(entries=2, ensemble=count),))
+    )
+    for count in (5, 7, 12, 22)
+}
 WITHOUT_BUTTONS: dict[str, Callable[[], SceneView]] = {
     "bookie inside, with a crash": lambda: BookieInside(whole_life().trace, page_size=PAGE_SIZE),
 }

@@ -21,6 +21,7 @@ class Game(Play):
     """
 
     linked_as = "Game"
+    fewest_lines = 5
     level: Level
 
     def __init__(self, level: int = 1, *, at: int | None = None) -> None:
@@ -121,7 +122,7 @@ class Game(Play):
         if self.has_won and self.number < len(LEVELS):
             found.append({"name": "next", "label": "Next level", "kind": "button"})
         if self.is_faulty and not self.has_won:
-            found.append({"name": "solution", "label": "Show a solution", "kind": "button"})
+            found.append({"name": "solution", "label": "Solution", "kind": "button"})
         return found
 
     def choose(self, name: str, value: Any, seq: int) -> None:

@@ -10,7 +10,7 @@ Read the modules in this order: `cards` (messages), `picture` (the scene), then 
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from labkit.system.check import Verdict
 from labkit.system.model.errors import LabkitError
@@ -77,6 +77,9 @@ class PlayView(PlayingView):
 
     # To be defined by games
 
+    fewest_lines: ClassVar[int] = 3
+    """The number of remarks for which there is always space."""
+
     def offers(self, move: str) -> bool:
         """Return whether the player may make this move, which is possible."""
         return True
@@ -110,7 +113,13 @@ class PlayView(PlayingView):
         possible = [move for move in self.played.possible if self.offers(move)]
         cuts = {move.split()[1]: move for move in possible if move.startswith("crash ")}
         return PlayPicture(
-            cluster, bookies, self.remarks(), self.played.in_flight, cuts, possible.__contains__
+            cluster,
+            bookies,
+            self.remarks(),
+            self.fewest_lines,
+            self.played.in_flight,
+            cuts,
+            possible.__contains__,
         )
 
     def legend(self) -> Mark:

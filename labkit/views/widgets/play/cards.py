@@ -1,4 +1,4 @@
-"""The messages in flight as cards, each below the bookie that it comes from or goes to.
+"""The messages in flight as cards, in columns.
 
 A click on a card delivers the message. Small buttons below the card lose or copy it. A message that
 must wait for an earlier one on its connection has a faint card without buttons.
@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol
 from labkit.views.widgets.scene import Mark, group, path, rect, text
 from labkit.views.widgets.text_metrics import lines_of, width_of
 
-LINE, BUTTON, BETWEEN = 15, 22, 8
+LINE, BUTTON, BETWEEN = 15, 24, 8
 _LABELS = {
     "lose": ("✕", "Lose", "Lose the message “{}” from {} to {}"),
-    "copy": ("2×", "Copy", "Deliver the message “{}” from {} to {} twice"),
+    "copy": ("+", "Copy", "Deliver the message “{}” from {} to {} twice"),
 }
 
 
@@ -35,29 +35,26 @@ class Message(Protocol):
 
 
 class Column(NamedTuple):
-    """A column of cards: its bookie ("" for the messages of no bookie), and its place."""
+    """A column of cards: its place, its messages, and the moves that cut a bookie's power."""
 
-    bookie: str
     x: float
     width: float
+    messages: Sequence[Message]
+    cuts: Sequence[str]
 
 
-def column_of(message: Message, bookies: Sequence[str]) -> str:
-    return next((end for end in (message.target, message.source) if end in bookies), "")
-
-
-def cards(
-    column: Column, messages: Sequence[Message], offers: Callable[[str], bool], cut: str
+def column_marks(
+    key: str, column: Column, bookies: Sequence[str], offers: Callable[[str], bool]
 ) -> tuple[Mark, float]:
-    """Return the cards of a column, and their height. cut: the move that cuts the bookie's power,
-    or "".
-    """
+    """Return the buttons and cards of a column, and their height."""
     parts, y = list[Mark](), 0.0
-    if cut:
-        title = f"Cut the power of {column.bookie}: it loses what it has not synced, and restarts"
-        parts.append(_button("cut", "ϟ", "Cut the power", title, cut, 0, 0, column.width))
+    for move in column.cuts:
+        bookie = move.split()[1]
+        title = f"Cut the power of {bookie}: it loses what it has not synced, and restarts"
+        word = f"Cut {bookie}'s power"
+        parts.append(_button(f"cut {bookie}", "ϟ", word, title, move, 0, y, column.width))
         y += BUTTON + BETWEEN
-    for at, message in enumerate(messages):
+    for at, message in enumerate(column.messages):
         moves = tuple(f"{kind} {message.name}" for kind in _LABELS)
         card, height = _card(
             f"{message.name} {at}",
@@ -67,12 +64,12 @@ def cards(
             message.words,
             message.is_next and offers(f"deliver {message.name}"),
             tuple(move for move in moves if offers(move)),
-            column.bookie == message.target,
+            message.target in bookies,
             column.width,
         )
         parts.append(group(f"place {at}", card, y=y))
         y += height + BETWEEN
-    return group(f"cards {column.bookie}", *parts, x=column.x), y
+    return group(key, *parts, x=column.x), y
 
 
 @lru_cache(1024)
@@ -111,7 +108,7 @@ def _card(
     for move in moves:
         sign, label, sentence = _LABELS[move.split()[0]]
         title = sentence.format(words, source, target)
-        wide = width_of(label, 11) + 30
+        wide = width_of(label) + 30
         buttons.append(_button(label, sign, label, title, move, x, height + 3, wide))
         x += wide + 4
     return group(key, card, *buttons), height + (BUTTON + 3 if moves else 0)
@@ -121,6 +118,6 @@ def _button(
     key: str, sign: str, word: str, title: str, move: str, x: float, y: float, width: float
 ) -> Mark:
     box = rect("box", 0, 0, width, BUTTON, rx=4, fill="box", stroke="line")
-    icon = text("icon", 12, 15.5, sign, bold=True, anchor="middle")
-    label = text("word", 22, 15.5, word, size=11)
+    icon = text("icon", 12, 16.5, sign, bold=True, anchor="middle")
+    label = text("word", 22, 16.5, word)
     return group(key, box, icon, label, x=x, y=y, title=title, act="move", on=move)

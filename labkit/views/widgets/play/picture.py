@@ -3,20 +3,22 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from labkit.system.trace.events import Event
+from labkit.views.widgets.cluster.grid import MOST_PITCH
 from labkit.views.widgets.cluster.picture import GUTTER, WIDTH, ClusterPicture
-from labkit.views.widgets.play.cards import Column, Message, cards, column_of
+from labkit.views.widgets.play.cards import Column, Message, column_marks
 from labkit.views.widgets.scene import Mark, PartCache, group, path, picture, size_of, text
 from labkit.views.widgets.text_metrics import lines_of
 
 LINE, MARGIN = 19, 10
-FEWEST_LINES = 5
-"""Space above the cluster, so that what is below stays in place when a promise breaks."""
-_ASIDE = "others"
+NARROWEST = 120
+"""If the bookies' columns are narrower than this, the cards are not below their bookies."""
 
 
 class PlayPicture:
     """cluster: the picture of the cluster.
     remarks: lines above the cluster, each with its colour.
+    lines: the number of lines for which there is always space, so that the cards usually stay in
+        place when a promise breaks.
     messages, cuts: the messages in flight, and the move that cuts the power of each bookie.
     offers: returns whether the player may make a move.
     """
@@ -26,15 +28,16 @@ class PlayPicture:
         cluster: ClusterPicture,
         bookies: Sequence[str],
         remarks: Sequence[tuple[str, str]],
+        lines: int,
         messages: Sequence[Message],
         cuts: Mapping[str, str],
         offers: Callable[[str], bool],
     ) -> None:
         self.cluster = cluster
         self._cache = PartCache()
-        self._top, self._remarks = _lines(remarks)
+        self._top, self._remarks = _lines(remarks, lines)
         self._cards, self._height = _columns(
-            bookies, cluster.grid.layout.pitch, messages, cuts, offers
+            cluster.grid.layout.width, bookies, cluster.grid.layout.pitch, messages, cuts, offers
         )
 
     @property
@@ -70,33 +73,61 @@ def _below(y: float, width: float, marks: Mark) -> Mark:
     return group("below", line, marks, y=y)
 
 
-def _lines(remarks: Sequence[tuple[str, str]]) -> tuple[float, Mark]:
+def _lines(remarks: Sequence[tuple[str, str]], least: int) -> tuple[float, Mark]:
     parts, y = list[Mark](), float(MARGIN)
     for words, colour in remarks:
         for line in lines_of(words, WIDTH - 2 * MARGIN, 13, bold=True):
             parts.append(text(f"{y:g}", MARGIN, y + 13, line, size=13, bold=True, fill=colour))
             y += LINE
-    return max(y, MARGIN + FEWEST_LINES * LINE) + 2, group("remarks", *parts)
+    return max(y, MARGIN + least * LINE) + 2, group("remarks", *parts)
 
 
 def _columns(
+    width: float,
     bookies: Sequence[str],
     pitch: float,
     messages: Sequence[Message],
     cuts: Mapping[str, str],
     offers: Callable[[str], bool],
 ) -> tuple[Mark, float]:
-    places = [Column(name, GUTTER + pitch * at, pitch - 6) for at, name in enumerate(bookies)]
-    right = GUTTER + pitch * len(bookies)
-    if WIDTH - right > 2 * GUTTER:  # Messages of no bookie are on the right if there is room.
-        places.append(Column("", right + 10, WIDTH - right - 20))
+    if pitch >= NARROWEST:
+        columns = _below_bookies(bookies, pitch, messages, cuts)
     else:
-        places.append(Column("", 4, GUTTER - 12))
+        columns = _side_by_side(width, messages, cuts)
     parts, lowest = list[Mark](), 0.0
-    for place in places:
-        own = [each for each in messages if column_of(each, bookies) == place.bookie]
-        marks, height = cards(place, own, offers, cuts.get(place.bookie, ""))
-        parts.append(group(place.bookie or _ASIDE, marks, y=30))
+    for at, column in enumerate(columns):
+        marks, height = column_marks(f"column {at}", column, bookies, offers)
+        parts.append(group(f"{at}", marks, y=30))
         lowest = max(lowest, height)
-    words = "In flight. Click the message that arrives next:" if messages else "Nothing in flight"
-    return group("flight", text("title", MARGIN, 20, words, fill="faint"), *parts), lowest + 40
+    can_move = any(offers(f"deliver {each.name}") for each in messages)
+    words = "In flight. Click the message that arrives next:" if can_move else "In flight:"
+    title = text("title", MARGIN, 20, words if messages else "Nothing in flight", fill="faint")
+    return group("flight", title, *parts), lowest + 40
+
+
+def _below_bookies(
+    bookies: Sequence[str], pitch: float, messages: Sequence[Message], cuts: Mapping[str, str]
+) -> list[Column]:
+    """Return a column below each bookie, and one for the messages of no bookie."""
+    by_bookie: dict[str, list[Message]] = {name: [] for name in ("", *bookies)}
+    for each in messages:
+        by_bookie[next((end for end in (each.target, each.source) if end in bookies), "")] += [each]
+    right = GUTTER + pitch * len(bookies)
+    has_room = WIDTH - right > 2 * GUTTER
+    left, wide = (right + 10, WIDTH - right - 20) if has_room else (4, GUTTER - 12)
+    columns = [Column(left, wide, by_bookie.pop(""), ())]
+    for at, (name, own) in enumerate(by_bookie.items()):
+        cut = [cuts[name]] if name in cuts else []
+        columns.append(Column(GUTTER + pitch * at, pitch - 6, own, cut))
+    return columns
+
+
+def _side_by_side(
+    width: float, messages: Sequence[Message], cuts: Mapping[str, str]
+) -> list[Column]:
+    count = int((width - MARGIN) // MOST_PITCH)
+    moves = list(cuts.values())
+    return [
+        Column(MARGIN + MOST_PITCH * at, MOST_PITCH - 6, messages[at::count], moves[at::count])
+        for at in range(count)
+    ]

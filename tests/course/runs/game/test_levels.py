@@ -72,7 +72,7 @@ def _of_size(level: Level) -> object:
     return pytest.param(level, marks=marks, id=level.title)
 
 
-@pytest.mark.parametrize("level", map(_of_size, LEVELS))
+@pytest.mark.parametrize("level", [_of_size(level) for level in LEVELS])
 def test_the_correct_protocol_cannot_be_beaten(level: Level) -> None:
     found = every_order(
         level.scenario,
