@@ -37,10 +37,6 @@ _REREAD = """        except BKMetadataVersionException:
             metadata, version = await cluster.read_metadata()
     return metadata
 """
-_RESEND = """                if self.ensemble[place] != before[place]:
-                    self.send_again(pending, place)
-"""
-
 WRONG: dict[str, tuple[int, str, str, str]] = {
     "confirms at the first acknowledgement": (
         1,
@@ -79,12 +75,6 @@ WRONG: dict[str, tuple[int, str, str, str]] = {
         _LAC.replace("confirmed", "pushed"),
         "carries the LastAddConfirmed of the moment",
     ),
-    "announces nothing": (
-        2,
-        _LAC,
-        _LAC.replace("self.last_add_confirmed", "NO_ENTRY_ID"),
-        "carries the LastAddConfirmed of the moment",
-    ),
     "takes the first bookie's word": (
         2,
         "        if is_covered(known, metadata):",
@@ -115,29 +105,11 @@ WRONG: dict[str, tuple[int, str, str, str]] = {
         "        except",
         "q: read ledger 0: BKReadException",
     ),
-    "asks the first bookie only": (
-        3,
-        "        for place in write_set(entry_id, *sizes):",
-        "        for place in write_set(entry_id, *sizes)[:1]:",
-        "q: read ledger 0: BKNoSuch",
-    ),
-    "raises the last error": (
-        3,
-        "raise next((e for e in errors if not isinstance(e, PROVES_ABSENCE)), errors[0])",
-        "raise errors[-1]",
-        "BKTimeoutException",
-    ),
     "looks in the newest segment only": (
         3,
         "ensemble = self.metadata.ensemble_at(entry_id)\n        errors",
         "ensemble = self.metadata.segments[-1].ensemble\n        errors",
         "Entry 3",
-    ),
-    "asks the whole ensemble": (
-        3,
-        "        for place in write_set(entry_id, *sizes):",
-        "        for place in range(len(ensemble)):",
-        "You asked",
     ),
     "begins the segment at the next add": (
         4,
@@ -151,25 +123,6 @@ WRONG: dict[str, tuple[int, str, str, str]] = {
         "            pass\n",
         "AcknowledgedIsDurable",
     ),
-    "counts the old bookie's acknowledgement": (
-        4,
-        "        pending.acked = [each for each in pending.acked if each != place]\n",
-        "",
-        "only if its bookie is still in the ensemble",
-    ),
-    "confirms before the new ensemble is stored": (
-        4,
-        "if self.is_changing or self.ended_by is not None:\n            return\n        while",
-        "if self.ended_by is not None:\n            return\n        while",
-        "nothing is confirmed while a change is being stored",
-    ),
-    "sends nothing again": (4, _RESEND, "                pass\n", "w: write 3 entries"),
-    "closes behind entries that no bookie has": (
-        5,
-        "        last = self.last_add_confirmed\n",
-        "        last = self.last_add_pushed\n",
-        "ends at the writer's LastAddConfirmed",
-    ),
     "goes on confirming while it closes": (
         5,
         '        self.end(BKLedgerClosedException("this writer has closed the ledger"))\n',
@@ -182,12 +135,6 @@ WRONG: dict[str, tuple[int, str, str, str]] = {
         _REREAD.replace("metadata, version", "_, version"),
         "that another client has closed stays as it is",
     ),
-    "leaves pending adds waiting": (
-        5,
-        "            self.pending.popleft().confirmed.set_exception(error)\n",
-        "            self.pending.popleft()\n",
-        "each add that is not confirmed fails",
-    ),
     "changes the ensemble of a ledger in recovery": (
         5,
         "            raise BKLedgerFencedException("
@@ -197,29 +144,11 @@ WRONG: dict[str, tuple[int, str, str, str]] = {
         "            return\n",
         "AcknowledgedIsDurable",
     ),
-    "does not mark the metadata": (
-        6,
-        "    while metadata.state is LedgerState.OPEN:\n        marked",
-        "    while False:\n        marked",
-        "IN_RECOVERY before any bookie is asked",
-    ),
     "takes silence for a denial": (
         6,
         "        denied += isinstance(answer, PROVES_ABSENCE)",
         "        denied += 1",
         "may have been confirmed is found",
-    ),
-    "ends the ledger where nothing is proven": (
-        6,
-        '    raise BKLedgerRecoveryException(f"it is unknown whether entry {entry_id} was stored")',
-        "    return None",
-        "may have been confirmed is found",
-    ),
-    "waits until all deny": (
-        6,
-        "        if denied > metadata.write_quorum - metadata.ack_quorum:",
-        "        if denied == metadata.write_quorum:",
-        "If enough bookies respond",
     ),
     "closes at the LastAddConfirmed that it learnt": (
         6,
@@ -232,12 +161,6 @@ WRONG: dict[str, tuple[int, str, str, str]] = {
         "await cluster.add_entry(bookie, entry, recovery=True)",
         "await cluster.add_entry(bookie, entry)",
         "is written back, with the recovery flag",
-    ),
-    "announces what it writes back": (
-        6,
-        "replace(entry, last_add_confirmed=lac)",
-        "replace(entry, last_add_confirmed=entry.entry_id)",
-        "carry the LastAddConfirmed with which the recovery began",
     ),
     "does not write back": (
         6,

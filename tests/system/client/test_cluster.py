@@ -6,20 +6,15 @@ import shutil
 import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.client.context import ClientConfig
-from labkit.system.client.placement.placement import in_name_order
 from labkit.system.client.writer import MAX_PAYLOAD_SIZE
 from labkit.system.metadata.cookie import delete_cookie
 from labkit.system.metadata.registration import BOOKIE_RPC, find_endpoint
 from labkit.system.model.entry import DigestType
 from labkit.system.model.errors import (
     BKBookieHandleNotAvailableException,
-    BKException,
     BKIncorrectParameterException,
     BKLedgerFencedException,
-    BKWriteException,
 )
-from labkit.system.model.ledger import LedgerState
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.bookie.raw import FENCED, RawClient, add, added
 from tests.until import DEADLINE_S, until
@@ -28,18 +23,6 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java]
 
 LONG_S = 3600.0
 """A wait that outlasts the test's own timeout."""
-
-
-async def test_closed_ledger_is_readable_to_its_last_entry(client: BookKeeper) -> None:
-    writer = await client.create_ledger(5, 3, 2)
-    payloads = [b"%d" % number for number in range(600)]
-    await asyncio.gather(*map(writer.add, payloads))
-    await writer.close()
-    reader = await client.open_ledger_no_recovery(writer.ledger_id)
-    assert reader.metadata.state is LedgerState.CLOSED
-    assert [entry.payload async for entry in reader.read()] == payloads
-    assert reader.metadata.length == sum(map(len, payloads))
-    assert [entry.entry_id for entry in await reader.read_entries(598, 599)] == [598, 599]
 
 
 @pytest.mark.parametrize("digest_type", list(DigestType))
@@ -197,25 +180,6 @@ async def test_entries_are_acknowledged_at_once_and_confirmed_by_force(client: B
     assert [e.payload async for e in reader.read()] == [b"entry %d" % n for n in range(100)]
 
 
-async def test_a_bookie_that_restarts_before_the_force_confirms_nothing(
-    cluster: LocalCluster, client: BookKeeper
-) -> None:
-    """The bookie would answer the force although it may have lost acknowledged entries."""
-    writer = await client.create_ledger(3, 3, 3, deferred_sync=True)
-    await writer.add(b"entry")
-    await cluster.restart("bookie-3")
-    error: BKException = BKBookieHandleNotAvailableException()
-    async with asyncio.timeout(DEADLINE_S):
-        while isinstance(error, BKBookieHandleNotAvailableException):
-            with pytest.raises(BKException) as raised:
-                await writer.force()
-            error = raised.value
-            await asyncio.sleep(0.01)
-    assert isinstance(error, BKWriteException)
-    assert "bookie-3" in str(error)
-    assert writer.last_add_confirmed == -1
-
-
 @pytest.mark.promise(
     "Readers follow a writer by long polling, across ensemble changes and until the close"
 )
@@ -257,21 +221,3 @@ async def test_a_wait_goes_on_where_the_ledger_goes_on_after_an_ensemble_change(
         _, entry = await waiting
     assert entry is not None
     assert entry.payload == b"entry 1"
-
-
-async def test_an_explicit_lac_announces_the_newest_entry(
-    cluster: LocalCluster, client: BookKeeper
-) -> None:
-    config = ClientConfig(explicit_lac_interval_ms=5)
-    telling = await cluster.connect("teller", placement=in_name_order, config=config)
-    writer = await telling.create_ledger(3, 2, 2)
-    reader = await client.open_ledger_no_recovery(writer.ledger_id)
-    last = asyncio.ensure_future(reader.read_last_add_confirmed_and_entry(2, LONG_S))
-    for payload in (b"0", b"1", b"2"):
-        await writer.add(payload)
-    async with asyncio.timeout(DEADLINE_S):
-        lac, entry = await last
-    telling.close()
-    assert lac == 2
-    assert entry is not None
-    assert entry.payload == b"2"

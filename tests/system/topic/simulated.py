@@ -8,10 +8,9 @@ import pytest
 from labkit.system.check import broken, check_all
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import LabkitError
-from labkit.system.topic.chain.acknowledged import CursorState
 from labkit.system.topic.chain.chain import NOWHERE, Position
 from labkit.system.topic.chain.chain_reader import StoredEntry
-from labkit.system.topic.chain.formats import CursorNode, decode_cursor_node, decode_position
+from labkit.system.topic.chain.formats import CursorNode, decode_cursor_node
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
@@ -138,12 +137,6 @@ async def read_all(ledger: ManagedLedger, start: Position = NOWHERE) -> list[int
 async def node_of(client: BookKeeper, path: str = NODE) -> CursorNode:
     data, _ = await client.store.get(path)
     return decode_cursor_node(data)
-
-
-async def states_in(client: BookKeeper, ledger_id: int) -> list[CursorState]:
-    """Return all states stored in a cursor's ledger."""
-    reader = await client.open_ledger(ledger_id)
-    return [decode_position(entry.payload) async for entry in reader.read()]
 
 
 def found_by(cursor: ManagedCursor, positions: Sequence[Position]) -> list[int]:

@@ -197,56 +197,6 @@ async def test_copies_are_moved_until_write_sets_span_racks() -> None:
 
 
 @pytest.mark.long
-async def test_writer_goes_on_while_its_ledger_is_repaired(healing: LocalCluster) -> None:
-    client = await healing.connect(placement=in_name_order)
-    writer = await client.create_ledger(3, 3, 2)
-    for number in range(1500):
-        if number == 300:
-            await healing.kill("bookie-2")
-        await writer.add(payload(number))
-        await asyncio.sleep(0.005)
-    await until_healed(client, "bookie-2")
-    await writer.add(payload(1500))
-    await writer.close()
-    metadata = await client.ledger_metadata(writer.ledger_id)
-    assert metadata.last_entry_id == 1500
-    assert "bookie-2" not in metadata.segments[-1].ensemble
-    await until_true(lambda: has_every_copy(client, writer.ledger_id))
-    await assert_every_copy(client, [writer.ledger_id])
-    client.close()
-
-
-async def has_every_copy(client: BookKeeper, ledger_id: int) -> bool:
-    """Return whether all copies exist; the writer does not wait for the slowest one."""
-    try:
-        await assert_every_copy(client, [ledger_id])
-    except AssertionError:
-        return False
-    return True
-
-
-@pytest.mark.long
-async def test_auditor_that_dies_in_its_round_is_followed_by_another(
-    healing: LocalCluster,
-) -> None:
-    client = await healing.connect(placement=in_name_order)
-    ledgers = [await stored(client, (2, 2, 1), 20) for _ in range(60)]
-    ledgers += [await stored(client, (3, 3, 2), 20) for _ in range(60)]
-    auditor = await current_auditor(client.store)
-    assert auditor == "bookie-1"
-    await healing.kill("bookie-3")
-    await until(lambda: len(events_of(healing, "ledger.underreplicated")) > 5)
-    await healing.kill(auditor)
-    await until_healed(client, "bookie-1", "bookie-3")
-    await healing.settled()
-    elected = [event.node for event in events_of(healing, "auditor.elected")]
-    assert elected[0] == auditor
-    assert len(elected) == 2
-    await assert_every_copy(client, ledgers)
-    client.close()
-
-
-@pytest.mark.long
 async def test_worker_that_dies_while_copying_is_followed_by_another() -> None:
     slow = {**KEYS, "replicationRateByBytes": 200_000}
     async with LocalCluster(5, autorecovery=slow) as cluster:
@@ -266,26 +216,6 @@ async def test_worker_that_dies_while_copying_is_followed_by_another() -> None:
         await until_healed(client, "bookie-2")
         await assert_every_copy(client, [ledger_id])
         client.close()
-
-
-@pytest.mark.long
-async def test_nothing_is_repaired_while_disabled(healing: LocalCluster) -> None:
-    client = await healing.connect(placement=in_name_order)
-    ledger_id = await stored(client, (3, 3, 2), 50)
-    manager = LedgerUnderreplicationManager(client.store, "test", lambda n: 0, lambda: 0)
-    await manager.disable()
-    await healing.kill("bookie-2")
-    await until_true(lambda: is_gone(client, "bookie-2"))
-    await healing.settled()
-    assert events_of(healing, "ledger.underreplicated", "replication.started") == []
-    await manager.enable()
-    await until_healed(client, "bookie-2")
-    await assert_every_copy(client, [ledger_id])
-    client.close()
-
-
-async def is_gone(client: BookKeeper, bookie: str) -> bool:
-    return bookie not in await client.writable_bookies()
 
 
 async def start_autorecovery(zookeeper: str, name: str) -> Process:
