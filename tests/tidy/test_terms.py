@@ -11,7 +11,7 @@ WITHOUT_REPAIRS = (
     "course",  # except the modules about repair
 )
 """Packages that see ensembles only in the metadata."""
-_OTHER_LESSONS = re.compile(r"repair|09_re_replication|^slides|^blocked_answers")
+_OTHER_LESSONS = re.compile(r"repair|09_re_replication|lesson_09|^slides|^blocked_answers")
 """The modules about repair, and those that use nbconvert's word for part of a slide."""
 
 # The event at the end of a repair, BookKeeper's class for it, and an invariant of the TLA+ spec.

@@ -6,7 +6,9 @@ The quick trials also count the bytecode instructions of the learner's code
 (`labkit.course.checking.check.bounded`).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from labkit.course.checking.card import Card, CardState, Note
@@ -153,9 +155,10 @@ def _card(found: Track, step: Step, learner: Learner) -> Card:
     title = _title(found, step)
     try:
         with bounded(learner.module.__name__):
-            step.red.run(learner)
+            _climb(learner, step, 0, step.red.run)
             learner.parts = _written(found, step, learner)
-            _climb(learner, step)
+            for number, rung in enumerate(step.rungs, 1):
+                _climb(learner, step, number, partial(_tried, trial=rung.trial))
             report = [f"{CardState.PASSED} {rung.name}" for rung in step.rungs]
             report += [_tried(learner, trial) for trial in step.trials]
         report += [_tried(learner, trial) for trial in step.worlds]
@@ -196,17 +199,21 @@ def _written(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
     return parts
 
 
-def _climb(learner: Learner, step: Step) -> None:
-    """Try the rungs in order. A refusal lists all rungs and says which one failed first."""
-    for number, rung in enumerate(step.rungs):
-        try:
-            _tried(learner, rung.trial)
-        except Refused as refused:
-            signs = [CardState.PASSED] * number + [CardState.REFUSED]
-            signs += [CardState.OPEN] * (len(step.rungs) - len(signs))
-            ladder = (f"{sign} {each.name}" for sign, each in zip(signs, step.rungs, strict=True))
-            message = "\n".join((*ladder, f"Start with {rung.name!r}.", _named(step, refused)))
-            raise Refused(message, refused.counterexample) from None
+def _climb(learner: Learner, step: Step, number: int, run: Callable[[Learner], object]) -> None:
+    """Run one test of a long step: the first test (number 0) or a rung. A refusal lists all of
+    them and says which one to start with.
+    """
+    try:
+        run(learner)
+    except Refused as refused:
+        if not step.rungs:
+            raise
+        names = ["the first test", *(rung.name for rung in step.rungs)]
+        signs = [CardState.PASSED] * number + [CardState.REFUSED]
+        signs += [CardState.OPEN] * (len(names) - len(signs))
+        ladder = (f"{sign} {name}" for sign, name in zip(signs, names, strict=True))
+        message = "\n".join((*ladder, f"Start with {names[number]!r}.", _named(step, refused)))
+        raise Refused(message, refused.counterexample) from None
 
 
 def _named(step: Step, refused: Refused) -> str:
