@@ -3,7 +3,7 @@
 #
 # A bookie acknowledges thousands of adds per second, and a power cut must not lose a single one of them. The bookie keeps that promise with one kind of file: the **journal**, its write-ahead log.
 #
-# **At the end you can** read a journal byte by byte, explain why padding is needed and write it, explain what it costs and gains to sync many adds at once, find the end of a journal whose last record was torn by a crash, and decide which journals can be deleted.
+# **At the end you can** read a journal byte by byte, explain why a bookie pads (fills up) blocks of its journal and write this padding, explain what it costs and gains to sync many adds at once, find the end of a journal whose last record was torn by a crash, and decide which journals can be deleted.
 #
 # **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 01.
 #
@@ -142,6 +142,8 @@ def my_padding(offset, alignment):
 check("journal.padding", my_padding)
 
 # %% [markdown]
+# *Stuck? Run `hint("journal.padding")` in a new cell for the first of three hints. Every exercise of this course has hints.*
+#
 # Why not simply write zeros? Because zeros already have another meaning, as this wrong answer shows:
 
 # %% tags=["refused"]

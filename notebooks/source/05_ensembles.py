@@ -11,7 +11,7 @@
 #
 # **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 01.
 #
-# > **The rule.** *Entry* e *is stored on the Qw bookies at the indices* (e + i) mod E, i = 0 … Qw − 1, *of its segment's ensemble. No list of entries is stored anywhere.* These indices are the entry's **write set**.
+# > **The rule.** *A formula, and no list, says on which Qw bookies of the ensemble an entry is stored. All clients use the same formula.* The indices of these bookies in the ensemble are the entry's **write set**.
 #
 # Everything here runs in the simulated world: the real client and real bookies, but no sockets and no Java.
 
@@ -193,6 +193,8 @@ def next_free_indices(entry_id, ensemble_size, write_quorum):
 check("quorums.write_set", next_free_indices, must_pass=False)
 
 # %% [markdown]
+# So entry *e* is stored on the bookies at the indices *(e + i) mod E*, for *i* from 0 to *Qw* − 1. Every BookKeeper client computes this, and no list of entries is stored anywhere.
+#
 # ## 4 · What each number tolerates
 #
 # An add is confirmed by acknowledgements from *any* Qa of the Qw bookies, and nothing records which ones. So when bookies fail, assume the worst: the bookies that fail are exactly the ones that have the entry.

@@ -20,7 +20,6 @@ slow_ms = 20  # extra latency of one bookie's disk
 pause_ms = 5  # between two adds of a slow writer
 
 # %%
-from collections import Counter
 from functools import partial
 
 from labkit import At, Cluster, Crash, On, Read, Recover, Scenario, SpaceTime, Write, check_all, run
@@ -30,6 +29,7 @@ from labkit.course.exercises.lac import Tail, read_delays_ms
 from labkit.course.lessons import check, compare, hint, parameters, predict
 from labkit.course.runs.cluster_trial import failures, run_with
 from labkit.course.runs.one_bookie import OneBookie
+from labkit.course.runs.written_entries import written_entries
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
 from labkit.system.model.entry import decode_entry
@@ -61,22 +61,12 @@ predict("first entry with both acknowledgements", 2)
 # end
 
 # %%
-began = next(e.time_us for e in slow.events if e.kind == "add.pushed")
-counts, complete, confirmed = Counter(), {}, {}
-for event in slow.events:
-    after_ms = (event.time_us - began) / 1000
-    if event.kind == "add.acked" and event.node == "w":
-        counts[event.entry] += 1
-        if counts[event.entry] == 2:
-            complete[event.entry] = after_ms
-    if event.kind == "lac.advanced" and event.node == "w":
-        confirmed[event.entry] = after_ms
-
-# %%
+written = written_entries(slow)
 print("both acknowledgements   confirmed")
-for entry_id in range(entry_count):
-    print(f"entry {entry_id}: {complete[entry_id]:8.1f} ms {confirmed[entry_id]:11.1f} ms")
-compare("first entry with both acknowledgements", next(iter(complete)))
+for entry_id, entry in written.items():
+    print(f"entry {entry_id}: {entry.acked_ms[1]:8.1f} ms {entry.confirmed_ms:11.1f} ms")
+first = min(written, key=lambda entry_id: written[entry_id].acked_ms[1])
+compare("first entry with both acknowledgements", first)
 
 # %% [markdown]
 # Entry 2 is on two disks long before it is confirmed, because it has to wait for the entries before it. So does the caller. That is the price of a single number that means *everything up to here*.
@@ -155,10 +145,8 @@ compare("bytes of entry 0", len(stored.payload))
 dies_at = 1  # b1 dies when this entry gets its id: yours to change
 one_dies = Crash("b1", when=On("add.pushed", entry=dies_at))
 replaced = run(Scenario(Cluster(4), (write,), (one_dies,)))
-counts = Counter((e.kind, e.entry) for e in replaced.events if e.node == "w")
-for entry_id in range(entry_count):
-    pushed, sent = counts["add.pushed", entry_id], counts["add.sent", entry_id]
-    print(f"entry {entry_id}: id assigned {pushed} time, sent {sent} times")
+for entry_id, entry in written_entries(replaced).items():
+    print(f"entry {entry_id}: id assigned {entry.push_count} time, sent {entry.sent_count} times")
 
 # %% [markdown]
 # The same id always means the same bytes: an id is assigned to one payload only, no matter how often the entry is sent.
@@ -189,10 +177,8 @@ SpaceTime(wrong, entries=(0, 2), broken=verdict)
 right = run(scenario)
 verdict = next(v for v in check_all(right) if v.name == "AcknowledgedIsDurable")
 print(f"{verdict.name}: {verdict.outcome}")
-print(
-    "confirmed to the writer:",
-    sum(e.kind == "lac.advanced" and e.node == "w" for e in right.events),
-)
+confirmed = [each for each in written_entries(right).values() if each.confirmed_ms is not None]
+print("confirmed to the writer:", len(confirmed))
 
 # %% [markdown]
 # Nothing had been confirmed, so no promise was broken.
@@ -215,12 +201,8 @@ predict("what a reader learns", entry_count - 2)
 calm = Write(0, entry_count, 3, 2, 2, every_ms=pause_ms, close=False)
 after = entry_count * pause_ms + 20
 resting = run(Scenario(Cluster(3), (calm, Read(when=At(after)))))
-lac = -1
-for event in resting.events:
-    if event.node == "w" and event.kind == "add.pushed":
-        print(f"entry {event.entry} carries LastAddConfirmed {lac}")
-    if event.node == "w" and event.kind == "lac.advanced":
-        lac = event.entry
+for entry_id, entry in written_entries(resting).items():
+    print(f"entry {entry_id} carries LastAddConfirmed {entry.last_add_confirmed}")
 learned = [e.entry for e in resting.events if e.node == "r" and e.kind == "lac.read"]
 compare("what a reader learns", learned[-1])
 

@@ -13,12 +13,12 @@
 #
 # **Takes** about 60 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 06.
 #
-# > **The rule.** *A new segment starts at LastAddConfirmed + 1, and no entry is confirmed while the
-# > ensemble changes.* Confirmed entries stay on their bookies; all later ones belong to the new ensemble.
+# > **The rule.** *Whatever fails, readers find every confirmed entry on the bookies that the metadata lists
+# > for it. So no entry is confirmed while the ensemble changes.*
 
 # %% tags=["parameters"]
 entry_count = 8
-dies_after = 3  # number of confirmed entries when b1 dies
+dies_after = 3  # number of confirmed entries when b1 dies: 3, 6, 9, ...
 bookie_count = 5
 
 # %%
@@ -84,8 +84,8 @@ print(sentences(trace, "node.killed", "add.failed", "ensemble.changing", "ensemb
 #
 # 1. An add to `b1` fails. From now on, the writer confirms no entries.
 # 2. It chooses a bookie that accepts writes and is not in the ensemble yet.
-# 3. It writes a new **segment** that starts at LastAddConfirmed + 1 into the ledger's metadata. The write
-#    is a compare-and-set: it fails if another client has changed the metadata in the meantime.
+# 3. It writes a new **segment** into the ledger's metadata, which lists the new ensemble and its first entry.
+#    The write is a compare-and-set: it fails if another client has changed the metadata in the meantime.
 # 4. It sends the pending entries of `b1` to the new bookie, and to no other. The other bookies already
 #    have their entries.
 # 5. It resumes confirming entries, in order.
@@ -119,8 +119,8 @@ print(sentences(bad, "ensemble.changing", "ensemble.set", "lac.advanced", "ledge
 
 # %% [markdown]
 # The writer sees no error: every entry is confirmed, and the ledger is closed. Each run ends with an
-# *epilogue*, in which the simulation repairs all faults and looks up every entry on all bookies that
-# should have it.
+# **epilogue**: after the last step, the simulation repairs all faults and looks up every entry on all bookies
+# that should have it.
 #
 # **Predict.** Which entries are lost?
 
@@ -191,6 +191,9 @@ def from_failed_entry(last_add_confirmed, failed_entry, last_add_pushed):
 check("ensemble_change.first_entry", from_failed_entry, must_pass=False)
 
 # %% [markdown]
+# So *a new segment starts at LastAddConfirmed + 1*. Confirmed entries stay on their bookies, and all later ones
+# belong to the new ensemble.
+#
 # ## Exercise 2: which entries are resent?
 #
 # The segment has been stored. For every pending entry and every index of the ensemble, the writer now

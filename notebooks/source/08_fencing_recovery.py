@@ -16,7 +16,7 @@
 # **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 07.
 #
 # **The rule.** *Before recovery decides where a ledger ends, it fences so many bookies that no further add
-# of the writer can be confirmed. Only "no such entry" proves that a bookie does not have an entry.*
+# of the writer can be confirmed. It drops an entry only if the entry cannot have been confirmed.*
 
 # %% tags=["parameters"]
 entry_count = 8
@@ -171,6 +171,8 @@ def refuses(is_fenced, by_recovery):
 check("recovery.refuses", refuses)
 
 # %% [markdown]
+# Stuck? `hint("recovery.refuses")` gives you three hints, one at a time.
+#
 # ## Exercise 2: where does recovery start to read?
 #
 # Each fenced bookie reports the LastAddConfirmed in its newest entry. `reported` is the list of these

@@ -346,8 +346,9 @@ RecoveryProgress(hole)
 
 # %% [markdown]
 # The repair has finished, the mark has been removed, all remaining bookies are up, and the ledger is at
-# **1 of 2 copies**. Predict which entries have only one copy. (After each run, in the `epilogue`, the
-# simulation looks up every entry on every bookie that should have it.)
+# **1 of 2 copies**. Predict which entries have only one copy. (The cell below reads this from the run's
+# `epilogue`: after the last step of each run, the simulation repairs all faults and looks up every entry on
+# every bookie that should have it, as in lesson 07.)
 
 # %%
 my_entries = None

@@ -132,6 +132,8 @@ def my_dropped(list_stored, ask_existing):
 check("garbage.dropped", my_dropped)
 
 # %% [markdown]
+# *Stuck? Run `hint("garbage.dropped")` in a new cell for the first of three hints.*
+#
 # The opposite order looks just as good, but it loses an acknowledged entry:
 
 

@@ -68,8 +68,8 @@ timeline(stormy, at=begun[0] if begun else None)
 # the space bar, or select an event in the list. The box *What if* injects a fault just after the selected
 # event: the real code runs again, and you see the alternative future next to the original one.
 #
-# At the end of every run, the simulation repairs all faults, cuts the power of all bookies once, and then looks
-# up every entry on every bookie. So the trace alone shows whether anything was lost.
+# Every run ends with an **epilogue**: the simulation repairs all faults, cuts the power of all bookies once, and
+# then looks up every entry on every bookie. So the trace alone shows whether anything was lost.
 
 # %% [markdown]
 # ## A bug, planted in the real code
@@ -222,6 +222,8 @@ my_schedule = (
 check("break_protocol.schedule", my_schedule)
 
 # %% [markdown]
+# Stuck? `hint("break_protocol.schedule")` gives you three hints, one at a time.
+#
 # The check runs your schedule twice: with the bug, and with the real protocol, which must not lose anything. If
 # your schedule is not right yet, you see its run in the timeline. This one delays the add to two bookies until
 # they have been fenced:

@@ -12,7 +12,7 @@
 # %% tags=["parameters"]
 entry_count = 6  # entries in the pictures
 seed_count = 6  # storms per check; `labkit workshop` runs 200
-dies_after = 3  # number of confirmed entries when a bookie or a writer dies
+dies_after = 3  # number of confirmed entries when a bookie or a writer dies: 3 or 6
 
 # %%
 from dataclasses import replace

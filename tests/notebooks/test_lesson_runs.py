@@ -51,14 +51,14 @@ PARAMETERS: dict[str, list[dict[str, object]]] = {
         {"lost": "b1", "delay_s": 7, "entry_count": 30},
     ],
     "07-ensemble-change.ipynb": [
-        {"entry_count": 4, "dies_after": 1},
-        {"entry_count": 12, "dies_after": 7, "bookie_count": 4},
-        {"entry_count": 20, "dies_after": 10, "bookie_count": 6},
+        {"entry_count": 4, "dies_after": 3},
+        {"entry_count": 12, "dies_after": 6, "bookie_count": 4},
+        {"entry_count": 20, "dies_after": 9, "bookie_count": 6},
     ],
     "08-fencing-recovery.ipynb": [
         {"entry_count": 12, "paused_after": 2},
         {"paused_ms": 60.0},
-        {"entry_count": 6, "paused_after": 3, "paused_ms": 35.0},
+        {"entry_count": 6, "paused_after": 2, "paused_ms": 35.0},
     ],
     "10-garbage.ipynb": [
         {"living_percent": [0, 0, 5, 15, 80]},
@@ -96,9 +96,9 @@ PARAMETERS: dict[str, list[dict[str, object]]] = {
         {"seed_count": 4, "payload_size": 1},
     ],
     "17-build-a-client.ipynb": [
-        {"entry_count": 4, "seed_count": 2, "dies_after": 2},
-        {"entry_count": 12, "dies_after": 5},
-        {"seed_count": 4, "dies_after": 1},
+        {"entry_count": 4, "seed_count": 2},
+        {"entry_count": 12, "dies_after": 6},
+        {"seed_count": 4, "entry_count": 8, "dies_after": 6},
     ],
 }
 
@@ -124,6 +124,8 @@ def wrong_predictions(path: Path) -> list[str]:
     return [text for text in shown if text.startswith("Not as predicted")]
 
 
+PREDICTED_BY_SEARCH = "14"
+"""Only its search knows the first seed with which a bug loses an entry."""
 ALSO_WITH_OTHERS = ("01",)
 WITH_OTHER_PARAMETERS = [
     pytest.param(name, marks=pytest.mark.long) if name[:2] not in ALSO_WITH_OTHERS else name
@@ -141,5 +143,5 @@ def test_a_lesson_stands_as_announced_with_other_parameters(
     path = VERSIONS[version].relative_to(NOTEBOOKS) / name
     run_with(str(path), tmp_path / "run.ipynb", **PARAMETERS[name][number])
     check_cards(tmp_path / "run.ipynb", version)
-    if version == "solution":
+    if version == "solution" and not name.startswith(PREDICTED_BY_SEARCH):
         assert not wrong_predictions(tmp_path / "run.ipynb")

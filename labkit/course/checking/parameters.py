@@ -121,13 +121,15 @@ LESSONS: dict[str, dict[str, Rule]] = {
         "pause_ms": NumberRange(1, 100),
     },
     "07": {
-        "entry_count": NumberRange(3, 40),
-        "dies_after": lambda values: NumberRange(0, values["entry_count"] - 1),
+        "entry_count": NumberRange(4, 40),
+        # Acknowledgements arrive for a whole window at once, and a window has three entries.
+        "dies_after": lambda values: NumberRange(3, values["entry_count"] - 1, step=3),
         "bookie_count": NumberRange(4, 10),
     },
     "08": {
-        "entry_count": NumberRange(3, 30),
-        "paused_after": lambda values: NumberRange(1, values["entry_count"] - 1),
+        "entry_count": NumberRange(5, 30),
+        # With fewer entries left, none is in flight when the bookies are fenced.
+        "paused_after": lambda values: NumberRange(1, values["entry_count"] - 4),
         "paused_ms": NumberRange(15, 200, is_whole=False),
     },
     "09": {
@@ -177,9 +179,10 @@ LESSONS: dict[str, dict[str, Rule]] = {
         "payload_size": NumberRange(1, 500),
     },
     "17": {
-        "entry_count": NumberRange(3, 20),
+        "entry_count": NumberRange(4, 20),
         "seed_count": NumberRange(1, 1000),
-        "dies_after": lambda values: NumberRange(1, min(values["entry_count"] - 1, 6)),
+        # As in lesson 07.
+        "dies_after": lambda values: NumberRange(3, min(values["entry_count"] - 1, 6), step=3),
     },
 }
 """Rules by lesson, in the order in which the parameters cell sets the parameters."""

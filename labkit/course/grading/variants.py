@@ -29,9 +29,9 @@ CHOICES: dict[str, dict[str, Sequence[Any]]] = {
     "04": {"entry_count": (2, 3, 4), "inside_count": (1, 2), "payload_size": range(10, 60)},
     "05": {"ensemble_size": range(4, 8), "entry_count": range(7, 13)},
     "06": {"entry_count": range(5, 10), "slow_ms": range(15, 31), "pause_ms": range(4, 9)},
-    "07": {"entry_count": range(8, 13), "dies_after": range(2, 6), "bookie_count": (5, 6)},
+    "07": {"entry_count": range(8, 13), "dies_after": (3, 6), "bookie_count": (5, 6)},
     "08": {
-        "entry_count": range(8, 13),
+        "entry_count": range(9, 13),
         "paused_after": (3, 4, 5),
         "paused_ms": (20.0, 25.0, 30.0, 35.0, 40.0),
     },
@@ -57,7 +57,7 @@ CHOICES: dict[str, dict[str, Sequence[Any]]] = {
         "chunk_bytes": range(80, 151),
     },
     "16": {"entry_count": range(3, 7), "payload_size": range(10, 60)},
-    "17": {"entry_count": range(6, 9), "dies_after": (2, 3, 4)},
+    "17": {"entry_count": range(7, 10), "dies_after": (3, 6)},
 }
 """By lesson: the choices for each parameter. A parameter that is not listed keeps its value."""
 

@@ -41,11 +41,15 @@ PREDICTIONS = {
             " changed pages, and they are written at once.",
         },
     ),
-    "the read without a disk": Prediction(
-        'Answer "newest" or "oldest": which entry is still in the memtable?',
+    "reads that touch the disk": Prediction(
+        "In the picture, look at the memtable: which of the three entries are in it?",
         {
-            "oldest": "The flush wrote the oldest entry to the entry log and removed it from the"
-            " memtable. The newest entry was added after that flush.",
+            1: "The entry before the newest one was added recently, too. But the flush wrote the"
+            " whole memtable to the entry log and emptied it. Only the newest entry was added after"
+            " that flush.",
+            3: "The newest entry was added after the flush, so it is still in the memtable.",
+            0: "The flush wrote all earlier entries to the entry log and removed them from the"
+            " memtable.",
         },
     ),
     "entries in a full memtable": Prediction(

@@ -28,9 +28,11 @@ def _write_set(values: Values) -> Likely:
         " only one bookie after that of the entry before it, so the sets overlap.",
         from_index(last + 1): "You started one index too late. Entry ids start at 0, so the last"
         " one is entry_count - 1.",
-        from_index(0): "That is the write set of entry 0. Entry e starts at index e mod E.",
-        tuple(last + i for i in range(quorum)): "An ensemble has only E indices. Take the remainder"
-        " of the division by E.",
+        from_index(
+            0
+        ): "That is the write set of entry 0. With each entry, the stripe moves on by one bookie.",
+        tuple(last + i for i in range(quorum)): "An ensemble has only E indices. After the last"
+        " one, the stripe continues at index 0.",
         from_index(last)[: values["ack_quorum"]]: "Those are only Qa bookies. An entry is sent to"
         " Qw bookies; Qa of them must acknowledge it.",
     }

@@ -29,12 +29,14 @@ _SOME = {
     for entries in combinations(range(3), count)
 }
 
+FIRST_ENTRY = Prediction(
+    "In the diagram, find where the writer changes the ensemble, and the last entry that it had"
+    " confirmed before.",
+    _first_entry,
+)
+
 PREDICTIONS = {
-    "first entry of the new ensemble": Prediction(
-        "In the diagram, find where the writer changes the ensemble, and the last entry that it"
-        " had confirmed before.",
-        _first_entry,
-    ),
+    "first entry of the new ensemble": FIRST_ENTRY,
     "lost entries": Prediction(
         "Compare the first entry of the new ensemble with the entries in flight. Where do readers"
         " look for each of them?",

@@ -20,7 +20,9 @@ Values = Mapping[str, Any]
 """The values of a lesson's parameters."""
 
 Likely = Mapping[Any, str]
-"""Maps likely wrong values to what is wrong with them.  A tuple also stands for a list."""
+"""Maps likely wrong values to what is wrong with them.  A tuple also stands for a list, and a tuple
+of items for a dictionary.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,15 @@ class Prediction:
     def why_not(self, predicted: object, values: Values) -> str:
         """Explain why this value is wrong."""
         likely = self.likely(values) if callable(self.likely) else self.likely
-        # Compare instead of hashing, because a learner's value may be a list or even a dict.
-        found = (why for value, why in likely.items() if value == as_tuple(predicted))
+        # Compare instead of looking the value up, because it may contain other lists.
+        comparable = hashable(predicted)
+        found = (why for value, why in likely.items() if value == comparable)
         return next(found, self.look)
+
+
+def hashable(value: object) -> object:
+    """Return the value as a key of `Likely`: a list or a dictionary becomes a tuple."""
+    return tuple(value.items()) if isinstance(value, dict) else as_tuple(value)
 
 
 def as_tuple(value: object) -> object:

@@ -7,6 +7,7 @@
     play, game/             you choose which message arrives next; a game with ten levels
     open_run                opens the link to a run in the view, and at the moment, of the link
     broken_runs             shows a run that broke a promise in other views
+    written_entries         lesson 06: when a writer's entries were acknowledged and confirmed
     ensemble_runs, recovery_runs, repair_trial   scenarios and trials of lessons 07 to 09
     ledger_race             lesson 10: a bookie collects garbage while a client creates a ledger
     topic_world, cursor_cases, retention_cases   lesson 11: topics, cursors, retention

@@ -5,7 +5,9 @@ The quick trials also count the bytecode instructions of the learner's code
 (`labkit.course.checking.check.instruction_limit`).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from labkit.course.checking.card import Card, CardState, Note
@@ -150,9 +152,10 @@ def _card(found: Track, step: Step, learner: Learner) -> Card:
     title = _title(found, step)
     try:
         with instruction_limit(learner.module.__name__):
-            step.first_test.run(learner)
+            _run_in_order(learner, step, 0, step.first_test.run)
             learner.parts = _parts_so_far(found, step, learner)
-            _run_milestones(learner, step)
+            for number, milestone in enumerate(step.milestones, 1):
+                _run_in_order(learner, step, number, partial(_run_trial, trial=milestone.trial))
             report = [f"{CardState.PASSED} {milestone.name}" for milestone in step.milestones]
             report += [_run_trial(learner, trial) for trial in step.trials]
         report += [_run_trial(learner, trial) for trial in step.slow_trials]
@@ -195,21 +198,25 @@ def _parts_so_far(found: Track, step: Step, learner: Learner) -> tuple[str, ...]
     return parts
 
 
-def _run_milestones(learner: Learner, step: Step) -> None:
-    """Run the first tests in order. If one fails, the refusal lists all of them."""
-    for number, milestone in enumerate(step.milestones):
-        try:
-            _run_trial(learner, milestone.trial)
-        except Refused as refused:
-            signs = [CardState.PASSED] * number + [CardState.REFUSED]
-            signs += [CardState.OPEN] * (len(step.milestones) - len(signs))
-            lines = (
-                f"{sign} {each.name}" for sign, each in zip(signs, step.milestones, strict=True)
-            )
-            message = "\n".join(
-                (*lines, f"Start with {milestone.name!r}.", _with_broken_line(step, refused))
-            )
-            raise Refused(message, refused.counterexample) from None
+def _run_in_order(
+    learner: Learner, step: Step, number: int, run: Callable[[Learner], object]
+) -> None:
+    """Run one test of a long step: the first test (number 0) or a milestone. A refusal lists all of
+    them and says which one to start with.
+    """
+    try:
+        run(learner)
+    except Refused as refused:
+        if not step.milestones:
+            raise
+        names = ["the first test", *(milestone.name for milestone in step.milestones)]
+        signs = [CardState.PASSED] * number + [CardState.REFUSED]
+        signs += [CardState.OPEN] * (len(names) - len(signs))
+        lines = (f"{sign} {name}" for sign, name in zip(signs, names, strict=True))
+        message = "\n".join(
+            (*lines, f"Start with {names[number]!r}.", _with_broken_line(step, refused))
+        )
+        raise Refused(message, refused.counterexample) from None
 
 
 def _with_broken_line(step: Step, refused: Refused) -> str:

@@ -310,6 +310,25 @@ def test_an_error_that_a_spawned_task_does_not_catch_is_shown_with_its_line(tmp_
     assert "await self.cluster.add_entry(bookie, pending.entry)" in card.message
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "green"),
+    [
+        ("        self.failed.append(bookie)\n", "        return\n", 0),
+        ("failed, self.failed = self.failed, []", "failed, self.failed = self.failed[:1], []", 2),
+    ],
+    ids=["nothing written", "one of two failed bookies is replaced"],
+)
+def test_the_tests_of_a_long_step_turn_green_one_after_the_other(
+    old: str, new: str, green: int, tmp_path: Path
+) -> None:
+    card = check("client", 4, with_changes(tmp_path, "client", (old, new)), seeds=1)
+    names = ["the first test", *(each.name for each in track("client").step(4).milestones)]
+    signs = "✔" * green + "✘" + "○" * (len(names) - green - 1)
+    ladder = [f"{sign} {name}" for sign, name in zip(signs, names, strict=True)]
+    assert card.message.splitlines()[: len(names)] == ladder
+    assert f"Start with {names[green]!r}." in card.message
+
+
 @pytest.mark.slow
 def test_a_new_file_is_open_at_every_step(tmp_path: Path) -> None:
     card = check("client", 1, tmp_path / "myclient.py", must_pass=False)

@@ -70,7 +70,7 @@ class FileContent:
         if not data:
             return
         self.size = max(self.size, offset + len(data))
-        if offset < len(self.stored) or data.strip(b"\0"):
+        if offset < len(self.stored) or not _is_zero(data):
             self.stored.extend(bytes(max(0, offset - len(self.stored))))
             self.stored[offset : offset + len(data)] = data
 
@@ -83,6 +83,11 @@ class FileContent:
 
     def copy(self) -> "FileContent":
         return FileContent(self.stored, self.size)
+
+
+def _is_zero(data: bytes) -> bool:
+    # A comparison is much faster than a search for the first other byte.
+    return data == bytes(len(data))
 
 
 @dataclass
@@ -140,7 +145,7 @@ class SimFile:
     inode: Inode
 
     def write(self, offset: int, data: bytes) -> None:
-        if offset + len(data) > _LARGEST_FILE and data.strip(b"\0"):
+        if offset + len(data) > _LARGEST_FILE and not _is_zero(data):
             raise SimDiskError(errno.EFBIG, f"{self.inode.path} would exceed the maximum file size")
         # Call `burn` before the write, so that the file is unchanged if the machine stops at this
         # operation.

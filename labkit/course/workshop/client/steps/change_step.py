@@ -66,9 +66,9 @@ CHANGE = Step(
         " `BKNotEnoughBookiesException`.",
     ),
     first_test=first_test(
-        "E=2, Qw=2, Qa=2 on b0 and b1 of four bookies; both die with three adds in flight; all"
-        " three are confirmed.",
-        runs.two_fail_together(),
+        "E=3, Qw=2, Qa=2 on three of four bookies; b1 dies with three adds in flight; all entries"
+        " are confirmed.",
+        runs.one_fails_in_the_middle(),
         _WRITER,
         line=_RESENT,
     ),
@@ -76,10 +76,6 @@ CHANGE = Step(
         Milestone(
             "an add fails and no spare bookie exists: the writer continues",
             ends_well((runs.ONE_IS_DOWN,), _WRITER, _CONTINUES),
-        ),
-        Milestone(
-            "a bookie dies: another one gets its unconfirmed entries",
-            ends_well((runs.one_fails_in_the_middle(),), _WRITER, _RESENT),
         ),
         Milestone(
             "two bookies die together",
