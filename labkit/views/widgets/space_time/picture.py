@@ -7,6 +7,7 @@ from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.captions import Explainer, note
 from labkit.views.widgets.cluster.heads import ACTS, act_lines
+from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun, in_ms, time_words
 from labkit.views.widgets.scene import Mark, PartCache, group, picture, rounded, text
 from labkit.views.widgets.space_time.arrows import ROW, y_of
@@ -130,9 +131,8 @@ class SpaceTimePicture:
 
     def summary(self) -> str:
         lanes = ", ".join(name for name in self.diagram.lanes if name != METADATA)
-        words = (
-            f"Space-time diagram of ledger {self.diagram.ledger}: {self._count} events on {lanes}"
-        )
+        events = counted(self._count, "event")
+        words = f"Space-time diagram of ledger {self.diagram.ledger}: {events} on {lanes}"
         return words + (f"; most recently {describe(self._last)}" if self._last else "")
 
     def _row(self, place: int) -> int:
