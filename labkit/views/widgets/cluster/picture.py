@@ -28,7 +28,7 @@ class ClusterPicture:
         ledger: int | None,
         bookies: Sequence[str],
         acts: Acts,
-        rows: int,
+        rows: tuple[int, int],
     ) -> None:
         width = max(WIDTH, GUTTER + 8 + _LEAST_PITCH * len(bookies))
         self.grid = Grid(run, width, GUTTER, bookies, ledger=ledger, acts=acts, rows=rows)

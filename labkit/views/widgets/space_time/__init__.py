@@ -106,8 +106,8 @@ class SpaceTime(PlayingView):
         self.window_ms = self._wanted_ms or (0.0, last_us / 1000)
         super().open_run(source)
 
-    def picture(self, run: DisplayedRun) -> SpaceTimePicture:
-        return self._picture_of(run, ROWS, self.acts())
+    def picture(self, run: DisplayedRun, acts: Acts) -> SpaceTimePicture:
+        return self._picture_of(run, ROWS, acts)
 
     def legend(self) -> Mark:
         return legend()

@@ -88,8 +88,8 @@ class TimelineView(PlayingView):
     _trying: Iterator[LossCurve] | None = None
     """The source of more precise curves, while the view is trying futures."""
 
-    def picture(self, run: DisplayedRun) -> TimelinePicture:
-        picture = TimelinePicture(self.shown, self._steps, run, self._ledger, self.acts())
+    def picture(self, run: DisplayedRun, acts: Acts) -> TimelinePicture:
+        picture = TimelinePicture(self.shown, self._steps, run, self._ledger, acts)
         node, kind = self._filters["of node"], self._filters["of kind"]
         picture.event_list.listed = [
             event.seq

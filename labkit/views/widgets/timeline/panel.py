@@ -65,7 +65,7 @@ class Panel:
             self.bookies,
             ledger=ledger,
             acts=self._acts,
-            rows=rows,
+            rows=(rows, rows),
             run=self._which,
         )
         self.run_state = RunState(self.grid.fold)
