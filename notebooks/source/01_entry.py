@@ -27,12 +27,6 @@ parameters("01", globals())
 digest = make_digest(DigestType[digest_type], password=b"pw")
 
 # %% [markdown]
-# **May your predictions be saved?** Normally your predictions, and the hints you ask for, are lost when the kernel stops. If you turn this switch on, they are saved in a file next to this notebook, for all lessons in this folder. You can read the file and hand it in; nothing is sent anywhere. The switch is off by default. Turning it off again, or deleting the file, deletes what was saved.
-
-# %%
-record()
-
-# %% [markdown]
 # ## 1 · The picture
 #
 # This is the first entry of a ledger, with each byte below the name of its field. Point at a byte, or use the arrow keys, to see what it means.
@@ -41,6 +35,12 @@ record()
 entry = Entry(ledger_id, 0, -1, len(payload.encode()), payload.encode())
 packed = encode_entry(entry, digest)
 XRay(Piece("entry 0", "", 0, packed, entry_spans(packed, 0, digest.size), len(packed)))
+
+# %% [markdown]
+# **May your predictions be saved?** Normally your predictions, and the hints you ask for, are lost when the kernel stops. If you turn this switch on, they are saved in a file next to this notebook, for all lessons in this folder. You can read the file and hand it in; nothing is sent anywhere. The switch is off by default. Turning it off again, or deleting the file, deletes what was saved.
+
+# %%
+record()
 
 # %% [markdown]
 # | bytes | field | who needs it |

@@ -37,12 +37,6 @@ parameters("05", globals())
 sizes = ensemble_size, write_quorum, ack_quorum
 
 # %% [markdown]
-# **May your predictions be saved?** Normally your predictions, and the hints you ask for, are lost when the kernel stops. If you turn this switch on, they are saved in a file next to this notebook, for all lessons in this folder. You can read the file and hand it in; nothing is sent anywhere. The switch is off by default. Turning it off again, or deleting the file, deletes what was saved.
-
-# %%
-record()
-
-# %% [markdown]
 # ## 1 · The picture
 #
 # Each row is an entry and each column a bookie. Change the numbers: E is the number of bookies, Qw the number of copies of each entry, and Qa the number of acknowledgements that the writer waits for. Click a bookie's heading to make it fail.
@@ -52,6 +46,12 @@ Stripes(*sizes, entries=entry_count)
 
 # %% [markdown]
 # With each entry, the stripe moves on by one bookie. So if E is larger than Qw, every bookie stores only Qw / E of the entries, and all bookies share the work.
+
+# %% [markdown]
+# **May your predictions be saved?** Normally your predictions, and the hints you ask for, are lost when the kernel stops. If you turn this switch on, they are saved in a file next to this notebook, for all lessons in this folder. You can read the file and hand it in; nothing is sent anywhere. The switch is off by default. Turning it off again, or deleting the file, deletes what was saved.
+
+# %%
+record()
 
 # %% [markdown]
 # ## 2 · Who knows?

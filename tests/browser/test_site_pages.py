@@ -48,6 +48,17 @@ def test_every_view_of_a_lesson_plays_on_its_page(site: Site) -> None:
     assert site.errors == []
 
 
+def test_a_lesson_opens_with_its_picture(site: Site) -> None:
+    lessons = sorted((site.folder / BELOW / "course").glob("*.html"))
+    assert len(lessons) == 18
+    for path in lessons:
+        page = site.open(f"course/{path.name}")
+        page.set_viewport_size({"width": 1400, "height": 900})
+        first = page.locator(".cell_output :is(img, .lk-place, table)").first
+        assert first.evaluate("each => each.getBoundingClientRect().top") < 900, path.name
+        page.close()
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_offers_a_tab_and_home_and_binder_if_published(site: Site, name: str) -> None:
     page = site.open(f"{name}.html")

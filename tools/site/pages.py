@@ -187,6 +187,8 @@ def _run_sphinx(
         "html_copy_source": False,
         "nb_execution_mode": "off",
         "nb_ipywidgets_js": {},
+        "nb_code_prompt_show": "Show the code",
+        "nb_code_prompt_hide": "Hide the code",
         "myst_heading_anchors": 3,
         "copybutton_exclude": ".linenos, .gp, .go",
         "suppress_warnings": ["myst.header", "misc.highlighting_failure"],

@@ -93,7 +93,12 @@ def key_of(link: RunLink) -> str:
 
 
 def for_a_page(notebook: NotebookNode, views: Views) -> NotebookNode:
-    """Keep only the preferred form of each output, and replace views by HTML elements."""
+    """Keep only the preferred form of each output, replace views by HTML elements, and fold code as
+    JupyterLab does.
+    """
+    for cell in notebook.cells:
+        if cell.metadata.get("jupyter", {}).get("source_hidden"):
+            cell.metadata["tags"] = [*cell.metadata.get("tags", ()), "hide-input"]
     states = notebook.metadata.pop("widgets", {}).get(_STATE, {}).get("state", {})
     for output in _outputs(notebook):
         data = output["data"]

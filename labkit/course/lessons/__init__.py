@@ -3,6 +3,7 @@
     build              notebooks/source/NN_name.py, a lesson in percent format
                        -> notebooks/NN-name.ipynb and notebooks/solutions/NN-name.ipynb
     hide_outputs       folds outputs that reveal the answer to a prediction
+    opening            moves the first picture of a lesson up, and folds the code before it
     notebook_cluster   starts a notebook's cluster, and stops the one that it started before
     slides             assigns each cell its slide type, so that a lesson can be shown as a talk
 
@@ -24,8 +25,8 @@ To add a lesson:
      and compares their outputs. It needs three sets of parameters in its table `PARAMETERS`, and
      `labkit.course.checking.parameters` needs the ranges of all parameters.
 
-All lessons have the same structure: a question as the title; what you can do at the end; the rule;
-a picture; predictions; exercises; what the real system does; questions with folded answers.
+All lessons have the same structure: a question as the title; a picture; what you can do at the end;
+the rule; predictions; exercises; what the real system does; questions with folded answers.
 
 Read `build` and `notebooks/source/01_entry.py` first.
 """

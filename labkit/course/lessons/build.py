@@ -14,7 +14,8 @@ text cell whose lines are comments. Tags follow, for example `tags=["parameters"
     talkative             as above, with so much output that JupyterLab should show a scroll box
 
 nbval compares the outputs of all other cells.  In the learner's version, outputs that reveal the
-answer to a prediction are folded (`hide_outputs`).  Both versions can be shown as talks (`slides`).
+answer to a prediction are folded (`hide_outputs`).  Both versions open with their first picture
+(`opening`), and can be shown as talks (`slides`).
 Inside a code cell:
 
     # solution            the following lines are only in the solution
@@ -41,6 +42,7 @@ from nbformat import NotebookNode
 from nbformat.v4.nbbase import new_code_cell, new_markdown_cell, new_notebook
 
 from labkit.course.lessons.hide_outputs import fold
+from labkit.course.lessons.opening import open_with_picture
 from labkit.course.lessons.slides import assign_slide_types
 from labkit.shipped_files import shipped
 
@@ -142,6 +144,7 @@ def build(source: Path) -> None:
         execute(notebook)
         if version == "learner":
             fold(notebook)
+        open_with_picture(notebook, prefix)
         assign_slide_types(notebook)
         folder.mkdir(exist_ok=True)
         nbformat.write(notebook, folder / notebook_name(source))

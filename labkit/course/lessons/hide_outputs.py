@@ -16,24 +16,22 @@ _PICTURES = ("image/png", "image/svg+xml", "application/vnd.plotly.v1+json")
 
 
 def fold(notebook: NotebookNode) -> None:
-    """Fold outputs that reveal an answer, and unfold all others."""
+    """Fold outputs that reveal an answer."""
     open_predictions: set[str] = set()
     for cell in notebook.cells:
         if cell.cell_type != "code":
             continue
         compared = set(_COMPARE.findall(cell.source))
         reveals = bool(compared) or (
-            bool(open_predictions) and bool(cell.outputs) and not _has_picture(cell)
+            bool(open_predictions) and bool(cell.outputs) and not has_picture(cell)
         )
         open_predictions = (open_predictions - compared) | set(_PREDICT.findall(cell.source))
         if reveals and not _PREDICT.search(cell.source):
-            cell.metadata["jupyter"] = {"outputs_hidden": True}
-        else:
-            cell.metadata.pop("jupyter", None)
+            cell.metadata.setdefault("jupyter", {})["outputs_hidden"] = True
 
 
-def _has_picture(cell: NotebookNode) -> bool:
-    shown = [output.get("data", {}) for output in cell.outputs]
+def has_picture(cell: NotebookNode) -> bool:
+    shown = [output.get("data", {}) for output in cell.get("outputs", ())]
     return any(
         any(kind in data for kind in _PICTURES) or "<img" in "".join(data.get("text/html", ""))
         for data in shown

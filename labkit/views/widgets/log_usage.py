@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
 from labkit.views.widgets.view import StillPicture
 
@@ -42,7 +43,7 @@ class LogUsage(StillPicture):
 
     def __repr__(self) -> str:
         total = sum(bar.total_bytes for bar in self.bars)
-        lines = [f"{len(self.bars)} logs, {total} bytes of entries"]
+        lines = [f"{counted(len(self.bars), 'log')}, {total} bytes of entries"]
         lines += (f"  {bar.name}: {self._words(bar)}" for bar in self.bars)
         return "\n".join(lines)
 

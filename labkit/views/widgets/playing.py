@@ -16,7 +16,7 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.trace.events import Event
 from labkit.system.trace.log import TraceLog
 from labkit.system.trace.sentence import describe
-from labkit.views.widgets.acts import Acts
+from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.animated import animated
 from labkit.views.widgets.beat_words import rank, words_of
 from labkit.views.widgets.display_clock import READ_MS
@@ -114,7 +114,7 @@ class PlayingView(SceneView):
 
     # To be defined by each view
 
-    def picture(self, run: DisplayedRun) -> Picture:
+    def picture(self, run: DisplayedRun, acts: Acts) -> Picture:
         """Return a new picture of the run, before its first event."""
         raise NotImplementedError
 
@@ -183,7 +183,13 @@ class PlayingView(SceneView):
         ).scene
 
     def svg(self) -> str:
-        return self.still(self.scene())
+        # A still picture has no buttons, and no space for them.
+        picture, opening = self.picture(self.run, NO_ACTS), self.opening()
+        for event in takewhile(lambda each: self.run.at(each.seq) <= opening, self.run.events):
+            picture.take(event)
+        if picture.explained_until is not None and picture.explained_until < opening:
+            picture.hide_explanation()
+        return self.still(picture.scene())
 
     def still(self, scene: Mark) -> str:
         """Return an SVG document of the scene at the opening position, with the legend."""
@@ -253,7 +259,7 @@ class PlayingView(SceneView):
         self.reel = Film()
         self._read_until = 0.0
         self._signs: list[list[Any]] = []
-        self.current_picture = self.picture(self.run)
+        self.current_picture = self.picture(self.run, self.acts())
         self.reel.add(Beat(0, self.current_picture.scene(), "Nothing has happened yet."))
         self._shoot(self.run.events)
 

@@ -40,6 +40,6 @@ def test_a_committed_notebook_is_folded_for_the_learner_alone(name: str) -> None
     fold(learner)
     assert [dict(cell.metadata) for cell in learner.cells] == metadata
     compares = [c for c in learner.cells if "compare(" in c.source and c.cell_type == "code"]
-    assert any(cell.metadata.get("jupyter") for cell in compares)
-    assert not any(cell.metadata.get("jupyter") for cell in solution.cells)
+    assert any("outputs_hidden" in cell.metadata.get("jupyter", {}) for cell in compares)
+    assert not any("outputs_hidden" in c.metadata.get("jupyter", {}) for c in solution.cells)
     assert VERSIONS["learner"] == NOTEBOOKS

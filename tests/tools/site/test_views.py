@@ -112,3 +112,12 @@ def test_a_page_hides_the_buttons_that_fork_a_run_and_keeps_those_of_the_picture
     hidden = state["film"]["pairs"].index(["display", "none"])
     assert [hidden] in state["film"]["attributes"]
     assert 'data-act="kill"' not in view.svg()
+
+
+def test_code_that_is_folded_in_jupyterlab_is_folded_on_the_page(tmp_path: Path) -> None:
+    cells = [
+        new_code_cell("import a", metadata={"jupyter": {"source_hidden": True}, "tags": ["kept"]}),
+        new_code_cell("a()", metadata={"jupyter": {"outputs_hidden": True}}),
+    ]
+    page = for_a_page(new_notebook(cells=cells), Views(tmp_path))
+    assert [cell.metadata.get("tags") for cell in page.cells] == [["kept", "hide-input"], None]

@@ -1,6 +1,7 @@
 """Tests the Python side of the cluster view: pictures, messages to the browser, and clicks."""
 
 import asyncio
+import re
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -9,6 +10,7 @@ from itertools import pairwise
 import pytest
 
 from labkit.views.widgets.cluster import ClusterView
+from labkit.views.widgets.cluster.cells import ROW
 from labkit.views.widgets.cluster.heads import ACTS, HEAD
 from labkit.views.widgets.scene_view import Message
 from labkit.worlds.sim.run import run
@@ -278,3 +280,20 @@ async def test_a_view_that_no_page_displays_draws_nothing_until_the_next_page(
     last = watched.cluster.trace.events[-1].seq
     await watched.until(lambda: watched.sent[-1]["beats"][-1][3] == last)
     assert watched.view.film["number"] == watched.sent[-1]["number"] - 1
+
+
+async def test_the_picture_of_a_running_cluster_grows_with_its_entries(watched: Watched) -> None:
+    heights = list[float]()
+    for entry_count in (0, 1, 5, 9, 20):
+        watched.cluster.add(entry_count)
+        await watched.until(lambda: not watched.view.waiting)
+        heights.append(float(watched.view.current_picture.scene().attributes["height"]))
+    assert [height - heights[0] for height in heights] == [0, 0, 4 * ROW, 8 * ROW, 8 * ROW]
+
+
+def test_a_still_picture_has_no_room_for_buttons() -> None:
+    view = ClusterView(run(replace(CRASHED, faults=())))
+    height = re.search(r'height="(\d+)"', view.svg())
+    assert height
+    legend = float(view.legend().attributes["height"])
+    assert float(height[1]) < float(view.scene().attributes["height"]) + legend + 18

@@ -173,7 +173,7 @@ def test_of_many_ledgers_the_marked_ones_are_drawn() -> None:
     assert len(drawn) == MOST_LEDGERS
     assert drawn[-1] == f"ledger {MOST_LEDGERS + 2}"
     assert chart.hidden_ledger_count == 3
-    assert "3 more ledgers are not shown" in RecoveryProgress(events).svg()
+    assert "Not shown: 3 more ledgers." in RecoveryProgress(events).svg()
 
 
 def test_of_very_many_copies_only_some_are_steps_and_all_are_counted() -> None:

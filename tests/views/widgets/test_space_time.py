@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -12,6 +12,8 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.kinds import KINDS
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.space_time import SpaceTime
+from labkit.views.widgets.space_time.arrows import Point, y_of
+from labkit.views.widgets.space_time.labels import Box, LabelPlace, place_labels
 from labkit.views.widgets.space_time.layout import FARTHEST, ShownPart, causal_chain
 from labkit.views.widgets.space_time.model import ALWAYS, NEVER, Diagram, diagram_of
 from labkit.views.widgets.space_time.words import SHOWN_KINDS, label_of, ranges_of, word_of
@@ -142,8 +144,7 @@ def test_a_quiet_time_takes_one_row_and_its_length_stands_beside_it() -> None:
     assert any(re.fullmatch(r"⋮ \d\.\d s", text) for text in labels(view.svg()))
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize(
+RUNS = pytest.mark.parametrize(
     "trace",
     [
         ran(Crash("b1", when=On("lac.advanced", 2)), steps=(WRITE, RECOVER)),
@@ -152,6 +153,10 @@ def test_a_quiet_time_takes_one_row_and_its_length_stands_beside_it() -> None:
     ],
     ids=["crash", "pause", "cut"],
 )
+
+
+@pytest.mark.sampled
+@RUNS
 def test_arrows_are_straight_and_below_the_labels(trace: Trace) -> None:
     view = SpaceTime(trace)
     for beat in view.reel.beats[::25]:
@@ -165,6 +170,61 @@ def test_arrows_are_straight_and_below_the_labels(trace: Trace) -> None:
             assert way.count("L") == 1
             assert len(barbs) == 2
     assert view.reel.beats
+
+
+@pytest.mark.sampled
+@RUNS
+def test_labels_are_whole_and_neither_on_a_dot_nor_on_another_label(trace: Trace) -> None:
+    for beat in SpaceTime(trace).reel.beats[::25]:
+        marks = list(placed(beat.scene))
+        labels = [each for each in marks if each[0].key.startswith("label")]
+        boxes = [(mark.text, *box_of(mark, x, y)) for mark, x, y in labels]
+        for mark, x, y in marks:
+            if mark.key == "dot":
+                at = x + float(mark.attributes["cx"]), y + float(mark.attributes["cy"])
+                boxes.append(("", at[0] - 4.5, at[0] + 4.5, at[1] - 4.5, at[1] + 4.5))
+        for one, other in combinations(boxes, 2):
+            across = min(one[2], other[2]) - max(one[1], other[1])
+            down = min(one[4], other[4]) - max(one[3], other[3])
+            assert across <= 0 or down <= 0, (one, other)
+        assert not [text for text, *_ in boxes if text.endswith("…")]
+
+
+def test_no_arrow_crosses_a_label_if_each_bookie_does_one_thing_at_a_time() -> None:
+    marks = list(placed(SpaceTime(ran(steps=(Write(entries=3, window=1),))).scene()))
+    arrows = [
+        ((x + float(begin[0]), y + float(begin[1])), (x + float(end[0]), y + float(end[1])))
+        for mark, x, y in marks
+        if mark.key in ("there", "back")
+        for begin, end in [re.findall(r"[ML](\S+?) ([^ML]+)", str(mark.attributes["d"]))[:2]]
+    ]
+    boxes = [Box(*box_of(*each)) for each in marks if each[0].key.startswith("label")]
+    assert len(arrows) > 10
+    assert len(boxes) > 10
+    assert not [1 for box in boxes for arrow in arrows if box.covered_by(*arrow)]
+
+
+def test_a_label_goes_where_no_arrow_is() -> None:
+    x = 100.0, 500.0, 900.0
+    above = {((end, y_of(0)), (x[1], y_of(1))) for end in (x[0], x[2])}
+    below = {((end, y_of(2)), (x[1], y_of(1))) for end in (x[0], x[2])}
+
+    def place(arrows: set[tuple[Point, Point]]) -> LabelPlace:
+        return place_labels(1, [(1, "synced 0")], x, arrows, (0, 1000))[1]
+
+    assert (place(set()).style, place(set()).is_left) == ("beside", False)
+    assert place(above).style == "below"
+    assert place(below).style == "above"
+    assert place({arrow for arrow in above | below if arrow[0][0] == x[2]}).is_left
+
+
+def test_a_label_that_is_too_wide_takes_two_lines_or_is_cut() -> None:
+    dots = [(0, "memtable 3, synced 2"), (1, "memtable 3")]
+    place = place_labels(0, dots, (100.0, 200.0), (), (90, 400))[0]
+    assert [text for _, text in place.lines(dots[0][1])] == ["memtable 3,", "synced 2"]
+    assert place.lines("memtable 3") == ((4.0, "memtable 3"),)
+    narrow = place_labels(0, dots, (100.0, 160.0), (), (90, 170))[0]
+    assert any(text.endswith("…") for _, text in narrow.lines(dots[0][1]))
 
 
 def test_what_is_still_to_come_is_shown_faintly_and_where_its_dots_will_be() -> None:

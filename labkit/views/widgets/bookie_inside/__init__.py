@@ -15,6 +15,7 @@ from typing import Any
 from labkit.system.trace.bookie_state import BOOKIE_HANDLERS, BookieState
 from labkit.system.trace.cluster_state import fold_bookie
 from labkit.system.trace.events import Event
+from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.bookie_inside.blocks import legend
 from labkit.views.widgets.bookie_inside.picture import BookiePicture, summary
 from labkit.views.widgets.follower import LiveCluster
@@ -58,14 +59,14 @@ class BookieInside(PlayingView):
         """The name of the bookie that is shown, or "" if there is none."""
         return self._bookie
 
-    def picture(self, run: DisplayedRun) -> BookiePicture:
+    def picture(self, run: DisplayedRun, acts: Acts) -> BookiePicture:
         names = self._known(run.events)
         self._bookie = self._chosen or next(iter(names), "")
         # Reserve no space for what only the final check adds.
         end = math.inf if run.check_at is None else run.check_at
         events = [e for e in self._own(run.events) if run.at(e.seq) <= end]
         reserved = [] if self.is_live else events
-        return BookiePicture(run, self._bookie, self._page_size, self.acts(), reserved)
+        return BookiePicture(run, self._bookie, self._page_size, acts, reserved)
 
     def legend(self) -> Mark:
         return legend()

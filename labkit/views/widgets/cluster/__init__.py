@@ -10,6 +10,7 @@ Read the modules in this order: `cells` (an entry on a bookie), `heads` (the col
 from typing import Any
 
 from labkit.system.trace.cluster_state import ClusterState, fold
+from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend
 from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.follower import LiveCluster
@@ -18,10 +19,10 @@ from labkit.views.widgets.run import DisplayedRun, RunSource
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
 
-FEWEST_ROWS, LIVE_ROWS, MOST_ROWS = 4, 12, 16
-"""The number of visible rows: the minimum, the number for a running cluster, and the maximum. A
-ledger with more entries scrolls.
-"""
+FEWEST_ROWS, MOST_ROWS = 4, 16
+"""The minimum and the maximum number of visible rows.  A ledger with more entries scrolls."""
+LIVE_ROWS = FEWEST_ROWS, 12
+"""The number of visible rows at the start of a running cluster, and the maximum."""
 
 
 class ClusterView(PlayingView):
@@ -42,13 +43,13 @@ class ClusterView(PlayingView):
         self.opens_at = at
         super().__init__(source)
 
-    def picture(self, run: DisplayedRun) -> ClusterPicture:
+    def picture(self, run: DisplayedRun, acts: Acts) -> ClusterPicture:
         if self.is_live:
-            return ClusterPicture(run, self._ledger, self.bookies(), self.acts(), LIVE_ROWS)
+            return ClusterPicture(run, self._ledger, self.bookies(), acts, LIVE_ROWS)
         end = fold(run.events)
         last = max((each.last_add_pushed for each in end.ledgers.values()), default=0)
         rows = min(max(last + 1, FEWEST_ROWS), MOST_ROWS)
-        return ClusterPicture(run, self._ledger, tuple(end.bookies), self.acts(), rows)
+        return ClusterPicture(run, self._ledger, tuple(end.bookies), acts, (rows, rows))
 
     def legend(self) -> Mark:
         return legend()

@@ -22,6 +22,8 @@ from labkit.views.widgets.run import EventPositions
 from labkit.views.widgets.scene import Mark, Move, PartCache, group, path, text
 
 MOST_PITCH = 150
+GROWTH = 4
+"""The number of rows by which the grid grows, so that it does not change with every entry."""
 
 _SHOWS = ("add.pushed", "read.sent", "entry.copied")
 """Kinds of events that make the grid scroll to the row of their entry."""
@@ -68,7 +70,7 @@ class Grid:
     places: the positions of the events on the clock.
     ledger: the ledger's id, or None for the newest ledger.
     acts: the buttons of the bookies.
-    rows: the number of visible rows.
+    rows: the number of visible rows at the start, and the maximum.
     run: the prefix of the bookie's name in the message that a click sends.
     """
 
@@ -81,13 +83,13 @@ class Grid:
         *,
         ledger: int | None = None,
         acts: Acts = NO_ACTS,
-        rows: int = 16,
+        rows: tuple[int, int],
         run: str = "",
     ) -> None:
         self.positions, self.ledger, self.acts = positions, ledger, acts
         self.fold = ClusterFold(bookies)
         self._width, self._gutter, self._run = width, gutter, run
-        self._rows, self._first = rows, 0
+        (self._rows, self._most_rows), self._first = rows, 0
         self._cache = PartCache()
         self._cut: dict[str, set[str]] = {}
         self._flying: dict[int, Hop] = {}
@@ -98,6 +100,8 @@ class Grid:
         self.fold.take(event)
         self.firsts.take(event)
         if event.kind in _SHOWS and event.ledger == self.shown() and event.entry >= 0:
+            grown = -(-(event.entry + 1) // GROWTH) * GROWTH
+            self._rows = max(self._rows, min(grown, self._most_rows))
             self._first = min(max(self._first, event.entry - self._rows + 1), event.entry)
         elif event.kind == "ledger.created" and event.ledger == self.shown():
             self._first = 0

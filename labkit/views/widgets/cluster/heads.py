@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from labkit.system.trace.cluster_state import Ledger
 from labkit.views.widgets.acts import Acts
+from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.scene import Mark, group, rect, rounded, text
 from labkit.views.widgets.text_metrics import fitted, width_of
 
@@ -19,14 +20,11 @@ SLIM = 15
 GLYPHS = {"up": "●", "down": "✕", "paused": "‖", "unknown": "?"}
 _GLYPH_INKS = {"up": "well", "down": "lost"}
 _BADGES = {
-    "E": ("on {} bookies", "ensemble size (E): the ledger is striped across this many bookies"),
-    "Qw": ("{} copies", "write quorum (Qw): each entry is sent to this many bookies"),
-    "Qa": ("{} acks", "ack quorum (Qa): an entry is confirmed after this many acknowledgements"),
-    "LAP": ("last sent (LAP): {}", "LastAddPushed: the last entry that the writer has sent"),
-    "LAC": (
-        "last confirmed (LAC): {}",
-        "LastAddConfirmed: every entry up to here is confirmed, and readers may read it",
-    ),
+    "E": "ensemble size (E): the ledger is striped across this many bookies",
+    "Qw": "write quorum (Qw): each entry is sent to this many bookies",
+    "Qa": "ack quorum (Qa): an entry is confirmed after this many acknowledgements",
+    "LAP": "LastAddPushed: the last entry that the writer has sent",
+    "LAC": "LastAddConfirmed: every entry up to here is confirmed, and readers may read it",
 }
 _LABELS = {
     "kill": ("✕", "Kill"),
@@ -47,23 +45,33 @@ class Button(NamedTuple):
     word: str
 
 
+def quorum_words(ledger: Ledger) -> dict[str, str]:
+    """Return `on 4 bookies`, `3 copies` and `2 acks`; the sizes of an unknown ledger are -1."""
+    return {
+        "E": f"on {_counted(ledger.ensemble_size, 'bookie', 'bookies')}",
+        "Qw": _counted(ledger.write_quorum, "copy", "copies"),
+        "Qa": _counted(ledger.ack_quorum, "ack", "acks"),
+    }
+
+
+def _counted(count: int, noun: str, plural: str) -> str:
+    return f"? {plural}" if count < 0 else counted(count, noun, plural)
+
+
+def _id(entry: int) -> str:
+    return "none" if entry < 0 else str(entry)
+
+
 @lru_cache(512)
 def header(ledger_id: int, ledger: Ledger) -> Mark:
     if ledger_id < 0:
         return group("header", text("name", 10, 23, "No ledger yet", size=14, bold=True))
     name = f"Ledger {ledger_id}"
-    values = {
-        "E": ledger.ensemble_size,
-        "Qw": ledger.write_quorum,
-        "Qa": ledger.ack_quorum,
-        "LAP": ledger.last_add_pushed,
-        "LAC": ledger.last_add_confirmed,
+    values = quorum_words(ledger) | {
+        "LAP": f"last sent (LAP): {_id(ledger.last_add_pushed)}",
+        "LAC": f"last confirmed (LAC): {_id(ledger.last_add_confirmed)}",
     }
-    badges = []
-    for key, value in values.items():
-        words, title = _BADGES[key]
-        unknown = "none" if key in ("LAP", "LAC") else "?"
-        badges.append((key, words.format(unknown if value < 0 else value), title))
+    badges = [(key, words, _BADGES[key]) for key, words in values.items()]
     end = "its last entry is fixed" if ledger.closed else "its writer may add entries"
     badges.append(("end", "closed" if ledger.closed else "open", end))
     parts, x = [text("name", 10, 23, name, size=14, bold=True)], 26 + width_of(name, 14, bold=True)

@@ -8,6 +8,7 @@ from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.grid import Grid
 from labkit.views.widgets.cluster.heads import header
+from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.scene import Mark, PartCache, group, path, picture, rect, text
 
@@ -27,7 +28,7 @@ class ClusterPicture:
         ledger: int | None,
         bookies: Sequence[str],
         acts: Acts,
-        rows: int,
+        rows: tuple[int, int],
     ) -> None:
         width = max(WIDTH, GUTTER + 8 + _LEAST_PITCH * len(bookies))
         self.grid = Grid(run, width, GUTTER, bookies, ledger=ledger, acts=acts, rows=rows)
@@ -68,8 +69,7 @@ def _writer(top: float) -> Mark:
 
 
 def summary(state: ClusterState, ledger_id: int) -> str:
-    bookie_count = len(state.bookies)
-    parts = [f"{bookie_count} bookie{'' if bookie_count == 1 else 's'}"]
+    parts = [counted(len(state.bookies), "bookie")]
     if ledger_id in state.ledgers:
         ledger = state.ledgers[ledger_id]
         pushed, confirmed = ledger.last_add_pushed, ledger.last_add_confirmed

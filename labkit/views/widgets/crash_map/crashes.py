@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
+from labkit.views.widgets.plurals import counted
+
 SAFE, LOST, REFUSED, INVENTED = "safe", "lost", "refused", "invented"
 VERDICTS = {
     SAFE: "everything acknowledged is still there",
@@ -101,7 +103,7 @@ class Crashes:
         replayed = self.end(row, column)["replayed"]
         if not replayed:
             return "none, because the bookie does not start"
-        records = f"{replayed[0]} record{'' if replayed[0] == 1 else 's'}"
+        records = counted(replayed[0], "record")
         if len(replayed) < 2:
             return records
         return f"{records}; {replayed[1]} after another power cut"
@@ -111,7 +113,8 @@ class Crashes:
         found = [self.verdict(r, c) for r in range(rows) for c in range(columns)]
         counts = [f"{found.count(v)} {v}" for v in VERDICTS if v in found]
         return (
-            f"Crash map: {rows} crash points, {len(found)} cells, {', '.join(counts)};"
+            f"Crash map: {counted(rows, 'crash point')}, {counted(len(found), 'cell')},"
+            f" {', '.join(counts)};"
             f" {self.place(row, column)}: {self.end(row, column)['words']}"
         )
 

@@ -15,6 +15,7 @@ from labkit.views.widgets.crash_map.crashes import (
     Crashes,
     FileAtRestart,
 )
+from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.scene import Mark, PartCache, Style, group, path, picture, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 
@@ -80,7 +81,7 @@ class CrashMapPicture:
         return picture(
             WIDTH,
             self._height,
-            f"Crash map: {len(self.crashes.points)} crash points",
+            f"Crash map: {counted(len(self.crashes.points), 'crash point')}",
             self._small,
             self._position_marks(row, first),
             cached("heads", self._heads, column),

@@ -11,6 +11,7 @@ below.
 
 from typing import Any
 
+from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.ensemble_history.moments import newest_ledger
 from labkit.views.widgets.ensemble_history.picture import EnsemblePicture, legend
 from labkit.views.widgets.playing import PlayingView
@@ -42,8 +43,8 @@ class EnsembleHistory(PlayingView):
         self.opens_at = at
         super().__init__(source)
 
-    def picture(self, run: DisplayedRun) -> EnsemblePicture:
-        return self._picture_of(run, ROWS)
+    def picture(self, run: DisplayedRun, acts: Acts) -> EnsemblePicture:
+        return EnsemblePicture(run.events, self.ledger_id, acts, ROWS)
 
     def legend(self) -> Mark:
         return legend()
@@ -58,10 +59,7 @@ class EnsembleHistory(PlayingView):
         return self._end().summary()
 
     def _end(self) -> EnsemblePicture:
-        picture = self._picture_of(self.run, STILL_ROWS)
+        picture = EnsemblePicture(self.run.events, self.ledger_id, NO_ACTS, STILL_ROWS)
         for event in self.run.events:
             picture.take(event)
         return picture
-
-    def _picture_of(self, run: DisplayedRun, rows: int) -> EnsemblePicture:
-        return EnsemblePicture(run.events, self.ledger_id, self.acts(), rows)

@@ -17,6 +17,7 @@ from labkit.views.widgets.ensemble_history.moments import (
     SegmentPlace,
     moments_of,
 )
+from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import time_words
 from labkit.views.widgets.scene import (
     Mark,
@@ -319,7 +320,7 @@ def _words_of(place: SegmentPlace, segment: SegmentEntries) -> str:
         f", missing {' '.join(missing[:12])}{' …' if len(missing) > 12 else ''}" if missing else ""
     )
     entries = span_of(segment.first, segment.last)
-    counts = f"{len(place.held)} of {len(place.due)} copies"
+    counts = f"{len(place.held)} of {counted(len(place.due), 'copy', 'copies')}"
     return f"{place.bookie}, entries {entries}: {counts}{lacks}; {place.state}"
 
 

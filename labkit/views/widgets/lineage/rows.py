@@ -10,6 +10,7 @@ from labkit.system.model.byte_region import Piece
 from labkit.system.model.layout import Span
 from labkit.system.model.ledger import LedgerState
 from labkit.system.model.message_location import Lineage
+from labkit.views.widgets.plurals import counted
 
 PARTITION, LEDGER, ENTRY, BATCH, BOOKIE = "partition", "ledger", "entry", "batch", "bookie"
 MOST_BOXES = 7
@@ -191,7 +192,7 @@ def _bookies(lineage: Lineage) -> BoxRow:
         )
     size, first = metadata.ensemble_size, ensemble[it.entry_id % metadata.ensemble_size]
     note = (
-        f"the entry is stored on {metadata.write_quorum} of {size} bookies:"
+        f"the entry is stored on {metadata.write_quorum} of {counted(size, 'bookie')}:"
         f" {it.entry_id} mod {size} = {it.entry_id % size}, so they start with {first}"
     )
     return BoxRow(BOOKIE, "write set", note, tuple(boxes))

@@ -9,6 +9,7 @@ Read the modules in this order: `state` (the displayed values), `fold` (builds t
 `chart` (all steps as lanes), `picture` (the scene), and then `RecoveryProgress` below.
 """
 
+from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.recovery_progress.picture import RecoveryPicture, legend, summary
 from labkit.views.widgets.recovery_progress.state import RecoveryState
@@ -31,8 +32,8 @@ class RecoveryProgress(PlayingView):
         self._at = at
         super().__init__(source)
 
-    def picture(self, run: DisplayedRun) -> RecoveryPicture:
-        return RecoveryPicture(run.events, self.acts())
+    def picture(self, run: DisplayedRun, acts: Acts) -> RecoveryPicture:
+        return RecoveryPicture(run.events, acts)
 
     def legend(self) -> Mark:
         return legend()
@@ -44,7 +45,7 @@ class RecoveryProgress(PlayingView):
         return self.run.at(past[-1]) if past else 0
 
     def state(self) -> RecoveryState:
-        picture = self.picture(self.run)
+        picture = self.picture(self.run, NO_ACTS)
         for event in self.run.events:
             if self.run.at(event.seq) <= self.opening():
                 picture.take(event)

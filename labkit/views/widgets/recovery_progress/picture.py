@@ -11,6 +11,7 @@ from typing import Any
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.bookie_row import Chips
+from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.recovery_progress.chart import (
     BOOKIES,
     MOST_LEDGERS,
@@ -129,7 +130,7 @@ def summary(state: RecoveryState) -> str:
 
 def least_words(ledger: LedgerRepair) -> str:
     least = min((each.least for each in ledger.fragments), default=0)
-    return f"at {least} of {ledger.write_quorum} copies"
+    return f"at {least} of {counted(ledger.write_quorum, 'copy', 'copies')}"
 
 
 def range_words(fragment: FragmentCopies) -> str:
@@ -145,7 +146,7 @@ def range_words(fragment: FragmentCopies) -> str:
 
 def _title(hidden_count: int) -> Mark:
     words = "One column per step, regardless of its duration; shaded columns are waits."
-    words += f" {hidden_count} more ledgers are not shown." if hidden_count else ""
+    words += f" Not shown: {counted(hidden_count, 'more ledger')}." if hidden_count else ""
     return group(
         "title",
         text("name", MARGIN, 21, "Recovery progress", size=14, bold=True),
@@ -271,7 +272,7 @@ def _ledger(ledger_id: int, ledger: LedgerRepair, y: float) -> Mark:
 
 
 def _fragment(fragment: FragmentCopies, quorum: int, y: float) -> Mark:
-    words = f"{fragment.least} of {quorum} copies"
+    words = f"{fragment.least} of {counted(quorum, 'copy', 'copies')}"
     is_short = fragment.least < quorum
     parts = [text("range", RANGE_X - 6, 14.5, range_words(fragment), fill="faint", anchor="end")]
     room = WIDTH - MARGIN - width_of(words, bold=True) - 10
@@ -306,19 +307,21 @@ def _place(key: str, x: float, place: EnsemblePlace) -> Mark:
     parts.append(rect("frame", 0, 0, BOX_WIDTH, BOX_HEIGHT, rx=3, stroke=stroke))
     parts.append(text("name", 7, 14.5, label, fill=ink))
     parts.append(text("count", BOX_WIDTH - 7, 14.5, count, fill=ink, anchor="end"))
-    title = f"{place.bookie}: {place.held} of {place.due} copies, {BOOKIES[place.state]}"
+    held = f"{place.held} of {counted(place.due, 'copy', 'copies')}"
+    title = f"{place.bookie}: {held}, {BOOKIES[place.state]}"
     return group(key, *parts, x=x, title=title, kin=f"n-{place.bookie}")
 
 
 def _target(x: float, bookie: str, count: int) -> Mark:
     box = {"fill": "tint", "stroke": "stored", "dash": "4 3"}
+    copies = counted(count, "copy", "copies")
     return group(
         f"to {bookie}",
         text("arrow", 1, 14.5, "→"),
         rect("box", 16, 0, BOX_WIDTH - 16, BOX_HEIGHT, rx=3, **box),  # type: ignore[arg-type]
         text("words", 22, 14.5, fitted(f"{bookie}: {count}", BOX_WIDTH - 28)),
         x=x,
-        title=f"{bookie} already has {count} copies, but is not in the metadata yet",
+        title=f"{bookie} already has {copies}, but is not in the metadata yet",
         kin=f"n-{bookie}",
     )
 

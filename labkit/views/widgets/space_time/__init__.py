@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from labkit.system.trace.events import Event
+from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.run import DisplayedRun, RunSource, events_of
 from labkit.views.widgets.scene import Mark
@@ -26,7 +27,7 @@ from labkit.views.widgets.verdict_words import failure_of
 
 FEW_ENTRIES = 8
 """The maximum number of entries that are shown by default."""
-ROWS, STILL_ROWS = 15, 60
+ROWS, STILL_ROWS = 14, 60
 """The number of visible rows while the view plays, and in a stored picture."""
 
 _SCALES = [["order", "one per moment"], ["time", "spaced by time"]]
@@ -105,8 +106,8 @@ class SpaceTime(PlayingView):
         self.window_ms = self._wanted_ms or (0.0, last_us / 1000)
         super().open_run(source)
 
-    def picture(self, run: DisplayedRun) -> SpaceTimePicture:
-        return self._picture_of(run, ROWS)
+    def picture(self, run: DisplayedRun, acts: Acts) -> SpaceTimePicture:
+        return self._picture_of(run, ROWS, acts)
 
     def legend(self) -> Mark:
         return legend()
@@ -176,7 +177,7 @@ class SpaceTime(PlayingView):
         }
 
     def svg(self) -> str:
-        picture = self._picture_of(self.run, STILL_ROWS)
+        picture = self._picture_of(self.run, STILL_ROWS, NO_ACTS)
         for event in self.run.events:
             if self.run.at(event.seq) <= self.opening():
                 picture.take(event)
@@ -187,11 +188,11 @@ class SpaceTime(PlayingView):
         words = str(self.scene().attributes["aria-label"])
         return f"{words}; broken: {self._broken.name}" if self._broken else words
 
-    def _picture_of(self, run: DisplayedRun, rows: int) -> SpaceTimePicture:
+    def _picture_of(self, run: DisplayedRun, rows: int, acts: Acts) -> SpaceTimePicture:
         broken = (self._broken.seq, self._story()) if self._broken else None
         choice = ShownPart(self.entries, self.window_ms, self.follow, self.real_time)
         diagram = diagram_of(self._shown(run.events), self._ledger)
-        return SpaceTimePicture(run, diagram, choice, broken, self.acts(), rows)
+        return SpaceTimePicture(run, diagram, choice, broken, acts, rows)
 
     def _story(self) -> str:
         return f"✘ {failure_of(self._broken.name)}: {self._broken.reason}" if self._broken else ""

@@ -2,16 +2,16 @@
 labels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import atan2, cos, sin
 from typing import NamedTuple
 
 from labkit.views.widgets.display_clock import Hop
 from labkit.views.widgets.run import time_words
-from labkit.views.widgets.scene import Mark, Move, circle, group, path, rounded
+from labkit.views.widgets.scene import Mark, Move, Style, circle, group, path, rounded
 from labkit.views.widgets.space_time.model import Diagram, Exchange
 
-ROW, BAND = 36, 9
+ROW, BAND = 40, 9
 """The height of a row, and half the height of the band for its labels."""
 DOT = 6
 """The distance between the tip of an arrow and the centre of a dot."""
@@ -49,6 +49,43 @@ def y_of(row: int) -> float:
     return ROW * row + ROW / 2
 
 
+class Way(NamedTuple):
+    """One straight part of a message's path.
+
+    key: "there", "back", or "lost" for a part that ends in a cross.
+    row: the row in which the part ends.
+    """
+
+    key: str
+    begin: Point
+    end: Point
+    row: int
+
+
+def ways_of(progress: ExchangeProgress, source: float, target: float) -> Iterator[Way]:
+    """Yield the parts of a message's path between two lanes.
+
+    If the trace does not contain the arrival of a refused request, the arrival is drawn shortly
+    before the response, because bookies refuse requests quickly.
+    """
+    sent = source, y_of(progress.sent)
+    answered = source, y_of(progress.answered)
+    if progress.arrived >= 0:
+        yield Way("there", sent, (target, y_of(progress.arrived)), progress.arrived)
+        left = max(progress.left, progress.arrived)
+        begin = target, y_of(left)
+        if progress.answered >= 0:
+            yield Way("back", begin, answered, progress.answered)
+        elif progress.lost:
+            yield Way("lost", begin, _cross(begin, source), left)
+    elif progress.answered >= 0 and not progress.lost:
+        turn = target, answered[1] - ROW / 2
+        yield Way("there", sent, turn, progress.answered)
+        yield Way("back", turn, answered, progress.answered)
+    elif progress.lost:
+        yield Way("lost", sent, _cross(sent, target), progress.sent)
+
+
 def message_marks(
     key: str,
     message: Exchange,
@@ -58,74 +95,37 @@ def message_marks(
     title: str,
     faded: bool,
 ) -> Mark:
-    source, target = x[message.source], x[message.target]
-    look = "faded" if faded else message.what
-    back = "refused" if message.end == "refused" and not faded else look
+    there = "faded" if faded else message.what
+    looks = {
+        "there": there,
+        "back": "refused" if message.end == "refused" and not faded else there,
+        "lost": "faded" if faded else "lost",
+    }
     parts = list[Mark]()
-
-    def wire(key: str, look: str, end: int, d: str) -> None:
-        if end < progress.first:
-            return
-        stroke, thick, dash = LOOKS[look]
-        parts.append(path(key, d, stroke=stroke, thick=thick, dash=dash, kin=kin, title=title))
-
-    if progress.arrived >= 0:
-        wire(
-            "there",
-            look,
-            progress.arrived,
-            arrow(source, progress.sent, target, progress.arrived, progress.first),
-        )
-        begin = max(progress.left, progress.arrived)
-        if progress.answered >= 0:
-            wire(
-                "back",
-                back,
-                progress.answered,
-                arrow(target, begin, source, progress.answered, progress.first),
-            )
-        elif progress.lost:
-            wire("lost", "faded" if faded else "lost", begin, cross(target, begin, source))
-    elif progress.answered >= 0 and not progress.lost:
-        there, back_path = round_trip(
-            source, progress.sent, target, progress.answered, progress.first
-        )
-        wire("there", look, progress.answered, there)
-        wire("back", back, progress.answered, back_path)
-    elif progress.lost:
-        wire(
-            "lost",
-            "faded" if faded else "lost",
-            progress.sent,
-            cross(source, progress.sent, target),
-        )
+    for way in ways_of(progress, x[message.source], x[message.target]):
+        if way.row >= progress.first:
+            stroke, thick, dash = LOOKS[looks[way.key]]
+            d = _path_of(way, ROW * progress.first)
+            look = Style(stroke=stroke, thick=thick, dash=dash)
+            parts.append(path(way.key, d, kin=kin, title=title, **look))
     return group(key, *parts)
 
 
-def arrow(x1: float, row1: int, x2: float, row2: int, first: int) -> str:
-    """Return the path between two dots, without the part above the first visible row."""
-    if row1 == row2:
-        y = y_of(row1)
-        up = f"M{x2 - 3.5:g} {y + 10:g}L{x2:g} {y + 5:g}L{x2 + 3.5:g} {y + 10:g}"
-        return f"M{x1:g} {y + 5:g}V{y + BAND + 1:g}H{x2:g}V{y + 6:g}{up}"
-    return _straight((x1, y_of(row1)), (x2, y_of(row2)), ROW * first + 2 if row1 < first else 0)
+def _path_of(way: Way, top: float) -> str:
+    """Return the path data of an arrow, without its part above `top`."""
+    (x1, y1), (x2, y2) = way.begin, way.end
+    if way.key == "lost":
+        sign = f"M{x2 - 4:g} {y2 - 4:g}l8 8M{x2 - 4:g} {y2 + 4:g}l8 -8"
+        return _line(way.begin, way.end) + sign
+    if y1 == y2:
+        up = f"M{x2 - 3.5:g} {y2 + 10:g}L{x2:g} {y2 + 5:g}L{x2 + 3.5:g} {y2 + 10:g}"
+        return f"M{x1:g} {y1 + 5:g}V{y1 + BAND + 1:g}H{x2:g}V{y2 + 6:g}{up}"
+    return _straight(way.begin, way.end, top + 2 if y1 < top else 0)
 
 
-def round_trip(x1: float, row1: int, x2: float, row2: int, first: int) -> tuple[str, str]:
-    """Return the paths of a request and its response if the trace does not contain the arrival of
-    the request.  The arrival is drawn shortly before the response, because bookies refuse requests
-    quickly.
-    """
-    end = y_of(row2)
-    turn = x2, end - ROW / 2
-    top = ROW * first + 2 if row1 < first else 0
-    return _straight((x1, y_of(row1)), turn, top), _straight(turn, (x1, end))
-
-
-def cross(x1: float, row: int, x2: float) -> str:
-    x, y = x1 + (x2 - x1) * 0.55, y_of(row) + ROW * 0.55
-    sign = f"M{x - 4:g} {y - 4:g}l8 8M{x - 4:g} {y + 4:g}l8 -8"
-    return _line((x1, y_of(row)), (x, y)) + sign
+def _cross(begin: Point, towards: float) -> Point:
+    """Return where a message that starts at `begin` is lost."""
+    return begin[0] + (towards - begin[0]) * 0.55, begin[1] + ROW * 0.55
 
 
 def _straight(begin: Point, end: Point, top: float = 0) -> str:

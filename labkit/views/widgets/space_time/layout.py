@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from labkit.views.widgets.scene import rounded
+from labkit.views.widgets.space_time.labels import least_width
 from labkit.views.widgets.space_time.model import ALWAYS, METADATA, Diagram
 from labkit.views.widgets.space_time.words import METADATA_KINDS, label_of
 from labkit.views.widgets.text_metrics import width_of
 
-BESIDE = 20
+BETWEEN = 20
 """The part of each lane's width that is not available for labels."""
 LONG = 6
 """A gap between rows is marked as a quiet period if it is more than this many times the median gap.
@@ -109,14 +110,21 @@ def plan_of(diagram: Diagram, choice: ShownPart, left: float, width: float, leas
     dots = tuple(Dot(lane, rows[time], tuple(at)) for (time, lane), at in sorted(found.items()))
     row = {at: dot.row for dot in dots for at in dot.events}
     plan = Plan(diagram, choice, dots, times, (), (), row, quiet)
-    wanted = [max(least, width_of(name, bold=True) + BESIDE) for name in diagram.lanes]
+    # Arrows leave the first lane to its right, so the labels of a client go to its left.
+    begins_with_client = all(message.target for message in diagram.messages)
+    outside = 0.0
+    whole, split = ([max(least, width_of(name, bold=True)) for name in diagram.lanes] for _ in "ab")
     for dot in dots:
-        words = width_of(plan.label(dot, dot.events)) + BESIDE + 2
-        wanted[dot.lane] = max(wanted[dot.lane], words)
-    widths = _shared(wanted, width)
-    x = tuple(rounded(left + sum(widths[:at]) + 14) for at in range(len(widths)))
-    room = tuple(each - BESIDE for each in widths)
-    return Plan(diagram, choice, dots, times, x, room, row, plan.quiet)
+        label = plan.label(dot, dot.events)
+        if dot.lane == 0 and begins_with_client:
+            outside = max(outside, least_width(label) + 2)
+        else:
+            whole[dot.lane] = max(whole[dot.lane], width_of(label))
+            split[dot.lane] = max(split[dot.lane], least_width(label))
+    widths = _shared(whole, split, width - outside - BETWEEN * len(whole))
+    starts = (sum(widths[:at]) + BETWEEN * at for at in range(len(widths)))
+    x = tuple(rounded(left + outside + start + 14) for start in starts)
+    return Plan(diagram, choice, dots, times, x, tuple(widths), row, plan.quiet)
 
 
 def _rows(
@@ -137,16 +145,26 @@ def _rows(
     return tuple(times), row, quiet
 
 
-def _shared(wanted: Sequence[float], width: float) -> list[float]:
-    """Return the width of each lane: the requested width plus an equal share of the remaining
-    space.  If the space is not sufficient, the widest lanes are shrunk.
+def _shared(wanted: Sequence[float], least: Sequence[float], width: float) -> list[float]:
+    """Return the width of each lane: between `least` and `wanted` if there is not enough space,
+    else the wanted width and an equal share of the rest.
     """
+    if sum(least) > width:
+        return _up_to(least, width)
+    more = [most - low for most, low in zip(wanted, least, strict=True)]
+    given = _up_to(more, width - sum(least))
+    rest = (width - sum(least) - sum(given)) / len(least)
+    return [low + extra + rest for low, extra in zip(least, given, strict=True)]
+
+
+def _up_to(wanted: Sequence[float], width: float) -> list[float]:
+    """Shrink the largest of these widths until their sum fits."""
     shares, left = [0.0] * len(wanted), width
     ascending = sorted(range(len(wanted)), key=lambda at: wanted[at])
     for done, at in enumerate(ascending):
         shares[at] = min(wanted[at], left / (len(wanted) - done))
         left -= shares[at]
-    return [share + left / len(wanted) for share in shares]
+    return shares
 
 
 def causal_chain(diagram: Diagram, entry: int) -> frozenset[int]:

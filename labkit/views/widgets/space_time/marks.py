@@ -20,11 +20,15 @@ from labkit.views.widgets.scene import (
     text,
 )
 from labkit.views.widgets.space_time.arrows import LOOKS, ROW, y_of
+from labkit.views.widgets.space_time.labels import BESIDE, LabelPlace, label_box
 from labkit.views.widgets.space_time.words import ABSENCE
 from labkit.views.widgets.text_metrics import fitted, width_of
 
 WIDTH, NAMES = 860, 40
 """The width of the picture, and the height reserved for the names above the lanes."""
+
+WRITE = 10
+"""The distance between a dot and the line of its write to the metadata store."""
 
 BREAKS = {
     "down": ("lost", "1.5 5"),
@@ -103,7 +107,7 @@ def now_mark(row: int) -> Mark:
 @lru_cache(1024)
 def write_mark(at: int, x1: float, x2: float, row: int, faded: bool) -> Mark:
     stroke, thick, dash = LOOKS["faded" if faded else "metadata"]
-    d = f"M{x1:g} {y_of(row) + 5:g}v5H{x2:g}v-4"
+    d = f"M{x1:g} {y_of(row) + WRITE / 2:g}v{WRITE / 2:g}H{x2:g}v-4"
     return path(f"write {at}", d, stroke=stroke, thick=thick, dash=dash)
 
 
@@ -117,33 +121,38 @@ def dot_mark(
     key: str,
     place: tuple[float, float],
     label: str,
-    is_left: bool,
+    spot: LabelPlace,
     ink: str,
     is_broken: bool,
     title: str,
     kin: str,
     pin: str,
-    at: str,
+    at_clock: str,
 ) -> Mark:
-    """Return the dot for the simultaneous events on a lane, with its label to the right or, if
-    `is_left`, to the left.  If the reader clicks it, the view
-    moves to that moment and highlights the causes.
+    """Return the dot for the simultaneous events on a lane, with its label.  If the reader clicks
+    it, the view moves to that moment and highlights the causes.
     """
     x, y = place
-    width = max(width_of(label) + 20, 24)
+    left, right, top, bottom = label_box(x, y, spot, label) if label else (x, x, y, y)
+    left, right, top, bottom = (
+        min(left, x - 12),
+        max(right, x + 12),
+        min(top, y - 12),
+        max(bottom, y + 12),
+    )
     parts = [
-        rect("reach", x + 12 - width if is_left else x - 12, y - 12, width, 24, fill="none"),
+        rect("reach", left, top, right - left, bottom - top, fill="none"),
         circle("dot", x, y, 4.5 if label else 3, fill=ink),
     ]
     if is_broken:
         parts.append(circle("ring", x, y, 9, stroke="lost", thick=2.5))
-    if label:
-        words = "ink" if ink == "stored" else "faint" if ink == "line" else ink
-        beside = 12 if is_broken else 9
-        start = x - beside if is_left else x + beside
-        anchor: Anchor = "end" if is_left else "start"
-        parts.append(text("label", start, y + 4, label, fill=words, anchor=anchor, halo=True))
-    return group(key, *parts, title=title, kin=kin, pin=pin, act="seek", on=at, tab=False)
+    words = "ink" if ink == "stored" else "faint" if ink == "line" else ink
+    start = x - BESIDE if spot.is_left else x + BESIDE
+    anchor: Anchor = "end" if spot.is_left else "start"
+    for at, (base, line) in enumerate(spot.lines(label) if label else ()):
+        key_of = f"label {at}" if at else "label"
+        parts.append(text(key_of, start, y + base, line, fill=words, anchor=anchor, halo=True))
+    return group(key, *parts, title=title, kin=kin, pin=pin, act="seek", on=at_clock, tab=False)
 
 
 def ink_of(events: Sequence[Event], label: str) -> str:

@@ -7,7 +7,14 @@ from typing import NamedTuple
 from labkit.views.widgets.display_clock import Hop
 from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.scene import Mark, PartCache, group
-from labkit.views.widgets.space_time.arrows import ExchangeProgress, flight, message_marks, title_of
+from labkit.views.widgets.space_time.arrows import (
+    ExchangeProgress,
+    Point,
+    flight,
+    message_marks,
+    title_of,
+    ways_of,
+)
 from labkit.views.widgets.space_time.layout import Plan
 from labkit.views.widgets.space_time.model import Exchange
 
@@ -46,6 +53,16 @@ class Messages:
         marks = [self._message(n, sight.start, upto) for n in self._numbers(sight)]
         return self._cache.part("messages", _together, *marks)
 
+    def arrows(self, row: int) -> set[tuple[Point, Point]]:
+        """Return the lines of all messages that will cross a row, or start or end in it."""
+        found = set[tuple[Point, Point]]()
+        for number in self._in_row.get(row, ()):
+            message = self._all[number]
+            progress = self._progress(message, len(self._plan.diagram.events), 0)
+            x = self._plan.x[message.source], self._plan.x[message.target]
+            found |= {(way.begin, way.end) for way in ways_of(progress, *x)}
+        return found
+
     def flying(self, sight: range, upto: int) -> Mark:
         ways = (
             (f"{n}-{way.end}", way)
@@ -60,11 +77,7 @@ class Messages:
 
     def _message(self, number: int, first: int, upto: int) -> Mark:
         message, diagram = self._all[number], self._plan.diagram
-        sent, arrived, left, answered = (
-            self._plan.row.get(at, -1) if at < upto else -1 for at in _ends_of(message)
-        )
-        cut = first if 0 <= sent < first else 0
-        progress = ExchangeProgress(sent, arrived, left, answered, _is_lost(message, upto), cut)
+        progress = self._progress(message, upto, first)
         kin = f"e{diagram.ledger}-{message.entry}" if message.entry >= 0 else "fence"
         faded = self._lit is not None and message.sent not in self._lit
         return self._cache.part(
@@ -72,6 +85,13 @@ class Messages:
             message_marks,
             *(str(number), message, progress, self._plan.x, kin, self._titles[number], faded),
         )
+
+    def _progress(self, message: Exchange, upto: int, first: int) -> ExchangeProgress:
+        sent, arrived, left, answered = (
+            self._plan.row.get(at, -1) if at < upto else -1 for at in _ends_of(message)
+        )
+        cut = first if 0 <= sent < first else 0
+        return ExchangeProgress(sent, arrived, left, answered, _is_lost(message, upto), cut)
 
     def _legs_of(self, run: DisplayedRun, message: Exchange) -> Iterator[_Leg]:
         events = self._plan.diagram.events

@@ -7,11 +7,13 @@ from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.captions import Explainer, note
 from labkit.views.widgets.cluster.heads import ACTS, act_lines
+from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun, in_ms, time_words
 from labkit.views.widgets.scene import Mark, PartCache, group, picture, rounded, text
 from labkit.views.widgets.space_time.arrows import ROW, y_of
+from labkit.views.widgets.space_time.labels import LabelPlace, place_labels
 from labkit.views.widgets.space_time.layout import (
-    BESIDE,
+    BETWEEN,
     Dot,
     ShownPart,
     causal_chain,
@@ -21,6 +23,7 @@ from labkit.views.widgets.space_time.layout import (
 from labkit.views.widgets.space_time.marks import (
     NAMES,
     WIDTH,
+    WRITE,
     LaneState,
     dot_mark,
     future_dot,
@@ -33,7 +36,7 @@ from labkit.views.widgets.space_time.marks import (
 from labkit.views.widgets.space_time.messages import Messages
 from labkit.views.widgets.space_time.model import METADATA, Diagram
 from labkit.views.widgets.space_time.words import label_of, ranges_of
-from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
+from labkit.views.widgets.text_metrics import lines_of, width_of
 
 AHEAD = 3
 """The number of rows that are visible below the current row."""
@@ -75,7 +78,7 @@ class SpaceTimePicture:
         self._place = {event.seq: at for at, event in enumerate(diagram.events)}
         self._bookies = {diagram.lanes[message.target] for message in diagram.messages}
         rooms = zip(diagram.lanes, self.plan.room, strict=True)
-        widths = [room + BESIDE for name, room in rooms if name in self._bookies]
+        widths = [room + BETWEEN for name, room in rooms if name in self._bookies]
         self._top = NAMES + ACTS * max((act_lines(acts, each) for each in widths), default=0)
         self._upto = self._count = 0
         self._now = -1
@@ -85,6 +88,7 @@ class SpaceTimePicture:
         self._dots: dict[int, list[Dot]] = {}
         for dot in self.plan.dots:
             self._dots.setdefault(dot.row, []).append(dot)
+        self._label_places: dict[int, dict[int, LabelPlace]] = {}
         self._run, self._effects = run, effects_of(self.plan)
         self._messages = Messages(run, self.plan, self._lit)
 
@@ -127,9 +131,8 @@ class SpaceTimePicture:
 
     def summary(self) -> str:
         lanes = ", ".join(name for name in self.diagram.lanes if name != METADATA)
-        words = (
-            f"Space-time diagram of ledger {self.diagram.ledger}: {self._count} events on {lanes}"
-        )
+        events = counted(self._count, "event")
+        words = f"Space-time diagram of ledger {self.diagram.ledger}: {events} on {lanes}"
         return words + (f"; most recently {describe(self._last)}" if self._last else "")
 
     def _row(self, place: int) -> int:
@@ -188,19 +191,24 @@ class SpaceTimePicture:
         ]
 
     def _writes(self, dot: Dot) -> list[Mark]:
-        if self.diagram.lanes[dot.lane] != METADATA:
-            return []
-        nodes = {self.diagram.events[at].node: at for at in dot.events if at < self._upto}
+        shown = [at for at in dot.events if at < self._upto]
         return [
             write_mark(
                 at,
-                self.plan.x[self.diagram.lanes.index(node)],
+                self.plan.x[lane],
                 self.plan.x[dot.lane],
                 dot.row,
                 self._lit is not None and at not in self._lit,
             )
-            for node, at in nodes.items()
+            for lane, at in self._writers(dot, shown).items()
         ]
+
+    def _writers(self, dot: Dot, places: Sequence[int]) -> dict[int, int]:
+        """Return, for each lane that writes to the metadata store, the index of its event."""
+        lanes, events = self.diagram.lanes, self.diagram.events
+        if lanes[dot.lane] != METADATA:
+            return {}
+        return {lanes.index(events[at].node): at for at in places}
 
     def _dot(self, dot: Dot) -> Mark:
         shown = [at for at in dot.events if at < self._upto]
@@ -209,43 +217,48 @@ class SpaceTimePicture:
     def _draw_dot(self, dot: Dot, count: int) -> Mark:
         shown = dot.events[:count]
         events = [self.diagram.events[at] for at in shown]
-        lit = [at for at in shown if self._lit is None or at in self._lit]
+        label = self._label(dot, shown)
         is_metadata = self.diagram.lanes[dot.lane] == METADATA
-        label = self.plan.label(dot, lit)
-        is_broken = self._broken is not None and any(e.seq == self._broken[0] for e in events)
-        label = f"✘ {label}" if is_broken else label
-        ink = "line" if not lit else "well" if is_metadata else ink_of(events, label)
+        is_lit = self._lit is None or any(at in self._lit for at in shown)
+        ink = "line" if not is_lit else "well" if is_metadata else ink_of(events, label)
         kin = dict.fromkeys(f"e{self.diagram.ledger}-{e.entry}" for e in events if e.entry >= 0)
         led = dict.fromkeys(self._chain(to) for at in shown for to in self._effects[at])
         words = "; ".join(_described(events))
         labelled = next((at for at in shown if self._is_in_label(at, label)), shown[-1])
-        is_left = width_of(label) > self._room_of(dot) and width_of(label) <= self._room_left(dot)
         return dot_mark(
             f"{dot.row}-{dot.lane}",
             (self.plan.x[dot.lane], y_of(dot.row)),
-            label if is_left else fitted(label, self._room_of(dot)),
-            is_left,
+            label,
+            self._labels_of(dot.row).get(dot.lane, LabelPlace()),
             ink,
-            is_broken,
+            self._is_broken(shown),
             f"{time_words(events[0].time_us)}: {words}",
             " ".join([*kin, f"n-{self.diagram.lanes[dot.lane]}", *led]),
             self._chain(labelled),
             str(round(self._run.at(self.diagram.events[shown[-1]].seq), 1)),
         )
 
-    def _room_of(self, dot: Dot) -> float:
-        lanes = [other.lane for other in self._dots[dot.row] if other.lane > dot.lane]
-        right = self.plan.x[min(lanes)] if lanes else WIDTH
-        return right - self.plan.x[dot.lane] - BESIDE - 2
+    def _label(self, dot: Dot, places: Sequence[int]) -> str:
+        lit = [at for at in places if self._lit is None or at in self._lit]
+        label = self.plan.label(dot, lit)
+        return f"✘ {label}" if self._is_broken(places) else label
 
-    def _room_left(self, dot: Dot) -> float:
-        """Return the space between the dot and the previous label of its row."""
-        ends = (
-            self.plan.x[other.lane] + width_of(self.plan.label(other, other.events))
-            for other in self._dots[dot.row]
-            if other.lane < dot.lane
-        )
-        return self.plan.x[dot.lane] - max(ends, default=self._left) - 2 * BESIDE
+    def _is_broken(self, places: Sequence[int]) -> bool:
+        broken = self._broken
+        return broken is not None and any(self.diagram.events[at].seq == broken[0] for at in places)
+
+    def _labels_of(self, row: int) -> dict[int, LabelPlace]:
+        """Return the place of each label of a row, by lane."""
+        if row not in self._label_places:
+            labels = [(dot.lane, self._label(dot, dot.events)) for dot in self._dots[row]]
+            x, y = self.plan.x, y_of(row) + WRITE
+            arrows = self._messages.arrows(row) | {
+                ((x[lane], y), (x[dot.lane], y))
+                for dot in self._dots[row]
+                for lane in self._writers(dot, dot.events)
+            }
+            self._label_places[row] = place_labels(row, labels, x, arrows, (self._left, WIDTH))
+        return self._label_places[row]
 
     def _chain(self, place: int) -> str:
         return f"c{self.diagram.events[place].seq}"

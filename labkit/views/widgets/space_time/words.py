@@ -23,7 +23,7 @@ SHOWN_KINDS = frozenset(kind.name for kind in KINDS.values() if kind.caption is 
 
 FIRST = ("LAC #", "killed", "fenced")
 """Labels that precede the other labels of a dot."""
-_INSTEAD = {"LAC #": "acked #", "add #": "sends #", "killed": "its node died"}
+_INSTEAD = {"LAC #": "acked #", "add #": "sends #", "killed": "its node died", "fenced #": "fenced"}
 """For each label, another one that it implies and that is therefore omitted next to it."""
 
 _WHY = {

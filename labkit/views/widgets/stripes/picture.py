@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
 from labkit.views.widgets.stripes.rules import COPY, ENOUGH, FAILED, SAFE, Striping
 from labkit.views.widgets.text_metrics import lines_of, width_of
@@ -28,7 +29,8 @@ def summary(striping: Striping, entries: int) -> str:
     answers = "; ".join(
         f"{title} {'yes' if is_yes else 'no'}" for title, is_yes, _ in striping.answers(entries)
     )
-    return f"Stripes: E={e} Qw={qw} Qa={qa}, {entries} entries; failed: {failed}; {answers}"
+    stored = counted(entries, "entry", "entries")
+    return f"Stripes: E={e} Qw={qw} Qa={qa}, {stored}; failed: {failed}; {answers}"
 
 
 def stripes_scene(striping: Striping, entries: int) -> Mark:

@@ -7,6 +7,8 @@ Tests compare these rules with the rules of the client (`labkit.system.client.st
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from labkit.views.widgets.plurals import counted
+
 SAFE, PERHAPS, LOST = "safe", "perhaps", "lost"
 ENOUGH, COPY, FAILED = "enough", "copy", "failed"
 
@@ -83,7 +85,7 @@ class Striping:
             (
                 "Is every confirmed entry safe?",
                 not parts,
-                f"No: of {entries} entries, {', '.join(parts)}."
+                f"No: of {counted(entries, 'entry', 'entries')}, {', '.join(parts)}."
                 if parts
                 else f"Yes: in each write set, fewer than Qa = {self.ack_quorum} bookies failed.",
             ),

@@ -26,6 +26,7 @@ from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend
 from labkit.views.widgets.playing import FAULTS, PlayingView
+from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
@@ -87,8 +88,8 @@ class TimelineView(PlayingView):
     _trying: Iterator[LossCurve] | None = None
     """The source of more precise curves, while the view is trying futures."""
 
-    def picture(self, run: DisplayedRun) -> TimelinePicture:
-        picture = TimelinePicture(self.shown, self._steps, run, self._ledger, self.acts())
+    def picture(self, run: DisplayedRun, acts: Acts) -> TimelinePicture:
+        picture = TimelinePicture(self.shown, self._steps, run, self._ledger, acts)
         node, kind = self._filters["of node"], self._filters["of kind"]
         picture.event_list.listed = [
             event.seq
@@ -204,7 +205,9 @@ class TimelineView(PlayingView):
 
     def __repr__(self) -> str:
         step = self._steps[self.at - 1] if self.at else MergedStep(BOTH, 0, 0)
-        parts = [f"Timeline: {len(self.shown[0].events)} events, shown after {step.of_first}"]
+        parts = [
+            f"Timeline: {counted(len(self.shown[0].events), 'event')}, shown after {step.of_first}"
+        ]
         if step.of_first:
             parts.append(describe(self.shown[0].events[step.of_first - 1]))
         parts += [each.words for each in self.shown if each.words]

@@ -9,7 +9,7 @@ from labkit.system.trace.cluster_state import ClusterState, Ledger, fold
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.grid import Grid
-from labkit.views.widgets.cluster.heads import GLYPHS
+from labkit.views.widgets.cluster.heads import GLYPHS, quorum_words
 from labkit.views.widgets.run import EventPositions
 from labkit.views.widgets.scene import Mark, PartCache, group, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
@@ -65,7 +65,7 @@ class Panel:
             self.bookies,
             ledger=ledger,
             acts=self._acts,
-            rows=rows,
+            rows=(rows, rows),
             run=self._which,
         )
         self.run_state = RunState(self.grid.fold)
@@ -197,14 +197,9 @@ def _remark(node: NodeState | None, ledger_id: int) -> str:
 def _ledger_words(ledger_id: int, ledger: Ledger) -> str:
     if ledger_id < 0:
         return "no ledger yet"
-    quorums = (
-        (ledger.ensemble_size, "on {} bookies"),
-        (ledger.write_quorum, "{} copies"),
-        (ledger.ack_quorum, "{} acks"),
-    )
     ends = (("sent", ledger.last_add_pushed), ("confirmed", ledger.last_add_confirmed))
     parts = [f"{name} {'none' if value < 0 else value}" for name, value in ends]
-    parts += [words.format("?" if value < 0 else value) for value, words in quorums]
+    parts += quorum_words(ledger).values()
     return " · ".join((f"ledger {ledger_id}", *_ledger_state(ledger), *parts))
 
 

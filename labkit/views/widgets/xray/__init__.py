@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from labkit.system.model.byte_region import Piece
 from labkit.views.widgets.film import Beat, Film
+from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun, RunSource, events_of
 from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
@@ -115,5 +116,5 @@ def _by_moment(source: Piece | Sequence[Piece] | Moments) -> dict[str, Sequence[
 
 
 def _words(piece: Piece) -> str:
-    size = f"{len(piece.data)} bytes " if piece.data else ""
+    size = f"{counted(len(piece.data), 'byte')} " if piece.data else ""
     return f"{piece.title} {size}{piece.words}".rstrip()

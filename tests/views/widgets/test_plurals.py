@@ -1,0 +1,27 @@
+"""Tests that views never write `1 acks`."""
+
+import re
+
+from labkit.views.widgets import ClusterView
+from labkit.views.widgets.plurals import counted
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.workload.steps import Write
+from tests.views.widgets.films import marks_of
+
+
+def test_one_of_a_kind_is_singular() -> None:
+    assert [counted(count, "copy", "copies") for count in (0, 1, 2)] == [
+        *("0 copies", "1 copy", "2 copies")
+    ]
+    assert counted(1, "ack") == "1 ack"
+    assert counted(3, "ack") == "3 acks"
+
+
+def test_a_ledger_on_one_bookie_has_one_copy_and_one_ack() -> None:
+    write = Write(entries=1, ensemble=1, write_quorum=1, ack_quorum=1)
+    scene = ClusterView(run(Scenario(Cluster(1), (write,)))).scene()
+    words = [mark.text for mark in marks_of(scene)]
+    assert {"on 1 bookie", "1 copy", "1 ack"} <= set(words)
+    assert not [each for each in words if re.search(r"\b1 (bookies|copies|acks)\b", each)]
