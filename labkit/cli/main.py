@@ -495,14 +495,14 @@ def _add_grade(verbs: Verbs) -> None:
 
 
 def _grade(arguments: Arguments) -> int:
+    from labkit.course.grading.class_list import ClassListError
     from labkit.course.grading.command import run_grade
     from labkit.course.grading.gradebook import PointsError
-    from labkit.course.grading.handout import HandoutError
     from labkit.course.grading.submissions import SubmissionsError
 
     try:
         run_grade(arguments, _print)
-    except (SubmissionsError, PointsError, HandoutError) as error:
+    except (SubmissionsError, PointsError, ClassListError) as error:
         return _fail(str(error))
     return EXIT_OK
 
@@ -512,12 +512,13 @@ def _add_handout(verbs: Verbs) -> None:
 
 
 def _handout(arguments: Arguments) -> int:
+    from labkit.course.grading.class_list import ClassListError
     from labkit.course.grading.command import run_handout
     from labkit.course.grading.handout import HandoutError
 
     try:
         run_handout(arguments, _print)
-    except HandoutError as error:
+    except (HandoutError, ClassListError) as error:
         return _fail(str(error))
     return EXIT_OK
 

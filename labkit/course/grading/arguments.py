@@ -36,19 +36,22 @@ def add_grade(
         "--students",
         type=Path,
         metavar="FILE",
-        help="file with one student's name per line; the grades also list who handed in nothing",
+        help="file with one student's name per line, or a CSV file with the columns student, id and"
+        " handed_in; the grades also list who handed in nothing",
     )
     parser.add_argument(
         "--points",
         type=Path,
         metavar="FILE",
-        help="CSV file with the columns exercise and points (default: one point per exercise)",
+        help="CSV file with the columns exercise, points and attempted, the points of a refused"
+        " answer (default: one point per exercise)",
     )
     parser.add_argument(
         "--deadline",
         type=_deadline,
         metavar="TIME",
-        help="mark submissions whose notebooks were changed later, for example 2026-12-01T18:00",
+        help="mark submissions whose notebooks were changed later, or whose handed_in is later, for"
+        " example 2026-12-01T18:00",
     )
     parser.add_argument(
         "--feedback",

@@ -19,8 +19,11 @@ NAME = "03-memtable-entry-log-index"
 
 
 def nbgrader(folder: Path, *arguments: str) -> str:
-    # The kernels of its notebooks import the labkit under test, whichever is installed.
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    # The kernels of its notebooks import the labkit under test, whichever is installed.  nbgrader
+    # starts the program `alembic`, so the environment's programs must be on the PATH.
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    labkit = str(Path(__file__).parents[3])
+    environment = os.environ | {"PYTHONPATH": labkit, "PATH": programs}
     done = subprocess.run(
         [sys.executable, "-m", "nbgrader", *arguments],
         cwd=folder,
