@@ -10,6 +10,7 @@ from typing import Any
 from labkit.course.grading.gradebook import Gradebook
 from labkit.course.grading.report import SIGNS, STYLE, pages_of
 from labkit.course.grading.results import NOT_HANDED_IN, PASSED, REFUSED, Result
+from labkit.course.inventory.item_analysis import class_gain, item_statistics
 
 PAGE = "class.html"
 _MOST_ROWS = 10
@@ -51,6 +52,7 @@ def write_class_page(
         _section("Most frequent mistakes", _mistakes(results)),
         _section("Predictions that were wrong most often", _predictions(noted)),
         _section("Hints", _hints(noted)),
+        _section("Concept inventory", _inventory(noted)),
     )
     (folder / PAGE).write_text(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
@@ -124,6 +126,33 @@ def _hints(noted: Iterable[Mapping[str, Any]]) -> str:
     names = sorted({name for name, _ in counts}, key=lambda name: (-counts[name, 3], name))
     rows = ((escape(name), *(counts[name, hint] for hint in (1, 2, 3))) for name in names)
     return _table(("exercise", "first hint", "second", "third"), rows)
+
+
+def _inventory(noted: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        (
+            f"{each.lesson} {escape(each.name)}",
+            *(_percent(share) for share in (each.before, each.after, each.gain)),
+            "-" if each.discrimination is None else f"{each.discrimination:.2f}",
+            f"{escape(each.belief)} ({each.believers})" if each.belief else "",
+        )
+        for each in item_statistics(noted)
+    ]
+    if not rows:
+        return ""
+    count, before, after, gain = class_gain(noted)
+    text = (
+        f"{count} students answered the questions both before and after the course: {before:.0%}"
+        f" were right before, {after:.0%} after, a normalised gain of {_percent(gain)}. Gains count"
+        " only these students. Discrimination is the correlation between an answer and the other"
+        " answers of the same student: below about 0.2, do not rely on the question."
+    )
+    heads = ("question", "right before", "after", "gain", "discrimination", "most frequent belief")
+    return f"<p>{text}</p>{_table(heads, rows)}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"
 
 
 def _students(book: Gradebook, folder: Path) -> str:

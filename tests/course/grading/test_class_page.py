@@ -8,6 +8,7 @@ from labkit.course.grading.class_page import write_class_page
 from labkit.course.grading.gradebook import Gradebook
 from labkit.course.grading.report import pages_of, write_page
 from labkit.course.grading.results import PASSED, REFUSED, Result
+from labkit.course.inventory.questions import QUESTIONS
 
 SET, LOST = "quorums.write_set", "quorums.lost"
 RESULTS = [
@@ -68,6 +69,24 @@ def test_wrong_predictions_and_hints_of_records_are_counted(tmp_path: Path) -> N
         "<td><code>&lt;9&gt;</code> (2)</td>" in page
     )
     assert f'<th scope="row">{LOST}</th><td class="n">0</td><td class="n">1</td>' in page
+
+
+def test_the_inventory_of_a_class_is_analysed(tmp_path: Path) -> None:
+    noted = [
+        {"student": student, "event": when, "name": question.name, "predicted": outcome}
+        for student in ("ada", "bob")
+        for when, outcome in (("before", "It <stays>."), ("after", "right"))
+        for question in QUESTIONS
+    ]
+    page = page_of(tmp_path, noted=noted).partition("Concept inventory")[2]
+    assert "2 students answered the questions both before and after the course: 0%" in page
+    assert "100% after, a normalised gain of 100%" in page
+    assert (
+        '<th scope="row">04 replay</th><td>0%</td><td>100%</td><td>100%</td><td>-</td><td></td>'
+        in page
+    )
+    before = page_of(tmp_path, noted=[row for row in noted if row["event"] == "before"])
+    assert "<td>It &lt;stays&gt;. (2)</td>" in before
 
 
 def test_a_page_without_results_has_no_empty_tables(tmp_path: Path) -> None:
