@@ -13,7 +13,7 @@ from labkit.course.grading.results import NOT_HANDED_IN, PASSED, REFUSED, Result
 from labkit.course.inventory.item_analysis import class_gain, item_statistics
 
 PAGE = "class.html"
-_MOST_ROWS = 10
+_MOST_ROWS, _MOST_LINES = 10, 4
 _STYLE = (
     "body{max-width:75em}h2{margin:1.5em 0 .5em}"
     "table{border-collapse:collapse}td,th{padding:.15em .5em;text-align:left;vertical-align:top}"
@@ -22,11 +22,13 @@ _STYLE = (
     ".grid td{text-align:center;padding:.1em .3em}thead span{writing-mode:vertical-rl;"
     "transform:rotate(180deg)}tbody tr:nth-child(even){background:#8882}code{white-space:pre-wrap}"
     ".bar{display:inline-block;height:.7em;background:#2a8a5d}"
-    "@page{size:landscape;margin:12mm}"
+    "@page{size:A4;margin:10mm}"
     "@media print{body{max-width:none;margin:0;padding:0;font-size:8pt}a{color:inherit;"
     "text-decoration:none}thead{display:table-header-group}tfoot{display:table-row-group}"
-    "tr{break-inside:avoid}h2{break-after:avoid}.bar,tbody tr{print-color-adjust:exact}"
-    ".students{break-before:page}}"
+    "tr{break-inside:avoid}h2,p{break-after:avoid}h1,h2{margin:.6em 0 .2em}"
+    ".bar,tbody tr{print-color-adjust:exact}.students{break-before:page}"
+    # A class of 100 fits on the back of the sheet.
+    ".grid td,.grid th{font-size:6pt;line-height:1.05;padding:0 .5em}}"
 )
 Row = Sequence[object]
 
@@ -88,7 +90,9 @@ def _exercises(book: Gradebook) -> str:
         tried = len(book.outcomes) - counts[NOT_HANDED_IN]
         share = counts[PASSED] / tried if tried else 0.0
         bar = f'<span class="bar" style="width:{share * 8:.2f}em"></span> {share:.0%}'
-        rows.append((share, (escape(name), worth.passed, bar, *(counts[each] for each in SIGNS))))
+        rows.append(
+            (share, (escape(name), f"{worth.passed:g}", bar, *(counts[each] for each in SIGNS)))
+        )
     rows.sort(key=lambda row: row[0])
     heads = ("exercise", "points", "passed, of those who handed it in", *SIGNS)
     return _table(heads, (row for _, row in rows))
@@ -101,7 +105,7 @@ def _mistakes(results: Iterable[Result]) -> str:
     rows: list[Row] = []
     for (exercise, message), count in counts.most_common(_MOST_ROWS):
         example = examples[exercise, message]
-        case = (example.asked or example.counterexample).partition("\n")[0]
+        case = "\n".join((example.asked or example.counterexample).splitlines()[:_MOST_LINES])
         shown = f"<code>{escape(case)}</code>" if case else ""
         rows.append((escape(exercise), count, escape(message), shown))
     return _table(("exercise", "students", "what the grader answered", "for example"), rows)
