@@ -12,7 +12,6 @@ from labkit.worlds.sim.scenario.faults import Crash, Delay, Pause, SlowDisk
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
-from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Read, Recover, Write
 
 
@@ -188,27 +187,20 @@ def unconfirmed(random: Random) -> Item:
 
 def silent_bookie(random: Random) -> Item:
     entries, down_s = random.randrange(9, 16), random.choice((3, 4, 5))
-    repairs = _repair(entries, down_s * 1000)
+    cluster = Cluster(4, autorecovery=AutoRecoveryConfig(lost_bookie_recovery_delay_s=10))
+    # The reader keeps the run going until autorecovery could have copied something.
+    steps = Write(entries=entries, write_quorum=2), Read(polls=60, poll_ms=1000, when=At(2000))
+    silent = Crash("b1", down_ms=down_s * 1000, when=At(1000))
+    trace = run(Scenario(cluster, steps, (silent,), limit_s=90))
     held = sum(1 in write_set(entry, 3, 2) for entry in range(entries))
     return Item(
         f"A ledger has {entries} entries on three bookies, with two copies of each entry."
         " Autorecovery waits 10 seconds before it takes a silent bookie for lost. One bookie is"
         f" silent for {down_s} seconds and then responds again. How many entries are copied?",
-        str(_copies(repairs)),
+        str(sum(e.kind == "entry.copied" for e in trace.events)),
         {
             str(held): "A silent bookie's entries are copied at once.",
             str(entries): "The whole ledger is copied.",
             str(2 * entries): "Every copy of the ledger is made again.",
         },
     )
-
-
-def _repair(entries: int, down_ms: int) -> Trace:
-    cluster = Cluster(4, autorecovery=AutoRecoveryConfig(lost_bookie_recovery_delay_s=10))
-    # The reader keeps the run going while autorecovery works.
-    steps = Write(entries=entries, write_quorum=2), Read(polls=60, poll_ms=1000, when=At(2000))
-    return run(Scenario(cluster, steps, (Crash("b1", down_ms=down_ms, when=At(1000)),), limit_s=90))
-
-
-def _copies(trace: Trace) -> int:
-    return sum(e.kind == "entry.copied" for e in trace.events)

@@ -23,6 +23,16 @@ FILE = "my-inventory.jsonl"
 BEFORE, AFTER = "before", "after"
 MAX_SEED = 2**31 - 1
 _WIDTH = 80
+_TERMS = (
+    "Some words: a *bookie* is a storage server. A *ledger* is a list of *entries*; each entry is"
+    " stored on several bookies. A ledger's *writer* adds entries, and a bookie that has stored an"
+    " entry sends an *acknowledgement*. To *sync* a file is the system call `fsync`. A bookie"
+    " writes entries to its *journal* first, and later, in a *flush* or *checkpoint*, to an *entry"
+    " log*. *Recovery* closes a ledger whose writer seems to be dead, and *autorecovery* copies the"
+    " entries of lost bookies. A *topic* stores its messages in ledgers, and can have several"
+    " *partitions*; a *consumer* receives the messages through a *subscription*."
+)
+"""These definitions must not answer a question."""
 RIGHT, NO_ANSWER = "right", "no answer"
 
 Answers = Mapping[str, str]
@@ -39,8 +49,9 @@ def run_inventory(
     seed = arguments.seed or SystemRandom().randint(1, MAX_SEED)
     say(
         f"{len(QUESTIONS)} questions. Type the letter of your answer, or press Enter if you do not"
-        " know. You will not see which answers are right."
+        " know. You will not see which answers are right.\n"
     )
+    say(fill(_TERMS, _WIDTH))
     answers = {}
     for number, question in enumerate(QUESTIONS, 1):
         text, options = question.drawn(seed)
