@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast
 
 from labkit import __version__
 from labkit.cli.intermixed import IntermixedParser
-from labkit.course.grading.arguments import add_grade, add_handout
+from labkit.course.grading.arguments import add_grade, add_handout, add_inventory
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.missing_part import MissingPart
 from labkit.views.shell import ZOOKEEPER_ADDRESS
@@ -34,7 +34,7 @@ from labkit.worlds.live.host.safe_output import print_error, print_line
 NOTEBOOKS = "notebooks"
 TOUR = f"{NOTEBOOKS}/00-tour.ipynb"
 FIRST_LESSON = f"{NOTEBOOKS}/01-entry.ipynb"
-_RUN_ANYWHERE = ("lab", "search", "open", "workshop", "handout", "doctor")
+_RUN_ANYWHERE = ("lab", "search", "open", "workshop", "handout", "inventory", "doctor")
 _NODES = ("bookie", "autorecovery", "broker", "client")
 """Verbs with an option `--id`, which prefixes their error messages."""
 
@@ -67,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _add_client,
         _add_grade,
         _add_handout,
+        _add_inventory,
         _add_doctor,
     ):
         add_verb(verbs)
@@ -495,14 +496,14 @@ def _add_grade(verbs: Verbs) -> None:
 
 
 def _grade(arguments: Arguments) -> int:
+    from labkit.course.grading.class_list import ClassListError
     from labkit.course.grading.command import run_grade
     from labkit.course.grading.gradebook import PointsError
-    from labkit.course.grading.handout import HandoutError
     from labkit.course.grading.submissions import SubmissionsError
 
     try:
         run_grade(arguments, _print)
-    except (SubmissionsError, PointsError, HandoutError) as error:
+    except (SubmissionsError, PointsError, ClassListError) as error:
         return _fail(str(error))
     return EXIT_OK
 
@@ -512,13 +513,28 @@ def _add_handout(verbs: Verbs) -> None:
 
 
 def _handout(arguments: Arguments) -> int:
+    from labkit.course.grading.class_list import ClassListError
     from labkit.course.grading.command import run_handout
     from labkit.course.grading.handout import HandoutError
 
     try:
         run_handout(arguments, _print)
-    except HandoutError as error:
+    except (HandoutError, ClassListError) as error:
         return _fail(str(error))
+    return EXIT_OK
+
+
+def _add_inventory(verbs: Verbs) -> None:
+    add_inventory(verbs).set_defaults(run=_inventory)
+
+
+def _inventory(arguments: Arguments) -> int:
+    from labkit.course.inventory.sitting import run_inventory
+
+    try:
+        run_inventory(arguments, _print, input)
+    except EOFError:
+        return _fail("the input ended before the last question; nothing was saved")
     return EXIT_OK
 
 

@@ -7,6 +7,7 @@
     runs/         simulated runs shared by lessons and exercises
     workshop/     tracks in which learners build their own bookie and client
     grading/      grades a class's notebooks, each in a sandbox
+    inventory/    questions about misconceptions, asked before and after the course
 
 Answers are not compared with stored ones. Instead, the real system runs with the learner's function
 in place of labkit's own.

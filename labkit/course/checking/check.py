@@ -24,6 +24,7 @@ from labkit.course.checking.exercise import Exercise, RaisedThereError, Refused,
 from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, in_forked_copy
 from labkit.course.checking.parameters import case_seed
 from labkit.system.model.missing_part import MissingPart
+from labkit.views.widgets.view import NBGRADER
 
 STEPS = 20_000_000
 """Bytecode instructions: about two million lines of code, or a few seconds."""
@@ -62,8 +63,6 @@ def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
 
 
 ENVIRONMENT, MUST_PASS = "LABKIT_CHECKS", "must-pass"
-NBGRADER = "NBGRADER_EXECUTION"
-"""nbgrader sets this to "validate" or "autograde" in the kernels that it starts."""
 
 
 def must_pass_by_default() -> bool:

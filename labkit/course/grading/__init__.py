@@ -18,7 +18,9 @@ affects how the trial judges them.
     unfinished   results of an interrupted run
     records      predictions and hints that students saved and handed in
     report       reports: a table, Parquet files, a page per student, a notebook for the class
-    gradebook    points per exercise and student, as CSV and as a page to print
+    class_list   the students, their ids, and when they handed in
+    gradebook    points per exercise and student, as CSV
+    class_page   the page about the class: totals, what was hard, and who passed what
     blocked_answers  labkit's own answers, which a submission must not call
     variants     derives a lesson's parameters and the seed of its generated cases from a seed
     nbgrader_cells, handout   the notebooks that a teacher hands out

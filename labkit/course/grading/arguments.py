@@ -1,4 +1,6 @@
-"""The arguments of `labkit grade` and `labkit handout`, in a module that is quick to import."""
+"""The arguments of `labkit grade`, `labkit handout` and `labkit inventory`, in a module that is
+quick to import.
+"""
 
 import argparse
 import math
@@ -36,19 +38,22 @@ def add_grade(
         "--students",
         type=Path,
         metavar="FILE",
-        help="file with one student's name per line; the grades also list who handed in nothing",
+        help="file with one student's name per line, or a CSV file with the columns student, id and"
+        " handed_in; the grades also list who handed in nothing",
     )
     parser.add_argument(
         "--points",
         type=Path,
         metavar="FILE",
-        help="CSV file with the columns exercise and points (default: one point per exercise)",
+        help="CSV file with the columns exercise, points and attempted, the points of a refused"
+        " answer (default: one point per exercise)",
     )
     parser.add_argument(
         "--deadline",
         type=_deadline,
         metavar="TIME",
-        help="mark submissions whose notebooks were changed later, for example 2026-12-01T18:00",
+        help="mark submissions whose notebooks were changed later, or whose handed_in is later, for"
+        " example 2026-12-01T18:00",
     )
     parser.add_argument(
         "--feedback",
@@ -115,6 +120,28 @@ def add_handout(
         action="store_true",
         help="treat FOLDER as an nbgrader course: write the source notebooks of its assignments,"
         " with solutions",
+    )
+    return parser
+
+
+def add_inventory(
+    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(
+        "inventory",
+        help="answer 20 questions about common misconceptions",
+        description="Ask 20 questions about common misconceptions, before or after the course."
+        "  Right answers are not shown.  At the end, your answers are saved in this folder if you"
+        " agree; `labkit grade` evaluates those that are handed in.",
+    )
+    parser.add_argument(
+        "when", choices=("before", "after"), help="whether you have taken the course yet"
+    )
+    parser.add_argument(
+        "--seed",
+        type=_seed,
+        metavar="N",
+        help="seed of the numbers in the questions (default: a random one)",
     )
     return parser
 

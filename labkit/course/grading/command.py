@@ -8,13 +8,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from labkit import __version__
+from labkit.course.grading.class_list import Student, read_class_list
+from labkit.course.grading.class_page import write_class_page
 from labkit.course.grading.gradebook import Gradebook, read_points, write_grades
-from labkit.course.grading.handout import (
-    lesson_sources,
-    read_students,
-    write_handout,
-    write_nbgrader_handout,
-)
+from labkit.course.grading.handout import lesson_sources, write_handout, write_nbgrader_handout
 from labkit.course.grading.isolation.sandbox import Limits, require_sandbox
 from labkit.course.grading.processes import grade_all
 from labkit.course.grading.report import pages_of, table, write, write_page
@@ -27,11 +24,11 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
     """Grade the submissions, print the results, and write the reports.
 
     Raises `MissingPart` if no sandbox is available, `SubmissionsError` if the folders cannot be
-    graded, `PointsError` and `HandoutError` if the list of points or of students is not valid, and
+    graded, `PointsError` or `ClassListError` if the list of points or of students is not valid, and
     OSError if the reports cannot be written.
     """
     points = read_points(arguments.points) if arguments.points else None
-    expected = read_students(arguments.students) if arguments.students else []
+    students = read_class_list(arguments.students) if arguments.students else {}
     is_sandboxed = not arguments.without_sandbox
     if is_sandboxed:
         require_sandbox()
@@ -51,12 +48,16 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
     every = [done[submission] for submission in submissions]
     results = []
     for graded in every:
-        changed = handed_in_at(graded.submission)
-        is_late = arguments.deadline is not None and changed > arguments.deadline
+        submission = graded.submission
+        listed = students.get(submission.student, Student(submission.student)).handed_in
+        handed_in = listed or handed_in_at(submission)
+        is_late = arguments.deadline is not None and handed_in > arguments.deadline
         results += [replace(result, late=is_late) for result in graded.results]
     noted = [row for graded in every for row in graded.rows]
-    results = write(results, noted, arguments.out, datetime.now(UTC))
-    write_grades(Gradebook.of(results, points, expected), arguments.out)
+    results, noted = write(results, noted, arguments.out, datetime.now(UTC))
+    book = Gradebook.of(results, points, students)
+    write_grades(book, arguments.out)
+    write_class_page(book, results, noted, arguments.out)
     if arguments.feedback:
         for each in submissions:
             shutil.copyfile(pages[each.student], each.feedback)
@@ -67,14 +68,15 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
 def run_handout(arguments: argparse.Namespace, say: Callable[[str], None]) -> None:
     """Write the notebooks, and print which folder has which variant.
 
-    Raises `HandoutError` if something cannot be handed out, and OSError.
+    Raises `ClassListError` if the list of students is not valid, `HandoutError` if something cannot
+    be handed out, and OSError.
     """
     sources = lesson_sources(arguments.lessons).values()
     if arguments.nbgrader:
         for name in write_nbgrader_handout(arguments.folder, sources):
             say(f"next: nbgrader generate_assignment {name}")
         return
-    students = read_students(arguments.students) if arguments.students else []
+    students = read_class_list(arguments.students) if arguments.students else {}
     for name, seed in write_handout(
         arguments.folder, sources, students, arguments.seed or ()
     ).items():

@@ -19,9 +19,7 @@ from labkit.shipped_files import put_whole
 
 
 class HandoutError(Exception):
-    """The handout cannot be written: an unknown lesson, an invalid name, or a file that already
-    exists.
-    """
+    """The handout cannot be written: an unknown lesson, or a file that already exists."""
 
 
 def lesson_sources(numbers: Iterable[str]) -> dict[str, Path]:
@@ -34,27 +32,6 @@ def lesson_sources(numbers: Iterable[str]) -> dict[str, Path]:
         if number not in every:
             raise HandoutError(f"there is no lesson {number}; the lessons are {', '.join(every)}")
     return {number: every[number] for number in chosen}
-
-
-def read_students(file: Path) -> list[str]:
-    """Return the student names in a file with one name per line.
-
-    Raises `HandoutError` for a name that is not a valid folder name, a duplicate name, and a file
-    that is not UTF-8 or contains no name.  Raises OSError if the file cannot be read.
-    """
-    try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise HandoutError(f"{file} is not encoded in UTF-8 ({error}): save it as UTF-8") from None
-    names = [line.strip() for line in lines if line.strip()]
-    for number, name in enumerate(names):
-        if name.startswith(".") or set(name) & set('/\\:*?"<>|'):
-            raise HandoutError(f"{name!r} is not a valid folder name: change the name in {file}")
-        if name in names[:number]:
-            raise HandoutError(f"duplicate name {name!r} in {file}: each student needs a folder")
-    if not names:
-        raise HandoutError(f"{file} contains no names: write one per line")
-    return names
 
 
 def handout_notebook(

@@ -1,4 +1,6 @@
-"""Reads the predictions and hints that students saved (`lessons.record`) and handed in."""
+"""Reads what students saved and handed in: predictions, hints (`checking.record`), and answers to
+the concept inventory (`inventory.sitting`).
+"""
 
 import json
 from pathlib import Path
@@ -6,12 +8,14 @@ from typing import Any
 
 from labkit.course.grading.results import storable
 from labkit.course.grading.submissions import read_regular
+from labkit.course.inventory.sitting import AFTER, BEFORE, RIGHT, is_sitting, judged
 
 _TYPES = {
     "compared": {"name": str, "predicted": str, "truth": str, "is_right": bool},
     "hint": {"name": str, "hint": int},
 }
 _IGNORED = ("consent", "predicted")
+_SITTING = "inventory"
 _LONGEST_FILE, _LONGEST_TEXT = 1 << 20, 500
 _MOST_HINTS = 3
 _MOST_ROWS, _MOST_PROBLEMS = 1000, 10
@@ -20,8 +24,12 @@ _MOST_ROWS, _MOST_PROBLEMS = 1000, 10
 def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return a student's records as rows of the class report, and messages about ignored files and
     lines.
+
+    Of the sittings of the inventory, the first one before the course and the last one after it
+    count.
     """
     rows: list[dict[str, Any]] = []
+    sittings: dict[str, dict[str, Any]] = {}
     problems = []
     for file in files:
         try:
@@ -29,17 +37,29 @@ def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]]
         except (OSError, ValueError) as error:
             problems.append(f"{student}: ignoring {file.name}: {error}")
             continue
-        found = [_row(student, line) for line in lines if line.strip()]
-        rows += [row for row in found if row]
-        if bad := found.count(None):
+        noted = [_noted(line) for line in lines if line.strip()]
+        for each in noted:
+            if each and each["event"] == _SITTING:
+                if each["when"] == AFTER or BEFORE not in sittings:
+                    sittings[each["when"]] = each
+            elif each:
+                rows.append({"student": student, **each})
+        if bad := noted.count(None):
             problems.append(f"{student}: ignoring {bad} invalid lines of {file.name}")
     if len(rows) > _MOST_ROWS:
         problems.append(f"{student}: only the first {_MOST_ROWS} predictions and hints are kept")
-    return rows[:_MOST_ROWS], problems[:_MOST_PROBLEMS]
+    del rows[_MOST_ROWS:]
+    for when, each in sittings.items():
+        rows += [
+            {"student": student, "event": when, "name": name, "predicted": outcome}
+            | {"is_right": outcome == RIGHT}
+            for name, outcome in judged(each["seed"], each["answers"])
+        ]
+    return rows, problems[:_MOST_PROBLEMS]
 
 
-def _row(student: str, line: str) -> dict[str, Any] | None:
-    """Return the line as a row, {} if its event is not counted, or None if the line is invalid."""
+def _noted(line: str) -> dict[str, Any] | None:
+    """Return what the line holds, {} if its event is not counted, or None if it is invalid."""
     try:
         noted = json.loads(line)
     except (ValueError, RecursionError):
@@ -47,12 +67,14 @@ def _row(student: str, line: str) -> dict[str, Any] | None:
     event = noted.get("event") if isinstance(noted, dict) else None
     if event in _IGNORED:
         return {}
+    if event == _SITTING:
+        return noted if is_sitting(noted) else None
     types = _TYPES.get(event) if isinstance(event, str) else None
     if types is None or any(type(noted.get(name)) is not kind for name, kind in types.items()):
         return None
     if not 1 <= noted.get("hint", 1) <= _MOST_HINTS:
         return None
-    return {"student": student, "event": event, **{name: _cut(noted[name]) for name in types}}
+    return {"event": event, **{name: _cut(noted[name]) for name in types}}
 
 
 def _cut(value: Any) -> Any:

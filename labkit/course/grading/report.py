@@ -65,11 +65,11 @@ def table(results: Iterable[Result]) -> str:
 
 def write(
     results: list[Result], noted: list[dict[str, Any]], folder: Path, graded_at: datetime
-) -> list[Result]:
+) -> tuple[list[Result], list[dict[str, Any]]]:
     """Write the reports about the class into a folder; `noted` are rows from `records`.
 
     Earlier results in the folder are kept, except those of the same student and exercise: so a
-    teacher can grade one student again.  Return all results.  Raises OSError.
+    teacher can grade one student again.  Return all results and all rows.  Raises OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
     new = {(each.student, each.exercise) for each in results}
@@ -89,10 +89,11 @@ def write(
     pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), folder / RESULTS)
     pq.write_table(pa.Table.from_pylist(noted, schema=_RECORDS_SCHEMA), folder / RECORDS)
     nbformat.write(class_report(), folder / CLASS)  # type: ignore[no-untyped-call]
-    return [
+    results = [
         Result(**{name: value for name, value in row.items() if name != "graded_at"})
         for row in rows
     ]
+    return results, noted
 
 
 def _stored_rows(file: Path) -> list[dict[str, Any]]:

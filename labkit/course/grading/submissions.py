@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from labkit.course.checking.record import FILE
+from labkit.course.checking import record
+from labkit.course.inventory import sitting
 
 MAX_NAMES = 20_000
 """Limit on the number of files and folders in one submission."""
@@ -25,7 +26,8 @@ class SubmissionsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A student's notebooks, and the records of predictions and hints next to them.
+    """A student's notebooks, and the records next to them: predictions, hints, and answers to the
+    concept inventory.
 
     problem: why the folder cannot be graded, or ""; feedback: where the student looks for the page
     about the submission.
@@ -81,7 +83,7 @@ def _submission_in(path: Path) -> Submission:
         for file in _files_below(path):
             if file.suffix == ".ipynb":
                 notebooks.append(file)
-            elif file.name == FILE:
+            elif file.name in (record.FILE, sitting.FILE):
                 records.append(file)
     except (OSError, ValueError) as error:
         return replace(empty, problem=f"The folder cannot be read: {error}.")

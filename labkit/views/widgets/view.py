@@ -1,5 +1,6 @@
 """The base class of every view: interactive in JupyterLab, a still picture elsewhere."""
 
+import os
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 import anywidget
 
 from labkit.views.widgets.scene import Mark, escaped, still
+
+NBGRADER = "NBGRADER_EXECUTION"
+"""nbgrader sets this to "validate" or "autograde" in the kernels that it starts."""
 
 
 class View(anywidget.AnyWidget):
@@ -24,6 +28,13 @@ class View(anywidget.AnyWidget):
     def __repr__(self) -> str:
         """Return a one-line text description of the picture."""
 
+    def open(self) -> None:
+        """Connect to the browser, but not under nbgrader, which would store the code and the film
+        of every view in the graded notebook.
+        """
+        if NBGRADER not in os.environ:
+            super().open()
+
     def image(self) -> str:
         """Return the still picture as an HTML element."""
         return _image(repr(self), self.svg())["text/html"]
@@ -34,6 +45,8 @@ class View(anywidget.AnyWidget):
         The still picture is an image with a data URL, because all viewers that were tried can show
         one. Some of them do not show inline SVG, and some support only certain image types.
         """
+        if self.comm is None:
+            return {"text/plain": repr(self), "text/html": self.image()}, {}
         data, metadata = super()._repr_mimebundle_(**options) or ({"text/plain": repr(self)}, {})
         return data | _image(data["text/plain"], self.svg()), metadata
 

@@ -1,4 +1,4 @@
-"""Test the grades of a class: points, CSV, the page, earlier results and late submissions."""
+"""Test the grades of a class: points, CSV, earlier results and late submissions."""
 
 import csv
 import os
@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labkit.course.grading import command
+from labkit.course.grading.class_list import Student
 from labkit.course.grading.gradebook import Gradebook, PointsError, read_points, write_grades
 from labkit.course.grading.report import write
 from labkit.course.grading.results import OPEN, PASSED, REFUSED, Result
@@ -36,33 +37,34 @@ def written(folder: Path, text: str) -> Path:
     return file
 
 
-def test_the_csv_has_the_points_of_each_exercise_and_their_total(tmp_path: Path) -> None:
+def test_the_csv_has_the_id_and_points_of_each_student_and_the_total(tmp_path: Path) -> None:
     points = read_points(written(tmp_path, f"exercise,points\n{SET},2\n{LOST},0.5\n"))
-    write_grades(Gradebook.of(RESULTS, points, ["ada", "bob", "eve"]), tmp_path)
+    students = {name: Student(name, id) for name, id in (("ada", "17"), ("bob", ""), ("eve", "9"))}
+    write_grades(Gradebook.of(RESULTS, points, students), tmp_path)
     assert grades_in(tmp_path) == [
-        {"student": "ada", SET: "2", LOST: "0", "total": "2", "late": ""},
-        {"student": "bob", SET: "2", LOST: "0", "total": "2", "late": "late"},
-        {"student": "eve", SET: "0", LOST: "0", "total": "0", "late": ""},
+        {"student": "ada", "id": "17", SET: "2", LOST: "0", "total": "2", "late": ""},
+        {"student": "bob", "id": "", SET: "2", LOST: "0", "total": "2", "late": "late"},
+        {"student": "eve", "id": "9", SET: "0", LOST: "0", "total": "0", "late": ""},
     ]
 
 
+def test_a_refused_answer_earns_the_points_for_an_attempt_and_an_open_one_none(
+    tmp_path: Path,
+) -> None:
+    points = read_points(written(tmp_path, f"exercise,points,attempted\n{LOST},2,0.5\n{SET},1,\n"))
+    book = Gradebook.of(RESULTS, points, {})
+    assert [book.earned(student, LOST) for student in ("ada", "bob")] == [0.5, 0]
+    assert [book.total(student) for student in ("ada", "bob")] == [1.5, 1]
+
+
 def test_without_points_each_exercise_counts_one(tmp_path: Path) -> None:
-    write_grades(Gradebook.of(RESULTS, None, []), tmp_path)
+    write_grades(Gradebook.of(RESULTS, None, {}), tmp_path)
     assert [row["total"] for row in grades_in(tmp_path)] == ["1", "1"]
 
 
-def test_the_page_shows_who_handed_in_nothing_and_how_many_passed(tmp_path: Path) -> None:
-    write_grades(Gradebook.of(RESULTS, None, ["<eve>"]), tmp_path)
-    page = (tmp_path / "class.html").read_text()
-    assert "The class: 3 students, 2 points" in page
-    assert '<th scope="row">&lt;eve&gt;</th>' in page
-    assert page.count("not handed in") > 2
-    assert '<th scope="row">passed by</th><td>0</td><td>2</td>' in page
-
-
-def test_a_spreadsheet_takes_no_name_for_a_formula(tmp_path: Path) -> None:
-    write_grades(Gradebook.of([], None, ["=1+1"]), tmp_path)
-    assert grades_in(tmp_path)[0]["student"] == "'=1+1"
+def test_a_spreadsheet_takes_no_name_and_no_id_for_a_formula(tmp_path: Path) -> None:
+    write_grades(Gradebook.of([], None, {"=1+1": Student("=1+1", "@2")}), tmp_path)
+    assert grades_in(tmp_path)[0] == {"student": "'=1+1", "id": "'@2", "total": "0", "late": ""}
 
 
 @pytest.mark.parametrize(
@@ -72,9 +74,10 @@ def test_a_spreadsheet_takes_no_name_for_a_formula(tmp_path: Path) -> None:
         ("", "the columns None"),
         ("exercise,points\nquorums.write_sets,2\n", "no exercise 'quorums.write_sets'"),
         ("exercise,points\nquorums.write_set,two\n", "'two'"),
-        ("exercise,points\nquorums.write_set,-1\n", "has the points '-1'"),
+        ("exercise,points\nquorums.write_set,-1\n", "has -1 points"),
+        (f"exercise,points,attempted\n{SET},1,2\n", "2 if it is attempted"),
         ("exercise,points\nquorums.write_set\n", "float"),
-        (f"exercise,points\n{SET},1\n{SET},1\n", "stands twice"),
+        (f"exercise,points\n{SET},1\n{SET},1\n", "listed twice"),
     ],
 )
 def test_a_wrong_list_of_points_is_refused_with_an_example(
@@ -88,7 +91,7 @@ def test_a_wrong_list_of_points_is_refused_with_an_example(
 def test_grading_one_student_again_keeps_the_results_of_the_others(tmp_path: Path) -> None:
     write(RESULTS, [], tmp_path, NOW)
     again = [Result("ada", LOST, PASSED, "Held.")]
-    results = write(again, [], tmp_path, NOW + timedelta(days=1))
+    results, _ = write(again, [], tmp_path, NOW + timedelta(days=1))
     assert {(each.student, each.exercise): each.outcome for each in results} == {
         ("ada", SET): PASSED,
         ("ada", LOST): PASSED,
@@ -105,14 +108,16 @@ def test_a_class_gets_its_grades_and_feedback_in_one_command(tmp_path: Path) -> 
     for name, source in (("ada", RIGHT), ("bob", WRONG)):
         write_notebook(tmp_path / name / "05.ipynb", source)
         os.utime(tmp_path / name / "05.ipynb", (NOW.timestamp(), NOW.timestamp()))
-    (tmp_path / "students.txt").write_text("ada\nbob\neve\n")
+    # The list says when Ada handed in, so the time of her file does not count.
+    in_time = (NOW - timedelta(hours=2)).isoformat()
+    (tmp_path / "students.csv").write_text(f"student,handed_in\nada,{in_time}\nbob,\neve,\n")
     arguments = Namespace(
         folders=[tmp_path / "ada", tmp_path / "bob"],
         out=tmp_path / "grades",
         seconds=60.0,
         jobs=None,
         without_sandbox=not has_sandbox(),
-        students=tmp_path / "students.txt",
+        students=tmp_path / "students.csv",
         points=written(tmp_path, f"exercise,points\n{SET},3\n"),
         deadline=NOW - timedelta(hours=1),
         feedback=True,
@@ -120,7 +125,7 @@ def test_a_class_gets_its_grades_and_feedback_in_one_command(tmp_path: Path) -> 
     command.run_grade(arguments, lambda _: None)
     rows = grades_in(tmp_path / "grades")
     assert [(row["student"], row["total"], row["late"]) for row in rows] == [
-        ("ada", "3", "late"),
+        ("ada", "3", ""),
         ("bob", "0", "late"),
         ("eve", "0", ""),
     ]

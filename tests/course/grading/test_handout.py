@@ -12,7 +12,6 @@ from labkit.course.grading.handout import (
     HandoutError,
     handout_notebook,
     lesson_sources,
-    read_students,
     write_handout,
     write_nbgrader_handout,
 )
@@ -146,13 +145,6 @@ def test_a_name_has_the_same_seed_on_every_machine() -> None:
 SEED_OF_ADA, SEED_OF_ZOE = 1016716797, 1701973572
 
 
-@pytest.mark.parametrize("text", ["ada\nada\n", "../ada\n", ".ada\n", "\n\n"])
-def test_names_that_cannot_be_folders_are_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "class.txt").write_text(text)
-    with pytest.raises(HandoutError):
-        read_students(tmp_path / "class.txt")
-
-
 def test_a_students_work_is_not_written_over(tmp_path: Path) -> None:
     write_handout(tmp_path, ONE, ["bob"], [])
     [file] = tmp_path.rglob("*.ipynb")
@@ -181,12 +173,6 @@ def test_the_command_says_who_has_which_variant(
     assert capsys.readouterr().out == f"{folder / 'ada'}: variant {seed_of('ada')}\n"
     assert main(["handout", str(folder), "99"]) == 1
     assert "there is no lesson 99" in capsys.readouterr().err
-
-
-def test_the_students_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    file = tmp_path / "class.txt"
-    file.write_text("Zoë\nbob\n", encoding="utf-8-sig")
-    assert read_students(file) == ["Zoë", "bob"]
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])

@@ -1,4 +1,4 @@
-"""The real nbgrader with lesson 03; labkit itself does not depend on it."""
+"""The real nbgrader with lesson 03, installed together with labkit."""
 
 import os
 import subprocess
@@ -8,19 +8,22 @@ from typing import Any
 
 import nbformat
 import pytest
+from nbgrader import api
 
 from labkit.course.grading.handout import lesson_sources, write_handout, write_nbgrader_handout
 
-api = pytest.importorskip("nbgrader.api", reason="no nbgrader here: pip install nbgrader")
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 SOURCES = [lesson_sources(["03"])["03"]]
 NAME = "03-memtable-entry-log-index"
 
 
 def nbgrader(folder: Path, *arguments: str) -> str:
-    # The kernels of its notebooks import the labkit under test, whichever is installed.
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    # The kernels of its notebooks import the labkit under test, whichever is installed.  nbgrader
+    # starts the program `alembic`, so the environment's programs must be on the PATH.
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    labkit = str(Path(__file__).parents[3])
+    environment = os.environ | {"PYTHONPATH": labkit, "PATH": programs}
     done = subprocess.run(
         [sys.executable, "-m", "nbgrader", *arguments],
         cwd=folder,
@@ -47,6 +50,11 @@ def with_answers(release: Path, teachers: Path, target: Path, *, wrong: str = ""
 
 def nbgraders(notebook: Any) -> list[Any]:
     return [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
+
+
+def shows_view(cell: Any) -> bool:
+    outputs = cell.get("outputs", ())
+    return any("<img" in output.get("data", {}).get("text/html", "") for output in outputs)
 
 
 WRONG = "log_id << 32 | offset"
@@ -80,3 +88,8 @@ def test_an_assignment_is_generated_and_graded(tmp_path: Path) -> None:
     with api.Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as book:
         scores = {student: book.find_submission(NAME, student).score for student in ("ada", "bob")}
     assert scores == {"ada": 3, "bob": 2}, said
+    graded = tmp_path / "autograded" / "ada" / NAME / f"{NAME}.ipynb"
+    views = [each for each in nbformat.read(graded, as_version=4).cells if shows_view(each)]
+    assert len(views) > 3
+    # The code and the film of each view would make it 1.5 MB.
+    assert graded.stat().st_size < 300_000

@@ -1,5 +1,6 @@
 """What students hand in of their predictions and hints."""
 
+import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -8,6 +9,8 @@ from labkit.course.checking.record import FILE
 from labkit.course.grading.records import rows_of
 from labkit.course.grading.report import write
 from labkit.course.grading.submissions import submissions_of
+from labkit.course.inventory.questions import QUESTIONS
+from labkit.course.inventory.sitting import judged
 from tests.course.grading.notebooks import RIGHT, write_notebook
 from tests.course.grading.test_grade import NOW
 
@@ -70,3 +73,24 @@ def test_text_that_utf_8_cannot_hold_does_not_stop_the_report(tmp_path: Path) ->
     rows, _problems = rows_of("ada", handed_in(tmp_path, half))
     write([], rows, tmp_path, NOW)
     assert pq.read_table(tmp_path / "records.parquet").to_pylist()[0]["predicted"] == "?"
+
+
+def sitting(when: str, seed: int, letter: str) -> str:
+    answers = {question.name: letter for question in QUESTIONS}
+    return json.dumps({"event": "inventory", "when": when, "seed": seed, "answers": answers})
+
+
+def test_the_first_sitting_before_and_the_last_one_after_the_course_count(tmp_path: Path) -> None:
+    lines = [
+        *(sitting("before", 1, "a"), sitting("before", 1, "b")),
+        *(sitting("after", 2, "a"), sitting("after", 2, "c"), sitting("after", 0, "c")),
+    ]
+    notebook = write_notebook(tmp_path / "ada" / "05.ipynb", RIGHT)
+    (notebook.parent / "my-inventory.jsonl").write_text("\n".join(lines))
+    [submission] = submissions_of([notebook.parent])
+    rows, problems = rows_of("ada", submission.records)
+    assert problems == ["ada: ignoring 1 invalid lines of my-inventory.jsonl"]
+    for when, seed, letter in (("before", 1, "a"), ("after", 2, "c")):
+        found = {row["name"]: row["predicted"] for row in rows if row["event"] == when}
+        assert found == dict(judged(seed, {each.name: letter for each in QUESTIONS}))
+    assert all(row["is_right"] == (row["predicted"] == "right") for row in rows)

@@ -1,0 +1,48 @@
+"""A question of the inventory: its numbers are drawn, and its right answer is worked out."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+LETTERS = "abcd"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A question with its numbers.
+
+    right: the answer that labkit computed; wrong: by answer, the belief that leads to it.
+    """
+
+    text: str
+    right: str
+    wrong: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        if self.right in self.wrong or not 2 <= len(self.wrong) < len(LETTERS):
+            raise ValueError(f"{self.right!r} must differ from 2 or 3 wrong answers: {self.wrong}")
+
+
+class Option(NamedTuple):
+    """belief: what a student believes who chooses this option; "" for the right one."""
+
+    text: str
+    belief: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """lesson: the lesson about this misconception; draw: makes an item with random numbers."""
+
+    name: str
+    lesson: str
+    draw: Callable[[Random], Item]
+
+    def drawn(self, seed: int) -> tuple[str, tuple[Option, ...]]:
+        """Return the text and the options; the same seed always gives the same ones."""
+        random = Random(f"{self.name}:{seed}")
+        item = self.draw(random)
+        options = [Option(item.right, ""), *(Option(*each) for each in item.wrong.items())]
+        random.shuffle(options)
+        return item.text, tuple(options)

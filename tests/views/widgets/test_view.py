@@ -1,0 +1,22 @@
+import pytest
+
+from labkit.views.widgets import SpaceTime, Stripes
+from labkit.views.widgets.scene_view import SceneView
+from tests.views.widgets.films import crashed
+
+
+@pytest.mark.parametrize("make", [Stripes, lambda: SpaceTime(crashed())])
+@pytest.mark.parametrize("execution", ["autograde", "validate"])
+def test_under_nbgrader_a_view_is_only_its_still_picture(
+    make: type[SceneView], execution: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interactive = make()
+    assert "application/vnd.jupyter.widget-view+json" in interactive._repr_mimebundle_()[0]
+    monkeypatch.setenv("NBGRADER_EXECUTION", execution)
+    view = make()
+    data, _ = view._repr_mimebundle_()
+    assert data == {"text/plain": repr(view), "text/html": interactive.image()}
+    assert view.comm is None
+    # It still handles messages, although no browser shows the change.
+    view.received(None, {}, [])
+    assert view.notice
