@@ -205,17 +205,17 @@ async def _read_plainly(zookeeper: str, shape: Shape) -> None:
     options = read_options({"zookeeper": zookeeper, "topic": shape.topic})
     async with connected(options) as client:
         directory = LedgerDirectory(client, options)
-        for partition, chain in (await directory.chains()).items():
+        for lane, chain in (await directory.chains()).items():
             for info in chain:
                 ledger = await directory.lookup(info)
                 assert ledger is not None, f"ledger {info.ledger_id} does not exist"
-                span = span_between(ledger, partition, EARLIEST, LATEST)
+                span = span_between(ledger, lane, EARLIEST, LATEST)
                 if span is None:
                     continue
                 async with aclosing(read_span(client, span, options.retry_s)) as chunks:
                     async for entries in chunks:
                         for entry in entries:
-                            ids = entry.ledger_id, entry.entry_id, partition
+                            ids = entry.ledger_id, entry.entry_id, lane.partition
                             count += len(decode_messages(entry.payload, *ids))
     _check(count, shape)
 

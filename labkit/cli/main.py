@@ -379,6 +379,12 @@ def _add_search(verbs: Verbs) -> None:
         metavar="N",
         help="number of processes (default: one per processor)",
     )
+    parser.add_argument(
+        "--spark",
+        default="",
+        metavar="FOLDER",
+        help="search on Spark, and add a row for each seed to the Parquet table in this folder",
+    )
     parser.set_defaults(run=_search)
 
 

@@ -1,17 +1,20 @@
 """`labkit search`: runs the scenarios of a range of seeds, and shrinks the first failing one."""
 
+import time
 from argparse import Namespace
 from collections.abc import Callable
 
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
-from labkit.worlds.sim.explore.search import NEVER_ENDS, scenario_of, search
+from labkit.worlds.sim.explore.search import (
+    NEVER_ENDS,
+    Finding,
+    Findings,
+    scenario_of_seed,
+    search,
+)
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.variants.variants import VARIANTS
-
-_BROKERS_EVERY = 5
 
 
 def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
@@ -27,7 +30,11 @@ def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
     if min(arguments.first, arguments.seeds, arguments.jobs) < 0:
         raise BKIncorrectParameterException("--first, --seeds and --jobs must not be negative")
     seeds = range(arguments.first, arguments.first + arguments.seeds)
-    findings = search([_scenario(seed, variant) for seed in seeds], jobs=arguments.jobs)
+    if arguments.spark:
+        findings = _search_on_spark(seeds, variant, arguments.spark)
+    else:
+        scenarios = [scenario_of_seed(seed, variant) for seed in seeds]
+        findings = search(scenarios, jobs=arguments.jobs)
     finding = findings.first
     if finding is None:
         print_line(f"\n{findings}")
@@ -42,8 +49,19 @@ def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
     return False
 
 
-def _scenario(seed: int, variant: str) -> Scenario:
-    # Without a variant, every fifth scenario includes brokers.
-    if not variant and seed % _BROKERS_EVERY == 0:
-        return random_topic_scenario(seed)
-    return scenario_of(seed, variant)
+def _search_on_spark(seeds: range, variant: str, folder: str) -> Findings:
+    """Extend the table in the folder, and return the first finding in it."""
+    # Other searches do not wait for the import of pandas.
+    from labkit.views.spark.search import search as search_on_spark  # noqa: PLC0415
+    from labkit.views.spark.session import spark_session  # noqa: PLC0415
+
+    started_at = time.monotonic()
+    rows = search_on_spark(spark_session("labkit search"), seeds, folder, variant=variant)
+    tried = rows.count()
+    row = rows.where("size(broken) > 0").orderBy("seed").first()
+    found = (
+        ()
+        if row is None
+        else (Finding(scenario_of_seed(row["seed"], variant), row["broken"][0], row["reasons"][0]),)
+    )
+    return Findings(found, tried, time.monotonic() - started_at)

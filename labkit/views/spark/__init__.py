@@ -7,6 +7,7 @@
     shipping        sends labkit's code to the workers of a Spark cluster
     streams         jobs that need only ids: order, missing entries, duplicates
     ledgers         jobs that also need ledger metadata: rollovers, lost ledger ends, copies
+    search          runs `labkit search` on Spark, with a table of all runs as the result
     publishing      jobs about batches and times: batch sizes, publish rates, latencies
     traces          jobs about a run's events: under-replicated ledgers, repairs, life cycles
     gaps            finds missing entries in a running stream

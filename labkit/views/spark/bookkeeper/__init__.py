@@ -4,14 +4,16 @@
 
     options      parses and checks the options of a query
     cluster      connects to the cluster, and retries while ZooKeeper or bookies are unreachable
-    directory    looks up the ledgers of each lane (a partition of the topic, or one ledger)
-    bounds       turns the options `start` and `end` into positions in each lane
+    directory    looks up the ledgers of each lane (a partition of a topic, or one ledger)
+    bounds       turns the options for start and end into positions in each lane
+    times        finds the first entry that was published at or after a given time
     spans        divides the entries into tasks
     entries      reads ahead the entries of a task, from another replica if one fails
     rows         unpacks entries into rows
     columns      turns rows into Arrow columns
     batches      runs a task in a worker and yields Arrow record batches
     offsets      the offset that a stream stores in its checkpoint
+    backlog      counts the entries that a stream has not read yet
     following    decides how far each batch of a stream reads
     source, stream    the classes that Spark calls
 
@@ -25,6 +27,10 @@ Options (not case-sensitive):
     zookeeper            address of the cluster's ZooKeeper, "host:port" or
                          "zk+null://host:port/path/ledgers"; required
     topic                read all partitions of this topic; one row per message
+    topics               or of these topics, separated by commas
+    topicsPattern        or of all topics of a namespace whose short names match a regular
+                         expression: "orders.*" in public/default, or
+                         "persistent://tenant/namespace/orders.*".  A stream notices new topics
     ledgers              or read these ledgers, given as ids and ranges such as "3-7,9" or "3-"; one
                          row per entry. In a batch query, all ledgers of a range such as "3-7" must
                          exist
@@ -32,16 +38,25 @@ Options (not case-sensitive):
                          "ledger:entry:partition:batchIndex", one per partition, separated by
                          commas; or "earliest" or "latest" ("latest" as the start is only for
                          streams).  For ledgers, a single id.  A stream has no end
+    startingTime,        read only messages published at this time or later, and at this time or
+    endingTime           earlier: milliseconds since 1970, or "2026-05-01T12:00:00Z"; only for
+                         topics.  Entries are found by bisection, so the publish times of a
+                         partition are assumed to increase.  A stream has no end
     closedOnly           true: skip open ledgers; false (the default): read them up to
                          LastAddConfirmed
     rowsPerBatch         a record batch ends with the entry that reaches this number of rows;
                          default 10000
     splitSize            maximum number of bytes that a task reads; default "32m"
+    minPartitions        read with at least this number of tasks, if there are enough entries;
+                         default 1
     password             password of the ledgers, if they have one
     retrySeconds         how long to retry while ZooKeeper, or every bookie that stores an entry, is
                          unreachable; default 120
     maxRowsPerTrigger    maximum number of rows in a batch of a stream, over all partitions; only
                          for streams
+    maxBytesPerTrigger   or maximum number of payload bytes, estimated from the average size of each
+                         ledger's entries.  Every partition reads at least one entry; only for
+                         streams
     failOnDataLoss       false: skip ledgers that were deleted or trimmed; true (the default): fail
                          if the query refers to one
 

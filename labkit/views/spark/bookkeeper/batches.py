@@ -85,7 +85,7 @@ async def _span_batches(
     client: BookKeeper, span: EntrySpan, options: Options, schema: pa.Schema
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     def new_rows() -> SpanRows:
-        return SpanRows(span, options.topic, schema.names)
+        return SpanRows(span, schema.names)
 
     rows = new_rows()
     async with aclosing(read_span(client, span, options.retry_s)) as chunks:

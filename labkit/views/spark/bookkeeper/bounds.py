@@ -1,27 +1,33 @@
-"""Turns the options `start` and `end` into the first and the last position of each lane.
+"""Turns the options for start and end into the first and the last position of each lane.
 
-For a topic, the options may contain an id for each partition; for ledgers, one id applies to all.
+For one topic, `start` and `end` may contain an id for each partition; for ledgers, one id applies
+to all.  For any number of topics, `startingTime` and `endingTime` apply to all partitions.
 
 If the ledger of a bound does not exist, the query fails or, if option `failOnDataLoss` is false,
 reads the remaining ledgers.
 """
 
+import asyncio
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from functools import partial
 
 from labkit.system.model.message_id import MessageId
-from labkit.views.spark.bookkeeper.directory import Chains, LedgerGoneError
+from labkit.views.spark.bookkeeper.directory import Chains, LedgerDirectory, LedgerGoneError
 from labkit.views.spark.bookkeeper.options import NO_END, Bound, OptionError, Options
 from labkit.views.spark.bookkeeper.spans import (
     EARLIEST,
     LATEST,
+    WHOLE,
+    Lane,
     LedgerSnapshot,
     ReadPosition,
     ending_with,
     starting_at,
 )
+from labkit.views.spark.bookkeeper.times import first_published_from
 
-Bounds = dict[int, tuple[ReadPosition, ReadPosition]]
+Bounds = dict[Lane, tuple[ReadPosition, ReadPosition]]
 """The first and the last position of each lane."""
 
 
@@ -47,7 +53,29 @@ def batch_bounds(options: Options, chains: Chains) -> Bounds:
     }
 
 
-def named_ids(name: str, bound: Bound, options: Options, chains: Chains) -> dict[int, MessageId]:
+async def with_times(
+    bounds: Bounds, options: Options, chains: Chains, directory: LedgerDirectory
+) -> Bounds:
+    """Replace the bounds that are given as publish times.  Raises the errors of the search."""
+
+    async def of_lane(lane: Lane) -> tuple[ReadPosition, ReadPosition]:
+        find = partial(first_published_from, directory, options, lane, chains[lane])
+        start, end = bounds[lane]
+        if options.starting_ms >= 0:
+            start = await find(options.starting_ms)
+        if options.ending_ms >= 0:
+            after = await find(options.ending_ms + 1)
+            end = (
+                after
+                if after == LATEST
+                else after._replace(entry_id=after.entry_id - 1, slot=WHOLE)
+            )
+        return start, end
+
+    return dict(zip(bounds, await asyncio.gather(*map(of_lane, bounds)), strict=True))
+
+
+def named_ids(name: str, bound: Bound, options: Options, chains: Chains) -> dict[Lane, MessageId]:
     """Return an option's id for each lane that has one.
 
     Raises `OptionError` if an id belongs to no lane, and `LedgerGoneError` if its ledger does not
@@ -55,21 +83,25 @@ def named_ids(name: str, bound: Bound, options: Options, chains: Chains) -> dict
     """
     if isinstance(bound, str):
         return {}
-    for message_id in bound:
-        # In a query over ledgers, an id's partition is -1 and does not identify the lane.
-        if options.topic and message_id.partition not in chains:
+    if options.ledgers:
+        # The id applies to all lanes.
+        if options.fail_on_data_loss:
+            _check_ledger(name, bound[0], [lane.number for lane in chains])
+        return dict.fromkeys(chains, bound[0])
+    [topic] = options.topics
+    ids = {Lane(topic, message_id.partition): message_id for message_id in bound}
+    for lane, message_id in ids.items():
+        if lane not in chains:
             raise OptionError(
                 f"option '{name}': {message_id} refers to partition {message_id.partition}, but"
-                f" topic {options.topic} has {_partitions(list(chains))}"
+                f" topic {topic} has {_partitions([each.number for each in chains])}"
             )
         if options.fail_on_data_loss:
-            _check_ledger(name, message_id, options, chains)
-    if not options.topic:
-        return dict.fromkeys(chains, bound[0])
-    return {message_id.partition: message_id for message_id in bound}
+            _check_ledger(name, message_id, [info.ledger_id for info in chains[lane]])
+    return ids
 
 
-def check_readable(bounds: Bounds, ledgers: Iterable[tuple[int, LedgerSnapshot]]) -> None:
+def check_readable(bounds: Bounds, ledgers: Iterable[tuple[Lane, LedgerSnapshot]]) -> None:
     """Raise `OptionError` if a lane's last position is past its ledger's last readable entry."""
     for lane, ledger in ledgers:
         end = bounds[lane][1]
@@ -85,7 +117,7 @@ def check_readable(bounds: Bounds, ledgers: Iterable[tuple[int, LedgerSnapshot]]
 
 def check_ranges(options: Options, chains: Chains) -> None:
     """Raise `LedgerGoneError` if a ledger of a closed range such as '3-7' does not exist."""
-    ids = sorted(chains)
+    ids = sorted(lane.number for lane in chains)
     for first, last in options.ledgers:
         found = ids[bisect_left(ids, first) : bisect_right(ids, last)]
         if last == NO_END or len(found) == last - first + 1:
@@ -100,10 +132,7 @@ def check_ranges(options: Options, chains: Chains) -> None:
         )
 
 
-def _check_ledger(name: str, message_id: MessageId, options: Options, chains: Chains) -> None:
-    existing = list(chains)
-    if options.topic:
-        existing = [info.ledger_id for info in chains[message_id.partition]]
+def _check_ledger(name: str, message_id: MessageId, existing: list[int]) -> None:
     if message_id.ledger_id not in existing:
         remaining = (
             f"existing ledgers: {existing[0]} to {existing[-1]}"

@@ -71,7 +71,7 @@ _STRING_LIST = pa.list_(pa.string())
 
 
 def columns_of(options: Options) -> dict[str, str]:
-    return MESSAGE_COLUMNS if options.topic else ENTRY_COLUMNS
+    return ENTRY_COLUMNS if options.ledgers else MESSAGE_COLUMNS
 
 
 def check_schema(schema: StructType, options: Options) -> None:
@@ -89,7 +89,7 @@ def check_schema(schema: StructType, options: Options) -> None:
         if actual != type_ and (actual, type_) != ("timestamp", "timestamp_ltz"):
             raise OptionError(f"schema: column '{field.name}' must have type {type_}, got {actual}")
         # Spark trusts "not null", and evaluates `is null` without looking at the rows.
-        if options.topic and not field.nullable and field.name in MAY_BE_NULL:
+        if not options.ledgers and not field.nullable and field.name in MAY_BE_NULL:
             raise OptionError(f"schema: column '{field.name}' can be null; omit 'not null'")
 
 
@@ -171,8 +171,8 @@ def _write_sets(rows: SpanRows) -> pa.Array:
 
 
 _MAKERS: dict[str, Callable[[SpanRows], pa.Array]] = {
-    "topic": _constant(lambda rows: rows.topic, pa.string()),
-    "partition": _constant(lambda rows: rows.span.partition, pa.int32()),
+    "topic": _constant(lambda rows: rows.span.lane.topic, pa.string()),
+    "partition": _constant(lambda rows: rows.span.lane.partition, pa.int32()),
     "ledger": _constant(lambda rows: rows.span.ledger.ledger_id, pa.int64()),
     "ensemble": _ensembles,
     "write_set": _write_sets,

@@ -1,8 +1,4 @@
-"""Finds the ledgers to read: either those of a topic's partitions, or those listed in the query.
-
-A lane is a partition of the topic, or one of the listed ledgers, and is read in order.  Its number
-is the partition index or the ledger id.
-"""
+"""Finds the ledgers to read: either those of the topics, or those listed in the query."""
 
 import asyncio
 import re
@@ -21,13 +17,19 @@ from labkit.system.model.errors import (
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.chain_store import read_chain
-from labkit.system.topic.names import decode_name, managed_ledger_path, partition_name, partition_of
+from labkit.system.topic.names import (
+    decode_name,
+    managed_ledger_path,
+    partition_name,
+    partition_of,
+    partitions_path,
+)
 from labkit.system.topic.topic import NoTopicError, partition_count
 from labkit.views.spark.bookkeeper.cluster import UNREACHABLE, retry_read
 from labkit.views.spark.bookkeeper.options import NO_END, OptionError, Options
-from labkit.views.spark.bookkeeper.spans import LedgerSnapshot
+from labkit.views.spark.bookkeeper.spans import Lane, LedgerSnapshot
 
-Chains = dict[int, list[LedgerInfo]]
+Chains = dict[Lane, list[LedgerInfo]]
 """The ledgers of each lane, oldest first."""
 
 _PARTITION = re.compile(r"-partition-\d+$")
@@ -52,12 +54,14 @@ class LedgerDirectory:
     async def chains(self) -> Chains:
         """Return the ledgers of each lane.
 
-        Raises `OptionError` if the topic does not exist, and `LedgerGoneError` if ledgers do not.
+        Raises `OptionError` if a topic does not exist, and `LedgerGoneError` if ledgers do not.
         """
-        if self._options.topic:
-            return await self._chains_of_topic(self._options.topic)
-        ids = await self.client.list_ledgers()
-        return {ledger_id: [LedgerInfo(ledger_id)] for ledger_id in self._listed(ids)}
+        if self._options.ledgers:
+            listed = self._listed(await self.client.list_ledgers())
+            return {Lane("", ledger_id): [LedgerInfo(ledger_id)] for ledger_id in listed}
+        topics = self._options.topics or await self._matching_topics()
+        by_topic = await asyncio.gather(*map(self._chains_of_topic, topics))
+        return {lane: chain for chains in by_topic for lane, chain in chains.items()}
 
     async def lookup(self, info: LedgerInfo) -> LedgerSnapshot | None:
         """Return the ledger's current state; None if it is gone and `failOnDataLoss` is false.
@@ -112,37 +116,53 @@ class LedgerDirectory:
         try:
             count = await partition_count(self.client, topic)
         except NoTopicError:
-            return {partition_of(topic): await self._unpartitioned_chain(topic)}
+            return {Lane(topic, partition_of(topic)): await self._unpartitioned_chain(topic)}
         names = [partition_name(topic, partition) for partition in range(count)]
         paths = [managed_ledger_path(name) for name in names]
         read = await asyncio.gather(*(read_chain(self.client, path) for path in paths))
-        return {partition: chain for partition, (chain, _) in enumerate(read)}
+        return {Lane(topic, partition): chain for partition, (chain, _) in enumerate(read)}
 
     async def _unpartitioned_chain(self, topic: str) -> list[LedgerInfo]:
         chain, version = await read_chain(self.client, managed_ledger_path(topic))
-        if version < 0:
+        # A topic that matches the pattern may have been deleted since it was listed.
+        if version < 0 and self._options.topics:
+            option = "topic" if len(self._options.topics) == 1 else "topics"
             raise OptionError(
-                f"option 'topic': topic {topic} does not exist in the cluster at"
+                f"option '{option}': topic {topic} does not exist in the cluster at"
                 f" {self._options.metadata}; topics in that namespace:"
-                f" {await self._similar_topics(topic)}"
+                f" {_some(topic, await self._topics_beside(topic))}"
             )
         return chain
 
-    async def _similar_topics(self, topic: str) -> str:
-        """Return some topics of the same namespace, in case the user mistyped the name."""
-        folder = managed_ledger_path(topic).rpartition("/")[0]
-        try:
-            names = await self.client.store.children(folder)
-        except NoNodeError:
-            names = []
-        # Suggest the partitioned topic instead of its partitions.
-        names = list(dict.fromkeys(_PARTITION.sub("", decode_name(name)) for name in sorted(names)))
-        near = (
-            get_close_matches(topic.rpartition("/")[2], names)
-            or names[:_MAX_SUGGESTIONS]
-            or ["none"]
+    async def _matching_topics(self) -> list[str]:
+        """Return the topics that match the pattern.  Raises `OptionError` if none does."""
+        pattern = self._options.topics_pattern
+        folder, _, regex = pattern.rpartition("/")
+        names = await self._topics_beside(pattern)
+        matching = [name for name in names if re.fullmatch(regex, name)]
+        if not matching:
+            raise OptionError(
+                f"option 'topicsPattern': no topic matches {pattern}; topics in that namespace:"
+                f" {_some(pattern, names)}"
+            )
+        return [f"{folder}/{name}" for name in matching]
+
+    async def _topics_beside(self, topic: str) -> list[str]:
+        """Return the short names of all topics in the same namespace."""
+        partitioned, stored = await asyncio.gather(
+            self._children_beside(partitions_path(topic)),
+            self._children_beside(managed_ledger_path(topic)),
         )
-        return f"{', '.join(near)} and others" if len(names) > len(near) else ", ".join(near)
+        # Partitions of a partitioned topic are no topics of their own.
+        single = {name for name in stored if _PARTITION.sub("", name) not in partitioned}
+        return sorted(partitioned | single)
+
+    async def _children_beside(self, path: str) -> set[str]:
+        try:
+            names = await self.client.store.children(path.rpartition("/")[0])
+        except NoNodeError:
+            return set()
+        return {decode_name(name) for name in names}
 
     def _listed(self, ids: list[int]) -> list[int]:
         ranges = self._options.ledgers
@@ -172,6 +192,13 @@ class LedgerDirectory:
                     " 'failOnDataLoss' to 'false'"
                 )
         return found
+
+
+def _some(topic: str, names: list[str]) -> str:
+    """Return some of the names, those like the topic if possible, in case the user mistyped it."""
+    near = get_close_matches(topic.rpartition("/")[2], names) or names[:_MAX_SUGGESTIONS]
+    shown = ", ".join(near or ["none"])
+    return f"{shown} and others" if len(names) > len(near) else shown
 
 
 def ledger_gone_message(ledger_id: int) -> str:

@@ -10,9 +10,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, ReadMaxRows
+
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.messages import decode_metadata
+from labkit.views.spark.bookkeeper.backlog import Backlog, backlog
 from labkit.views.spark.bookkeeper.bounds import named_ids
 from labkit.views.spark.bookkeeper.directory import (
     MAX_CONCURRENT_LOOKUPS,
@@ -31,38 +34,56 @@ from labkit.views.spark.bookkeeper.offsets import (
 )
 from labkit.views.spark.bookkeeper.options import Options
 from labkit.views.spark.bookkeeper.spans import (
+    LATEST,
     EntrySpan,
+    Lane,
     ending_with,
     span_between,
     starting_after,
 )
+from labkit.views.spark.bookkeeper.times import first_published_from
 
 
 class StreamFollower:
     def __init__(self, directory: LedgerDirectory, options: Options) -> None:
         self._directory = directory
         self._options = options
-        self._successors: dict[tuple[int, MessageId], int] = {}
+        self._successors: dict[tuple[Lane, MessageId], int] = {}
         """The ledger that follows each lane's last read id, if that id ended its ledger."""
         self.seen: Offset = {}
         """The newest message of each lane when it was last looked up."""
+        self.backlogs: dict[Lane, Backlog] = {}
+        """What each lane has after the offset returned last."""
 
     async def initial(self) -> Offset:
-        """Return the offset given by option `start`.  Raises `OptionError`."""
+        """Return the offset given by option `start` or `startingTime`.  Raises `OptionError`."""
         chains = await self._directory.chains()
         if self._options.start == "latest":
             return await self._newest_of(chains)
+        if self._options.starting_ms >= 0:
+            return await self._published_from(chains, self._options.starting_ms)
         ids = named_ids("start", self._options.start, self._options, chains)
         begins = (self._begin(lane, chain, ids.get(lane)) for lane, chain in chains.items())
         return dict(zip(chains, await asyncio.gather(*begins), strict=True))
 
+    async def _published_from(self, chains: Chains, time_ms: int) -> Offset:
+        """Return the offset just before the first message published at that time or later."""
+
+        async def just_before_first(lane: Lane) -> MessageId:
+            chain = chains[lane]
+            at = await first_published_from(self._directory, self._options, lane, chain, time_ms)
+            if at == LATEST:
+                return await self._last(lane, chain)
+            return just_before(MessageId(at.ledger_id, at.entry_id, lane.partition, -1))
+
+        offsets = await asyncio.gather(*map(just_before_first, chains))
+        return dict(zip(chains, offsets, strict=True))
+
     async def newest(self) -> Offset:
         return await self._newest_of(await self._directory.chains())
 
-    async def next_offset(
-        self, start: Offset, target: Offset | None, max_rows: int | None
-    ) -> Offset:
-        """Return the next offset: at most `target`, and at most `max_rows` rows after `start`.
+    async def next_offset(self, start: Offset, target: Offset | None, limit: ReadLimit) -> Offset:
+        """Return the next offset: at most `target`, and no further after `start` than the limit.
 
         Raises `LedgerGoneError` if ledgers were deleted before they were read, and the errors of
         `LedgerDirectory.lookup`.
@@ -78,8 +99,15 @@ class StreamFollower:
         begin = start | dict(zip(new, firsts, strict=True))
         # Never move backwards, even if fewer bookies report the newest entries this time.
         ends = {lane: later(end, begin[lane]) for lane, end in ends.items()}
-        if max_rows is not None:
-            ends = await self._limited(chains, begin, ends, max_rows)
+        if isinstance(limit, ReadMaxRows):
+            ends = await self._limited_rows(chains, begin, ends, limit.max_rows)
+        elif isinstance(limit, ReadMaxBytes):
+            ends = await self._limited_bytes(chains, begin, ends, limit.max_bytes)
+        self.backlogs = {
+            lane: backlog(await self._counted(chains[lane]), ends[lane], newest)
+            for lane, newest in self.seen.items()
+            if lane in ends
+        }
         return {**start, **ends}
 
     async def spans(self, start: Offset, end: Offset) -> list[EntrySpan]:
@@ -88,8 +116,8 @@ class StreamFollower:
         self._check_start(start, chains)
         self._check_end(start, end, chains)
 
-        async def of_lane(lane: int) -> list[EntrySpan]:
-            begin = start.get(lane, before_first_entry(lane))
+        async def of_lane(lane: Lane) -> list[EntrySpan]:
+            begin = start.get(lane, before_first_entry(lane.partition))
             return [each async for each in self._lane_spans(lane, chains[lane], begin, end[lane])]
 
         lanes = sorted(end.keys() & chains.keys())
@@ -101,14 +129,22 @@ class StreamFollower:
         lanes = await asyncio.gather(*(self._last(lane, chain) for lane, chain in chains.items()))
         return dict(zip(chains, lanes, strict=True))
 
-    async def _last(self, lane: int, chain: list[LedgerInfo]) -> MessageId:
+    async def _last(self, lane: Lane, chain: list[LedgerInfo]) -> MessageId:
         for info in reversed(chain):
             ledger = await self._directory.lookup(info)
             if ledger and ledger.last_entry_id >= 0:
-                return MessageId(info.ledger_id, ledger.last_entry_id, self._partition(lane), -1)
-        return before_first_entry(self._partition(lane))
+                return MessageId(info.ledger_id, ledger.last_entry_id, lane.partition, -1)
+        return before_first_entry(lane.partition)
 
-    async def _first(self, lane: int, chain: list[LedgerInfo]) -> MessageId:
+    async def _counted(self, chain: list[LedgerInfo]) -> list[LedgerInfo]:
+        """Return the chain with the readable entries and bytes of its last ledger."""
+        ledger = await self._directory.lookup(chain[-1]) if chain else None
+        if ledger is None:
+            return chain
+        count, size_bytes = ledger.last_entry_id + 1, ledger.length
+        return [*chain[:-1], LedgerInfo(ledger.ledger_id, count, size_bytes)]
+
+    async def _first(self, lane: Lane, chain: list[LedgerInfo]) -> MessageId:
         """Return the offset before all entries of the lane.
 
         It names only a ledger with entries, because deleting an empty one loses nothing.
@@ -116,23 +152,23 @@ class StreamFollower:
         for info in chain:
             ledger = await self._directory.lookup(info)
             if ledger and ledger.last_entry_id >= 0:
-                return before_first_entry(self._partition(lane), info.ledger_id)
-        return before_first_entry(self._partition(lane))
+                return before_first_entry(lane.partition, info.ledger_id)
+        return before_first_entry(lane.partition)
 
-    async def _begin(self, lane: int, chain: list[LedgerInfo], at: MessageId | None) -> MessageId:
+    async def _begin(self, lane: Lane, chain: list[LedgerInfo], at: MessageId | None) -> MessageId:
         """Return the offset just before the message in option `start`.
 
         In a query over ledgers, later ledgers are read from their first entry, and earlier ones
         from their next new entry.
         """
-        if at is None or (not self._options.topic and lane > at.ledger_id):
+        if at is None or (self._options.ledgers and lane.number > at.ledger_id):
             return await self._first(lane, chain)
-        if not self._options.topic and lane < at.ledger_id:
+        if self._options.ledgers and lane.number < at.ledger_id:
             return await self._last(lane, chain)
         return just_before(at)
 
     async def _lane_spans(
-        self, lane: int, chain: list[LedgerInfo], begin: MessageId, end: MessageId
+        self, lane: Lane, chain: list[LedgerInfo], begin: MessageId, end: MessageId
     ) -> AsyncGenerator[EntrySpan, None]:
         """Yield the spans between two offsets of a lane.
 
@@ -144,16 +180,15 @@ class StreamFollower:
         for at in range(0, len(infos), MAX_CONCURRENT_LOOKUPS):
             some = infos[at : at + MAX_CONCURRENT_LOOKUPS]
             for ledger in await asyncio.gather(*map(self._directory.lookup, some)):
-                span = ledger and span_between(ledger, self._partition(lane), first, last)
+                span = ledger and span_between(ledger, lane, first, last)
                 if span:
                     yield span
 
-    def _partition(self, lane: int) -> int:
-        return lane if self._options.topic else -1
+    # Limiting a batch to a number of rows or bytes
 
-    # Limiting a batch to a number of rows
-
-    async def _limited(self, chains: Chains, begin: Offset, ends: Offset, max_rows: int) -> Offset:
+    async def _limited_rows(
+        self, chains: Chains, begin: Offset, ends: Offset, max_rows: int
+    ) -> Offset:
         """Return an offset at most `max_rows` rows further, shared equally by lanes with rows."""
         offset, rows_left = dict(begin), max_rows
         behind = [lane for lane in sorted(ends) if offset[lane] != ends[lane]]
@@ -161,7 +196,7 @@ class StreamFollower:
             share = max(rows_left // len(behind), 1)
             finished = set()
             for lane in behind[:rows_left]:
-                at, row_count = await self._advance(
+                at, row_count = await self._advance_rows(
                     lane, chains[lane], offset[lane], ends[lane], share
                 )
                 if at == ends[lane] or not row_count:
@@ -170,8 +205,49 @@ class StreamFollower:
             behind = [lane for lane in behind if lane not in finished]
         return offset
 
-    async def _advance(
-        self, lane: int, chain: list[LedgerInfo], begin: MessageId, end: MessageId, max_rows: int
+    async def _limited_bytes(
+        self, chains: Chains, begin: Offset, ends: Offset, max_bytes: int
+    ) -> Offset:
+        """Return an offset about `max_bytes` further, shared equally by lanes with new entries.
+
+        Each of them reads at least one entry, so none waits for the others.
+        """
+        sizes = {
+            lane: backlog(await self._counted(chains[lane]), begin[lane], end).size_bytes
+            for lane, end in ends.items()
+            if begin[lane] != end
+        }
+        offset, bytes_left = dict(begin), max_bytes
+        # What lanes with a small backlog leave over is available to the others.
+        for index, lane in enumerate(sorted(sizes, key=lambda each: (sizes[each], each))):
+            share = bytes_left // (len(sizes) - index)
+            offset[lane], size_bytes = await self._advance_bytes(
+                lane, chains[lane], begin[lane], ends[lane], share
+            )
+            bytes_left -= size_bytes
+        return offset
+
+    async def _advance_bytes(
+        self, lane: Lane, chain: list[LedgerInfo], begin: MessageId, end: MessageId, max_bytes: int
+    ) -> tuple[MessageId, int]:
+        """Return the offset after about `max_bytes`, but at least one entry, and its distance."""
+        at, size_bytes = begin, 0
+        async with aclosing(self._lane_spans(lane, chain, begin, end)) as spans:
+            async for span in spans:
+                count = (max_bytes - size_bytes) // span.bytes_per_entry
+                if at == begin:
+                    count = max(count, 1)
+                if count <= 0:
+                    return at, size_bytes
+                part = span.part(span.first, span.first + count - 1)
+                size_bytes += part.size_bytes
+                at = MessageId(span.ledger.ledger_id, part.last, lane.partition, -1)
+                if part.last < span.last:
+                    return at, size_bytes
+        return end, size_bytes
+
+    async def _advance_rows(
+        self, lane: Lane, chain: list[LedgerInfo], begin: MessageId, end: MessageId, max_rows: int
     ) -> tuple[MessageId, int]:
         row_count = 0
         async with aclosing(self._lane_spans(lane, chain, begin, end)) as spans:
@@ -189,7 +265,7 @@ class StreamFollower:
 
     async def _sizes(self, span: EntrySpan, max_rows: int) -> list[int]:
         """Return the number of messages in each entry, until they add up to `max_rows`."""
-        if not self._options.topic:
+        if self._options.ledgers:
             return [1] * (span.last - span.first + 1)
         sizes: list[int] = []
         client = self._directory.client
@@ -217,11 +293,10 @@ class StreamFollower:
             if at.ledger_id >= 0 and at.ledger_id not in ids and at != start.get(lane):
                 self._report_loss(lane, f"ledger {at.ledger_id} (to be read up to {at})")
 
-    def _report_loss(self, lane: int, ledger: str) -> None:
+    def _report_loss(self, lane: Lane, ledger: str) -> None:
         if not self._options.fail_on_data_loss:
             return
-        topic = self._options.topic
-        source = f"partition {lane} of {topic}" if topic else "the ledgers"
+        source = f"partition {lane.number} of {lane.topic}" if lane.topic else "the ledgers"
         raise LedgerGoneError(
             f"{ledger} no longer exists, so this stream may have missed entries of {source}: it was"
             " deleted or trimmed from its topic. Keep ledgers longer (with retention or a"

@@ -3,26 +3,55 @@
 In a checkpoint, `{"0": "12:345:0:-1", "1": "13:7:1:4"}` means that partition 0 has been read up to
 and including all of entry 345 of ledger 12, and partition 1 up to message 4 of the batch in entry 7
 of ledger 13.  Entry -1 means that no entry of the ledger has been read yet, and ledger -1 that
-nothing has been read yet.
+nothing has been read yet.  A stream over several topics has one such dictionary for each topic.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from labkit.system.model.message_id import MessageId
-from labkit.views.spark.bookkeeper.spans import EntrySpan
+from labkit.views.spark.bookkeeper.options import OptionError, Options
+from labkit.views.spark.bookkeeper.spans import EntrySpan, Lane
 
-Offset = dict[int, MessageId]
+Offset = dict[Lane, MessageId]
+
+Json = dict[str, Any]
+"""A dictionary that Spark writes as JSON, to the checkpoint or to the query's progress."""
 
 _WHOLE_ENTRY = 1 << 62
 
 
-def encode_offset(offset: Offset) -> dict[str, str]:
-    """Return the offset as a dictionary, which Spark writes as JSON."""
-    return {str(lane): str(message_id) for lane, message_id in sorted(offset.items())}
+def encode_offset(offset: Offset, options: Options) -> Json:
+    return by_topic({lane: str(message_id) for lane, message_id in offset.items()}, options)
 
 
-def decode_offset(data: Mapping[str, str]) -> Offset:
-    return {int(lane): _parse(text) for lane, text in data.items()}
+def by_topic(values: Mapping[Lane, object], options: Options) -> Json:
+    """Return the values by lane number, and if the query has several topics, first by topic."""
+    found: dict[str, Json] = {}
+    for lane, value in sorted(values.items()):
+        found.setdefault(lane.topic, {})[str(lane.number)] = value
+    return found if options.has_several_topics else found.get(_only_topic(options), {})
+
+
+def decode_offset(data: Json, options: Options) -> Offset:
+    """Raises `OptionError` if the checkpoint does not say to which topic an id belongs."""
+    if any(isinstance(value, dict) for value in data.values()):
+        return {
+            Lane(topic, int(number)): _parse(text)
+            for topic, ids in data.items()
+            for number, text in ids.items()
+        }
+    if data and options.has_several_topics:
+        raise OptionError(
+            "the checkpoint belongs to a query over one topic; use option 'topic' again, or start a"
+            " query over several topics with another checkpointLocation"
+        )
+    topic = _only_topic(options)
+    return {Lane(topic, int(number)): _parse(text) for number, text in data.items()}
+
+
+def _only_topic(options: Options) -> str:
+    return options.topics[0] if options.topics else ""
 
 
 def _parse(text: str) -> MessageId:
@@ -61,7 +90,7 @@ def after_rows(span: EntrySpan, sizes: Iterable[int], max_rows: int) -> tuple[Me
 
     `sizes` is the number of messages in each entry; `max_rows` must be at least 1.
     """
-    ledger_id, partition = span.ledger.ledger_id, span.partition
+    ledger_id, partition = span.ledger.ledger_id, span.lane.partition
     at, row_count = before_first_entry(partition, ledger_id), 0
     for entry_id, size in enumerate(sizes, span.first):
         skip = span.skip if entry_id == span.first else 0

@@ -6,6 +6,7 @@ Every error message gives the option, its value, and the values that are allowed
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal
 
 from labkit.system.metadata.location import MetadataLocation, parse_location
@@ -16,6 +17,7 @@ from labkit.views.spark.bookkeeper.spans import starting_after, starting_at
 
 KIB, MIB = 1 << 10, 1 << 20
 _UNITS = {"": 1, "k": KIB, "m": MIB, "g": 1 << 30}
+_PATTERN = re.compile(r"(persistent://[^/]+/[^/]+/)?([^/]+)")
 _RANGE = re.compile(r"(\d+)(?:-(\d+)?)?")
 NO_END = (1 << 63) - 1
 """The end of an open range of ledgers, such as '3-'."""
@@ -32,28 +34,74 @@ class OptionError(LabkitError):
 class Options:
     """The checked options of a query; `labkit.views.spark.bookkeeper` describes each of them.
 
-    Either `topic` or `ledgers` is set; `ledgers` contains ranges of ids, (first, last).  If
-    `max_rows_per_trigger` is 0, batches of a stream are unlimited.
+    One of `topics`, `topics_pattern` and `ledgers` is set; `ledgers` contains ranges of ids,
+    (first, last).  `starting_ms` and `ending_ms` are -1 if the bound is not a time.  If
+    `max_rows_per_trigger` and `max_bytes_per_trigger` are 0, batches of a stream are unlimited.
     """
 
     metadata: MetadataLocation
-    topic: str = ""
+    topics: tuple[str, ...] = ()
+    topics_pattern: str = ""
     ledgers: tuple[tuple[int, int], ...] = ()
     start: Bound = "earliest"
     end: Bound = "latest"
+    starting_ms: int = -1
+    ending_ms: int = -1
     closed_only: bool = False
     rows_per_batch: int = 10_000
     split_bytes: int = 32 * MIB
+    min_partitions: int = 1
     password: bytes = b""
     fail_on_data_loss: bool = True
     retry_s: int = 120
     max_rows_per_trigger: int = 0
+    max_bytes_per_trigger: int = 0
 
+    @property
+    def has_several_topics(self) -> bool:
+        return not self.ledgers and len(self.topics) != 1
+
+
+_SUBJECTS = ("topic", "topics", "topicsPattern", "ledgers")
+"""Exactly one of these options is required."""
 
 _NAMES = (
-    *("zookeeper", "topic", "ledgers", "start", "end", "closedOnly", "rowsPerBatch", "splitSize"),
-    *("password", "failOnDataLoss", "retrySeconds", "maxRowsPerTrigger"),
+    *("zookeeper", *_SUBJECTS, "start", "end", "startingTime", "endingTime", "closedOnly"),
+    *("rowsPerBatch", "splitSize", "minPartitions", "password", "failOnDataLoss", "retrySeconds"),
+    *("maxRowsPerTrigger", "maxBytesPerTrigger"),
 )
+
+_NO_SUBSCRIPTION = "omit it: the source has no subscription, because it does not read from a broker"
+_NOT_BY_BROKER = "use 'zookeeper': the source does not read from a broker"
+_OF_OTHER_CONNECTORS = {
+    "kafka.bootstrap.servers": _NOT_BY_BROKER,
+    "service.url": _NOT_BY_BROKER,
+    "admin.url": _NOT_BY_BROKER,
+    "subscribe": "use 'topic' or 'topics'",
+    "subscribepattern": "use 'topicsPattern'",
+    "assign": "use 'topics', where a partition can be named as a topic, such as orders-partition-1",
+    "startingoffsets": "use 'start'",
+    "endingoffsets": "use 'end'",
+    "startingtimestamp": "use 'startingTime'",
+    "endingtimestamp": "use 'endingTime'",
+    "startingoffsetsbytimestamp": "use 'startingTime', which applies to all partitions",
+    "endingoffsetsbytimestamp": "use 'endingTime', which applies to all partitions",
+    "maxoffsetspertrigger": "use 'maxRowsPerTrigger', which counts messages",
+    "minoffsetspertrigger": "omit it: every trigger reads what is new",
+    "maxrecordsperpartition": "use 'splitSize', in bytes",
+    "includeheaders": "omit it: the column 'properties' is always available",
+    "polltimeoutms": "use 'retrySeconds'",
+    "kafkaconsumer.polltimeoutms": "use 'retrySeconds'",
+    "fetchoffset.numretries": "use 'retrySeconds'",
+    "fetchoffset.retryintervalms": "use 'retrySeconds'",
+    "groupidprefix": _NO_SUBSCRIPTION,
+    "kafka.group.id": _NO_SUBSCRIPTION,
+    "predefinedsubscription": _NO_SUBSCRIPTION,
+    "subscriptionprefix": _NO_SUBSCRIPTION,
+}
+"""Options of Spark's Kafka connector and of Pulsar's connector, in lower case, and what to do
+instead.  Options with the same meaning have the same name here.
+"""
 
 
 def read_options(given: Mapping[str, str]) -> Options:
@@ -62,34 +110,55 @@ def read_options(given: Mapping[str, str]) -> Options:
     _check_names(values)
     # Take the password from the original options, because the values in `given` are stripped.
     passwords = [text for name, text in given.items() if name.lower() == "password"]
-    topic, ledgers = values.get("topic", ""), values.get("ledgers", "")
-    if bool(topic) == bool(ledgers):
+    subjects = [name for name in _SUBJECTS if values.get(name.lower())]
+    if len(subjects) != 1:
         raise OptionError(
-            "expected either option 'topic' (one row per message) or option 'ledgers', such as"
-            " '3-7,9' (one row per entry)"
+            "expected either option 'topic', 'topics' or 'topicsPattern' (one row per message), or"
+            " option 'ledgers', such as '3-7,9' (one row per entry)"
         )
-    name = _topic(topic) if topic else ""
+    [subject] = subjects
+    text = values[subject.lower()]
+    topics = _topics(subject, text) if subject in ("topic", "topics") else ()
+    partition = partition_of(topics[0]) if topics else -1
     options = Options(
         metadata=_metadata_location(values["zookeeper"]),
-        topic=name,
-        ledgers=_ledgers(ledgers) if ledgers else (),
-        start=_bound("start", values.get("start", "earliest"), partition_of(name)),
-        end=_bound("end", values.get("end", "latest"), partition_of(name)),
+        topics=topics,
+        topics_pattern=_pattern(text) if subject == "topicsPattern" else "",
+        ledgers=_ledgers(text) if subject == "ledgers" else (),
+        start=_bound("start", values.get("start", "earliest"), partition),
+        end=_bound("end", values.get("end", "latest"), partition),
+        starting_ms=_time("startingTime", values.get("startingtime", "")),
+        ending_ms=_time("endingTime", values.get("endingtime", "")),
         closed_only=_flag("closedOnly", values.get("closedonly", "false")),
         rows_per_batch=_count("rowsPerBatch", values.get("rowsperbatch", "10000"), 1),
         split_bytes=_size("splitSize", values.get("splitsize", "32m")),
+        min_partitions=_count("minPartitions", values.get("minpartitions", "1"), 1),
         password="".join(passwords).encode(),
         fail_on_data_loss=_flag("failOnDataLoss", values.get("failondataloss", "true")),
         retry_s=_count("retrySeconds", values.get("retryseconds", "120"), 1),
         max_rows_per_trigger=_count("maxRowsPerTrigger", values.get("maxrowspertrigger", "0"), 0),
+        max_bytes_per_trigger=(
+            _size("maxBytesPerTrigger", values["maxbytespertrigger"])
+            if "maxbytespertrigger" in values
+            else 0
+        ),
     )
     _check_bounds(options)
+    _check_times(options)
+    if options.max_rows_per_trigger and options.max_bytes_per_trigger:
+        raise OptionError(
+            "give only one of the options 'maxRowsPerTrigger' and 'maxBytesPerTrigger'"
+        )
     return options
 
 
 def _check_names(values: Mapping[str, str]) -> None:
     valid_names = {name.lower() for name in _NAMES}
     for name in values:
+        if name in _OF_OTHER_CONNECTORS:
+            raise OptionError(
+                f"option '{name}' belongs to another connector; {_OF_OTHER_CONNECTORS[name]}"
+            )
         if name not in valid_names:
             raise OptionError(f"unknown option '{name}'; valid options: {', '.join(_NAMES)}")
     if not values.get("zookeeper"):
@@ -106,11 +175,27 @@ def _metadata_location(text: str) -> MetadataLocation:
         raise OptionError(f"option 'zookeeper': {error}") from None
 
 
-def _topic(text: str) -> str:
+def _topics(option: str, text: str) -> tuple[str, ...]:
+    names = text.split(",") if option == "topics" else [text]
     try:
-        return full_name(text)
+        return tuple(dict.fromkeys(full_name(name.strip()) for name in names))
     except BKIncorrectParameterException as error:
-        raise OptionError(f"option 'topic': {error}") from None
+        raise OptionError(f"option '{option}': {error}") from None
+
+
+def _pattern(text: str) -> str:
+    """Return the pattern with its namespace; only the short name is a regular expression."""
+    match = _PATTERN.fullmatch(text)
+    if match is None:
+        raise OptionError(
+            f"option 'topicsPattern' is {text!r}; expected a regular expression for short topic"
+            " names without '/', such as 'orders.*', or 'persistent://tenant/namespace/orders.*'"
+        )
+    try:
+        re.compile(match[2])
+    except re.error as error:
+        raise OptionError(f"option 'topicsPattern': {match[2]!r}: {error}") from None
+    return f"{match[1] or 'persistent://public/default/'}{match[2]}"
 
 
 def _ledgers(text: str) -> tuple[tuple[int, int], ...]:
@@ -153,6 +238,24 @@ def _bound(name: str, text: str, partition: int) -> Bound:
     return tuple(replace(each, partition=partition) if each.partition < 0 else each for each in ids)
 
 
+def _time(name: str, text: str) -> int:
+    """Parse a time to milliseconds since 1970; "" means -1."""
+    if not text:
+        return -1
+    if re.fullmatch(r"\d+", text):
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = datetime.min
+    if time.tzinfo is None:
+        raise OptionError(
+            f"option '{name}' is {text!r}; expected milliseconds since 1970, or a time with its"
+            " offset from UTC, such as '2026-05-01T12:00:00Z'"
+        )
+    return int(time.timestamp() * 1000)
+
+
 def _flag(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise OptionError(f"option '{name}' must be 'true' or 'false', got {text!r}")
@@ -179,6 +282,11 @@ def _check_bounds(options: Options) -> None:
     for name, bound in (("start", options.start), ("end", options.end)):
         if isinstance(bound, str):
             continue
+        if options.has_several_topics:
+            raise OptionError(
+                f"option '{name}': a MessageID does not say to which of several topics it belongs;"
+                " use 'startingTime' and 'endingTime', or read a single topic"
+            )
         partitions = [message_id.partition for message_id in bound]
         if options.ledgers and partitions != [-1]:
             raise OptionError(
@@ -199,3 +307,22 @@ def _check_bounds(options: Options) -> None:
         raise OptionError(
             "option 'end' cannot be 'earliest', because nothing precedes it; use 'latest'"
         )
+
+
+def _check_times(options: Options) -> None:
+    times = (
+        ("start", "startingTime", options.start, "earliest", options.starting_ms),
+        ("end", "endingTime", options.end, "latest", options.ending_ms),
+    )
+    for by_id, by_time, bound, default, time_ms in times:
+        if time_ms < 0:
+            continue
+        if bound != default:
+            raise OptionError(f"give only one of the options '{by_id}' and '{by_time}'")
+        if options.ledgers:
+            raise OptionError(
+                f"option '{by_time}' is only for topics, because entries of other ledgers have no"
+                f" publish time; use '{by_id}'"
+            )
+    if 0 <= options.ending_ms < options.starting_ms:
+        raise OptionError("option 'startingTime' comes after option 'endingTime'")

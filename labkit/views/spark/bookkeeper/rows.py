@@ -41,14 +41,13 @@ class PayloadError(LabkitError):
 class SpanRows:
     """The rows of a span that have been read since the last record batch."""
 
-    def __init__(self, span: EntrySpan, topic: str, columns: Collection[str]) -> None:
-        """If `topic` is "", each row is an entry.
+    def __init__(self, span: EntrySpan, columns: Collection[str]) -> None:
+        """If the span's lane belongs to no topic, each row is an entry.
 
         Only the data that the columns need is unpacked and kept, so unencrypted columns of an
         encrypted topic can be read without its key.
         """
         self.span = span
-        self.topic = topic
         # Payloads make up most of the bytes, so copy them only if a column needs them.
         self._with_payloads = "payload" in columns
         self._with_heads = not _PER_MESSAGE.isdisjoint(columns)
@@ -71,7 +70,7 @@ class SpanRows:
         stop = span.stop if entry.entry_id == span.last else WHOLE
         before = self.count
         size_bytes = len(entry.payload)
-        if self.topic:
+        if self.span.lane.topic:
             size_bytes = max(size_bytes, self._add_messages(entry, skip, stop))
         else:
             self.payloads.append(entry.payload)

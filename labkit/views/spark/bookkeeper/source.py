@@ -12,7 +12,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from labkit.views.spark.bookkeeper.batches import Task, read_task
-from labkit.views.spark.bookkeeper.bounds import batch_bounds, check_ranges, check_readable
+from labkit.views.spark.bookkeeper.bounds import (
+    batch_bounds,
+    check_ranges,
+    check_readable,
+    with_times,
+)
 from labkit.views.spark.bookkeeper.cluster import connected, without_traceback
 from labkit.views.spark.bookkeeper.columns import check_schema, columns_of
 from labkit.views.spark.bookkeeper.directory import LedgerDirectory
@@ -48,10 +53,11 @@ class BookKeeperSource(DataSource):
 class LedgersReader(DataSourceReader):
     def __init__(self, options: Options, schema: StructType) -> None:
         """Raise `OptionError` if an option is only for streams."""
-        if options.max_rows_per_trigger:
+        if options.max_rows_per_trigger or options.max_bytes_per_trigger:
+            name = "maxRowsPerTrigger" if options.max_rows_per_trigger else "maxBytesPerTrigger"
             raise OptionError(
-                "option 'maxRowsPerTrigger' is only for spark.readStream; a batch query reads all"
-                " rows from 'start' to 'end'"
+                f"option '{name}' is only for spark.readStream; a batch query reads all rows from"
+                " 'start' to 'end'"
             )
         self._options = options
         self._schema = schema
@@ -63,7 +69,10 @@ class LedgersReader(DataSourceReader):
         Raises `OptionError`, or another error if a ledger has been deleted or cannot be read.
         """
         spans = asyncio.run(self._spans())
-        return [Task(spans) for spans in tasks(spans, self._options.split_bytes)]
+        return [
+            Task(spans)
+            for spans in tasks(spans, self._options.split_bytes, self._options.min_partitions)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self._options, self._schema)
@@ -76,6 +85,7 @@ class LedgersReader(DataSourceReader):
             if options.fail_on_data_loss:
                 check_ranges(options, chains)
             bounds = batch_bounds(options, chains)
+            bounds = await with_times(bounds, options, chains, directory)
             wanted = [
                 (lane, info)
                 for lane, chain in chains.items()
@@ -88,8 +98,5 @@ class LedgersReader(DataSourceReader):
         ]
         if options.fail_on_data_loss:
             check_readable(bounds, found)
-        spans = (
-            span_between(ledger, lane if options.topic else -1, *bounds[lane])
-            for lane, ledger in found
-        )
+        spans = (span_between(ledger, lane, *bounds[lane]) for lane, ledger in found)
         return [span for span in spans if span]

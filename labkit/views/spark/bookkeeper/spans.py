@@ -1,5 +1,6 @@
 """Pure functions that divide the entries to read into tasks.
 
+    lane      what is read in order: a partition of a topic, or one of the listed ledgers
     position  a ledger id, an entry id, and a slot (the index of a message in its batch)
     span      consecutive entries of a ledger, perhaps without all messages of the first and the
               last entry
@@ -10,7 +11,7 @@ A task takes about 50 ms before it reads its first entry, so small segments shar
 segment adds some fixed cost, so the number of segments in a task is limited.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -27,6 +28,18 @@ OPEN_COST = 96 << 10
 """The fixed cost of a segment, as the number of bytes that could be read in the same time: 0.9 ms
 at 100 MB/s. It corresponds to Spark's `spark.sql.files.openCostInBytes` for files.
 """
+
+
+class Lane(NamedTuple):
+    """A partition of a topic, by its index, or a ledger, by its id; then `topic` is ""."""
+
+    topic: str
+    number: int
+
+    @property
+    def partition(self) -> int:
+        """The partition in the MessageIDs of this lane."""
+        return self.number if self.topic else -1
 
 
 class ReadPosition(NamedTuple):
@@ -81,7 +94,7 @@ class EntrySpan:
     """Entries `first` to `last`, the first from slot `skip` on and the last before slot `stop`."""
 
     ledger: LedgerSnapshot
-    partition: int
+    lane: Lane
     first: int
     last: int
     skip: int = 0
@@ -109,12 +122,12 @@ class EntrySpan:
 
 
 def span_between(
-    ledger: LedgerSnapshot, partition: int, start: ReadPosition, end: ReadPosition
+    ledger: LedgerSnapshot, lane: Lane, start: ReadPosition, end: ReadPosition
 ) -> EntrySpan | None:
     """Return the ledger's entries between two positions, or None if there are none."""
     if not start.ledger_id <= ledger.ledger_id <= end.ledger_id:
         return None
-    span = EntrySpan(ledger, partition, 0, ledger.last_entry_id)
+    span = EntrySpan(ledger, lane, 0, ledger.last_entry_id)
     if ledger.ledger_id == start.ledger_id:
         span = replace(span, first=start.entry_id, skip=start.slot)
     if ledger.ledger_id == end.ledger_id and end.entry_id <= span.last:
@@ -133,21 +146,34 @@ def by_segment(span: EntrySpan) -> Iterator[EntrySpan]:
             yield span.part(first, last)
 
 
-def tasks(spans: Iterable[EntrySpan], split_bytes: int) -> list[tuple[EntrySpan, ...]]:
-    """Return the spans of each task, in order; the spans of a task belong to the same partition."""
+def tasks(
+    spans: Sequence[EntrySpan], split_bytes: int, min_count: int = 1
+) -> list[tuple[EntrySpan, ...]]:
+    """Return the spans of each task, in order; the spans of a task belong to the same partition.
+
+    There are at least `min_count` tasks if enough entries of about the same size exist.
+    """
+    if min_count > 1:
+        total_bytes = sum(span.size_bytes for span in spans)
+        split_bytes = max(min(split_bytes, total_bytes // min_count), 1)
     task_spans: list[list[EntrySpan]] = []
     cost = 0
     for span in spans:
         for segment in by_segment(span):
             for piece in _split(segment, split_bytes):
                 fits = cost < split_bytes // _SMALL and cost + piece.size_bytes <= split_bytes
-                if task_spans and fits and task_spans[-1][-1].partition == piece.partition:
+                if task_spans and fits and _is_same_partition(task_spans[-1][-1], piece):
                     task_spans[-1].append(piece)
                 else:
                     task_spans.append([piece])
                     cost = 0
                 cost += piece.size_bytes + OPEN_COST
     return [tuple(task) for task in task_spans]
+
+
+def _is_same_partition(one: EntrySpan, other: EntrySpan) -> bool:
+    lanes = one.lane, other.lane
+    return lanes[0].topic == lanes[1].topic and lanes[0].partition == lanes[1].partition
 
 
 def _split(span: EntrySpan, split_bytes: int) -> Iterator[EntrySpan]:

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
@@ -30,7 +31,13 @@ from labkit.views.spark.bookkeeper.cluster import connected, without_traceback
 from labkit.views.spark.bookkeeper.columns import check_schema
 from labkit.views.spark.bookkeeper.directory import LedgerDirectory
 from labkit.views.spark.bookkeeper.following import StreamFollower
-from labkit.views.spark.bookkeeper.offsets import Offset, decode_offset, encode_offset
+from labkit.views.spark.bookkeeper.offsets import (
+    Json,
+    Offset,
+    by_topic,
+    decode_offset,
+    encode_offset,
+)
 from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
 from labkit.views.spark.bookkeeper.spans import tasks
 
@@ -69,22 +76,26 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _options(self) -> Options:
         """Return the checked options. Raises `OptionError`, also for options of batch queries."""
         options = read_options(self._raw_options)
-        if options.end != "latest":
+        if options.end != "latest" or options.ending_ms >= 0:
+            name = "end" if options.end != "latest" else "endingTime"
             raise OptionError(
-                "option 'end' is only for spark.read; a stream continues until it is stopped"
+                f"option '{name}' is only for spark.read; a stream continues until it is stopped"
             )
         check_schema(self._schema, options)
         return options
 
     @without_traceback
-    def initialOffset(self) -> dict[str, str]:  # noqa: N802
+    def initialOffset(self) -> Json:  # noqa: N802
         session = self._session()
-        return encode_offset(session.run(session.follower.initial()))
+        return encode_offset(session.run(session.follower.initial()), self._options)
 
     @without_traceback
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        rows = self._options.max_rows_per_trigger
-        return ReadMaxRows(rows) if rows else ReadAllAvailable()
+        if self._options.max_rows_per_trigger:
+            return ReadMaxRows(self._options.max_rows_per_trigger)
+        if self._options.max_bytes_per_trigger:
+            return ReadMaxBytes(self._options.max_bytes_per_trigger)
+        return ReadAllAvailable()
 
     @without_traceback
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -93,23 +104,37 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = session.run(session.follower.newest())
 
     @without_traceback
-    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
         """Return how far the next batch reads, or `start` if there are no new entries."""
-        session = self._session()
-        max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        follower = session.follower
-        end = session.run(follower.next_offset(decode_offset(start), self._target, max_rows))
-        return encode_offset(end)
+        session, options = self._session(), self._options
+        begin = decode_offset(start, options)
+        end = session.run(session.follower.next_offset(begin, self._target, limit))
+        return encode_offset(end, options)
 
-    def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802
-        newest = self._open_session.follower.seen if self._open_session else {}
-        return encode_offset(newest) if newest else None
+    def reportLatestOffset(self) -> Json | None:  # noqa: N802
+        """Return what Spark shows as `latestOffset` in the query's progress.
+
+        Spark does not interpret it, and a Python source has no other way to report its backlog.
+        """
+        if self._open_session is None:
+            return None
+        follower = self._open_session.follower
+        lanes = {
+            lane: {
+                "newest": str(follower.seen[lane]),
+                "backlogEntries": backlog.entry_count,
+                "backlogBytes": backlog.size_bytes,
+            }
+            for lane, backlog in follower.backlogs.items()
+        }
+        return by_topic(lanes, self._options)
 
     @without_traceback
-    def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
-        session = self._session()
-        spans = session.run(session.follower.spans(decode_offset(start), decode_offset(end)))
-        return [Task(each) for each in tasks(spans, self._options.split_bytes)]
+    def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
+        session, options = self._session(), self._options
+        bounds = decode_offset(start, options), decode_offset(end, options)
+        spans = session.run(session.follower.spans(*bounds))
+        return [Task(each) for each in tasks(spans, options.split_bytes, options.min_partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self._options, self._schema)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol, Self
 from labkit.system.check import Verdict
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.cluster_state import fold
+from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend
 from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.play.cards import Message
@@ -105,11 +106,12 @@ class PlayView(PlayingView):
 
     # The picture
 
-    def picture(self, run: DisplayedRun) -> PlayPicture:
+    def picture(self, run: DisplayedRun, acts: Acts) -> PlayPicture:
         end = fold(run.events)
         last = max((each.last_add_pushed for each in end.ledgers.values()), default=0)
         bookies = tuple(end.bookies)
-        cluster = ClusterPicture(run, None, bookies, self.acts(), max(last + 1, FEWEST_ROWS))
+        rows = max(last + 1, FEWEST_ROWS)
+        cluster = ClusterPicture(run, None, bookies, acts, (rows, rows))
         possible = [move for move in self.played.possible if self.offers(move)]
         cuts = {move.split()[1]: move for move in possible if move.startswith("crash ")}
         return PlayPicture(

@@ -42,6 +42,8 @@ _Item = TypeVar("_Item")
 _BATCH_SIZE = 8
 """Number of scenarios that a process gets at a time."""
 
+_BROKERS_EVERY = 5
+
 NEVER_ENDS = "EveryRunEnds"
 """The promise that a run breaks if it never ends."""
 
@@ -172,6 +174,16 @@ def _judge_all(
     # Collect only young objects: collecting all of them would take as long as half a run.
     gc.collect(1)
     return findings
+
+
+def scenario_of_seed(seed: int, variant: str = "") -> Scenario:
+    """Return the scenario that `labkit search` runs for a seed.
+
+    Without a variant, every fifth scenario includes brokers.
+    """
+    if not variant and seed % _BROKERS_EVERY == 0:
+        return random_topic_scenario(seed)
+    return scenario_of(seed, variant)
 
 
 def scenario_of(each: Scenario | int, variant: str | None) -> Scenario:

@@ -57,6 +57,15 @@ class Stage:
         """Publish the payloads; return their MessageIDs as text, in the same order."""
         return self.run(self._send(topic, payloads, batch, name))
 
+    def send_at(self, time_ms: int, topic: Topic, payloads: list[bytes]) -> list[str]:
+        """Publish the payloads as if it was `time_ms`; return their MessageIDs as text."""
+        wall_clock_ms = self.client.wall_clock_ms
+        self.client.wall_clock_ms = lambda: time_ms
+        try:
+            return self.send(topic, payloads)
+        finally:
+            self.client.wall_clock_ms = wall_clock_ms
+
     async def _send(self, topic: Topic, payloads: list[bytes], batch: int, name: str) -> list[str]:
         batching = Batching(max_messages=batch) if batch else None
         producer: Producer = topic.producer(name, batching=batching)

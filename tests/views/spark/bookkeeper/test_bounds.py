@@ -7,10 +7,17 @@ from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.views.spark.bookkeeper.bounds import batch_bounds, check_ranges, check_readable
 from labkit.views.spark.bookkeeper.directory import Chains, LedgerGoneError
 from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
-from labkit.views.spark.bookkeeper.spans import EARLIEST, LATEST, LedgerSnapshot, ReadPosition
+from labkit.views.spark.bookkeeper.spans import (
+    EARLIEST,
+    LATEST,
+    Lane,
+    LedgerSnapshot,
+    ReadPosition,
+)
 
-CHAINS: Chains = {0: [LedgerInfo(5), LedgerInfo(8)], 1: [LedgerInfo(6)]}
-LEDGERS: Chains = {5: [LedgerInfo(5)], 8: [LedgerInfo(8)]}
+P0, P1 = (Lane("persistent://public/default/t", partition) for partition in range(2))
+CHAINS: Chains = {P0: [LedgerInfo(5), LedgerInfo(8)], P1: [LedgerInfo(6)]}
+LEDGERS: Chains = {Lane("", each): [LedgerInfo(each)] for each in (5, 8)}
 
 
 def of_topic(**given: str) -> Options:
@@ -28,7 +35,7 @@ def snapshot(ledger_id: int, last_entry_id: int) -> LedgerSnapshot:
 
 def test_a_bound_counts_for_its_own_partition() -> None:
     bounds = batch_bounds(of_topic(start="8:2:0:-1", end="6:1:1:3"), CHAINS)
-    assert bounds == {0: (ReadPosition(8, 2, 0), LATEST), 1: (EARLIEST, ReadPosition(6, 1, 4))}
+    assert bounds == {P0: (ReadPosition(8, 2, 0), LATEST), P1: (EARLIEST, ReadPosition(6, 1, 4))}
 
 
 @pytest.mark.parametrize("bound", ["start", "end"])
@@ -48,7 +55,7 @@ def test_a_bound_in_a_ledger_of_another_partition_is_a_loss() -> None:
 
 
 def test_of_ledgers_the_bound_names_one_of_those_that_are_read() -> None:
-    assert batch_bounds(of_ledgers(start="8:2:-1:-1"), LEDGERS)[8] == (
+    assert batch_bounds(of_ledgers(start="8:2:-1:-1"), LEDGERS)[Lane("", 8)] == (
         ReadPosition(8, 2, 0),
         LATEST,
     )
@@ -57,7 +64,7 @@ def test_of_ledgers_the_bound_names_one_of_those_that_are_read() -> None:
 
 
 def test_each_ledger_of_a_range_that_has_an_end_is_needed() -> None:
-    everything: Chains = {ledger_id: [LedgerInfo(ledger_id)] for ledger_id in (5, 6, 8)}
+    everything: Chains = {Lane("", each): [LedgerInfo(each)] for each in (5, 6, 8)}
     check_ranges(of_ledgers(), everything)
     check_ranges(of_ledgers(ledgers="5-6,8"), everything)
     with pytest.raises(LedgerGoneError, match="only 3 of the ledgers 5-8 exist; 7 is the first"):
@@ -68,16 +75,16 @@ def test_each_ledger_of_a_range_that_has_an_end_is_needed() -> None:
 
 def test_an_end_beyond_what_can_be_read_is_refused() -> None:
     bounds = batch_bounds(of_topic(end="8:3:0:-1"), CHAINS)
-    check_readable(bounds, [(0, snapshot(8, 3)), (0, snapshot(5, 1))])
+    check_readable(bounds, [(P0, snapshot(8, 3)), (P0, snapshot(5, 1))])
     with pytest.raises(
         OptionError, match="entry 3 of ledger 8 cannot be read; readable entries: 0 to 2"
     ):
-        check_readable(bounds, [(0, snapshot(8, 2))])
+        check_readable(bounds, [(P0, snapshot(8, 2))])
     with pytest.raises(OptionError, match="readable entries: none"):
-        check_readable(bounds, [(0, snapshot(8, -1))])
+        check_readable(bounds, [(P0, snapshot(8, -1))])
 
 
 def test_the_ids_that_clients_print_for_the_two_ends_are_the_two_ends() -> None:
     last = (1 << 63) - 1
     options = of_topic(start="-1:-1:-1:-1", end=f"{last}:{last}:-1:-1")
-    assert batch_bounds(options, CHAINS) == {0: (EARLIEST, LATEST), 1: (EARLIEST, LATEST)}
+    assert batch_bounds(options, CHAINS) == {P0: (EARLIEST, LATEST), P1: (EARLIEST, LATEST)}

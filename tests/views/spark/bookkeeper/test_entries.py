@@ -6,7 +6,7 @@ import pytest
 
 from labkit.system.client.context import ClientConfig
 from labkit.views.spark.bookkeeper.entries import read_span
-from labkit.views.spark.bookkeeper.spans import EntrySpan, LedgerSnapshot
+from labkit.views.spark.bookkeeper.spans import EntrySpan, Lane, LedgerSnapshot
 from tests.views.spark.bookkeeper.stage import Stage
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,8 @@ def test_entries_are_read_however_slowly_rows_are_taken(stage: Stage) -> None:
         metadata = await stage.client.ledger_metadata(ledger_id)
         config = ClientConfig(request_timeout_s=TIMEOUT_S)
         client = await stage.cluster.connect(config=config)
-        span = EntrySpan(LedgerSnapshot(ledger_id, metadata, 5, metadata.length), -1, 0, 5)
+        ledger = LedgerSnapshot(ledger_id, metadata, 5, metadata.length)
+        span = EntrySpan(ledger, Lane("", ledger_id), 0, 5)
         found: list[int] = []
         async for entries in read_span(client, span, 10):
             found += [entry.entry_id for entry in entries]

@@ -4,6 +4,7 @@ from random import Random
 from typing import cast
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.system.model.message_id import MessageId
@@ -14,7 +15,7 @@ from labkit.views.spark.bookkeeper.following import StreamFollower
 from labkit.views.spark.bookkeeper.offsets import Offset, encode_offset
 from labkit.views.spark.bookkeeper.options import Options, read_options
 from labkit.views.spark.bookkeeper.rows import SpanRows
-from labkit.views.spark.bookkeeper.spans import LedgerSnapshot
+from labkit.views.spark.bookkeeper.spans import Lane, LedgerSnapshot
 from tests.repeat import repeated
 from tests.views.spark.bookkeeper.stage import Stage, numbered
 
@@ -33,7 +34,7 @@ def rows_between(stage: Stage, topic: str, start: Offset, end: Offset) -> list[b
     async def read() -> list[bytes | None]:
         payloads: list[bytes | None] = []
         for span in await follower(stage, topic=topic).spans(start, end):
-            rows = SpanRows(span, topic, ["payload"])
+            rows = SpanRows(span, ["payload"])
             async for entries in read_span(stage.client, span, 10):
                 for entry in entries:
                     rows.add(entry)
@@ -54,14 +55,18 @@ def test_steps_of_any_size_read_every_message_once(stage: Stage, name: str, seed
     read: list[bytes | None] = []
     while len(read) < len(sent):
         limit = chance.randrange(1, 20)
-        end = stage.run(query.next_offset(offset, None, limit))
+        end = stage.run(query.next_offset(offset, None, ReadMaxRows(limit)))
         rows = rows_between(stage, name, offset, end)
         assert len(rows) == min(limit, len(sent) - len(read))
         read, offset = read + rows, end
         if chance.random() < 0.3:
             query = follower(stage, topic=name)
     assert sorted(payload or b"" for payload in read) == sorted(sent)
-    assert stage.run(query.next_offset(offset, None, None)) == offset
+    assert stage.run(query.next_offset(offset, None, ALL)) == offset
+
+
+LANE = Lane("", 0)
+ALL = ReadAllAvailable()
 
 
 class _LongChain:
@@ -70,7 +75,7 @@ class _LongChain:
     look_ups = 0
 
     async def chains(self) -> Chains:
-        return {-1: [LedgerInfo(ledger_id) for ledger_id in range(1000)]}
+        return {LANE: [LedgerInfo(ledger_id) for ledger_id in range(1000)]}
 
     async def lookup(self, info: LedgerInfo) -> LedgerSnapshot:
         self.look_ups += 1
@@ -83,9 +88,69 @@ async def test_a_small_batch_does_not_look_up_every_ledger_of_a_long_chain() -> 
     # Use ledgers rather than a topic: each entry is one row, so no entry has to be read.
     given = read_options({"zookeeper": "h:1", "ledgers": "0-"})
     query = StreamFollower(cast(LedgerDirectory, directory), given)
-    start = {-1: MessageId(0, 4)}
-    assert await query.next_offset(start, None, 12) == {-1: MessageId(1, 6)}
+    start = {LANE: MessageId(0, 4)}
+    assert await query.next_offset(start, None, ReadMaxRows(12)) == {LANE: MessageId(1, 6)}
     assert directory.look_ups < 100
+
+
+@pytest.mark.parametrize("max_bytes", [1, 250, 1000, 10**6])
+def test_steps_of_any_number_of_bytes_read_every_message_once(
+    stage: Stage, name: str, max_bytes: int
+) -> None:
+    topic = stage.topic(name, 3, entries_per_ledger=4)
+    sent = [b"%d" % number * (1 + number % 40) for number in range(60)]
+    stage.send(topic, sent, batch=3)
+    query = follower(stage, topic=name)
+    offset = stage.run(query.initial())
+    read: list[bytes | None] = []
+    while len(read) < len(sent):
+        end = stage.run(query.next_offset(offset, None, ReadMaxBytes(max_bytes)))
+        rows = rows_between(stage, name, offset, end)
+        assert rows
+        read, offset = read + rows, end
+    assert sorted(payload or b"" for payload in read) == sorted(sent)
+
+
+async def test_bytes_are_shared_by_the_lanes_and_one_takes_what_another_leaves() -> None:
+    lanes = [Lane("", number) for number in range(3)]
+
+    class ThreeLanes(_LongChain):
+        async def chains(self) -> Chains:
+            return {lane: [LedgerInfo(lane.number)] for lane in lanes}
+
+    given = read_options({"zookeeper": "h:1", "ledgers": "0-2"})
+    query = StreamFollower(cast(LedgerDirectory, ThreeLanes()), given)
+    # Each lane has ten entries of 10 bytes; the first lane has only one new entry.
+    start = dict(zip(lanes, (MessageId(0, 8), MessageId(1, 1), MessageId(2, 1)), strict=True))
+    end = await query.next_offset(start, None, ReadMaxBytes(70))
+    assert [end[lane].entry_id for lane in lanes] == [9, 4, 4]
+    end = await query.next_offset(end, None, ReadMaxBytes(1))
+    assert [end[lane].entry_id for lane in lanes] == [9, 5, 5]
+
+
+def test_a_query_that_starts_at_a_time_reads_only_what_was_published_then(
+    stage: Stage, name: str
+) -> None:
+    topic = stage.topic(name, 2, entries_per_ledger=3)
+    stage.send_at(1000, topic, numbered(0, 10))
+    stage.send_at(2000, topic, numbered(10, 20))
+    for time_ms, first in ((500, 0), (1000, 0), (1500, 10), (2000, 10), (2001, 20)):
+        query = follower(stage, topic=name, startingTime=str(time_ms))
+        start = stage.run(query.initial())
+        end = stage.run(query.next_offset(start, None, ALL))
+        rows = rows_between(stage, name, start, end)
+        assert sorted(payload or b"" for payload in rows) == sorted(numbered(first, 20))
+
+
+def test_the_backlog_is_what_was_stored_after_the_offset(stage: Stage, name: str) -> None:
+    stage.send(stage.topic(name, 0, entries_per_ledger=4), numbered(0, 10))
+    query = follower(stage, topic=name)
+    offset = stage.run(query.initial())
+    for left in (7, 4, 1, 0):
+        offset = stage.run(query.next_offset(offset, None, ReadMaxRows(3)))
+        [backlog] = query.backlogs.values()
+        assert backlog.entry_count == left
+        assert (backlog.size_bytes > 0) == (left > 0)
 
 
 def test_an_offset_between_ledgers_names_the_one_that_follows(stage: Stage, name: str) -> None:
@@ -94,8 +159,8 @@ def test_an_offset_between_ledgers_names_the_one_that_follows(stage: Stage, name
     offset = stage.run(query.initial())
     ledgers = list(dict.fromkeys(each.split(":")[0] for each in sent))
     for following in ledgers[1:]:
-        offset = stage.run(query.next_offset(offset, None, 3))
-        assert encode_offset(offset) == {"-1": f"{following}:-1:-1:-1"}
+        offset = stage.run(query.next_offset(offset, None, ReadMaxRows(3)))
+        assert encode_offset(offset, options(stage, topic=name)) == {"-1": f"{following}:-1:-1:-1"}
 
 
 def test_a_target_holds_back_what_came_after_it(stage: Stage, name: str) -> None:
@@ -104,7 +169,7 @@ def test_a_target_holds_back_what_came_after_it(stage: Stage, name: str) -> None
     query = follower(stage, topic=name)
     target, start = stage.run(query.newest()), stage.run(query.initial())
     stage.send(topic, numbered(3, 6))
-    assert stage.run(query.next_offset(start, target, None)) == target
+    assert stage.run(query.next_offset(start, target, ALL)) == target
 
 
 def test_a_query_that_saw_what_follows_a_ledger_does_not_miss_it(stage: Stage, name: str) -> None:
@@ -113,10 +178,10 @@ def test_a_query_that_saw_what_follows_a_ledger_does_not_miss_it(stage: Stage, n
     stage.run(topic.close())
     stage.topic(name, 0)  # The new owner creates an empty ledger.
     query = follower(stage, topic=name)
-    offset = stage.run(query.next_offset(stage.run(query.initial()), None, None))
+    offset = stage.run(query.next_offset(stage.run(query.initial()), None, ALL))
     stage.run(stage.trim(name, 1))
     for _ in range(2):
-        assert stage.run(query.next_offset(offset, None, None)) == offset
+        assert stage.run(query.next_offset(offset, None, ALL)) == offset
 
 
 def test_a_query_started_again_cannot_know_whether_a_ledger_had_more(
@@ -125,24 +190,24 @@ def test_a_query_started_again_cannot_know_whether_a_ledger_had_more(
     topic = stage.topic(name, 0, entries_per_ledger=3)
     stage.send(topic, numbered(0, 3))
     query = follower(stage, topic=name)
-    offset = stage.run(query.next_offset(stage.run(query.initial()), None, 2))
+    offset = stage.run(query.next_offset(stage.run(query.initial()), None, ReadMaxRows(2)))
     stage.run(topic.close())
     stage.topic(name, 0)
     stage.run(stage.trim(name, 1))
     with pytest.raises(LedgerGoneError, match="may have missed entries"):
-        stage.run(follower(stage, topic=name).next_offset(offset, None, None))
+        stage.run(follower(stage, topic=name).next_offset(offset, None, ALL))
     bears_it = follower(stage, topic=name, failOnDataLoss="false")
-    assert stage.run(bears_it.next_offset(offset, None, None)) == offset
+    assert stage.run(bears_it.next_offset(offset, None, ALL)) == offset
 
 
 def test_a_stream_over_a_topic_without_ledgers_waits_for_the_first(stage: Stage, name: str) -> None:
     topic = stage.topic(name, 2)
     query = follower(stage, topic=name)
     start = stage.run(query.initial())
-    assert stage.run(query.next_offset(start, None, None)) == start
+    assert stage.run(query.next_offset(start, None, ALL)) == start
     sent = stage.send(topic, numbered(0, 4))
-    end = stage.run(query.next_offset(start, None, None))
-    assert sorted(encode_offset(end).values()) == sorted(sent[2:])
+    end = stage.run(query.next_offset(start, None, ALL))
+    assert sorted(map(str, end.values())) == sorted(sent[2:])
 
 
 def test_of_ledgers_an_id_begins_its_own_and_all_behind_it(stage: Stage) -> None:
@@ -160,7 +225,7 @@ def test_of_ledgers_an_id_begins_its_own_and_all_behind_it(stage: Stage) -> None
     given = {"ledgers": f"{first},{middle},{last}", "start": f"{middle}:2:-1:-1"}
     query = follower(stage, **given)
     offset = stage.run(query.initial())
-    end = stage.run(query.next_offset(offset, None, None))
+    end = stage.run(query.next_offset(offset, None, ALL))
     spans = stage.run(query.spans(offset, end))
     assert [(span.ledger.ledger_id, span.first, span.last) for span in spans] == [
         (middle, 2, 3),

@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,24 +15,58 @@ from labkit.views.spark.bookkeeper.offsets import (
     just_before,
     later,
 )
-from labkit.views.spark.bookkeeper.spans import WHOLE, EntrySpan, LedgerSnapshot, starting_after
+from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
+from labkit.views.spark.bookkeeper.spans import (
+    WHOLE,
+    EntrySpan,
+    Lane,
+    LedgerSnapshot,
+    starting_after,
+)
 
 METADATA = LedgerMetadata(1, 1, 1, (Segment(0, ("a",)),))
+ORDERS, PAYMENTS = "persistent://public/default/orders", "persistent://public/default/payments"
+LANE = Lane(ORDERS, 2)
+
+
+def options(**given: str) -> Options:
+    return read_options({"zookeeper": "h:1", **given})
 
 
 def span(entries: int, skip: int = 0, stop: int = WHOLE) -> EntrySpan:
-    return EntrySpan(LedgerSnapshot(7, METADATA, entries - 1, 100), 2, 0, entries - 1, skip, stop)
+    ledger = LedgerSnapshot(7, METADATA, entries - 1, 100)
+    return EntrySpan(ledger, LANE, 0, entries - 1, skip, stop)
 
 
-def test_an_offset_reads_as_message_ids_by_partition() -> None:
-    offset = {1: MessageId(13, 7, 1, 4), 0: MessageId(12, 345, 0)}
-    assert json.dumps(encode_offset(offset)) == '{"0": "12:345:0:-1", "1": "13:7:1:4"}'
-    assert decode_offset(encode_offset(offset)) == offset
+@pytest.mark.parametrize("option", ["topic", "topics"])
+def test_an_offset_reads_as_message_ids_by_partition(option: str) -> None:
+    offset = {Lane(ORDERS, 1): MessageId(13, 7, 1, 4), Lane(ORDERS, 0): MessageId(12, 345, 0)}
+    query = options(**{option: "orders"})
+    encoded = encode_offset(offset, query)
+    assert json.dumps(encoded) == '{"0": "12:345:0:-1", "1": "13:7:1:4"}'
+    assert decode_offset(encoded, query) == offset
+
+
+@pytest.mark.parametrize("given", [{"topics": "orders,payments"}, {"topicsPattern": "o.*"}])
+def test_an_offset_of_several_topics_reads_as_message_ids_by_topic_and_partition(
+    given: dict[str, str],
+) -> None:
+    offset = {Lane(PAYMENTS, -1): MessageId(13, 7), Lane(ORDERS, 0): MessageId(12, 345, 0)}
+    encoded = encode_offset(offset, options(**given))
+    assert encoded == {ORDERS: {"0": "12:345:0:-1"}, PAYMENTS: {"-1": "13:7:-1:-1"}}
+    assert decode_offset(encoded, options(**given)) == offset
+    assert decode_offset(encoded, options(topic="orders")) == offset
+
+
+def test_an_offset_of_one_topic_is_refused_by_a_query_over_several() -> None:
+    with pytest.raises(OptionError, match="checkpoint belongs to a query over one topic"):
+        decode_offset({"0": "12:345:0:-1"}, options(topics="orders,payments"))
 
 
 def test_an_offset_of_nothing_comes_back_from_json() -> None:
-    offset = {0: before_first_entry(0), 1: before_first_entry(1, 5)}
-    assert decode_offset(json.loads(json.dumps(encode_offset(offset)))) == offset
+    query = options(ledgers="3-")
+    offset = {Lane("", 3): before_first_entry(-1), Lane("", 4): before_first_entry(-1, 4)}
+    assert decode_offset(json.loads(json.dumps(encode_offset(offset, query))), query) == offset
 
 
 def test_a_whole_entry_is_later_than_its_messages() -> None:
@@ -65,7 +100,7 @@ def test_steps_of_any_size_take_every_row_once(sizes: list[int], step: int) -> N
     taken, at = [], before_first_entry(2, 7)
     while at.entry_id < len(sizes) - 1 or at.batch_index >= 0:
         start = starting_after(at)
-        rest = EntrySpan(span(len(sizes)).ledger, 2, start.entry_id, len(sizes) - 1, start.slot)
+        rest = EntrySpan(span(len(sizes)).ledger, LANE, start.entry_id, len(sizes) - 1, start.slot)
         at, count = after_rows(rest, sizes[start.entry_id :], step)
         taken.append(count)
         assert 0 < count <= step

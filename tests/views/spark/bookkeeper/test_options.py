@@ -12,7 +12,7 @@ def options(**given: str) -> Options:
 
 
 def test_a_short_topic_name_is_made_full() -> None:
-    assert options(topic="orders").topic == "persistent://public/default/orders"
+    assert options(topic="orders").topics == ("persistent://public/default/orders",)
 
 
 def test_ledgers_are_ids_and_ranges() -> None:
@@ -22,7 +22,7 @@ def test_ledgers_are_ids_and_ranges() -> None:
 def test_names_of_options_have_no_case_as_spark_gives_them_in_lower_case() -> None:
     assert options(topic="t", SPLITSIZE="64k", maxrowspertrigger="5") == Options(
         MetadataLocation(ZOOKEEPER),
-        "persistent://public/default/t",
+        ("persistent://public/default/t",),
         split_bytes=64 * 1024,
         max_rows_per_trigger=5,
     )
@@ -52,6 +52,48 @@ def test_ids_of_a_partition_that_is_named_as_a_topic_are_those_that_clients_prin
     assert (read.start, read.end) == ((MessageId(3, 4, 1),), (MessageId(3, 4, 1),))
 
 
+def test_topics_are_a_list_without_repetitions() -> None:
+    assert options(topics="a, b,persistent://public/default/a").topics == (
+        "persistent://public/default/a",
+        "persistent://public/default/b",
+    )
+
+
+def test_a_pattern_without_a_namespace_belongs_to_the_default_namespace() -> None:
+    assert options(topicsPattern="o.*").topics_pattern == "persistent://public/default/o.*"
+    whole = "persistent://shop/eu/o(rders)?"
+    assert options(topicsPattern=whole).topics_pattern == whole
+
+
+def test_times_are_milliseconds_or_have_an_offset_from_utc() -> None:
+    read = options(topic="t", startingTime="1500", endingTime="1970-01-01T01:00:02.5+01:00")
+    assert (read.starting_ms, read.ending_ms) == (1500, 2500)
+    assert options(topic="t", startingTime="1970-01-01T00:00:03Z").starting_ms == 3000
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        ("kafka.bootstrap.servers", "use 'zookeeper'"),
+        ("subscribe", "use 'topic' or 'topics'"),
+        ("subscribePattern", "use 'topicsPattern'"),
+        ("startingOffsets", "use 'start'"),
+        ("startingTimestamp", "use 'startingTime'"),
+        ("maxOffsetsPerTrigger", "use 'maxRowsPerTrigger'"),
+        ("service.url", "use 'zookeeper'"),
+        ("pollTimeoutMs", "use 'retrySeconds'"),
+        ("predefinedSubscription", "the source has no subscription"),
+    ],
+)
+def test_an_option_of_another_connector_is_answered_with_labkits_name(
+    given: str, advice: str
+) -> None:
+    with pytest.raises(
+        OptionError, match=f"'{given.lower()}' belongs to another connector; .*{advice}"
+    ):
+        options(topic="t", **{given: "x"})
+
+
 def test_an_option_that_is_not_given_has_its_default() -> None:
     read = options(topic="t")
     assert (read.start, read.end, read.split_bytes) == ("earliest", "latest", 32 * MIB)
@@ -64,8 +106,42 @@ def test_an_option_that_is_not_given_has_its_default() -> None:
     ("given", "words"),
     [
         ({"topic": "t", "zookeeper": ""}, "option 'zookeeper' is missing"),
-        ({}, "either option 'topic'"),
-        ({"topic": "t", "ledgers": "3"}, "either option 'topic'"),
+        ({"topic": "t", "topics": "a"}, "expected either option 'topic', 'topics'"),
+        ({"topics": "t,a/b"}, "option 'topics': 'a/b' is not a topic name"),
+        ({"topics": "t,"}, "option 'topics': '' is not a topic name"),
+        ({"topicsPattern": "a/b"}, "option 'topicsPattern' is 'a/b'; expected a regular"),
+        ({"topicsPattern": "a("}, "option 'topicsPattern': 'a(': missing ), unterminated"),
+        (
+            {"topics": "t,u", "start": "3:4:0:-1"},
+            "option 'start': a MessageID does not say to which of several topics it belongs",
+        ),
+        ({"topicsPattern": "t", "end": "3:4:0:-1"}, "option 'end': a MessageID does not say"),
+        (
+            {"topic": "t", "startingTime": "2026-05-01T12:00:00"},
+            "option 'startingTime' is '2026-05-01T12:00:00'; expected milliseconds since 1970",
+        ),
+        ({"topic": "t", "endingTime": "noon"}, "option 'endingTime' is 'noon'; expected"),
+        ({"ledgers": "3", "startingTime": "5"}, "option 'startingTime' is only for topics"),
+        (
+            {"topic": "t", "endingTime": "5", "end": "3:4:0:-1"},
+            "give only one of the options 'end' and 'endingTime'",
+        ),
+        (
+            {"topic": "t", "startingTime": "5", "start": "latest"},
+            "give only one of the options 'start' and 'startingTime'",
+        ),
+        ({"topic": "t", "startingTime": "5", "endingTime": "4"}, "'startingTime' comes after"),
+        ({"topic": "t", "minPartitions": "0"}, "option 'minPartitions' must be a whole number"),
+        ({"topic": "t", "maxBytesPerTrigger": "0"}, "option 'maxBytesPerTrigger' must be a size"),
+        (
+            {"topic": "t", "maxBytesPerTrigger": "1m", "maxRowsPerTrigger": "5"},
+            "give only one of the options 'maxRowsPerTrigger' and 'maxBytesPerTrigger'",
+        ),
+        ({}, "expected either option 'topic', 'topics' or 'topicsPattern'"),
+        (
+            {"topic": "t", "ledgers": "3"},
+            "expected either option 'topic', 'topics' or 'topicsPattern'",
+        ),
         (
             {"topic": "t", "partitions": "3"},
             "unknown option 'partitions'; valid options: zookeeper",

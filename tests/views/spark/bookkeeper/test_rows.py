@@ -19,7 +19,7 @@ from labkit.system.model.proto.pulsar_pb2 import (
 )
 from labkit.views.spark.bookkeeper.columns import MESSAGE_COLUMNS, make_column
 from labkit.views.spark.bookkeeper.rows import PayloadError, SpanRows
-from labkit.views.spark.bookkeeper.spans import WHOLE, EntrySpan, LedgerSnapshot
+from labkit.views.spark.bookkeeper.spans import WHOLE, EntrySpan, Lane, LedgerSnapshot
 
 METADATA = LedgerMetadata(3, 2, 2, (Segment(0, ("a", "b", "c")),))
 WORDS = [b"the same words again and again, " * 9 + b"%d" % number for number in range(5)]
@@ -62,8 +62,9 @@ def rows_of(
     columns: Collection[str] = tuple(MESSAGE_COLUMNS),
 ) -> SpanRows:
     ledger = LedgerSnapshot(3, METADATA, entries[-1].entry_id, 1000)
-    span = EntrySpan(ledger, 1, entries[0].entry_id, entries[-1].entry_id, skip, stop)
-    rows = SpanRows(span, topic, columns)
+    lane = Lane(topic, 1)
+    span = EntrySpan(ledger, lane, entries[0].entry_id, entries[-1].entry_id, skip, stop)
+    rows = SpanRows(span, columns)
     for entry in entries:
         rows.add(entry)
     return rows

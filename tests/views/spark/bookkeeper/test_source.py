@@ -332,6 +332,62 @@ def test_an_end_that_is_not_confirmed_yet_is_refused(
         load(spark, stage, topic=name, end=beyond).count()
 
 
+def test_several_topics_are_read_by_name_or_by_pattern(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    sent = {}
+    for number, partitions in enumerate((0, 2)):
+        topic = stage.topic(f"{name}-{number}", partitions)
+        sent[f"persistent://public/default/{name}-{number}"] = stage.send(topic, numbered(0, 6))
+    stage.send(stage.topic(f"{name}x", 0), numbered(0, 6))
+    for options in (
+        {"topics": f"{name}-0,{name}-1"},
+        {"topicsPattern": f"{name}-\\d"},
+        {"topicsPattern": f"persistent://public/default/{name}-."},
+    ):
+        rows = load(spark, stage, **options).selectExpr("topic", ID).collect()
+        assert sorted((row["topic"], row["id"]) for row in rows) == sorted(
+            (topic, each) for topic, ids in sent.items() for each in ids
+        )
+
+
+def test_a_pattern_does_not_match_a_partition_but_a_topic_that_is_named_like_one(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    partitioned = stage.send(stage.topic(f"{name}-a", 2), numbered(0, 4))
+    single = stage.send(stage.topic(f"{name}-b-partition-3", 0), numbered(0, 2))
+    messages = load(spark, stage, topicsPattern=f"{name}.*partition.*")
+    assert ids(messages) == [each.replace(":-1:-1", ":3:-1") for each in single]
+    messages = load(spark, stage, topicsPattern=f"{name}-a")
+    assert sorted(ids(messages)) == sorted(partitioned)
+
+
+def test_a_batch_query_reads_what_was_published_between_two_times(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    topic = stage.topic(name, 2, entries_per_ledger=3)
+    sent = {time: stage.send_at(time, topic, numbered(0, 8)) for time in (1000, 2000, 3000)}
+
+    def between(**times: str) -> list[str]:
+        return sorted(ids(load(spark, stage, topics=name, **times)))
+
+    assert between(startingTime="1001") == sorted(sent[2000] + sent[3000])
+    assert between(endingTime="1970-01-01T00:00:02Z") == sorted(sent[1000] + sent[2000])
+    assert between(startingTime="2000", endingTime="2000") == sorted(sent[2000])
+    assert between(startingTime="2001", endingTime="2999") == []
+    assert between(endingTime="999") == between(startingTime="3001") == []
+
+
+def test_a_query_has_the_number_of_tasks_that_was_asked_for(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    sent = stage.send(stage.topic(name, 0, entries_per_ledger=10), numbered(0, 40))
+    assert load(spark, stage, topic=name).rdd.getNumPartitions() < 5
+    messages = load(spark, stage, topic=name, minPartitions="5")
+    assert messages.rdd.getNumPartitions() >= 5
+    assert ids(messages) == sent
+
+
 # Error messages
 
 
@@ -354,6 +410,14 @@ def test_an_end_that_is_not_confirmed_yet_is_refused(
         ),
         ({"topic": "orders", "password": "x"}, "option 'password': ledger"),
         ({"topic": "orders", "maxRowsPerTrigger": "5"}, "option 'maxRowsPerTrigger' is only for"),
+        ({"topic": "orders", "maxBytesPerTrigger": "5"}, "option 'maxBytesPerTrigger' is only for"),
+        ({"topics": "orders,ordres"}, "option 'topics': topic persistent://public/default/ordres"),
+        (
+            {"topicsPattern": "ordres"},
+            "option 'topicsPattern': no topic matches persistent://public/default/ordres; topics in"
+            " that namespace: orders",
+        ),
+        ({"subscribe": "orders"}, "option 'subscribe' belongs to another connector; use 'topic'"),
     ],
 )
 def test_a_wrong_option_is_named(

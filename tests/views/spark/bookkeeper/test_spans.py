@@ -11,6 +11,7 @@ from labkit.views.spark.bookkeeper.spans import (
     OPEN_COST,
     WHOLE,
     EntrySpan,
+    Lane,
     LedgerSnapshot,
     ReadPosition,
     by_segment,
@@ -22,6 +23,7 @@ from labkit.views.spark.bookkeeper.spans import (
 )
 
 ENSEMBLE = ("a", "b", "c")
+LANE = Lane("t", 0)
 
 
 def ledger(ledger_id: int, entries: int, *changes: int, entry_size: int = 100) -> LedgerSnapshot:
@@ -36,17 +38,21 @@ def ends(spans: tuple[EntrySpan, ...] | list[EntrySpan]) -> list[tuple[int, int,
 
 
 def test_between_earliest_and_latest_lies_the_whole_ledger() -> None:
-    assert span_between(ledger(7, 10), 0, EARLIEST, LATEST) == EntrySpan(ledger(7, 10), 0, 0, 9)
+    assert span_between(ledger(7, 10), LANE, EARLIEST, LATEST) == EntrySpan(
+        ledger(7, 10), LANE, 0, 9
+    )
 
 
 def test_an_empty_ledger_has_no_span() -> None:
-    assert span_between(ledger(7, 0), 0, EARLIEST, LATEST) is None
+    assert span_between(ledger(7, 0), LANE, EARLIEST, LATEST) is None
 
 
 def test_both_ends_are_included_to_the_message() -> None:
     start = starting_at(MessageId(7, 2, 0, 3))
     end = ending_with(MessageId(7, 5, 0, 1))
-    assert span_between(ledger(7, 10), 0, start, end) == EntrySpan(ledger(7, 10), 0, 2, 5, 3, 2)
+    assert span_between(ledger(7, 10), LANE, start, end) == EntrySpan(
+        ledger(7, 10), LANE, 2, 5, 3, 2
+    )
 
 
 def test_a_whole_entry_is_named_by_batch_index_minus_one() -> None:
@@ -58,7 +64,7 @@ def test_a_whole_entry_is_named_by_batch_index_minus_one() -> None:
 
 def test_ledgers_outside_of_the_bounds_have_no_span() -> None:
     start, end = starting_at(MessageId(5, 3, 0)), ending_with(MessageId(6, 0, 0))
-    assert [span_between(ledger(each, 4), 0, start, end) is None for each in (4, 5, 6, 7)] == [
+    assert [span_between(ledger(each, 4), LANE, start, end) is None for each in (4, 5, 6, 7)] == [
         True,
         False,
         False,
@@ -68,18 +74,18 @@ def test_ledgers_outside_of_the_bounds_have_no_span() -> None:
 
 def test_nothing_lies_behind_the_last_entry() -> None:
     behind = starting_after(MessageId(7, 9, 0))
-    assert span_between(ledger(7, 10), 0, behind, LATEST) is None
+    assert span_between(ledger(7, 10), LANE, behind, LATEST) is None
 
 
 def test_a_segment_ends_where_the_ensemble_changes() -> None:
-    span = EntrySpan(ledger(7, 10, 4, 8), 0, 2, 8, skip=1, stop=3)
+    span = EntrySpan(ledger(7, 10, 4, 8), LANE, 2, 8, skip=1, stop=3)
     found = list(by_segment(span))
     assert ends(found) == [(7, 2, 3), (7, 4, 7), (7, 8, 8)]
     assert [(each.skip, each.stop) for each in found] == [(1, WHOLE), (0, WHOLE), (0, 3)]
 
 
 def test_a_large_segment_is_read_by_several_tasks() -> None:
-    span = EntrySpan(ledger(7, 10, entry_size=100), 0, 0, 9)
+    span = EntrySpan(ledger(7, 10, entry_size=100), LANE, 0, 9)
     assert [ends(task) for task in tasks([span], 300)] == [
         [(7, 0, 1)],
         [(7, 2, 4)],
@@ -89,12 +95,12 @@ def test_a_large_segment_is_read_by_several_tasks() -> None:
 
 
 def test_small_segments_of_a_partition_are_read_by_one_task() -> None:
-    spans = [EntrySpan(ledger(each, 2), 0, 0, 1) for each in (1, 2, 3)]
+    spans = [EntrySpan(ledger(each, 2), LANE, 0, 1) for each in (1, 2, 3)]
     assert [ends(task) for task in tasks(spans, MIB)] == [[(1, 0, 1), (2, 0, 1)], [(3, 0, 1)]]
 
 
 def test_many_small_ledgers_are_shared_out_however_small_they_are() -> None:
-    spans = [EntrySpan(ledger(each, 1, entry_size=1), 0, 0, 0) for each in range(10_000)]
+    spans = [EntrySpan(ledger(each, 1, entry_size=1), LANE, 0, 0) for each in range(10_000)]
     sizes = [len(task) for task in tasks(spans, 32 * MIB)]
     assert sum(sizes) == 10_000
     assert set(sizes[:-1]) == {-(-4 * MIB // OPEN_COST)}
@@ -109,13 +115,23 @@ def test_planning_looks_at_each_piece_only_a_few_times(monkeypatch: pytest.Monke
         return 1
 
     monkeypatch.setattr(EntrySpan, "size_bytes", property(counted))
-    spans = [EntrySpan(ledger(each, 1, entry_size=1), 0, 0, 0) for each in range(2000)]
+    spans = [EntrySpan(ledger(each, 1, entry_size=1), LANE, 0, 0) for each in range(2000)]
     tasks(spans, 32 * MIB)
     assert looks <= 3 * len(spans)
 
 
+def test_more_tasks_than_splits_can_be_asked_for() -> None:
+    spans = [EntrySpan(ledger(each, 100), LANE, 0, 99) for each in range(3)]
+    assert [ends(task) for task in tasks(spans, MIB)] == [[(0, 0, 99), (1, 0, 99)], [(2, 0, 99)]]
+    for count in (2, 3, 7, 300):
+        found = tasks(spans, MIB, count)
+        assert len(found) >= count
+        assert sum(span.last - span.first + 1 for task in found for span in task) == 300
+    assert len(tasks(spans, MIB, 1000)) == 300
+
+
 def test_partitions_never_meet_in_one_task() -> None:
-    spans = [EntrySpan(ledger(each, 2), each, 0, 1) for each in (1, 2)]
+    spans = [EntrySpan(ledger(each, 2), Lane("t", each), 0, 1) for each in (1, 2)]
     assert [ends(task) for task in tasks(spans, MIB)] == [[(1, 0, 1)], [(2, 0, 1)]]
 
 
@@ -127,7 +143,7 @@ def test_tasks_read_every_entry_once_and_in_order(
     ledgers: list[tuple[int, int]], split_bytes: int
 ) -> None:
     spans = [
-        EntrySpan(ledger(number, entries, entry_size=size), number % 2, 0, entries - 1)
+        EntrySpan(ledger(number, entries, entry_size=size), Lane("t", number % 2), 0, entries - 1)
         for number, (entries, size) in enumerate(ledgers)
     ]
     read = [

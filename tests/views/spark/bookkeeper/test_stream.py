@@ -55,10 +55,11 @@ class Following:
         self.schema: str | None = None
         self.sink = Sink(folder / "rows")
 
-    def read_now(self) -> None:
+    def read_now(self) -> StreamingQuery:
         """Read all available messages, and stop."""
         query = self._start(availableNow=True)
         assert query.awaitTermination(WAIT_S)
+        return query
 
     @contextmanager
     def running(self) -> Iterator[StreamingQuery]:
@@ -207,6 +208,85 @@ def test_ledgers_are_followed_entry_by_entry(
     assert max(map(len, follow.sink.batches())) == 7
 
 
+def test_several_topics_are_followed_and_more_can_be_added_at_a_restart(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    topics = [stage.topic(f"{name}-{number}", number) for number in range(3)]
+    sent = stage.send(topics[0], numbered(0, 10)) + stage.send(topics[1], numbered(0, 10))
+    del follow.options["topic"]
+    follow.options["topics"] = f"{name}-0,{name}-1"
+    follow.read_now()
+    assert sorted(follow.sink.ids()) == sorted(sent)
+    sent += stage.send(topics[1], numbered(10, 20)) + stage.send(topics[2], numbered(0, 10))
+    follow.options["topics"] += f",{name}-2"
+    follow.read_now()
+    assert sorted(follow.sink.ids()) == sorted(sent)
+    assert len(follow.offsets()[-1]) == 3
+
+
+def test_a_stream_of_a_pattern_notices_new_topics(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    sent = stage.send(stage.topic(f"{name}-0", 0), numbered(0, 10))
+    del follow.options["topic"]
+    follow.options["topicsPattern"] = f"{name}-."
+    with follow.running() as query:
+        follow.wait_for(10, query)
+        sent += stage.send(stage.topic(f"{name}-1", 2), numbered(0, 10))
+        follow.wait_for(20, query)
+    sent += stage.send(stage.topic(f"{name}-2", 0), numbered(0, 10))
+    follow.read_now()
+    assert sorted(follow.sink.ids()) == sorted(sent)
+
+
+def test_a_query_that_starts_at_a_time_does_not_apply_it_again_at_a_restart(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    topic = stage.topic(name, 2, entries_per_ledger=4)
+    stage.send_at(1000, topic, numbered(0, 10))
+    sent = stage.send_at(2000, topic, numbered(10, 20))
+    follow.options["startingTime"] = "1500"
+    follow.read_now()
+    assert sorted(follow.sink.ids()) == sorted(sent)
+    sent += stage.send_at(1200, topic, numbered(20, 30))
+    follow.read_now()
+    assert sorted(follow.sink.ids()) == sorted(sent)
+
+
+def test_a_batch_has_about_the_bytes_of_the_limit_also_after_a_restart(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    topic = stage.topic(name, 2, entries_per_ledger=5)
+    sent = stage.send(topic, [bytes(100_000)] * 20)
+    follow.options["maxBytesPerTrigger"] = "500k"
+    follow.options["minPartitions"] = "4"
+    follow.read_now()
+    assert sorted(follow.sink.ids()) == sorted(sent)
+    assert {len(batch) for batch in follow.sink.batches()} <= {4, 5}
+    sent += stage.send(topic, [bytes(100_000)] * 10)
+    follow.options["maxBytesPerTrigger"] = "200k"
+    follow.read_now()
+    assert sorted(follow.sink.ids()) == sorted(sent)
+    assert [len(batch) for batch in follow.sink.batches()[-5:]] == [2] * 5
+
+
+def test_the_progress_of_a_query_shows_its_backlog_by_partition(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    sent = stage.send(stage.topic(name, 2), numbered(0, 20))
+    follow.options["maxRowsPerTrigger"] = "4"
+    query = follow.read_now()
+    reports = [json.loads(each["sources"][0]["latestOffset"]) for each in query.recentProgress]
+    assert [{lane: each["backlogEntries"] for lane, each in r.items()} for r in reports[:5]] == [
+        {"0": left, "1": left} for left in (8, 6, 4, 2, 0)
+    ]
+    assert sorted(each["newest"] for each in reports[0].values()) == sorted(sent[-2:])
+    assert reports[0]["0"]["backlogBytes"] > reports[3]["0"]["backlogBytes"] > 0
+    stage.send(stage.topic(name, 2), numbered(20, 30))
+    restarted = json.loads(follow.read_now().recentProgress[0]["sources"][0]["latestOffset"])
+    assert [each["backlogEntries"] for each in restarted.values()] == [3, 3]
+
+
 # Failures
 
 
@@ -283,6 +363,11 @@ def test_ledgers_that_went_unread_are_reported_and_can_be_borne(
     ("options", "words"),
     [
         ({"end": "1:1:-1:-1"}, "option 'end' is only for spark.read"),
+        ({"endingTime": "5"}, "option 'endingTime' is only for spark.read"),
+        (
+            {"topic": "", "topicsPattern": "nowhere.*"},
+            "option 'topicsPattern': no topic matches persistent://public/default/nowhere.*",
+        ),
         (
             {"topic": "nowhere"},
             "option 'topic': topic persistent://public/default/nowhere does not exist",
