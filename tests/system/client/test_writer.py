@@ -127,7 +127,7 @@ async def test_failure_too_many_ends_the_writer_with_its_reason() -> None:
     for added in adds:
         with pytest.raises(BKNotEnoughBookiesException, match=r"b2 did not add entry 0 .*no other"):
             await added
-    with pytest.raises(BKNotEnoughBookiesException, match=r"b1, b2 failed .*takes no writes"):
+    with pytest.raises(BKNotEnoughBookiesException, match=r"b1, b2 failed .*it is read-only"):
         writer.add(b"z")
     assert writer.last_add_confirmed == -1
 
