@@ -146,10 +146,11 @@ def _inventory(noted: Sequence[Mapping[str, Any]]) -> str:
         return ""
     count, before, after, gain = class_gain(noted)
     text = (
-        f"{count} students answered the questions both before and after the course: {before:.0%}"
-        f" were right before, {after:.0%} after, a normalised gain of {_percent(gain)}. Gains count"
-        " only these students. Discrimination is the correlation between an answer and the other"
-        " answers of the same student: below about 0.2, do not rely on the question."
+        f"Students who answered the questions both before and after the course: {count}. Of their"
+        f" answers, {before:.0%} were right before and {after:.0%} after it, a normalised gain of"
+        f" {_percent(gain)}. Gains count only these students. Discrimination is the correlation"
+        " between an answer and the other answers of the same student: below about 0.2, do not rely"
+        " on the question."
     )
     heads = ("question", "right before", "after", "gain", "discrimination", "most frequent belief")
     return f"<p>{text}</p>{_table(heads, rows)}"

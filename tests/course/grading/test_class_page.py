@@ -79,8 +79,8 @@ def test_the_inventory_of_a_class_is_analysed(tmp_path: Path) -> None:
         for question in QUESTIONS
     ]
     page = page_of(tmp_path, noted=noted).partition("Concept inventory")[2]
-    assert "2 students answered the questions both before and after the course: 0%" in page
-    assert "100% after, a normalised gain of 100%" in page
+    assert "both before and after the course: 2. Of their answers, 0% were right" in page
+    assert "before and 100% after it, a normalised gain of 100%" in page
     assert (
         '<th scope="row">04 replay</th><td>0%</td><td>100%</td><td>100%</td><td>-</td><td></td>'
         in page
