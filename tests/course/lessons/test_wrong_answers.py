@@ -8,13 +8,9 @@ import pytest
 from labkit.course import exercises
 from labkit.course.checking.exercise import Refused, all_exercises, find
 from labkit.course.lessons import check
-from tests.course.lessons.wrong_cluster import WRONG as CLUSTER
-from tests.course.lessons.wrong_storage import WRONG as STORAGE
-from tests.course.lessons.wrong_topics import WRONG as TOPICS
+from tests.course.lessons.refused import WRONG
 from tests.course.lessons.wrong_topics import Answer
-from tests.course.lessons.wrong_uses import WRONG as USES
 
-WRONG = STORAGE | CLUSTER | TOPICS | USES
 LEAST = 8
 ANSWERS = [
     pytest.param(name, answer, id=f"{name}: {title}")
@@ -54,6 +50,14 @@ def test_a_right_answer_passes_every_generated_case(name: str) -> None:
     assert cases is not None
     assert cases.count >= 300
     find(name).ask_cases(cases.right)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WRONG)
+def test_a_right_answer_passes_the_whole_exercise(name: str) -> None:
+    cases = find(name).cases
+    assert cases is not None
+    assert check(name, cases.right).passed
 
 
 def test_each_function_that_an_exercise_asks_for_has_generated_cases() -> None:
