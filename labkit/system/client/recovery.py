@@ -38,6 +38,7 @@ from labkit.system.client.striping import write_set
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.entry import NO_ENTRY_ID, Entry, make_master_key
 from labkit.system.model.errors import (
+    PROVES_ABSENCE,
     BKException,
     BKLedgerClosedException,
     BKLedgerRecoveryException,
@@ -238,23 +239,28 @@ class LedgerRecovery:
         metadata = self.metadata
         ensemble = metadata.ensemble_at(entry_id)
         indices = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
+        bookies = [ensemble[index] for index in indices]
         replies = self.bookie_reads.ask_all(
-            [ensemble[index] for index in indices],
+            bookies,
             entry_id,
             fence_key=self.fence_key_of_reads(),
             # A busy bookie must accept the request, because readers wait for the recovery.
             flags=Flag.HIGH_PRIORITY,
         )
         # Judge after each response, instead of waiting for a bookie that may be down.
-        answers: list[Entry | BKException] = []
-        for _ in indices:
-            answers.append((await replies.get())[1])
-            if self.judge(answers) is not Verdict.UNKNOWN:
-                return next((each for each in answers if isinstance(each, Entry)), None)
-        reason = most_informative([each for each in answers if isinstance(each, BKException)])
+        answers: dict[str, Entry | BKException] = {}
+        for _ in bookies:
+            index, answer = await replies.get()
+            answers[bookies[index]] = answer
+            if self.judge([*answers.values()]) is not Verdict.UNKNOWN:
+                return next((each for each in answers.values() if isinstance(each, Entry)), None)
+        errors = [each for each in answers.values() if isinstance(each, BKException)]
+        unclear = ", ".join(b for b in bookies if not isinstance(answers[b], PROVES_ABSENCE))
         raise BKLedgerRecoveryException(
             f"ledger {self.ledger_id} could not be recovered: it is unknown whether entry"
-            f" {entry_id} was stored ({reason})"
+            f" {entry_id} was stored; no valid response from {unclear}"
+            f" ({most_informative(errors)}); start or repair these bookies, and open the ledger"
+            " again"
         )
 
     async def _length_at(self, entry_id: int, reported_length: int) -> int:

@@ -186,7 +186,12 @@ async def test_entry_that_cannot_be_read_is_not_taken_for_the_end() -> None:
     script.put(1, 0, 0, 1)
     script.bookies[0].unreadable = [1]
     script.bookies[1].unreadable = [1]
-    with pytest.raises(BKLedgerRecoveryException, match="it is unknown whether entry 1 was stored"):
+    # b3 denied having the entry, so it need not be repaired.
+    advice = (
+        r"it is unknown whether entry 1 was stored; no valid response from b2, b1 \(b2 .*\);"
+        " start or repair these bookies, and open the ledger again"
+    )
+    with pytest.raises(BKLedgerRecoveryException, match=advice):
         await script.client.open_ledger(LEDGER)
     assert (await script.stored_metadata()).state is LedgerState.IN_RECOVERY
     script.bookies[1].unreadable = []
