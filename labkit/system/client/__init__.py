@@ -17,8 +17,8 @@ How an entry travels:
     step                    module           what happens
     add                     writer           assign the next entry id, pack the entry with the
                                              current LAC, and send it to its write set
-    response                fence_check      count acknowledgements, but only from bookies that
-                                             cannot have forgotten a fence
+    response                fence_check      decide whether an acknowledgement counts: only if the
+                                             bookie cannot have forgotten a fence
     confirm                 writer           advance LAC over the entries that have Qa
                                              acknowledgements
     a bookie fails          ensemble_change  replace it from entry LAC + 1 on: compare-and-set the
@@ -35,6 +35,12 @@ Invariants: Entries are confirmed in order. When an entry is confirmed, Qa booki
 segment starts after all confirmed entries. Only an explicit "no such entry" or "no such ledger"
 response proves that a bookie does not have an entry. A closed ledger contains every entry that was
 ever confirmed.
+
+If the metadata store is unavailable or the client's session expires, a writer can continue on its
+connections, because nothing that it owns in the store is ephemeral. Until the store responds again,
+the writer can neither connect to a bookie nor replace one. It ends if an add can no longer get Qa
+acknowledgements, or if the store does not respond to the compare-and-set of an ensemble change,
+because it is then unknown whether the new ensemble was stored.
 
     protocol/    how a client talks to one bookie
     placement/   which bookies store a ledger

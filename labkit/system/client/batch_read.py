@@ -30,7 +30,7 @@ class BatchReads:
         self._context = context
         self._digest = make_digest(metadata.digest_type, metadata.password)
         self.is_supported = metadata.ensemble_size == metadata.write_quorum
-        """False for striped ledgers, none of whose bookies has consecutive entries."""
+        """False for striped ledgers, in which no bookie has all entries."""
 
     async def read(
         self, metadata: LedgerMetadata, first: int, count: int, max_size: int
@@ -59,6 +59,7 @@ class BatchReads:
                 answered.set_result(answer)
 
         size = min(max_size, MAX_FRAME_SIZE)
+        # The entry id also serves as the request id.
         body = encode_batch_read(BatchReadRequest(self._ledger_id, first, first, count, size))
         record = self._context.recorder.record
         record("read.sent", self._ledger_id, first, peer=bookie)

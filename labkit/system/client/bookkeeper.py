@@ -34,7 +34,10 @@ from labkit.system.trace.recorder import Recorder
 
 
 class BookKeeper:
-    """`worlds/sim/variants` and the course's exercises replace the class attributes."""
+    """A client of one cluster.
+
+    `worlds/sim/variants` and the course's exercises replace the class attributes.
+    """
 
     writer_class: ClassVar[type[LedgerWriter]] = LedgerWriter
     recovery_class: ClassVar[type[LedgerRecovery]] = LedgerRecovery

@@ -29,7 +29,7 @@ def with_ensemble(
 ) -> LedgerMetadata:
     """Return metadata in which a segment with this ensemble starts at `first_entry_id`.
 
-    It replaces the last segment if that starts there: none of its entries were confirmed.
+    If the last segment also starts there, it is replaced: none of its entries were confirmed.
     """
     last_start = metadata.segments[-1].first_entry_id
     assert last_start <= first_entry_id, (

@@ -47,7 +47,9 @@ _RETRY_AFTER_S = 1.0
 
 
 class WriterInterface(Protocol):
-    """What an ensemble change uses of `LedgerWriter`, which imports this module.
+    """The part of `LedgerWriter` that an ensemble change uses.
+
+    It is a protocol, because this module cannot import `writer`, which imports this module.
 
     Only `worlds/sim/variants` and the course's exercises use `last_add_pushed`.
     """
@@ -82,7 +84,9 @@ class EnsembleChange:
         self.writer = writer
         self.recorder = context.recorder
         self.failed: dict[int, str] = {}
-        """By ensemble index: the bookies that the running or the next change replaces."""
+        """By ensemble index: the bookies that the running change replaces in its next round, or
+        that the next change replaces.
+        """
         self.last_failure: BKException | None = None
         self._watcher = context.watcher
         self._config = context.config
@@ -127,7 +131,7 @@ class EnsembleChange:
             self.start(at_once=is_blocked)
 
     def start(self, *, at_once: bool = False) -> None:
-        """Start a change, unless one is running, which also replaces bookies that fail meanwhile.
+        """Start a change.  If one is running, it will also replace the bookies in `failed`.
 
         With `at_once`, start it even if a search has just found no replacement.
         """
@@ -201,7 +205,7 @@ class EnsembleChange:
         writer, shortage = self.writer, None
         try:
             while shortage is None and not writer.is_ended:
-                # A late failure may have put a bookie that was replaced into `failed` again.
+                # Skip bookies that an earlier round has replaced, but that failed an add again.
                 failed, self.failed = still_in_ensemble(writer.ensemble, self.failed), {}
                 if not failed:
                     break
@@ -209,7 +213,8 @@ class EnsembleChange:
                 shortage = await self._replace(failed)
         except LabkitError as error:
             writer.end(error)
-        # Reset these before sending: a response may start the next change.
+        # Reset these before sending: a response may start the next change.  A bookie that has not
+        # been replaced is recorded again when it fails its next add.
         self._task, self.failed = None, {}
         self.send_to_replacements()
         if shortage is not None:
@@ -222,8 +227,8 @@ class EnsembleChange:
     async def _replace(self, failed: dict[int, str]) -> LabkitError | None:
         """Store an ensemble in which as many failed bookies as possible are replaced.
 
-        Return None, or if some could not be replaced, the error with which the writer fails if it
-        cannot continue without them.  Raises what `store_ensemble` raises.
+        If some cannot be replaced, return the error with which to end the writer in case it cannot
+        continue without them; otherwise, return None.  Raises what `store_ensemble` raises.
         """
         writer = self.writer
         while failed:

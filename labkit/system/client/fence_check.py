@@ -77,7 +77,9 @@ class FenceCheck:
         self._start()
 
     def saw_open(self, requested_at: float) -> None:
-        """Record that the response to a request sent then proves that the metadata was OPEN."""
+        """Record that the metadata was OPEN at some moment after `requested_at`, and count the held
+        acknowledgements whose connections had been made by then.
+        """
         self._open_at = requested_at
         held, self._held = self._held, []
         for connected_at, count in held:

@@ -19,7 +19,9 @@ _CHECKS = 8
 
 
 class QuorumTimeoutMonitor:
-    """An add is late only if it lacks acknowledgements, not if it is waiting for earlier entries or
+    """Checks a writer's adds until the writer ends.
+
+    An add is late only if it lacks acknowledgements, not if it is waiting for earlier entries or
     for an ensemble change.
     """
 
@@ -27,8 +29,8 @@ class QuorumTimeoutMonitor:
         self._writer = writer
         self._timeout_s = config.add_entry_quorum_timeout_s
         self._pushed: deque[int] = deque(maxlen=_CHECKS + 1)
-        """LastAddPushed at the last checks.  When the deque is full, its first item is one timeout
-        old, so adds up to that entry are late.
+        """LastAddPushed at each recent check.  When the deque is full, its first item is one
+        timeout old, so adds up to that entry are late.
         """
 
     def start(self) -> None:

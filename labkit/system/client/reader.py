@@ -108,7 +108,7 @@ class LedgerReader:
         return self.last_add_confirmed, await self.read_entry(entry_id) if is_confirmed else None
 
     async def _wait_for_change(self, wait_s: float) -> Entry | None:
-        """Wait until LastAddConfirmed advances, the metadata changes, or the time is up.
+        """Wait until LastAddConfirmed advances, the metadata changes, or `wait_s` has elapsed.
 
         Return the entry after the previous LastAddConfirmed if a response contains it.
         """
@@ -116,7 +116,7 @@ class LedgerReader:
             return None
         loop = asyncio.get_running_loop()
         lac_before = self.last_add_confirmed
-        # Then the ledger is closed, or there are other bookies to ask.
+        # If the metadata changes, stop: the ledger was closed, or there are other bookies to poll.
         changed = self._changed = loop.create_future()
         poll = loop.create_task(self._lac_reads.long_poll(self.metadata, lac_before, wait_s))
         try:

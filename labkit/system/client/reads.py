@@ -96,7 +96,7 @@ class BookieReads:
     # Hook: overridden by `worlds/sim/variants`.
 
     def is_answer(self, error: BKException) -> bool:
-        """Return whether the error denies having the entry, which is a valid response."""
+        """Return whether the error counts as a response: the bookie denies having the entry."""
         return isinstance(error, PROVES_ABSENCE)
 
     # Replies

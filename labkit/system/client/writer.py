@@ -96,7 +96,7 @@ class LedgerWriter:
     def add(self, payload: bytes) -> asyncio.Future[int]:
         """Append an entry; the future resolves to its id once the entry is confirmed.
 
-        You need not wait for earlier adds; call `drain` to limit how many are pending.  The future
+        This never waits for earlier adds; await `drain` to limit how many are pending.  The future
         fails with a `LabkitError` if this writer can no longer confirm the entry, but a recovery
         may still keep it.  Raises `BKIncorrectParameterException` if the payload exceeds
         `MAX_PAYLOAD_SIZE` bytes, and the error that ended this writer.
@@ -258,6 +258,7 @@ class LedgerWriter:
             self._count_acks(index, channel, adds)
 
     def acking_channel(self, index: int) -> PerChannelBookieClient:
+        """Return the channel on which this bookie acknowledges adds (a hook for deferred sync)."""
         return self.channels[index]
 
     def _count_acks(

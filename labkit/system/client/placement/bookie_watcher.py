@@ -53,7 +53,10 @@ class Quarantine:
 
 
 class BookieWatcher:
-    """Reads rack assignments only if `min_num_racks` is greater than 0."""
+    """Chooses ensembles and replacements among the bookies that are writable at that moment.
+
+    It reads rack assignments only if `min_num_racks` is greater than 0.
+    """
 
     def __init__(
         self,
@@ -96,8 +99,8 @@ class BookieWatcher:
         return choose_replacements(placement, writable, ensemble, failed, doubtful)
 
     async def policy(self) -> RackawareEnsemblePlacementPolicy:
-        """If the rack assignments are corrupt, no bookie has a known rack, or if the policy is
-        enforced, `BKMetadataSerializationException` is raised.
+        """Read the rack assignments.  If they are corrupt, raise `BKMetadataSerializationException`
+        if the policy is enforced; otherwise, treat every bookie as one without a known rack.
         """
         racks: dict[str, str] = {}
         if self._min_num_racks:

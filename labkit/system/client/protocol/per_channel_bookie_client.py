@@ -78,7 +78,7 @@ class PerChannelBookieClient(ABC):
     # Called by the protocol versions
 
     def schedule_send(self) -> BKException | None:
-        """Schedule sending the outbox; call this before a request is appended to an empty one.
+        """Schedule sending the outbox; call this before appending a request to an empty outbox.
 
         Return an error if the client was closed or the connection has just been lost.
         """

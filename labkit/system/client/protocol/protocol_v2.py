@@ -32,7 +32,7 @@ OnAdded = Callable[[Sequence[T], BKException | None], None]
 _MONITOR_INTERVAL_S = 1.0
 """How often deadlines are checked: a request may time out up to a second late."""
 _MAX_OVERDUE_RESPONSES = 10_000
-"""With more timed-out reads that have no response, the connection is closed."""
+"""If more timed-out reads than this are still without a response, the connection is closed."""
 
 _Key = tuple[int, int, int]
 """Opcode, ledger and entry."""
