@@ -105,7 +105,7 @@ MISTAKES = (
     Mistake(
         "a long poll's LastAddConfirmed needs a digest",
         "labkit/system/client/lac_reads.py",
-        "lac = await self._proven_by(ensemble[index])",
+        "lac = await self._verified_lac(ensemble[index])",
         "lac = reply.last_add_confirmed",
         "tests/system/client/test_lac_reads.py",
     ),

@@ -92,8 +92,8 @@ class EnsembleChange:
         self._config = context.config
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
-        self._replaced: dict[str, None] = {}
-        """All bookies that this writer has replaced, its last choice from then on."""
+        self._given_up: dict[str, None] = {}
+        """All bookies that this writer has tried to replace (an ordered set), its last choice."""
         self._retry_at = 0.0
         self._changes_left = context.config.max_allowed_ensemble_changes
 
@@ -209,7 +209,7 @@ class EnsembleChange:
                 failed, self.failed = still_in_ensemble(writer.ensemble, self.failed), {}
                 if not failed:
                     break
-                self._replaced.update(dict.fromkeys(failed.values()))
+                self._given_up.update(dict.fromkeys(failed.values()))
                 shortage = await self._replace(failed)
         except LabkitError as error:
             writer.end(error)
@@ -234,7 +234,7 @@ class EnsembleChange:
         while failed:
             try:
                 found = await self._watcher.replacements(
-                    writer.ensemble, failed, writer.metadata.write_quorum, list(self._replaced)
+                    writer.ensemble, failed, writer.metadata.write_quorum, list(self._given_up)
                 )
             # This is not fatal: Qa acknowledgements may be possible without a replacement.
             except MetadataUnavailableError as error:

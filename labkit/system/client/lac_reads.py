@@ -47,7 +47,7 @@ class LacReads:
         Raises `BKReadException` if a bookie that does not respond could have a higher one.
         """
         ensemble = metadata.segments[-1].ensemble
-        with _asked_in_parallel(ensemble, self._proven_by) as replies:
+        with _asked_in_parallel(ensemble, self._verified_lac) as replies:
             responses = await collect_until_covered(
                 self._ledger_id, metadata, replies, lambda error: isinstance(error, PROVES_ABSENCE)
             )
@@ -73,7 +73,7 @@ class LacReads:
                         raise reply
                     if reply.last_add_confirmed > lac_before:
                         # The response contains no digest.
-                        lac = await self._proven_by(ensemble[index])
+                        lac = await self._verified_lac(ensemble[index])
                         if lac > lac_before:
                             return lac, self._entry_of(reply, ensemble[index], lac_before + 1)
                 except BKException as error:
@@ -97,7 +97,7 @@ class LacReads:
                 await asyncio.sleep(min(_RETRY_S, left_s))
         return result
 
-    async def _proven_by(self, bookie: str) -> int:
+    async def _verified_lac(self, bookie: str) -> int:
         """Return the highest LastAddConfirmed that this bookie has stored with a correct digest."""
         stored = await self._bookie_client.get_v3(bookie).read_lac(self._ledger_id)
         lac = NO_ENTRY_ID
