@@ -108,7 +108,7 @@ class LedgerUnderreplicationManager:
                 return True
             try:
                 data, version = await self.store.get(path)
-                before = decode_underreplicated(data).bookies
+                before = decode_underreplicated(data, ledger_id).bookies
                 added = tuple(bookie for bookie in missing if bookie not in before)
                 if not added:
                     return False
@@ -125,7 +125,7 @@ class LedgerUnderreplicationManager:
             data, _ = await self.store.get(self.paths.mark(ledger_id))
         except NoNodeError:
             return None
-        return decode_underreplicated(data)
+        return decode_underreplicated(data, ledger_id)
 
     async def ledgers(self) -> list[int]:
         """Return the marked ledgers in ascending order."""
