@@ -4,9 +4,9 @@ Instances of autorecovery (`daemon.AutoRecovery`) run in every bookie process, u
 disabled, and in processes of their own.  Each instance is a replication worker and a candidate for
 auditor.  Instances communicate only through nodes in the metadata store.
 
-    auditor    a bookie leaves     wait for `lostBookieRecoveryDelay`, or not at all if two or more
-                                   bookies are missing; then read the metadata of all ledgers and
-                                   mark the ledgers whose metadata lists an unregistered bookie
+    auditor    a bookie leaves     wait for `lostBookieRecoveryDelay` (0 by default), or not at all
+                                   if two or more bookies are missing; then read the metadata of all
+                                   ledgers and mark the ones that list an unregistered bookie
                periodically        check the copies of all ledgers and mark ledgers with missing
                                    copies; if configured, report closed ledgers whose write sets
                                    span too few racks, and mark these ledgers
@@ -28,7 +28,8 @@ auditor.  Instances communicate only through nodes in the metadata store.
 Terms:
     missing            a bookie that should be registered but is not
     lost               a bookie whose ledgers an audit has marked
-    under-replicated   a fragment with missing copies, or a ledger with such a fragment
+    under-replicated   a fragment with missing copies, or a ledger with such a fragment; in names of
+                       variables, `short`
     mark, lock         nodes in the metadata store; a ledger is marked first, then locked by a
                        worker.  If the lock is released, or its holder dies, the mark remains.
     index              a bookie's position in the ensemble of a fragment

@@ -33,12 +33,15 @@ def ledgers_of_bookies(ledgers: Iterable[tuple[int, LedgerMetadata]]) -> dict[st
 
 
 def bookies_missed(
-    index: Mapping[str, list[int]], registered: Collection[str]
+    index: Mapping[str, list[int]], not_lost: Collection[str]
 ) -> dict[int, list[str]]:
-    """Map each ledger that lists unregistered bookies to those bookies, sorted."""
+    """Map each ledger that lists lost bookies to those bookies, sorted.
+
+    `index` is the result of `ledgers_of_bookies`; its bookies are lost unless `not_lost` has them.
+    """
     missed: dict[int, list[str]] = {}
     for bookie in sorted(index):
-        if bookie not in registered:
+        if bookie not in not_lost:
             for ledger_id in index[bookie]:
                 missed.setdefault(ledger_id, []).append(bookie)
     return missed

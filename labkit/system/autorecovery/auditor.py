@@ -1,7 +1,7 @@
 """The auditor, which marks ledgers with missing copies.  A cluster has one auditor.
 
-    a bookie leaves       mark its ledgers after the lost-bookie delay, or at once if another bookie
-                          is also missing
+    a bookie leaves       mark its ledgers after the lost-bookie delay (0 by default), or at once if
+                          another bookie is also missing
     once a day            compare all ensembles with the registered bookies
     once a week           check the copies of all ledgers
     if configured         count the copies of every entry, and report missing ones
@@ -170,8 +170,8 @@ class Auditor:
         return was_written and is_zero_or_same and not is_first_read
 
     async def _audit_bookies(self) -> bool:
-        """Mark every ledger that lists an unregistered bookie in any of its ensembles, even one
-        that this auditor has never seen.
+        """Mark every ledger that lists an unregistered bookie in any of its ensembles, even if this
+        auditor has never seen the bookie.
 
         Return False if autorecovery was disabled or the metadata store was silent in the meantime.
         """
@@ -192,7 +192,7 @@ class Auditor:
         for ledger_id, missed in bookies_missed(index, not_lost).items():
             await self._mark(ledger_id, missed)
         self._is_requested = False
-        # No event reports the bookies that left during the audit.
+        # Wake up at once: no watch will report the bookies that left during the audit.
         self._audit_at = self._now()
         left_meanwhile = [bookie for bookie in were_alive if bookie not in registered]
         missing.forget_lost(left_meanwhile, self._audit_at)

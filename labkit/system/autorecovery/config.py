@@ -27,11 +27,12 @@ class AutoRecoveryConfig:
     `repaired_placement_policy_not_adhering_bookie_enabled`, the worker moves these copies.
 
     Worker: Up to `rereplication_entry_batch_size` entries are stored at a time, and up to twice as
-    many are read in advance, at most `replication_rate_by_bytes` per second (-1: no limit).  An
-    open ledger with missing copies is recovered, which fences its writer, after
-    `open_ledger_rereplication_grace_period_ms`.  A ledger that still misses copies after a repair
-    remains locked for up to `lock_release_of_failed_ledger_grace_period_ms`; after an error, the
-    worker pauses for `rw_rereplicate_backoff_ms`.
+    many are read in advance.  `replication_rate_by_bytes` limits the bytes stored per second, added
+    up over all targets (-1: no limit).  An open ledger with missing copies is recovered, which
+    fences its writer, after `open_ledger_rereplication_grace_period_ms`.  A ledger that still
+    misses copies after a repair remains locked for up to
+    `lock_release_of_failed_ledger_grace_period_ms`; after an error, the worker pauses for
+    `rw_rereplicate_backoff_ms`.
 
     Raises `BKIncorrectParameterException` for a value that is out of range.
     """

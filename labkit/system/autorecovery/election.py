@@ -43,7 +43,7 @@ async def win_election(store: MetadataStore, bookie_id: str) -> bool:
         is_gone = asyncio.Event()
         if await store.exists(f"{election}/{votes[votes.index(mine) - 1]}", is_gone.set):
             await is_gone.wait()
-    # Each winner writes to this node once.
+    # Each winner writes to this node once, so the version is the number of winners so far.
     return await store.set(election, vote, ANY_VERSION) > 1
 
 

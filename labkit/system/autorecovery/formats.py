@@ -48,8 +48,8 @@ def encode_underreplicated(mark: UnderreplicatedLedger) -> bytes:
     return _text(UnderreplicatedLedgerFormat(replica=mark.bookies, ctime=mark.ctime_ms))
 
 
-def decode_underreplicated(data: bytes) -> UnderreplicatedLedger:
-    mark = _parsed(data, UnderreplicatedLedgerFormat(), "the mark of an under-replicated ledger")
+def decode_underreplicated(data: bytes, ledger_id: int) -> UnderreplicatedLedger:
+    mark = _parsed(data, UnderreplicatedLedgerFormat(), f"the mark of ledger {ledger_id}")
     return UnderreplicatedLedger(tuple(mark.replica), mark.ctime)
 
 

@@ -113,7 +113,8 @@ def underreplicated_indexes(
     """Return the ensemble indexes of the bookies whose copies must be replaced.
 
     `failures` maps an ensemble index to the errors of its bookie.  Unregistered bookies are always
-    included, because each audit marks a ledger whose metadata lists one.
+    included, even if they should have no entry: if one remained in the metadata, every audit would
+    mark the ledger again.
     """
     return tuple(
         index

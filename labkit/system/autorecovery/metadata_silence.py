@@ -36,7 +36,7 @@ class MetadataSilence:
         self.settled_at = self.began_at
         """The time from which the list of bookies can be trusted."""
         self.count = 0
-        """How many times the store has fallen silent."""
+        """The number of silences that have ended."""
         store.on_silence(self.fell_silent)
 
     @property
@@ -55,7 +55,7 @@ class MetadataSilence:
             await asyncio.sleep(left_s)
 
     def fell_silent(self) -> None:
-        """Handle the end of a silence."""
+        """Begin a grace period, because a silence has just ended."""
         self.count += 1
         self.responding_since = _now()
         self.begin_grace_period()

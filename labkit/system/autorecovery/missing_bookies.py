@@ -35,8 +35,9 @@ class MissingBookies:
         """Start tracking the expected bookies; those that are not registered are missing from now
         on.
 
-        They get a grace period, because they may have lost their sessions at the same time as an
-        earlier auditor, and may be about to re-register.
+        If there are any, or if the cluster has had an earlier auditor, no bookie counts as lost
+        during a grace period: bookies may have lost their sessions at the same time as the earlier
+        auditor, and may be about to re-register.
         """
         self.tracked = dict.fromkeys(expected)
         if had_another:

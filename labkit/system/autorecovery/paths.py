@@ -4,8 +4,9 @@
       LAYOUT
       ledgers/0000/0000/0000/001a/urL0000000026   the mark of ledger 26; the directories are in
                                                   hexadecimal, the name is in decimal
-      locks/urL0000000026                         ephemeral: the lock of the worker that repairs it
-      disable                                     while it exists, no ledger is audited or repaired
+      locks/urL0000000026                         ephemeral: held by a worker that repairs the
+                                                  ledger, or by a bookie that deletes its copies
+      disable                                     while it exists, no audit or repair begins
       lostBookieRecoveryDelay                     the delay in seconds, as a decimal number
       checkallledgersctime, replicascheckctime, placementpolicycheckctime
                                                   when each check was last completed

@@ -12,7 +12,9 @@ from labkit.system.autorecovery.underreplication import NEVER_MS
 
 @dataclass(slots=True)
 class PeriodicCheck:
-    """An interval of 0 turns a check off, but without `last_ms` it runs when the auditor begins."""
+    """An interval of 0 turns a check off, but a check without `last_ms` still runs once, when the
+    auditor begins.
+    """
 
     interval_s: int
     run: Callable[[], Awaitable[bool]]

@@ -94,22 +94,23 @@ class LedgerUnderreplicationManager:
 
     # Marks
 
-    async def mark(self, ledger_id: int, missing: Sequence[str]) -> bool:
-        """Mark a ledger that has lost its copies on the `missing` bookies.
+    async def mark(self, ledger_id: int, bookies: Sequence[str]) -> bool:
+        """Mark a ledger whose copies on these bookies are missing.
 
-        Return whether the mark is new or lists more bookies than before.
+        The list is empty if copies need only be moved to other racks.  Return whether the mark is
+        new or lists more bookies than before.
         """
         path = self.paths.mark(ledger_id)
         while True:
             now_ms = self._wall_clock_ms()
-            mark = UnderreplicatedLedger(tuple(missing[:_MAX_NAMED]), now_ms)
+            mark = UnderreplicatedLedger(tuple(bookies[:_MAX_NAMED]), now_ms)
             with suppress(NodeExistsError):
                 await self.store.create(path, encode_underreplicated(mark))
                 return True
             try:
                 data, version = await self.store.get(path)
-                before = decode_underreplicated(data).bookies
-                added = tuple(bookie for bookie in missing if bookie not in before)
+                before = decode_underreplicated(data, ledger_id).bookies
+                added = tuple(bookie for bookie in bookies if bookie not in before)
                 if not added:
                     return False
                 # Even if the mark has no room for another bookie, a worker that is repairing the
@@ -125,7 +126,7 @@ class LedgerUnderreplicationManager:
             data, _ = await self.store.get(self.paths.mark(ledger_id))
         except NoNodeError:
             return None
-        return decode_underreplicated(data)
+        return decode_underreplicated(data, ledger_id)
 
     async def ledgers(self) -> list[int]:
         """Return the marked ledgers in ascending order."""
@@ -177,7 +178,7 @@ class LedgerUnderreplicationManager:
         ledger_id = int(match[1])
         if not await self.lock(ledger_id):
             return None
-        # Before the lock is taken, its previous holder may still delete the mark.
+        # The previous holder may have deleted the mark before it released the lock.
         try:
             _, version = await self.store.get(self.paths.mark(ledger_id))
         except NoNodeError:
@@ -187,7 +188,7 @@ class LedgerUnderreplicationManager:
         return ledger_id
 
     async def lock(self, ledger_id: int) -> bool:
-        """Lock a ledger, marked or not; return False if another instance holds the lock."""
+        """Lock a ledger, marked or not; return False if it is already locked."""
         try:
             await self.store.create(self.paths.lock(ledger_id), self._lock_data, ephemeral=True)
         except NodeExistsError:
@@ -229,7 +230,9 @@ class LedgerUnderreplicationManager:
     # Shared settings
 
     async def disable(self) -> None:
-        """Stop audits and repairs on all instances; repairs in progress are completed.
+        """Stop all instances from beginning audits and repairs.
+
+        A repair in progress is completed, but it does not recover an open ledger.
 
         Raises `UnavailableException` if autorecovery is already disabled.
         """

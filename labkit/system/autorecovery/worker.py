@@ -11,6 +11,8 @@
     5. Otherwise keep the lock for 9.4 s, then release it.  The pause doubles after each
        unsuccessful repair, up to 300 s (`lockReleaseOfFailedLedgerGracePeriod`), but it ends when a
        bookie registers.
+    6. If the metadata or LastAddConfirmed cannot be read, release the lock at once, because another
+       worker may reach bookies that this one cannot, and pause for 5 s (`rwRereplicateBackoffMs`).
 
 In BookKeeper: `replication/ReplicationWorker.java`.
 """
@@ -54,7 +56,8 @@ def lock_release_delay_ms(failures: int, grace_period_ms: int) -> int:
 
 
 class ReplicationWorker:
-    """A ledger whose repair is deferred remains locked, so that no other worker tries it meanwhile.
+    """While this worker waits for a writer or for a retry, the ledger remains locked, so that no
+    other worker tries to repair it.
 
     The public members are for subclasses: one in `labkit.course` repairs in a different order.
     """
@@ -102,8 +105,8 @@ class ReplicationWorker:
                 self._recorder.record("ledger.deleted", ledger_id)
                 await self.finish(ledger_id)
             except BKException as error:
-                self._defer(ledger_id, "failed", str(error))
-                # Release the lock first: another worker may reach bookies that this one cannot.
+                self._record_deferral(ledger_id, "failed", str(error))
+                # Do not hold the lock during the pause.
                 await self._manager.release(ledger_id)
                 await asyncio.sleep(self._config.rw_rereplicate_backoff_ms / 1000)
 
@@ -138,7 +141,7 @@ class ReplicationWorker:
         if await self._manager.unmark_and_release(ledger_id):
             self._recorder.record("replication.done", ledger_id)
         else:
-            self._defer(ledger_id, "marked again", "it was marked again in the meantime")
+            self._record_deferral(ledger_id, "marked again", "it was marked again in the meantime")
 
     async def release_later(self, ledger_id: int, why: str) -> None:
         """Release the lock after a pause, or once a bookie has registered since the repair."""
@@ -146,7 +149,7 @@ class ReplicationWorker:
         _remember(self._unsuccessful, ledger_id, failures)
         grace_ms = self._config.lock_release_of_failed_ledger_grace_period_ms
         delay_s = lock_release_delay_ms(failures, grace_ms) / 1000
-        self._defer(ledger_id, "short", f"{why}; retry in {delay_s:g} s")
+        self._record_deferral(ledger_id, "short", f"{why}; retry in {delay_s:g} s")
         if not self._follows_joins:
             self._follows_joins = True
             self.spawn(self._joins.run())
@@ -203,8 +206,10 @@ class ReplicationWorker:
     async def _needs_recovery(
         self, ledger: LedgerView, short_fragments: list[UnderreplicatedFragment]
     ) -> bool:
-        """Return whether the last fragment of an open ledger needs a repair, which the writer or a
-        recovery must make possible.
+        """Return whether the last fragment of an open ledger has missing copies or lists an
+        unregistered bookie.
+
+        Only the writer may replace these bookies, unless a recovery closes the ledger.
         """
         if ledger.is_closed:
             return False
@@ -219,7 +224,7 @@ class ReplicationWorker:
         grace_s = self._config.open_ledger_rereplication_grace_period_ms / 1000
         # A ledger that is being recovered also counts as open.
         why = f"it is open: its writer has {grace_s:g} s to replace the bookies"
-        self._defer(ledger_id, "open", why)
+        self._record_deferral(ledger_id, "open", why)
         await asyncio.sleep(grace_s)
         try:
             ledger = await view_ledger(self.client, ledger_id)
@@ -229,10 +234,10 @@ class ReplicationWorker:
             if is_needed and await self._manager.is_enabled():
                 await self.client.open_ledger(ledger_id, password=ledger.metadata.password)
         except BKException as error:
-            self._defer(ledger_id, "failed", str(error))
+            self._record_deferral(ledger_id, "failed", str(error))
         await self._manager.release(ledger_id)
 
-    def _defer(self, ledger_id: int, detail: str, why: str) -> None:
+    def _record_deferral(self, ledger_id: int, detail: str, why: str) -> None:
         self._recorder.record("replication.deferred", ledger_id, detail=detail, explanation=why)
 
 

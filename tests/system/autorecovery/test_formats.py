@@ -1,6 +1,7 @@
 """Test that the contents of znodes match BookKeeper's formats byte for byte."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -16,11 +17,11 @@ def test_marks_are_bookkeepers_text() -> None:
     mark = UnderreplicatedLedger(("192.0.2.1:3181", "192.0.2.2:3181"), TIME_MS)
     text = b'replica: "192.0.2.1:3181"\nreplica: "192.0.2.2:3181"\nctime: 1700000000000\n'
     assert formats.encode_underreplicated(mark) == text
-    assert formats.decode_underreplicated(text) == mark
+    assert formats.decode_underreplicated(text, 7) == mark
 
 
 def test_mark_without_time_is_read() -> None:
-    mark = formats.decode_underreplicated(b'replica: "h:3181"\n')
+    mark = formats.decode_underreplicated(b'replica: "h:3181"\n', 7)
     assert mark == UnderreplicatedLedger(("h:3181",), 0)
 
 
@@ -46,7 +47,7 @@ def test_times_of_checks_are_binary() -> None:
 @pytest.mark.parametrize(
     ("decode", "data"),
     [
-        (formats.decode_underreplicated, b"replica: 7"),
+        (partial(formats.decode_underreplicated, ledger_id=7), b"replica: 7"),
         (formats.decode_vote, b"\xff\xfe"),
         (formats.is_known_layout, b"BASIC"),
         (formats.decode_check_time, b"\x08"),

@@ -13,7 +13,8 @@ from labkit.system.autorecovery.underreplication import (
     LedgerUnderreplicationManager,
     UnavailableException,
 )
-from labkit.system.metadata.store import NoNodeError
+from labkit.system.metadata.store import ANY_VERSION, NoNodeError
+from labkit.system.model.errors import BKMetadataSerializationException
 from tests.system.autorecovery.world import PATHS, World, simulated
 
 
@@ -61,6 +62,16 @@ async def test_marking_again_adds_bookies_and_says_whether_that_is_news(world: W
     assert await other.mark(7, ["b1", "b2"])
     assert await one.find(7) == UnderreplicatedLedger(("b1", "b2"), now_ms)
     assert await one.find(8) is None
+
+
+@simulated
+async def test_error_about_a_malformed_mark_names_its_ledger(world: World) -> None:
+    one, other = await two_managers(world)
+    await one.mark(7, ["b1"])
+    await world.store.set(PATHS.mark(7), b"replica: 7", ANY_VERSION)
+    for use in (one.mark(7, ["b2"]), other.find(7)):
+        with pytest.raises(BKMetadataSerializationException, match="the mark of ledger 7: "):
+            await use
 
 
 @simulated
