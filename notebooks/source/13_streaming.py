@@ -13,9 +13,9 @@
 #
 # **Takes** about 75 minutes. **Needs** a cluster of real processes, and Spark. **After** lesson 12.
 #
-# **The rule.** *An offset is the id of the last delivered message, for each partition. It is stored before the
-# batch is read, and the batch is committed after its sink has finished.* If the query crashes in between, it
-# reads the batch again, with the same rows.
+# **The rule.** *An offset says for each partition how far the query reads. It is stored before the batch is
+# read, and the batch is committed after its sink has finished.* If the query crashes in between, it reads the
+# batch again, with the same rows.
 
 # %% tags=["parameters"]
 message_count = 600  # flights: a third before the query starts, two thirds while it runs
@@ -240,10 +240,10 @@ is_last = all(newest[p].split(":")[:2] == str(stored[p]).split(":")[:2] for p in
 compare("the meaning of an offset", "last delivered" if is_last else "first not delivered")
 
 # %% [markdown]
-# If all messages of an entry have been delivered, the offset ends in -1: as a batch index, -1 means the whole
-# entry. So the next run starts *after* it. The query option `start` works the other way round: the message
-# that you specify is the first one to be delivered. Always say whether a position is inclusive. In Pulsar,
-# this has confused many users (#6350, #23498).
+# So an offset is the id of the last delivered message of each partition. If all messages of an entry have been
+# delivered, the offset ends in -1: as a batch index, -1 means the whole entry. So the next run starts *after*
+# it. The query option `start` works the other way round: the message that you specify is the first one to be
+# delivered. Always say whether a position is inclusive. In Pulsar, this has confused many users (#6350, #23498).
 
 # %% [markdown]
 # ## A bookie dies in mid-stream

@@ -39,6 +39,12 @@ def test_a_term_is_used_in_the_lesson_that_says_it() -> None:
 
 
 @pytest.mark.parametrize("number", LESSONS)
+def test_a_lesson_says_that_its_exercises_have_hints(number: str) -> None:
+    text = LESSONS[number].read_text(encoding="utf-8")
+    assert re.search(r'(?m)^# .*`hint\(".+\)`', text)
+
+
+@pytest.mark.parametrize("number", LESSONS)
 def test_there_is_always_something_to_do_within_300_words(number: str) -> None:
     """An activity is a cell to run, a prediction, or a question whose answer is folded."""
     cells = parse(LESSONS[number].read_text(encoding="utf-8"), "p", "learner").cells
