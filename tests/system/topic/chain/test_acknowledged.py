@@ -119,6 +119,14 @@ def test_batch_is_acknowledged_when_its_last_message_is() -> None:
     assert acknowledged.mark_delete == (3, 0)
 
 
+def test_a_batch_is_whole_once_all_up_to_it_is_acknowledged() -> None:
+    acknowledged = begun()
+    for entry_id in (1, 2, 3):
+        acknowledged.add_batch((3, entry_id), 3, 0b110)
+    acknowledged.add_up_to((3, 2))
+    assert acknowledged.batches == (((3, 3), 0b110),)
+
+
 def test_bits_beyond_a_batchs_size_do_not_count() -> None:
     acknowledged = begun()
     acknowledged.add_batch((3, 0), 3, 0b11001)
