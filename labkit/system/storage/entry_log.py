@@ -109,7 +109,7 @@ class EntryLogger:
         self._active: dict[int, OpenLog] = {}
         """By ledger id, or `_SHARED`."""
         self._ended: list[OpenLog] = []
-        # An index may still point to a deleted log.
+        # The id of a deleted log is not reused, because an index may still point to that log.
         self._last_id = max(-1, *self._disk_of, *(read_last_id(disk) for disk in disks))
         self._created_ahead: int | None = None
 

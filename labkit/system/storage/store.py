@@ -83,7 +83,8 @@ class LedgerStore:
         first_journal_id: int,
     ) -> None:
         """Check the directories, replay each journal, create a new file in each journal directory,
-        and only then flush the replayed entries and advance LastLogMark.
+        and only then advance LastLogMark. Replayed entries are flushed whenever the memtable is
+        full, and the rest just before LastLogMark advances.
 
         `first_journal_id` is the id of the first file in an empty journal directory; BookKeeper
         uses the current time in milliseconds. Raises `OtherStorageException` if a directory belongs
@@ -99,7 +100,9 @@ class LedgerStore:
         self.garbage = GarbageCollector(self.entry_logger, self.ledgers)
         self.memtable = self.memtable_class()
         self.flushing_memtable: Memtable | None = None
-        """Set from `begin_checkpoint` to `end_checkpoint`."""
+        """Set from `begin_checkpoint` to `end_checkpoint`; if the flush in between fails, it stays
+        set until a later checkpoint succeeds.
+        """
         self.start_lacked_space = False
         """Whether there was no space for the replayed entries, which then stay in memory, and their
         journals on disk, until a checkpoint succeeds.
@@ -337,7 +340,8 @@ class LedgerStore:
 
         It is preferred to the journal's because a journal record that was torn over preallocated
         zeros can contain the ids of any entry (see `journal_scan`). Before LastLogMark advances
-        past the record, the log is synced and the location is written again (the failed-sync rule).
+        past the record, the log is synced and the location is written again (the failed-sync rule,
+        see `disk`).
         """
         location = ledger.index.location(entry_id)
         is_stored = location > 0 and self.entry_logger.has_entry(
@@ -397,7 +401,7 @@ class LedgerStore:
         return ledger
 
     def ledger_with_key(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
-        """Return the ledger for another request, creating it if needed.
+        """Return the ledger for a fence or an explicit LAC, creating it if needed.
 
         Raises `UnauthorizedAccessException` for a wrong master key, and `NoLedgerException` if the
         ledger has been deleted.
@@ -452,7 +456,9 @@ class LedgerStore:
         return data
 
     def _journal_with_key(self, ledger: LedgerDescriptor) -> Journal:
-        """Return the ledger's journal, in which replay needs the key before any other record."""
+        """Return the ledger's journal. If this process has not written the ledger's master key to
+        it, append the key first, because replay needs it before any other record of the ledger.
+        """
         journal = self.journal_of(ledger.ledger_id)
         if not ledger.key_in_journal:
             ledger.key_in_journal = True

@@ -137,6 +137,7 @@ class LedgerIndex:
         self._stored_header = b""
         """The header in the file, without its padding; empty if no file exists yet."""
         self._page_count = 0
+        """The number of pages that the file has once the changes are written."""
         self._whole_page_count = 0
         """The number of complete pages in the file."""
         self._changed = ChangedLocations(page_size)
@@ -146,8 +147,11 @@ class LedgerIndex:
         self._last_stored: int | None = None
         """The highest entry id in the file, once `last_entry_id` has determined it."""
         self._last_set = -1
+        """The highest entry id passed to `set_locations`, or -1."""
         self._may_be_unsynced = False
-        """Whether an earlier process wrote the file, or its folders have not been synced."""
+        """Whether `assume_unsynced` was called since the last flush, or the folders of a new file
+        have not been synced.
+        """
 
     @classmethod
     def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LedgerIndex":
