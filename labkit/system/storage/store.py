@@ -177,7 +177,7 @@ class LedgerStore:
         ledger = self.ledger_with_key(ledger_id, master_key)
         ledger.fence()
         mark = self._journal_with_key(ledger).append(fence_record(ledger_id))
-        return self._record_append("journal.fence_appended", ledger_id, mark)
+        return self._trace_append("journal.fence_appended", ledger_id, mark)
 
     def set_explicit_lac(self, ledger_id: int, lac_body: bytes, master_key: bytes) -> LogMark:
         """Store the writer's LastAddConfirmed.  Raises what `ledger_with_key` raises.
@@ -190,7 +190,7 @@ class LedgerStore:
         if journal.version < EXPLICIT_LAC_SINCE:
             return journal.synced
         mark = journal.append(explicit_lac_record(ledger_id, lac_body))
-        return self._record_append("journal.lac_appended", ledger_id, mark)
+        return self._trace_append("journal.lac_appended", ledger_id, mark)
 
     def read_entry(self, ledger_id: int, entry_id: int) -> bytes:
         """Return an entry, or the ledger's last entry on this bookie if the entry id is -1.
@@ -463,9 +463,9 @@ class LedgerStore:
         if not ledger.key_in_journal:
             ledger.key_in_journal = True
             mark = journal.append(ledger_key_record(ledger.ledger_id, ledger.master_key))
-            self._record_append("journal.key_appended", ledger.ledger_id, mark)
+            self._trace_append("journal.key_appended", ledger.ledger_id, mark)
         return journal
 
-    def _record_append(self, kind: str, ledger_id: int, mark: LogMark) -> LogMark:
+    def _trace_append(self, kind: str, ledger_id: int, mark: LogMark) -> LogMark:
         self.recorder.record(kind, ledger_id, file=mark.file_name, offset=mark.offset)
         return mark
