@@ -31,7 +31,8 @@ class StorageConfig:
     file_info_format_version_to_write: int = setting(1, "fileInfoFormatVersionToWrite")
     journal_max_size_mb: int = setting(2048, "journalMaxSizeMB", at_least=1)
     journal_pre_alloc_size_mb: int = setting(16, "journalPreAllocSizeMB", at_least=1)
-    # This is at most half of the smallest preallocation, which writes the last block first.
+    # At most half of the smallest preallocation, because preallocation writes the last block of a
+    # new file, which must not overwrite the file's header.
     journal_alignment_size: int = setting(
         512, "journalAlignmentSize", at_least=512, at_most=MIB // 2, multiple_of=512
     )

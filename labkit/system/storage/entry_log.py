@@ -101,7 +101,8 @@ class EntryLogger:
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
         self._disks = disks
         self._disk_of = {log_id: disk for disk in disks for log_id in log_ids(disk)}
-        self._full_disks: set[int] = set()
+        self._full_directories: set[int] = set()
+        """Indices into `_disks`."""
         self._limit = config.log_size_limit
         self._readers: dict[int, EntryLogReader] = {}
         self._per_ledger = config.entry_log_per_ledger_enabled
@@ -109,7 +110,7 @@ class EntryLogger:
         self._active: dict[int, OpenLog] = {}
         """By ledger id, or `_SHARED`."""
         self._ended: list[OpenLog] = []
-        # An index may still point to a deleted log.
+        # The id of a deleted log is not reused, because an index may still point to that log.
         self._last_id = max(-1, *self._disk_of, *(read_last_id(disk) for disk in disks))
         self._created_ahead: int | None = None
 
@@ -118,7 +119,7 @@ class EntryLogger:
         owner = ledger_id if self._per_ledger else _SHARED
         log = self._active.get(owner)
         try:
-            if log is None or (self._full_disks and self._is_on_full_directory(log.log_id)):
+            if log is None or (self._full_directories and self._is_on_full_directory(log.log_id)):
                 log = self._begin_log(owner)
             return log.append(ledger_id, entries)
         except OSError:
@@ -175,7 +176,7 @@ class EntryLogger:
 
     def set_full_directories(self, directories: set[int]) -> None:
         """Stop appending to logs in the directories with these indices, unless all are full."""
-        self._full_disks = directories if len(directories) < len(self._disks) else set()
+        self._full_directories = directories if len(directories) < len(self._disks) else set()
 
     def disk_of(self, log_id: int) -> Disk:
         """Raise `StorageDamagedException` if no disk contains the log."""
@@ -256,10 +257,10 @@ class EntryLogger:
 
     def _is_on_full_directory(self, log_id: int) -> bool:
         disk = self._disk_of[log_id]
-        return any(disk is self._disks[index] for index in self._full_disks)
+        return any(disk is self._disks[index] for index in self._full_directories)
 
     def _disk_for(self, log_id: int) -> Disk:
-        full = self._full_disks  # read once, because another thread may replace the set
+        full = self._full_directories  # read once, because another thread may replace the set
         writable = [disk for index, disk in enumerate(self._disks) if index not in full]
         return writable[log_id % len(writable)]
 

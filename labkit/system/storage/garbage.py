@@ -59,7 +59,11 @@ class Copied(NamedTuple):
 
 
 def deleted_ledgers(stored: Iterable[int], existing: Collection[int]) -> list[int]:
-    """List `stored` before `existing`, so that a ledger created in between is not returned."""
+    """Return the stored ledgers that no longer exist.
+
+    The caller must list `stored` before `existing`: otherwise, a ledger that is created in between
+    would be returned.
+    """
     return [ledger_id for ledger_id in stored if ledger_id not in existing]
 
 

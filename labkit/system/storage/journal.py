@@ -70,7 +70,9 @@ _IDS = struct.Struct(">qq")
 
 
 def ledger_key_record(ledger_id: int, master_key: bytes) -> bytes:
-    """Return the body of a process's first record of the ledger."""
+    """Return the body of the record with the master key, which each process writes before its
+    other records of the ledger.
+    """
     return _IDS.pack(ledger_id, LEDGER_KEY) + _with_length(master_key)
 
 
@@ -87,8 +89,8 @@ def _with_length(body: bytes) -> bytes:
 
 
 def padding(offset: int, alignment: int) -> bytes:
-    """Return the padding up to a multiple of `alignment`: the next one, or the one after it if the
-    padding's header does not fit.
+    """Return the padding up to the next multiple of `alignment`, or up to the one after it if the
+    padding's header does not fit before the next.
     """
     left = -offset % alignment
     if left == 0:
@@ -137,7 +139,7 @@ class Journal:
         # Preallocation writes the last block, which must start at a multiple of the alignment.
         self._pre_alloc -= self._pre_alloc % self._alignment
         self._max_backups = config.journal_max_backups
-        # An existing file may have a torn tail.
+        # Never append to an existing file: it may have a torn tail.
         existing = journal_ids(disk)
         self._file_id = existing[-1] + 1 if existing else first_file_id
         self._header_size = header_size(self.version)
@@ -219,18 +221,23 @@ class Journal:
         self.synced = group.end
 
     def commit(self) -> None:
+        """Write and sync everything appended so far, in the calling thread.
+
+        A bookie that serves requests uses `bookie.commit.GroupCommit` instead.
+        """
         group = self.seal()
         if group is not None:
             self.write_and_sync(group)
             self.note_synced(group)
 
     def trim(self, mark: LogMark) -> None:
-        """Delete the files before the one that `mark` points into, except the newest of them.
+        """Delete the files before the one that `mark` points into, except the newest
+        `journal_max_backups` of them.
 
         In BookKeeper: `Journal.checkpointComplete`, `journalMaxBackups`.
         """
         old = [file_id for file_id in journal_ids(self._disk) if file_id < mark.file_id]
-        # The others are kept for anyone who has to examine a damaged bookie.
+        # The newest ones are kept for anyone who has to examine a damaged bookie.
         for file_id in old[: max(0, len(old) - self._max_backups)]:
             self._disk.remove(_path(file_id))
 

@@ -22,12 +22,15 @@ class LedgerEntries(NamedTuple):
 
 
 class Memtable:
-    """The first copy of an entry is kept, as in replay."""
+    """If an entry is put again, the first copy is kept, just as replay keeps a copy that is already
+    stored.
+    """
 
     def __init__(self) -> None:
         self.size_bytes = 0
         self.entry_count = 0
         self._ledgers: dict[int, dict[int, bytes | None]] = {}
+        """By ledger id and entry id: the entry, or None once it has been removed."""
         self._last_ids: dict[int, tuple[int, int]] = {}
         """By ledger: its entry count when the highest entry id was last computed, and that id."""
 
@@ -49,6 +52,7 @@ class Memtable:
             self.entry_count += 1
 
     def get(self, ledger_id: int, entry_id: int) -> bytes | None:
+        """Return None if the entry was never put or has been removed."""
         kept = self._ledgers.get(ledger_id)
         return None if kept is None else kept.get(entry_id)
 

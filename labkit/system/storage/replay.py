@@ -74,8 +74,10 @@ def replay_journal(
 
 
 def _check_none_missing(disk: Disk, file_ids: Sequence[int]) -> None:
-    """The id of a new file is one more than the largest existing id.  Only bookies that wrote
-    version 4 or an older one may have used the time as the id.
+    """Raise `StorageDamagedException` if a file between two others is missing.
+
+    The id of a new file is one more than the largest existing id. Only bookies that wrote version 4
+    or an older one may have used the time as the id, so a gap before such a file is allowed.
     """
     for before, after in pairwise(file_ids):
         if after == before + 1:

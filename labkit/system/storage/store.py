@@ -83,7 +83,8 @@ class LedgerStore:
         first_journal_id: int,
     ) -> None:
         """Check the directories, replay each journal, create a new file in each journal directory,
-        and only then flush the replayed entries and advance LastLogMark.
+        and only then advance LastLogMark. Replayed entries are flushed whenever the memtable is
+        full, and the rest just before LastLogMark advances.
 
         `first_journal_id` is the id of the first file in an empty journal directory; BookKeeper
         uses the current time in milliseconds. Raises `OtherStorageException` if a directory belongs
@@ -99,7 +100,9 @@ class LedgerStore:
         self.garbage = GarbageCollector(self.entry_logger, self.ledgers)
         self.memtable = self.memtable_class()
         self.flushing_memtable: Memtable | None = None
-        """Set from `begin_checkpoint` to `end_checkpoint`."""
+        """Set from `begin_checkpoint` to `end_checkpoint`; if the flush in between fails, it stays
+        set until a later checkpoint succeeds.
+        """
         self.start_lacked_space = False
         """Whether there was no space for the replayed entries, which then stay in memory, and their
         journals on disk, until a checkpoint succeeds.
@@ -174,7 +177,7 @@ class LedgerStore:
         ledger = self.ledger_with_key(ledger_id, master_key)
         ledger.fence()
         mark = self._journal_with_key(ledger).append(fence_record(ledger_id))
-        return self._record_append("journal.fence_appended", ledger_id, mark)
+        return self._trace_append("journal.fence_appended", ledger_id, mark)
 
     def set_explicit_lac(self, ledger_id: int, lac_body: bytes, master_key: bytes) -> LogMark:
         """Store the writer's LastAddConfirmed.  Raises what `ledger_with_key` raises.
@@ -187,7 +190,7 @@ class LedgerStore:
         if journal.version < EXPLICIT_LAC_SINCE:
             return journal.synced
         mark = journal.append(explicit_lac_record(ledger_id, lac_body))
-        return self._record_append("journal.lac_appended", ledger_id, mark)
+        return self._trace_append("journal.lac_appended", ledger_id, mark)
 
     def read_entry(self, ledger_id: int, entry_id: int) -> bytes:
         """Return an entry, or the ledger's last entry on this bookie if the entry id is -1.
@@ -337,7 +340,8 @@ class LedgerStore:
 
         It is preferred to the journal's because a journal record that was torn over preallocated
         zeros can contain the ids of any entry (see `journal_scan`). Before LastLogMark advances
-        past the record, the log is synced and the location is written again (the failed-sync rule).
+        past the record, the log is synced and the location is written again (the failed-sync rule,
+        see `disk`).
         """
         location = ledger.index.location(entry_id)
         is_stored = location > 0 and self.entry_logger.has_entry(
@@ -397,7 +401,7 @@ class LedgerStore:
         return ledger
 
     def ledger_with_key(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
-        """Return the ledger for another request, creating it if needed.
+        """Return the ledger for a fence or an explicit LAC, creating it if needed.
 
         Raises `UnauthorizedAccessException` for a wrong master key, and `NoLedgerException` if the
         ledger has been deleted.
@@ -452,14 +456,16 @@ class LedgerStore:
         return data
 
     def _journal_with_key(self, ledger: LedgerDescriptor) -> Journal:
-        """Return the ledger's journal, in which replay needs the key before any other record."""
+        """Return the ledger's journal. If this process has not written the ledger's master key to
+        it, append the key first, because replay needs it before any other record of the ledger.
+        """
         journal = self.journal_of(ledger.ledger_id)
         if not ledger.key_in_journal:
             ledger.key_in_journal = True
             mark = journal.append(ledger_key_record(ledger.ledger_id, ledger.master_key))
-            self._record_append("journal.key_appended", ledger.ledger_id, mark)
+            self._trace_append("journal.key_appended", ledger.ledger_id, mark)
         return journal
 
-    def _record_append(self, kind: str, ledger_id: int, mark: LogMark) -> LogMark:
+    def _trace_append(self, kind: str, ledger_id: int, mark: LogMark) -> LogMark:
         self.recorder.record(kind, ledger_id, file=mark.file_name, offset=mark.offset)
         return mark

@@ -42,7 +42,8 @@ class LedgerCache:
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
         """Raise `StorageDamagedException` if something other than an index has an index's name."""
         self._disks = disks
-        self._full_disks: set[int] = set()
+        self._full_directories: set[int] = set()
+        """Indices into `_disks`."""
         self._page_size = config.page_size
         self._version = config.file_info_format_version_to_write
         self._open_file_limit = config.open_file_limit
@@ -129,7 +130,7 @@ class LedgerCache:
 
     def set_full_directories(self, directories: set[int]) -> None:
         """Create no index files in the directories with these indices, unless all are full."""
-        self._full_disks = directories if len(directories) < len(self._disks) else set()
+        self._full_directories = directories if len(directories) < len(self._disks) else set()
 
     def ledger_ids(self) -> list[int]:
         stored = (ledger_id for disk in self._disks for ledger_id in ledger_ids_on_disk(disk))
@@ -139,7 +140,7 @@ class LedgerCache:
         flushed = list[tuple[LedgerIndex, WrittenIndex]]()
         for ledger in list(self._ledgers.values()):
             index = ledger.index
-            if self._full_disks and not index.has_file:
+            if self._full_directories and not index.has_file:
                 # The directory may have become full meanwhile.
                 index.disk = self._disk_for_new_file(index.ledger_id)
             written = index.write()
@@ -185,7 +186,7 @@ class LedgerCache:
             self._with_open_file.popleft().forget_file()
 
     def _disk_for_new_file(self, ledger_id: int) -> Disk:
-        full = self._full_disks  # read once, because another thread may replace the set
+        full = self._full_directories  # read once, because another thread may replace the set
         writable = [disk for index, disk in enumerate(self._disks) if index not in full]
         return writable[ledger_id % len(writable)]
 

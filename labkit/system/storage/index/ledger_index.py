@@ -40,6 +40,7 @@ MAGIC = b"BKLE"
 VERSION = 1
 DATA_OFFSET = 1024
 _FENCED = 1
+_LONGEST_KEY = DATA_OFFSET - INDEX_HEADER.size - INDEX_STATE.size
 _SHORTEST_LAC = LAC_HEADER.size
 _LOCATION = INDEX_SLOT.struct
 _BYTES = frozenset(f"{byte:x}" for byte in range(256))
@@ -67,10 +68,13 @@ class IndexHeader(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> "IndexHeader":
-        """Raise `ValueError` or `struct.error` if the header is invalid."""
+        """Raise `ValueError` if the header is invalid; `data` has `DATA_OFFSET` bytes."""
         magic, version, key_size = INDEX_HEADER.struct.unpack_from(data)
-        if magic != MAGIC or version not in (0, VERSION) or key_size < 0:
-            raise ValueError(f"magic {magic!r}, version {version}, key length {key_size}")
+        if magic != MAGIC or version not in (0, VERSION) or not 0 <= key_size <= _LONGEST_KEY:
+            raise ValueError(
+                f"magic {magic!r}, version {version}, key length {key_size}; expected magic"
+                f" {MAGIC!r}, version 0 or {VERSION}, key length 0 to {_LONGEST_KEY}"
+            )
         at = INDEX_HEADER.size + key_size
         master_key = data[INDEX_HEADER.size : at]
         state, lac_size = INDEX_STATE.struct.unpack_from(data, at)
@@ -133,6 +137,7 @@ class LedgerIndex:
         self._stored_header = b""
         """The header in the file, without its padding; empty if no file exists yet."""
         self._page_count = 0
+        """The number of pages that the file has once the changes are written."""
         self._whole_page_count = 0
         """The number of complete pages in the file."""
         self._changed = ChangedLocations(page_size)
@@ -142,8 +147,11 @@ class LedgerIndex:
         self._last_stored: int | None = None
         """The highest entry id in the file, once `last_entry_id` has determined it."""
         self._last_set = -1
+        """The highest entry id passed to `set_locations`, or -1."""
         self._may_be_unsynced = False
-        """Whether an earlier process wrote the file, or its folders have not been synced."""
+        """Whether `assume_unsynced` was called since the last flush, or the folders of a new file
+        have not been synced.
+        """
 
     @classmethod
     def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LedgerIndex":
@@ -156,7 +164,7 @@ class LedgerIndex:
             if size < 0:
                 raise ValueError(f"{file.size()} bytes, expected {DATA_OFFSET}")
             header = IndexHeader.decode(file.read(0, DATA_OFFSET))
-        except (struct.error, ValueError) as error:
+        except ValueError as error:
             file.close()
             raise StorageDamagedException(
                 f"index {disk.path(index_path(ledger_id))}: unreadable header ({error})"

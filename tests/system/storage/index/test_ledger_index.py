@@ -231,6 +231,19 @@ def test_a_damaged_header_is_reported_with_the_file(header: bytes) -> None:
         LedgerIndex.load(5, disk, PAGE_SIZE)
 
 
+@pytest.mark.parametrize(("version", "key_size"), [(2, 20), (1, -1), (1, 1005)])
+def test_an_error_about_the_header_names_what_can_be_read(version: int, key_size: int) -> None:
+    disk = SimDisk()
+    header = b"BKLE" + struct.pack(">ii", version, key_size)
+    disk.create(index_path(5)).write(0, header.ljust(1024, b"\0"))
+    with pytest.raises(StorageDamagedException) as raised:
+        LedgerIndex.load(5, disk, PAGE_SIZE)
+    assert str(raised.value).endswith(
+        f"current/0/5/5.idx: unreadable header (magic b'BKLE', version {version}, key length"
+        f" {key_size}; expected magic b'BKLE', version 0 or 1, key length 0 to 1004)"
+    )
+
+
 def test_ledgers_are_those_in_memory_and_those_on_disk() -> None:
     disk = SimDisk()
     cache = LedgerCache((disk,), StorageConfig())
