@@ -29,7 +29,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
 
 STEP_BUDGET = 500_000
-_FAILURES = ("lose", "copy", "crash")
+_FAILURES = ("lose", "copy", "crash", "wait")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -44,6 +44,7 @@ class Played:
     trace       what has happened so far
     in_flight   the messages in flight
     cuts        the possible power cuts, as moves
+    wait        the move that lets requests time out, or ""
     is_over     whether no message was left, so that the run has ended and everything was read back
     broken      the verdicts about the promises that are broken so far
     """
@@ -55,6 +56,7 @@ class Played:
     trace: Trace
     in_flight: tuple[InFlight, ...]
     cuts: tuple[str, ...]
+    wait: str
     is_over: bool
     broken: tuple[Verdict, ...]
 
@@ -66,7 +68,7 @@ class Played:
             # The copy has the same name: a message is copied only once, and not lost afterwards.
             if each.can_fail and f"copy {each.name}" not in self.moves:
                 moves += [f"lose {each.name}", f"copy {each.name}"]
-        return tuple(dict.fromkeys(moves)) + self.cuts
+        return (*dict.fromkeys(moves), *self.cuts, *([self.wait] if self.wait else []))
 
     def after(self, *moves: str) -> "Played":
         """Return the run after more moves. Raises `ImpossibleMoveError`."""
@@ -122,6 +124,7 @@ def _play(
         replace(trace, scenario=replace(start, in_turn=True, decisions=dict(world.decided))),
         () if is_over else world.in_flight(),
         () if is_over else world.possible_crashes(),
+        "" if is_over else world.possible_wait(),
         is_over,
         tuple(broken(check_all(trace))),
     )

@@ -150,6 +150,20 @@ def test_a_bookie_whose_power_is_cut_is_back_and_hangs_up() -> None:
     assert not hang_up.can_fail
 
 
+def test_requests_time_out_in_a_wait_and_the_writer_replaces_the_bookies() -> None:
+    scenario = replace(SCENARIO, cluster=Cluster(4))
+    played = play(scenario).after("deliver w>b0 2", "deliver w>b1 2")
+    waited = played.after(played.wait)
+    assert waited.moves[-1] == played.wait
+    assert set(played.in_flight) < set(waited.in_flight)
+    assert "w>b3: add entry 0" in in_words(waited)
+    assert waited.wait == ""
+    again = waited.after("crash b0 2")
+    kinds = [event.kind for event in again.trace.events]
+    assert kinds.index("node.killed") > kinds.index("ensemble.changing")
+    assert again.to_the_end().broken == ()
+
+
 def test_a_message_that_is_not_in_flight_cannot_be_delivered() -> None:
     with pytest.raises(ImpossibleMoveError, match="cannot deliver b1>w 2; possible: deliver"):
         play(SCENARIO, ["deliver b1>w 2"])
