@@ -7,6 +7,7 @@ import pytest
 
 from labkit.system.check import broken, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.sim.explore.orders.every_order import every_order
 from labkit.worlds.sim.play.played import Played, play
 from labkit.worlds.sim.play.played_world import ImpossibleMoveError
 from labkit.worlds.sim.run import run
@@ -89,6 +90,21 @@ def test_a_link_contains_all_moves_and_the_play_goes_on_from_there(
     assert again.possible == played.possible
     if is_quick:
         assert (again.moves, again.start) == (played.moves, played.start)
+
+
+@pytest.mark.slow
+def test_what_every_order_finds_can_be_played() -> None:
+    write = replace(WRITE, ensemble=2, write_quorum=2)
+    scenario = Scenario(Cluster(2), (write, Recover(when=On("add.pushed"))))
+    wrong = replace(scenario, variant="recovery without fencing")
+    found = every_order(wrong, on_progress=lambda states, findings: None)
+    assert found.findings
+    for finding in found.findings:
+        # The decisions that are 0 have been left out.
+        played = play(finding.scenario)
+        assert played.whole().digest == run(replace(finding.scenario, in_turn=True)).digest
+        broken_at_end = [each.name for each in broken(check_all(played.whole()))]
+        assert finding.promise in broken_at_end
 
 
 def test_undoing_a_move_leads_back_to_the_same_messages() -> None:
