@@ -1,16 +1,17 @@
 """Playing a run by hand: in JupyterLab with mouse and keyboard, and on the site's page."""
 
 import shutil
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from labkit.course.runs.game.levels import LEVELS
-from tests.browser.lab import JupyterLab, Notebook, View, write_notebook
+from tests.browser.lab import ARTIFACTS, JupyterLab, Notebook, View, write_notebook
 from tests.browser.site import BELOW, Site
+from tools.site.distribution import distribution
 from tools.site.play_page import play_page
-from tools.site.pyodide import ROOT
+from tools.site.pyodide import ROOT, CannotDownloadError
 from tools.site.views import Views
 
 pytestmark = pytest.mark.browser
@@ -81,8 +82,8 @@ def test_every_level_can_be_won_by_clicks_in_the_dark_too(lab: JupyterLab) -> No
 
 
 @pytest.fixture(scope="module")
-def play_site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Serve the page with the game, without Python."""
+def play_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a site that consists of the page with the game, without Python."""
     folder = tmp_path_factory.mktemp("play")
     static = folder / BELOW / "_static"
     html = play_page(Views(static / "views")).partition("# You are the network\n")[2]
@@ -90,32 +91,46 @@ def play_site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Ite
         shutil.copy(ROOT / "tools" / "site" / "theme" / name, static)
     style = '<link rel="stylesheet" href="_static/site.css">'
     (folder / BELOW / "play.html").write_text(f"<!doctype html><body>{style}{html}</body>")
-    with Site(browser, folder) as site:
-        yield site
+    return folder
 
 
-def test_the_sites_page_shows_a_level_while_python_starts(play_site: Site) -> None:
-    page = play_site.open("play.html")
-    expect(page.get_by_role("status").first).to_have_text("Choose a level below.")
-    page.get_by_role("link", name=LEVELS[3].title).click()
-    picture = page.locator(".lk-place svg").first
-    expect(picture).to_contain_text("Level 4 of 10: Too early to tell")
-    card_of_b1 = page.locator(".lk-place").get_by_role(
-        "button", name=card("add entry 0", "w to b1")
-    )
-    expect(card_of_b1).to_be_visible()
-    # This site has no Python, so the page says what went wrong.
-    expect(page.get_by_role("status").first).to_contain_text("Python did not start")
-    page.close()
+def test_the_sites_page_shows_a_level_while_python_starts(
+    browser: Browser, play_folder: Path
+) -> None:
+    with Site(browser, play_folder) as site:
+        page = site.open("play.html")
+        expect(page.get_by_role("status").first).to_have_text("Choose a level below.")
+        page.get_by_role("link", name=LEVELS[3].title).click()
+        picture = page.locator(".lk-place svg").first
+        expect(picture).to_contain_text("Level 4 of 10: Too early to tell")
+        card_of_b1 = page.locator(".lk-place").get_by_role(
+            "button", name=card("add entry 0", "w to b1")
+        )
+        expect(card_of_b1).to_be_visible()
+        # This site has no Python, so the page says what went wrong.
+        expect(page.get_by_role("status").first).to_contain_text("Python did not start")
+        page.close()
 
 
-def test_a_level_is_won_on_the_site_with_python_in_the_tab(site: Site) -> None:
-    page = site.open("play.html")
-    page.get_by_role("link", name=LEVELS[0].title).click()
-    press = page.get_by_role("button", name=card("add entry 0", "w to b2"))
-    expect(page.get_by_role("button", name="Solution")).to_be_visible(timeout=120_000)
-    press.click()
-    page.get_by_role("button", name=card("entry 0 is stored", "b2 to w")).click()
-    expect(page.get_by_role("button", name="Next level")).to_be_visible()
-    page.locator(".lk-view").screenshot(path=ROOT / "tests" / "artifacts" / "play-site.png")
-    page.close()
+@pytest.mark.slow
+def test_a_level_is_won_on_the_site_with_python_in_the_tab(
+    browser: Browser, play_folder: Path, kept: pytest.Cache
+) -> None:
+    if not shutil.which("node") or not shutil.which("npm"):
+        pytest.skip("Node.js and npm are not on the PATH")
+    python = play_folder / BELOW / "tab" / "static" / "pyodide"
+    try:
+        distribution(python, kept.mkdir("site"), ["import labkit.course.runs.open_run"])
+    except CannotDownloadError as error:
+        pytest.skip(str(error))
+    with Site(browser, play_folder) as site:
+        page = site.open("play.html")
+        page.get_by_role("link", name=LEVELS[0].title).click()
+        solution = page.get_by_role("button", name="Solution")
+        expect(solution).to_be_visible(timeout=120_000)
+        page.get_by_role("button", name=card("add entry 0", "w to b2")).click()
+        page.get_by_role("button", name=card("entry 0 is stored", "b2 to w")).click()
+        expect(page.get_by_role("button", name="Next level")).to_be_visible()
+        page.locator("body").screenshot(path=ARTIFACTS / "play-site.png")
+        page.close()
+        assert site.asked_elsewhere() == []

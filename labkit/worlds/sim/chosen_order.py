@@ -3,7 +3,8 @@
 Whenever the event loop is idle, one of the messages in flight is delivered: the decisions `next 0`,
 `next 1`, ... choose among the oldest messages of each connection. If the decision `crash b1 5` is
 set, bookie b1 loses power after its fifth message, along with everything it has not synced, and
-restarts immediately.
+restarts immediately. If `wait 5` is set, that many milliseconds pass before the sixth choice, while
+all messages stay in flight except those to and from the metadata server. Requests then time out.
 
 To keep the number of choices small:
 
@@ -35,14 +36,23 @@ from labkit.worlds.sim.world import World
 _MISSING_LEDGER = 2**62
 
 
+def is_metadata(parcel: Parcel) -> bool:
+    """Return whether the metadata server sends or receives the message."""
+    return METADATA_SERVER in (parcel.link.source, parcel.link.target)
+
+
 class ChosenOrderWorld(World):
     def __init__(self, scenario: Scenario, loop: SimLoop) -> None:
         super().__init__(scenario, loop)
         self._quiet: asyncio.Future[None] | None = None
         self.received = dict.fromkeys(scenario.cluster.names, 0)
-        """Number of chosen messages that each bookie has received."""
+        """Number of chosen messages that each bookie has received, plus the number of waits."""
         self.may_crash = list(self.received)
         """Bookies that have received a message since the last check; initially, all of them."""
+        self._waits = self.decisions.of("wait")
+        self._waited_before = -1
+        """The number of the last choice before which the world has waited."""
+        self._waits_until = 0.0
         for bookie in self.bookies:
             bookie.take_no_time()
         loop.on_idle = self.deliver_next
@@ -73,12 +83,36 @@ class ChosenOrderWorld(World):
 
     def deliver_next(self) -> bool:
         """Deliver a message, or start the epilogue. Called when the event loop is idle."""
+        if self._is_waiting():
+            return self.network.transit.deliver_first(is_metadata)
         if self.crash_some() or self.network.transit.deliver_chosen():
             return True
         if self._quiet is None or self._quiet.done():
             return False
         self._quiet.set_result(None)
         return True
+
+    def _is_waiting(self) -> bool:
+        """Return whether chosen messages stay in flight because of a `wait` decision."""
+        transit, number = self.network.transit, len(self.choices)
+        if transit.choose is None or not transit.under_way:
+            return False
+        if self.loop.now < self._waits_until:
+            return True
+        if number == self._waited_before:
+            return False
+        for_ms = self._waits.take(number, 0)
+        if for_ms:
+            self._waited_before = number
+            self._waits_until = self.loop.now + for_ms / 1000
+            self.loop.call_at_world_time(self._waits_until, self._waited, context=self.loop.world)
+        return bool(for_ms)
+
+    def _waited(self) -> None:
+        # A bookie can lose power before or after a wait.
+        for name in self.received:
+            self.received[name] += 1
+            self.may_crash.append(name)
 
     def crash_some(self) -> bool:
         """Crash and restart the bookies whose `crash` decision is due; return whether any is."""

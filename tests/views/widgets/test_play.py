@@ -18,6 +18,7 @@ SCENARIO = Scenario(
     (Write(entries=1, close=False), Recover(when=On("add.pushed"))),
     variant="ack after one bookie",
 )
+MORE = ["Deliver the rest", "Let requests time out"]
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def labels(view: Play) -> list[str]:
 
 def test_every_possible_move_is_a_button_that_says_what_it_does(view: Play) -> None:
     offered = moves(view)
-    assert set(offered) == set(view.played.possible)
+    assert {*offered, view.played.wait} == set(view.played.possible)
     assert offered["deliver r>r 0"] == "Let r begin to recover ledger 0"
     assert offered["deliver w>b1 2"] == "Deliver the message “add entry 0” from w to b1"
     assert offered["lose w>b1 2"] == "Lose the message “add entry 0” from w to b1"
@@ -89,14 +90,14 @@ def test_a_move_shows_a_broken_promise_at_once_with_its_causes(view: Play) -> No
 
 
 def test_undo_and_redo_go_through_all_moves_and_a_new_move_ends_redo(view: Play) -> None:
-    assert labels(view) == ["Deliver the rest"]
+    assert labels(view) == MORE
     for move in ("deliver w>b1 2", "lose w>b0 2", "deliver b1>w 2"):
         press(view, move)
     played = view.played
     choose(view, "undo")
     choose(view, "undo")
     assert view.played.moves == ("deliver w>b1 2",)
-    assert labels(view) == ["Undo", "Redo", "Deliver the rest", "Start over"]
+    assert labels(view) == ["Undo", "Redo", *MORE, "Start over"]
     choose(view, "redo")
     choose(view, "redo")
     assert view.played == played
@@ -109,6 +110,13 @@ def test_undo_and_redo_go_through_all_moves_and_a_new_move_ends_redo(view: Play)
     choose(view, "undo")
     press(view, "deliver w>b2 2")
     assert "Redo" not in labels(view)
+
+
+def test_requests_time_out_while_their_messages_stay_in_flight(view: Play) -> None:
+    in_flight = view.played.in_flight
+    choose(view, "wait")
+    assert view.played.in_flight[: len(in_flight)] == in_flight
+    assert "BKTimeoutException" in [event.error for event in view.played.trace.events]
 
 
 def test_the_run_ends_when_nothing_is_in_flight() -> None:

@@ -41,6 +41,10 @@ class Playable(Protocol):
     @property
     def in_flight(self) -> Sequence[Message]: ...
     @property
+    def wait(self) -> str:
+        """The move that lets requests time out, or ""."""
+
+    @property
     def possible(self) -> tuple[str, ...]: ...
     @property
     def is_over(self) -> bool: ...
@@ -147,6 +151,8 @@ class PlayView(PlayingView):
             buttons += [("redo", "Redo")]
         if self.played.in_flight:
             buttons += [("rest", "Deliver the rest")]
+        if self.played.wait and self.offers(self.played.wait):
+            buttons += [("wait", "Let requests time out")]
         if self.played.moves:
             buttons += [("again", "Start over")]
         return [{"name": name, "label": label, "kind": "button"} for name, label in buttons]
@@ -160,6 +166,8 @@ class PlayView(PlayingView):
             self.show(self.played.after(self._undone.pop()))
         elif name == "rest":
             self.make(self.played.to_the_end())
+        elif name == "wait":
+            self.make(self.played.after(self.played.wait))
         elif name == "again":
             self._undone = list(reversed(moves))
             self.show(self.played.before(len(moves)))

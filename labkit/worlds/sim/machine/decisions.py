@@ -19,12 +19,12 @@ _MASK = 2**64 - 1
 _STEP = 0x9E3779B97F4A7C15
 
 _NAME = re.compile(
-    "(?:(?:delay|lose|copy|swap) .+>.+|(?:disk|lose disk|reach|draw|expire|thaw|crash) .+|next)"
-    " (?:0|[1-9][0-9]{0,9})"
+    "(?:(?:delay|lose|copy|swap) .+>.+|(?:disk|lose disk|reach|draw|expire|thaw|crash) .+"
+    "|next|wait) (?:0|[1-9][0-9]{0,9})"
 )
 _EXAMPLES = (
     "delay w>b0 2, lose w>b0 2, copy w>b0 2, swap w>b0 2, disk b0 2, lose disk b0 2, reach b0 2,"
-    " draw b0 2, expire w 2, thaw w 2, crash b0 2 and next 2"
+    " draw b0 2, expire w 2, thaw w 2, crash b0 2, next 2 and wait 2"
 )
 _MAX_VALUE = 10.0**12
 
@@ -69,6 +69,7 @@ _SENTENCES = {
     "swap": "later messages overtook message {number} from {source} to {target}",
     "disk": "disk call {number} of {source} took {value:g} ms longer",
     "crash": "{source} lost power after its message {number}",
+    "wait": "{value:g} ms passed before choice {number}",
 }
 
 

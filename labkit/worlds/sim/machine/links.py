@@ -213,8 +213,17 @@ class Transit:
             # Only the oldest parcel of a connection can be next, because TCP preserves the order.
             first.setdefault(id(parcel.receiver or parcel), parcel)
         possible = list(first.values())
-        parcel = possible[self.choose(possible)]
+        self._deliver(possible[self.choose(possible)])
+        return True
+
+    def deliver_first(self, wanted: Callable[[Parcel], bool]) -> bool:
+        """Deliver the oldest parcel of those wanted; return False if there is none."""
+        parcel = next(filter(wanted, self.under_way), None)
+        if parcel is not None:
+            self._deliver(parcel)
+        return parcel is not None
+
+    def _deliver(self, parcel: Parcel) -> None:
         self.under_way.remove(parcel)
         self.loop.now += LATENCY_S
         self.loop.call_soon(parcel.arrive, context=parcel.context)
-        return True

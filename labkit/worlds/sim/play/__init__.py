@@ -5,7 +5,8 @@
     message_words    what a message in flight says, in words
 
 A move is the delivery of a message, such as `deliver w>b0 2` (the third message from w to b0), or a
-decision that `labkit.worlds.sim.machine.decisions` describes: `lose w>b0 2`, `copy w>b0 2` or
-`crash b0 3`. Together, the moves are the decisions of a scenario in which the order of messages is
-chosen (`labkit.worlds.sim.chosen_order`), so every game can be repeated, shrunk and sent as a link.
+decision that `labkit.worlds.sim.machine.decisions` describes: `lose w>b0 2`, `copy w>b0 2`,
+`crash b0 3` or `wait 7`. Together, the moves are the decisions of a scenario in which the order of
+messages is chosen (`labkit.worlds.sim.chosen_order`), so every game can be repeated, shrunk and
+sent as a link.
 """

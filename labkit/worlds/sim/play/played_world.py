@@ -13,10 +13,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.worlds.sim.chosen_order import ChosenOrderWorld
+from labkit.worlds.sim.chosen_order import ChosenOrderWorld, is_metadata
 from labkit.worlds.sim.machine.links import Parcel
 from labkit.worlds.sim.machine.loop import SimLoop
-from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.play.message_words import words_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.steps import Step
@@ -24,6 +23,9 @@ from labkit.worlds.sim.workload.steps import Step
 DELIVER = "deliver"
 COPY_MS = 1.0
 """The value of a decision to copy a message; in a chosen order, its size has no meaning."""
+
+WAIT_MS = 6000.0
+"""How long a wait takes: long enough for a request to time out."""
 
 
 class ImpossibleMoveError(BKIncorrectParameterException):
@@ -154,6 +156,11 @@ class PlayedWorld(ChosenOrderWorld):
         moves = (f"crash {name} {count}" for name, count in self.received.items())
         return tuple(move for move in moves if move not in self.decided)
 
+    def possible_wait(self) -> str:
+        """Return the wait that is possible now, as a move, or ""."""
+        move = f"wait {len(self.choices)}"
+        return "" if move in self.decided else move
+
 
 class NamedOrderWorld(ChosenOrderWorld):
     """Runs a scenario whose decisions choose the first `count` messages, and names these."""
@@ -179,9 +186,5 @@ def is_delivery(move: str) -> bool:
     return move.startswith(f"{DELIVER} ")
 
 
-def is_metadata(parcel: Parcel) -> bool:
-    return METADATA_SERVER in (parcel.link.source, parcel.link.target)
-
-
 def value_of(move: str) -> float:
-    return COPY_MS if move.startswith("copy ") else 1.0
+    return {"copy": COPY_MS, "wait": WAIT_MS}.get(move.split(maxsplit=1)[0], 1.0)

@@ -7,6 +7,7 @@ import pytest
 
 from labkit.system.check import broken, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.sim.explore.orders.every_order import every_order
 from labkit.worlds.sim.play.played import Played, play
 from labkit.worlds.sim.play.played_world import ImpossibleMoveError
 from labkit.worlds.sim.run import run
@@ -91,6 +92,21 @@ def test_a_link_contains_all_moves_and_the_play_goes_on_from_there(
         assert (again.moves, again.start) == (played.moves, played.start)
 
 
+@pytest.mark.slow
+def test_what_every_order_finds_can_be_played() -> None:
+    write = replace(WRITE, ensemble=2, write_quorum=2)
+    scenario = Scenario(Cluster(2), (write, Recover(when=On("add.pushed"))))
+    wrong = replace(scenario, variant="recovery without fencing")
+    found = every_order(wrong, on_progress=lambda states, findings: None)
+    assert found.findings
+    for finding in found.findings:
+        # The decisions that are 0 have been left out.
+        played = play(finding.scenario)
+        assert played.whole().digest == run(replace(finding.scenario, in_turn=True)).digest
+        broken_at_end = [each.name for each in broken(check_all(played.whole()))]
+        assert finding.promise in broken_at_end
+
+
 def test_undoing_a_move_leads_back_to_the_same_messages() -> None:
     played = play(SCENARIO).after("deliver w>b1 2")
     further = played.after("lose w>b0 2", "crash b1 1", "deliver b1>w 2")
@@ -148,6 +164,20 @@ def test_a_bookie_whose_power_is_cut_is_back_and_hangs_up() -> None:
     assert kinds[kinds.index("node.killed") :].count("node.started") == 1
     hang_up = next(each for each in played.in_flight if each.words == "hang up")
     assert not hang_up.can_fail
+
+
+def test_requests_time_out_in_a_wait_and_the_writer_replaces_the_bookies() -> None:
+    scenario = replace(SCENARIO, cluster=Cluster(4))
+    played = play(scenario).after("deliver w>b0 2", "deliver w>b1 2")
+    waited = played.after(played.wait)
+    assert waited.moves[-1] == played.wait
+    assert set(played.in_flight) < set(waited.in_flight)
+    assert "w>b3: add entry 0" in in_words(waited)
+    assert waited.wait == ""
+    again = waited.after("crash b0 2")
+    kinds = [event.kind for event in again.trace.events]
+    assert kinds.index("node.killed") > kinds.index("ensemble.changing")
+    assert again.to_the_end().broken == ()
 
 
 def test_a_message_that_is_not_in_flight_cannot_be_delivered() -> None:

@@ -110,7 +110,7 @@ def every_order(
     and of broken promises found. Raises `BKIncorrectParameterException` if the scenario has faults
     or a seed, and `SimulationError` if its nodes depend on anything other than messages.
     """
-    is_ordered = any(name.startswith("next ") for name in scenario.decisions)
+    is_ordered = any(name.startswith(("next ", "wait ")) for name in scenario.decisions)
     if scenario.faults or scenario.seed is not None or is_ordered:
         raise BKIncorrectParameterException(
             "every_order requires a scenario without faults, seed and decisions about the order"

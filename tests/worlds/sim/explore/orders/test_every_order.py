@@ -174,7 +174,8 @@ def test_progress_is_reported() -> None:
 
 
 def test_faults_and_seeds_are_refused() -> None:
-    for scenario in (TWO.with_fault(Crash("b0")), replace(TWO, seed=1)):
+    waits = TWO.with_decision("wait 3", 6000)
+    for scenario in (TWO.with_fault(Crash("b0")), replace(TWO, seed=1), waits):
         with pytest.raises(BKIncorrectParameterException, match="remove them from the scenario"):
             every_order(scenario)
 
