@@ -208,3 +208,23 @@ def test_a_log_without_a_bookie_has_a_picture() -> None:
     view = BookieInside(TraceLog())
     ElementTree.fromstring(view.svg())
     assert repr(view).startswith("no bookie, unknown: 0 in the memtable")
+
+
+def test_a_flush_moves_entries_from_the_memtable_to_the_entry_log_and_then_the_mark() -> None:
+    view = BookieInside(whole_life().trace, page_size=PAGE_SIZE)
+    bands = [
+        {mark.key: mark for mark in beat.scene.children if "transform" in mark.attributes}
+        for beat in view.reel.beats
+    ]
+    at = next(n for n, each in enumerate(bands) if "0.log" in each)
+    y = {
+        name: float(str(bands[at][name].attributes["transform"]).split()[1].rstrip(")"))
+        for name in ("memtable", "0.log")
+    }
+    slid = [each for each in bands[at]["0.log"].children if "data-came" in each.attributes]
+    assert slid
+    for mark in slid:
+        _, dy = str(mark.attributes["data-came"]).split()
+        assert y["0.log"] + float(dy) < y["memtable"] + 60
+    keys = [mark.key for each in bands for band in each.values() for mark in band.children]
+    assert keys.count("mark") > 1
