@@ -195,7 +195,13 @@ class PlayingView(SceneView):
         """Return an SVG document of the scene at the opening position, with the legend."""
         legend = self.legend()
         scenes = (scene, *([legend] if legend else []))
-        return still(*scenes, words=repr(self), position=self.opening(), title=self.question)
+        return still(
+            *scenes,
+            words=repr(self),
+            position=self.opening(),
+            title=self.question,
+            note="Run the cell to play this.",
+        )
 
     def moving_svg(self) -> str:
         """Return an SVG animation, which needs no script, of the run up to the opening position."""

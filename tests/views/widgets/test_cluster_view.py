@@ -349,3 +349,7 @@ def test_the_acknowledgement_that_completes_a_quorum_looks_different() -> None:
             ink = str(sign.children[0].attributes["class"]).split()[0]
             inks.setdefault(hop.arrived.seq in view.run.completing, set()).add(ink)
     assert inks == {True: {"f-confirmed"}, False: {"f-well"}}
+
+
+def test_a_still_picture_says_how_to_play_it() -> None:
+    assert ">Run the cell to play this.</text>" in ClusterView(crashed()).svg()

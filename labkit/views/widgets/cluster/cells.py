@@ -28,7 +28,7 @@ LEGEND = (
     ("reading", "latest read"),
     ("adds", "add request in flight"),
     ("acks", "acknowledgement"),
-    ("quorum", "one that completes a quorum"),
+    ("quorum", "completes a quorum"),
     ("refused", "add to a fenced bookie"),
 )
 """The states in the order of the legend."""
