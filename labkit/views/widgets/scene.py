@@ -309,11 +309,10 @@ def _without_buttons(mark: Mark) -> tuple[Mark, ...]:
 
 
 def still(*scenes: Mark, words: str, position: float = 0, title: str = "", note: str = "") -> str:
-    """Return a self-contained SVG document: a title line and the scenes, stacked on a background.
-    The note is at the end of the title line, if there is room.
+    """Return a self-contained SVG document: a title line and the scenes, stacked.
 
-    The document uses dark colours if the reader prefers them (`prefers-color-scheme`).  It lacks
-    the buttons that act on the run, because nothing would answer them.
+    The document uses dark colours if the reader prefers them.  It lacks the buttons that act on the
+    run.  note: a text at the end of the title line, which is left out if there is no room.
     """
     width = max(size_of(scene)[0] for scene in scenes)
     lines = lines_of(title, width - 24, 13, bold=True)

@@ -72,8 +72,7 @@ class BookiePicture:
     """Draws one bookie of a run.
 
     acts: the buttons of the bookie.
-    events: the events for which the picture reserves its height from the start; it grows with
-        later ones.
+    events: the events for which the picture reserves its height; it grows with later ones.
     """
 
     def __init__(

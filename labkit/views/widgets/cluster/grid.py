@@ -1,9 +1,7 @@
-"""A grid with bookies as columns, entries as rows, and messages in flight. The cluster view and the
-timeline share it.
+"""A grid with bookies as columns, entries as rows, and messages in flight between them and the
+clients on the left.  The cluster view and the timeline share it.
 
-The clients are on the left. A wire runs below the cells of each entry. Adds travel along it to the
-bookies, and acknowledgements travel back. If a ledger has many entries, only the rows around the
-latest adds and reads are visible.
+Only the rows around the latest adds and reads are visible.
 """
 
 from collections.abc import Mapping, Sequence
@@ -368,8 +366,9 @@ def _door(sight: range) -> Mark:
 
 @lru_cache(4096)
 def _flight(hop: Hop, x: float, gutter: float, completes: bool) -> Mark:
-    """Return a message in flight. It is drawn at its destination and shifted back by the remaining
-    distance.  completes: whether it is the acknowledgement that completes a quorum.
+    """Return a message in flight, at its destination and shifted back by the remaining distance.
+
+    completes: whether it is the acknowledgement that completes a quorum.
     """
     wire, home = ROW * hop.arrived.entry + CELL + 4, gutter * 0.4
     is_home = hop.arrived.kind in _HOME
@@ -383,8 +382,7 @@ def _flight(hop: Hop, x: float, gutter: float, completes: bool) -> Mark:
 def _bounce(hop: Hop, x: float, gutter: float) -> Mark:
     """Return an add that travels to the door of a fenced bookie and back.
 
-    Its place is the writer.  The inner shift leads from the door back to the writer.  Until then,
-    the outer shift makes up for it, so that the add starts at the writer.
+    It is drawn at the writer.  The outer shift moves it to the door, and then the inner one back.
     """
     wire, home = ROW * hop.arrived.entry + CELL + 4, gutter * 0.4
     middle = (hop.start + hop.end) / 2
