@@ -9,7 +9,9 @@ from urllib.parse import quote
 from labkit.worlds.live.host.own_python import own_command
 
 _CONFIG = Path(__file__).parent / "jupyter"
-"""Configuration that turns off JupyterLab's question about news."""
+"""Configuration that turns off JupyterLab's question about news, and an extension that replaces one
+that JupyterLab cannot load.
+"""
 
 
 def open_lab(notebook: str, no_browser: bool) -> int:
@@ -27,6 +29,7 @@ def open_lab(notebook: str, no_browser: bool) -> int:
     command = own_command("jupyterlab", f"--LabApp.default_url={address}", *options)
     if no_browser:
         command.append("--no-browser")
+    command.append(f"--LabApp.extra_labextensions_path={_CONFIG / 'labextensions'}")
     given = os.environ.get("JUPYTER_CONFIG_PATH")
     config_path = os.pathsep.join(filter(None, (given, str(_CONFIG))))
     environment = os.environ | {"JUPYTER_CONFIG_PATH": config_path}

@@ -1,5 +1,6 @@
 """Tests `labkit lab`, which opens the notebooks in JupyterLab from any working directory."""
 
+import json
 import os
 import subprocess
 import sys
@@ -116,6 +117,10 @@ def test_lab_becomes_jupyter_so_that_ctrl_c_is_not_its_own(tmp_path: Path) -> No
     pid, *options = said.split()
     assert int(pid) == process.pid
     assert options[:2] == ["--LabApp.default_url=/lab/tree/my%20lesson.ipynb", "--no-browser"]
+    (path,) = (each.partition("=")[2] for each in options if "extra_labextensions_path" in each)
+    extension = Path(path) / "@jupyterlite" / "pyodide-kernel-extension"
+    load = json.loads((extension / "package.json").read_text())["jupyterlab"]["_build"]["load"]
+    assert (extension / load).is_file()
     assert process.returncode == EXIT_OK
 
 

@@ -1,9 +1,8 @@
-"""The base class of views that play a run, and of the faults that a reader can inject.
+"""The base class of views that play a run, in which the reader can inject faults.
 
-A view has a `Picture`, which takes the events of a run one by one and returns the current scene.
-`PlayingView` turns these scenes into a film and extends it while a cluster is running. It also
-handles clicks: if the run is a running cluster, by calling the cluster's methods, and if it is a
-simulated run, by forking it, that is, by running the same scenario again with one more fault.
+A `Picture` takes the events of a run one by one and returns the current scene.  `PlayingView` turns
+these scenes into a film, and extends it while a cluster is running.  A click on a button calls a
+method of the running cluster, or forks a simulated run: the scenario runs again with that fault.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -89,8 +88,8 @@ class Fork(NamedTuple):
 class PlayingView(SceneView):
     """Base class of all views of a run.
 
-    source: a log, a simulated run or plain events, which are replayed; or a running cluster, which
-    the reader can watch and act on. A cluster needs a running event loop (every notebook has one).
+    source: a log, a simulated run or events to replay, or a running cluster to follow.  Following
+        needs a running event loop, which every notebook has.
     """
 
     follower: Follower | None = None
@@ -195,7 +194,13 @@ class PlayingView(SceneView):
         """Return an SVG document of the scene at the opening position, with the legend."""
         legend = self.legend()
         scenes = (scene, *([legend] if legend else []))
-        return still(*scenes, words=repr(self), position=self.opening(), title=self.question)
+        return still(
+            *scenes,
+            words=repr(self),
+            position=self.opening(),
+            title=self.question,
+            note="Run the cell to play this.",
+        )
 
     def moving_svg(self) -> str:
         """Return an SVG animation, which needs no script, of the run up to the opening position."""

@@ -44,11 +44,15 @@ class EventPositions:
 
     departing: the messages sent by each event, by the event's `seq`.
     firsts: the explanation of each event that is the first of its kind, by its `seq`.
+    completing: the acknowledgements that completed a quorum, by the `seq` of their event.
+    refused: adds that a fenced bookie rejected, by the `seq` of the event that sent them.
     """
 
     def __init__(self) -> None:
         self.departing: dict[int, list[Hop]] = {}
         self.firsts: dict[int, str] = {}
+        self.completing: set[int] = set()
+        self.refused: dict[int, list[Hop]] = {}
         self._by_seq: dict[int, tuple[Event, float]] = {}
 
     def put(self, event: Event, at: float, first: str = "") -> None:
@@ -58,6 +62,10 @@ class EventPositions:
         sent, left_at = self._by_seq.get(event.cause, (event, at))
         if sent.node != event.node and sent.time_us < event.time_us:
             self.departing.setdefault(sent.seq, []).append(Hop(sent, event, left_at, at))
+        if event.kind == "lac.advanced":
+            self.completing.add(event.cause)
+        elif event.kind == "add.failed" and event.error == "BKLedgerFencedException":
+            self.refused.setdefault(sent.seq, []).append(Hop(sent, event, left_at, at))
 
     def at(self, seq: int) -> float:
         return self._by_seq[seq][1]

@@ -27,7 +27,7 @@ from html import escape
 from typing import Literal, NamedTuple, TypedDict, Unpack
 
 from labkit.views.widgets.palette import still_style
-from labkit.views.widgets.text_metrics import lines_of
+from labkit.views.widgets.text_metrics import lines_of, width_of
 
 Value = str | float
 Attributes = dict[str, Value]
@@ -308,11 +308,11 @@ def _without_buttons(mark: Mark) -> tuple[Mark, ...]:
     )
 
 
-def still(*scenes: Mark, words: str, position: float = 0, title: str = "") -> str:
-    """Return a self-contained SVG document: a title line and the scenes, stacked on a background.
+def still(*scenes: Mark, words: str, position: float = 0, title: str = "", note: str = "") -> str:
+    """Return a self-contained SVG document: a title line and the scenes, stacked.
 
-    The document uses dark colours if the reader prefers them (`prefers-color-scheme`).  It lacks
-    the buttons that act on the run, because nothing would answer them.
+    The document uses dark colours if the reader prefers them.  It lacks the buttons that act on the
+    run.  note: a text at the end of the title line, which is left out if there is no room.
     """
     width = max(size_of(scene)[0] for scene in scenes)
     lines = lines_of(title, width - 24, 13, bold=True)
@@ -321,6 +321,8 @@ def still(*scenes: Mark, words: str, position: float = 0, title: str = "") -> st
         text(f"title {at}", 12, 18 * at + 18, line, size=13, bold=True)
         for at, line in enumerate(lines)
     ]
+    if lines and width_of(lines[0], 13, bold=True) + width_of(note) < width - 48:
+        placed.append(text("note", width - 12, 18, note, fill="faint", anchor="end"))
     for at, scene in enumerate(scenes):
         frame = {name: scene.attributes[name] for name in ("width", "height", "viewBox")}
         placed.append(Mark(str(at), "svg", frame | {"y": rounded(y)}, "", _without_buttons(scene)))

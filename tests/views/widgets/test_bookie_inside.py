@@ -175,3 +175,23 @@ async def test_a_running_bookie_is_followed() -> None:
     stored = "entry 1 of ledger 7: in the memtable"
     await until(lambda: any(stored in each for each in titles_of(view.scene())))
     view.close()
+
+
+def test_a_flush_moves_entries_from_the_memtable_to_the_entry_log_and_then_the_mark() -> None:
+    view = BookieInside(whole_life().trace, page_size=PAGE_SIZE)
+    bands = [
+        {mark.key: mark for mark in beat.scene.children if "transform" in mark.attributes}
+        for beat in view.reel.beats
+    ]
+    at = next(n for n, each in enumerate(bands) if "0.log" in each)
+    y = {
+        name: float(str(bands[at][name].attributes["transform"]).split()[1].rstrip(")"))
+        for name in ("memtable", "0.log")
+    }
+    slid = [each for each in bands[at]["0.log"].children if "data-came" in each.attributes]
+    assert slid
+    for mark in slid:
+        _, dy = str(mark.attributes["data-came"]).split()
+        assert y["0.log"] + float(dy) < y["memtable"] + 60
+    keys = [mark.key for each in bands for band in each.values() for mark in band.children]
+    assert keys.count("mark") > 1

@@ -12,9 +12,14 @@ import pytest
 from labkit.views.widgets.cluster import ClusterView
 from labkit.views.widgets.cluster.cells import ROW
 from labkit.views.widgets.cluster.heads import ACTS, HEAD
+from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
 from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Pause
+from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import On
+from labkit.worlds.sim.workload.steps import Recover, Write
 from tests.views.widgets.films import CRASHED, crashed, marks_of, scenes_of
 from tests.views.widgets.scripted import (
     LEDGER,
@@ -23,6 +28,13 @@ from tests.views.widgets.scripted import (
     killed_and_restarted,
     two_ledgers,
 )
+
+TAKEN_OVER = Scenario(
+    Cluster(3),
+    (Write(entries=8, window=2, every_ms=0.5), Recover(when=On("node.paused"))),
+    (Pause("w", 20.0, On("lac.advanced", 4)),),
+)
+"""A run in which the writer continues after recovery has fenced the ledger."""
 
 
 class Watched:
@@ -297,3 +309,43 @@ def test_a_still_picture_has_no_room_for_buttons() -> None:
     assert height
     legend = float(view.legend().attributes["height"])
     assert float(height[1]) < float(view.scene().attributes["height"]) + legend + 18
+
+
+def test_an_add_to_a_fenced_bookie_bounces_off_its_door() -> None:
+    view = ClusterView(run(TAKEN_OVER))
+    hops = [hop for hops in view.run.refused.values() for hop in hops]
+    assert {hop.arrived.peer for hop in hops} == {"b0", "b1", "b2"}
+    for hop in hops:
+        beat = [beat for beat in view.reel.beats if beat.at <= (hop.start + hop.end) / 2][-1]
+        doors = [mark for mark in marks_of(beat.scene) if mark.key == "door"]
+        assert len(doors) == 3
+        assert all("accepts adds only from recovery" in door.children[0].text for door in doors)
+        (there,) = (mark for mark in marks_of(beat.scene) if mark.key == str(hop.arrived.seq))
+        (back,) = there.children
+
+        def shift(position: float, marks: tuple[Mark, ...] = (there, back)) -> float:
+            moves = [mark.move.at(position) for mark in marks if mark.move]
+            return sum(float(move.removeprefix("translate(").split()[0]) for move in moves)
+
+        middle = round((hop.start + hop.end) / 2, 1)
+        assert shift(hop.start) == pytest.approx(0, abs=0.2)
+        assert shift(middle) > 50
+        assert shift(hop.end) == pytest.approx(0, abs=0.2)
+
+
+def test_the_acknowledgement_that_completes_a_quorum_looks_different() -> None:
+    view = ClusterView(run(replace(CRASHED, faults=())))
+    confirmed = [e for e in view.run.events if e.kind == "lac.advanced"]
+    assert {e.cause for e in confirmed} == view.run.completing
+    inks = dict[bool, set[str]]()
+    for hop in (hop for hops in view.run.departing.values() for hop in hops):
+        if hop.arrived.kind == "add.acked":
+            beat = [beat for beat in view.reel.beats if beat.at <= (hop.start + hop.end) / 2][-1]
+            (sign,) = (m for m in marks_of(beat.scene) if m.key == str(hop.arrived.seq))
+            ink = str(sign.children[0].attributes["class"]).split()[0]
+            inks.setdefault(hop.arrived.seq in view.run.completing, set()).add(ink)
+    assert inks == {True: {"f-confirmed"}, False: {"f-well"}}
+
+
+def test_a_still_picture_says_how_to_play_it() -> None:
+    assert ">Run the cell to play this.</text>" in ClusterView(crashed()).svg()

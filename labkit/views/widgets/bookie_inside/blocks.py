@@ -49,14 +49,15 @@ def width_of_item(item: Item) -> float:
 
 
 @lru_cache(16384)
-def block(item: Item, key: str, kin: str, x: float, y: float) -> Mark:
+def block(item: Item, key: str, kin: str, x: float, y: float, came: str = "") -> Mark:
+    """Return the block.  came: the offset from which it slides in, or "" for that of its look."""
     width = width_of_item(item)
     if item.kind in ("entry", "special"):
-        came = _FROM.get(item.look, "0 -40")
+        came = came or _FROM.get(item.look, "0 -40")
         title, parts = _title(item), _entry(item, width, HIGH)
         return group(key, *parts, x=x, y=y, title=title, kin=kin, came=came)
     if item.kind == "mark":
-        return group(key, *_mark(item, width), x=x, y=y, title=item.words)
+        return group(key, *_mark(item, width), x=x, y=y, title=item.words, came="-60 0")
     return group(key, *_filler(item, width), x=x, y=y)
 
 

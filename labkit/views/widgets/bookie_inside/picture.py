@@ -13,7 +13,7 @@ from labkit.views.widgets.bookie_inside.blocks import GAP, HIGH, NOTE, WIDTH, bl
 from labkit.views.widgets.captions import Explainer, note
 from labkit.views.widgets.cluster.heads import GLYPHS, HEAD, acts_width, buttons
 from labkit.views.widgets.run import DisplayedRun
-from labkit.views.widgets.scene import Mark, PartCache, group, picture, rect, text
+from labkit.views.widgets.scene import Mark, PartCache, group, picture, rect, rounded, text
 from labkit.views.widgets.text_metrics import fitted, width_of
 
 GUTTER, RIGHT = 150, WIDTH - 12
@@ -72,8 +72,7 @@ class BookiePicture:
     """Draws one bookie of a run.
 
     acts: the buttons of the bookie.
-    events: the events for which the picture reserves its height from the start; it grows with
-        later ones.
+    events: the events for which the picture reserves its height; it grows with later ones.
     """
 
     def __init__(
@@ -90,6 +89,7 @@ class BookiePicture:
         self._cache = PartCache()
         self._lines = BandLayouts()
         self._least = _height_for(events, name, page_size)
+        self._came: dict[tuple[str, str], str] = {}
 
     @property
     def explained_until(self) -> float | None:
@@ -107,8 +107,11 @@ class BookiePicture:
         bands = bands_of(state, self._page_size)
         laid_out = self._lines.laid_out(bands)
         tops, bottom = _tops(laid_out)
+        self._move_flushed(laid_out, tops)
         shown = [
-            self._cache.part(band.band.title, _band, band, top, named, state.state == "down")
+            self._cache.part(
+                band.band.title, _band, band, top, named, state.state == "down", self._origins(band)
+            )
             for band, (top, named) in zip(laid_out, tops, strict=True)
         ]
         return picture(
@@ -119,6 +122,26 @@ class BookiePicture:
             *shown,
             *self._note(laid_out, tops, max(bottom, self._least)),
         )
+
+    def _move_flushed(
+        self, bands: Sequence[BandLayout], tops: Sequence[tuple[float, bool]]
+    ) -> None:
+        """Let the entries that a flush writes to an entry log slide there from the memtable."""
+        held = {
+            placed.kin: (placed.x, top + placed.y)
+            for band, (top, _) in zip(bands, tops, strict=True)
+            if band.band.part == "memory"
+            for placed in band.placed
+        }
+        for band, (top, _) in zip(bands, tops, strict=True):
+            for placed in band.placed:
+                if placed.item.look == "written" and band.band.part == "ledger disk":
+                    x, y = held.get(placed.kin, (placed.x, top + placed.y - 40))
+                    offset = f"{rounded(x - placed.x):g} {rounded(y - top - placed.y):g}"
+                    self._came.setdefault((band.band.title, placed.key), offset)
+
+    def _origins(self, band: BandLayout) -> tuple[str, ...]:
+        return tuple(self._came.get((band.band.title, each.key), "") for each in band.placed)
 
     def _head(self, state: str, found: str | None) -> Mark:
         ink, name = ("lost" if state == "down" else "ink"), fitted(self._name, 200, 14, bold=True)
@@ -190,7 +213,9 @@ def _tops(bands: Sequence[BandLayout]) -> tuple[list[tuple[float, bool]], float]
     return tops, y + BETWEEN
 
 
-def _band(laid_out: BandLayout, top: float, is_named: bool, is_down: bool) -> Mark:
+def _band(
+    laid_out: BandLayout, top: float, is_named: bool, is_down: bool, origins: Sequence[str]
+) -> Mark:
     band, height = laid_out.band, laid_out.height
     is_dark = is_down and band.part == "memory"  # the memory of a process that is down
     frame = rect(
@@ -211,7 +236,7 @@ def _band(laid_out: BandLayout, top: float, is_named: bool, is_down: bool) -> Ma
         *([text("part", 16, 3, band.part, fill="faint")] if is_named else []),
         text("title", 16, 20, title, bold=True),
         text("subtitle", 16, 36, fitted(band.subtitle, GUTTER - 18), fill="faint"),
-        *(block(*placed) for placed in laid_out.placed),
+        *(block(*each, came) for each, came in zip(laid_out.placed, origins, strict=True)),
         y=top,
     )
 
@@ -237,4 +262,6 @@ def _names_of(item: Item, title: str, before: str) -> tuple[str, str]:
         return name, name
     if item.kind == "special":
         return f"r{item.note}", f"r{title}-{item.note}"
+    if item.kind == "mark":  # One key for all places, so that the mark is seen to advance.
+        return "mark", ""
     return f"{item.kind} {item.label if item.kind == 'page' else before}", ""

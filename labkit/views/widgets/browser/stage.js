@@ -3,6 +3,8 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const SMOOTH_MS = 200;
+/** A mark that comes from farther away, in pixels, takes FAR_MS so that the eye can follow it. */
+const FAR = 80, FAR_MS = 600;
 const SLIDING = ["x", "y", "width", "height", "cx", "cy", "r"];
 
 /** @typedef {import("./film.js").Film} Film */
@@ -121,8 +123,9 @@ function appear(element) {
   element.animate({ opacity: [0, 1] }, SMOOTH_MS);
   const { came } = element.dataset;
   if (!came) return;
-  const from = came.replace(/(\S+) (\S+)/, "$1px $2px");
-  element.animate({ translate: [from, "0px 0px"] }, { duration: SMOOTH_MS, easing: "ease-out" });
+  const [dx, dy] = came.split(" ").map(Number);
+  const duration = Math.hypot(dx, dy) > FAR ? FAR_MS : SMOOTH_MS;
+  element.animate({ translate: [`${dx}px ${dy}px`, "0px 0px"] }, { duration, easing: "ease-out" });
 }
 
 /**

@@ -28,6 +28,8 @@ LEGEND = (
     ("reading", "latest read"),
     ("adds", "add request in flight"),
     ("acks", "acknowledgement"),
+    ("quorum", "completes a quorum"),
+    ("refused", "add to a fenced bookie"),
 )
 """The states in the order of the legend."""
 
@@ -129,7 +131,7 @@ def legend() -> Mark:
             sample = (text("glyph", 14, 13, _GLYPHS[look], anchor="middle", bold=True),)
         elif look == "reading":
             sample = (rect("ring", 2, 2, 24, 13, rx=4, stroke="confirmed", thick=2),)
-        elif look in ("adds", "acks"):
+        elif look in ("adds", "acks", "quorum", "refused"):
             sample = (sign(look, 14, 8),)
         else:
             sample = shape(look, 28, "", 16)
@@ -144,6 +146,10 @@ def sign(what: str, x: float, y: float) -> Mark:
         return rect("sign", x - 9, y - 4, 18, 8, rx=4, fill="stored", stroke="page")
     if what == "acks":
         return path("sign", f"M{x - 7:g} {y:g}l10 -5v10z", fill="well", stroke="page")
+    if what == "quorum":
+        return path("sign", f"M{x - 10:g} {y:g}l15 -8v16z", fill="confirmed", stroke="page")
+    if what == "refused":
+        return rect("sign", x - 9, y - 4, 18, 8, rx=4, fill="lost", stroke="page")
     if what == "reads":
         return path(
             "sign", f"M{x + 7:g} {y:g}l-10 -5v10z", fill="page", stroke="confirmed", thick=1.5

@@ -1,9 +1,7 @@
-"""A grid with bookies as columns, entries as rows, and messages in flight. The cluster view and the
-timeline share it.
+"""A grid with bookies as columns, entries as rows, and messages in flight between them and the
+clients on the left.  The cluster view and the timeline share it.
 
-The clients are on the left. A wire runs below the cells of each entry. Adds travel along it to the
-bookies, and acknowledgements travel back. If a ledger has many entries, only the rows around the
-latest adds and reads are visible.
+Only the rows around the latest adds and reads are visible.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,9 +17,11 @@ from labkit.views.widgets.cluster.cells import CELL, ROW, cell, sign
 from labkit.views.widgets.cluster.heads import ACTS, HEAD, act_lines, column, head
 from labkit.views.widgets.display_clock import Hop
 from labkit.views.widgets.run import EventPositions
-from labkit.views.widgets.scene import Mark, Move, PartCache, group, path, text
+from labkit.views.widgets.scene import Mark, Move, PartCache, group, path, rect, text
 
 MOST_PITCH = 150
+DOOR = 3
+"""The distance between the left edge of a column and the bar that shows that it is fenced."""
 GROWTH = 4
 """The number of rows by which the grid grows, so that it does not change with every entry."""
 
@@ -35,7 +35,7 @@ _FLIGHTS = {
     "read.failed": "reads",
 }
 """How to draw a message in flight, by the kind of event with which it arrives."""
-_HOME = ("add.acked", "read.done", "read.failed")
+_HOME = ("add.acked", "add.failed", "read.done", "read.failed")
 """Kinds of events with which a message arrives at the client."""
 
 
@@ -94,6 +94,7 @@ class Grid:
         self._cut: dict[str, set[str]] = {}
         self._flying: dict[int, Hop] = {}
         self._lost: set[str] = set()
+        self._fenced: set[tuple[str, int]] = set()
         self.firsts = Explainer(positions)
 
     def take(self, event: Event) -> None:
@@ -108,7 +109,11 @@ class Grid:
         for hop in self.positions.departing.get(event.seq, ()):
             if hop.arrived.kind in _FLIGHTS:
                 self._flying[hop.arrived.seq] = hop
+        for hop in self.positions.refused.get(event.seq, ()):
+            self._flying[hop.arrived.seq] = hop
         self._flying.pop(event.seq, None)
+        if event.kind == "ledger.fenced":
+            self._fenced.add((event.node, event.ledger))
         if event.kind == "link.cut":
             self._cut.setdefault(event.peer, set()).add(event.node)
         elif event.kind == "link.healed":
@@ -207,6 +212,7 @@ class Grid:
             ("cells", name),
             _cells_of,
             *(name, bookie.state, copies, ledger_id, sight, latest, coming, place),
+            (name, ledger_id) in self._fenced,
         )
 
     def _flights(self, flying: Sequence[Hop], x: dict[str, float], layout: GridLayout) -> Mark:
@@ -214,7 +220,14 @@ class Grid:
         return group(
             "flights",
             *(
-                _flight(hop, x[bookie] + layout.column / 2, layout.gutter)
+                _bounce(hop, x[bookie] + DOOR, layout.gutter)
+                if hop.arrived.kind == "add.failed"
+                else _flight(
+                    hop,
+                    x[bookie] + layout.column / 2,
+                    layout.gutter,
+                    hop.arrived.seq in self.positions.completing,
+                )
                 for hop in flying
                 if hop.arrived.entry in sight
                 and (bookie := hop.arrived.peer if hop.arrived.kind in _HOME else hop.arrived.node)
@@ -331,6 +344,7 @@ def _cells_of(
     latest: int,
     coming: Sequence[int],
     place: tuple[float, float],
+    is_fenced: bool,
 ) -> Mark:
     x, width = place
     found = (
@@ -338,17 +352,41 @@ def _cells_of(
         for entry in sight
         if entry in copies and not (copies[entry].state == "sent" and entry in coming)
     )
-    return group(name, *found, x=x + 6)
+    return group(name, *found, *([_door(sight)] if is_fenced else []), x=x + 6)
+
+
+@lru_cache(256)
+def _door(sight: range) -> Mark:
+    """Return the bar that shuts out the writers of a fenced ledger."""
+    height = ROW * len(sight) - 4
+    bar = rect("bar", DOOR - 8, ROW * sight.start - 2, 4, height, rx=2, fill="confirmed")
+    title = "fenced: from now on, this bookie accepts adds only from recovery"
+    return group("door", bar, title=title, came=f"0 -{height}")
 
 
 @lru_cache(4096)
-def _flight(hop: Hop, x: float, gutter: float) -> Mark:
-    """Return a message in flight. It is drawn at its destination and shifted back by the remaining
-    distance.
+def _flight(hop: Hop, x: float, gutter: float, completes: bool) -> Mark:
+    """Return a message in flight, at its destination and shifted back by the remaining distance.
+
+    completes: whether it is the acknowledgement that completes a quorum.
     """
     wire, home = ROW * hop.arrived.entry + CELL + 4, gutter * 0.4
     is_home = hop.arrived.kind in _HOME
     here, there = (home, x) if is_home else (x, home)
     move = Move(round(hop.start, 1), round(hop.end, 1), there - here, 0)
-    what = _FLIGHTS[hop.arrived.kind]
+    what = "quorum" if completes else _FLIGHTS[hop.arrived.kind]
     return group(f"{hop.arrived.seq}", sign(what, here, wire), move=move)
+
+
+@lru_cache(4096)
+def _bounce(hop: Hop, x: float, gutter: float) -> Mark:
+    """Return an add that travels to the door of a fenced bookie and back.
+
+    It is drawn at the writer.  The outer shift moves it to the door, and then the inner one back.
+    """
+    wire, home = ROW * hop.arrived.entry + CELL + 4, gutter * 0.4
+    middle = (hop.start + hop.end) / 2
+    there = Move(round(hop.start, 1), round(middle, 1), home - x, 0)
+    back = Move(round(middle, 1), round(hop.end, 1), x - home, 0)
+    add = group("back", sign("refused", home, wire), move=back)
+    return group(f"{hop.arrived.seq}", add, move=there)

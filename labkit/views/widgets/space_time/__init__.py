@@ -1,13 +1,10 @@
-"""The space-time diagram: a lane for each node, with time from top to bottom, and messages as
-arrows between lanes. The view needs only a trace.
+"""The space-time diagram: lanes are nodes, time runs downwards, and messages are arrows.
 
-Simultaneous events on a node share one dot. The arrow of a message that is never answered ends in a
-cross, and a lane is broken while its node is down, paused or cut off. The reader can follow one
-entry, whose causal chain is then emphasized. If the reader clicks a dot, the view moves to that
-moment and highlights the causes of its events.
+Simultaneous events on a node share a dot.  The arrow of an unanswered message ends in a cross.  A
+lane is broken while its node is down, paused or cut off.
 
-Read `words` (the labels of events) first, then `model` (lanes, messages, breaks), `layout` (rows
-and lanes), `arrows` and `marks`, `picture` (the scene), and finally `SpaceTime` below.
+Read `words` (the text of labels) first, then `model` (lanes, messages, breaks), `layout` (rows and
+lanes), `labels` (where labels go), `arrows` and `marks`, `picture` (the scene), and `SpaceTime`.
 """
 
 from collections.abc import Sequence
@@ -54,13 +51,12 @@ class SpaceTime(PlayingView):
 
     source: a trace, or its events.
     ledger: the id of the ledger to show; by default, the newest one.
-    entries: the first and the last entry to show. By default, all entries are shown; if there are
-        more than `FEW_ENTRIES`, only those near the broken promise, or the first ones.
+    entries: the first and the last entry to show.  By default, at most `FEW_ENTRIES` entries are
+        shown: those near the broken promise, or the first ones.
     window_ms: the period of the run to show, from start to end.
     follow: the entry whose causal chain is emphasized.
-    broken: a promise that was broken in this run.  The event that broke it is marked.  Forks of the
-        run are shown without this mark, because in a fork the event may be different or may never
-        happen.
+    broken: a promise that was broken in this run.  The event that broke it is marked, except in
+        forks of the run, in which it may not happen.
     at: the `seq` of the event at which the view opens. By default, this is the last event before
         the epilogue, or the last event of all if a promise was broken in the epilogue.
     """

@@ -61,12 +61,11 @@ class Dot:
 class Plan:
     """The rows and lanes of a diagram.
 
-    There is one row for each moment. If rows are spaced by time, there are also empty rows between
-    moments. `times` contains the time of each row in microseconds.
-
+    times: the time of each row in microseconds.  Each moment has a row; if rows are spaced by time,
+        there are also empty rows.
     row: the row of each displayed event, by the event's index.
     x, room: for each lane, the position of its line, and the space for its labels.
-    quiet: for each row after a quiet period, the length of that period in microseconds.
+    quiet: the length of the quiet period before a row, in microseconds.
     """
 
     diagram: Diagram
@@ -95,9 +94,7 @@ class Plan:
 
 
 def plan_of(diagram: Diagram, choice: ShownPart, left: float, width: float, least: float) -> Plan:
-    """Return the plan.  The lanes start at `left`.  Their total width is `width`, and each is at
-    least `least` wide if possible.
-    """
+    """Return the plan of lanes that start at `left`, with this total and minimum width."""
     found: dict[tuple[int, int], list[int]] = {}
     metadata = diagram.lanes.index(METADATA) if METADATA in diagram.lanes else -1
     for at, event in enumerate(diagram.events):
