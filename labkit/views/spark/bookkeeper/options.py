@@ -68,16 +68,8 @@ _SUBJECTS = ("topic", "topics", "topicsPattern", "ledgers")
 
 _NAMES = (
     *("zookeeper", *_SUBJECTS, "start", "end", "startingTime", "endingTime", "closedOnly"),
-    *(
-        "rowsPerBatch",
-        "splitSize",
-        "minPartitions",
-        "decodeValues",
-        "password",
-        "failOnDataLoss",
-        "retrySeconds",
-    ),
-    *("maxRowsPerTrigger", "maxBytesPerTrigger"),
+    *("rowsPerBatch", "splitSize", "minPartitions", "password", "retrySeconds", "decodeValues"),
+    *("maxRowsPerTrigger", "maxBytesPerTrigger", "failOnDataLoss"),
 )
 
 _NO_SUBSCRIPTION = "omit it: the source has no subscription, because it does not read from a broker"
@@ -262,7 +254,7 @@ def _time(name: str, text: str) -> int:
             f"option '{name}' is {text!r}; expected milliseconds since 1970, or a time with its"
             " offset from UTC, such as '2026-05-01T12:00:00Z'"
         )
-    return int(time.timestamp() * 1000)
+    return round(time.timestamp() * 1000)
 
 
 def _flag(name: str, text: str) -> bool:

@@ -99,7 +99,9 @@ def _avro_decoder(definition: bytes) -> Decode:
 
     # With logical types, the library would return objects that JSON cannot represent.
     document = json.loads(definition, object_hook=_without_logical_type)
-    reader = DatumReader(make_avsc_object(document, Names()))
+    # Names of nested Java classes contain "$".
+    names = Names(validate_names=False)
+    reader = DatumReader(make_avsc_object(document, names, validate_names=False))
 
     def decode(payload: bytes) -> str:
         try:

@@ -69,6 +69,8 @@ def test_times_are_milliseconds_or_have_an_offset_from_utc() -> None:
     read = options(topic="t", startingTime="1500", endingTime="1970-01-01T01:00:02.5+01:00")
     assert (read.starting_ms, read.ending_ms) == (1500, 2500)
     assert options(topic="t", startingTime="1970-01-01T00:00:03Z").starting_ms == 3000
+    later = options(topic="t", startingTime="2026-05-01T12:00:00.019Z")
+    assert later.starting_ms == 1_777_636_800_019
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,8 @@ def test_a_json_payload_is_returned_as_it_is() -> None:
 
 
 def test_an_avro_record_is_decoded_with_the_version_of_its_message() -> None:
-    decoder = ValueDecoder({0: avro(ORDER), 1: avro(NEXT_ORDER)})
+    of_java = {**ORDER, "namespace": "shop.Outer$"}
+    decoder = ValueDecoder({0: avro(of_java), 1: avro(NEXT_ORDER)})
     plain = {**ORDER, "fields": [*ORDER["fields"][:3], {"name": "at", "type": "long"}]}
     order = {"customer": "Ann", "amount": 1.5, "token": b"\x00\xff", "at": 1700}
     decoded = decoder.decode(version(0), encode(plain, order))
