@@ -66,8 +66,9 @@ class GapDetector(StatefulProcessor):
         if (stored := self._last.get()) is not None:
             ledger, entry = stored
             last = ledger, entry
-        # The messages of a batch share their entry.
-        entries = pd.concat(rows)[["ledger", "entry"]].drop_duplicates()
+        # The messages of a batch share their entry, so only a few of many rows are kept.
+        chunks = [chunk[["ledger", "entry"]].drop_duplicates() for chunk in rows]
+        entries = pd.concat(chunks).drop_duplicates()
         new = missing = 0
         for ledger, entry in entries.sort_values(["ledger", "entry"]).itertuples(index=False):
             before = last

@@ -10,6 +10,7 @@
     spans        divides the entries into tasks
     entries      reads ahead the entries of a task, from another replica if one fails
     rows         unpacks entries into rows
+    values       decodes payloads with the topic's schema
     columns      turns rows into Arrow columns
     batches      runs a task in a worker and yields Arrow record batches
     offsets      the offset that a stream stores in its checkpoint
@@ -57,6 +58,9 @@ Options (not case-sensitive):
     maxBytesPerTrigger   or maximum number of payload bytes, estimated from the average size of each
                          ledger's entries.  Every partition reads at least one entry; only for
                          streams
+    decodeValues         true: add a column `value` with the payload as JSON, decoded with the
+                         schema version of its message; null if that is not a JSON, AVRO or
+                         PROTOBUF_NATIVE schema; default false
     failOnDataLoss       false: skip ledgers that were deleted or trimmed; true (the default): fail
                          if the query refers to one
 

@@ -23,6 +23,7 @@ from labkit.views.spark.bookkeeper.entries import read_span
 from labkit.views.spark.bookkeeper.options import MIB, Options
 from labkit.views.spark.bookkeeper.rows import SpanRows
 from labkit.views.spark.bookkeeper.spans import EntrySpan
+from labkit.views.spark.bookkeeper.values import read_value_decoder
 
 _BATCH_BYTES = 16 * MIB
 
@@ -84,8 +85,12 @@ async def _batches(
 async def _span_batches(
     client: BookKeeper, span: EntrySpan, options: Options, schema: pa.Schema
 ) -> AsyncGenerator[pa.RecordBatch, None]:
+    decoder = None
+    if "value" in schema.names:
+        decoder = await read_value_decoder(client, span.lane.topic)
+
     def new_rows() -> SpanRows:
-        return SpanRows(span, schema.names)
+        return SpanRows(span, schema.names, decoder)
 
     rows = new_rows()
     async with aclosing(read_span(client, span, options.retry_s)) as chunks:

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from labkit.views.spark.bookkeeper.options import OptionError, Options
 from labkit.views.spark.bookkeeper.rows import Numbers, SpanRows, signed
+from labkit.views.spark.bookkeeper.values import ValueDecodeError
 
 _STRINGS = "array<string>"
 
@@ -50,6 +51,9 @@ MESSAGE_COLUMNS = {
 meaning of `timestamp` depends on the session's settings.
 """
 
+VALUE_COLUMN = {"value": "string"}
+"""An additional column with option `decodeValues`."""
+
 ENTRY_COLUMNS = {
     "ledger": "bigint",
     "entry": "bigint",
@@ -59,7 +63,7 @@ ENTRY_COLUMNS = {
 """Columns for ledgers, one row per entry: name -> type."""
 
 MAY_BE_NULL = {
-    *("publish_time", "event_time", "key", "payload"),
+    *("publish_time", "event_time", "key", "payload", "value"),
     *("uuid", "chunk_id", "chunks"),
 }
 """Nullable columns for a topic; columns for ledgers are never null."""
@@ -71,7 +75,9 @@ _STRING_LIST = pa.list_(pa.string())
 
 
 def columns_of(options: Options) -> dict[str, str]:
-    return ENTRY_COLUMNS if options.ledgers else MESSAGE_COLUMNS
+    if options.ledgers:
+        return ENTRY_COLUMNS
+    return MESSAGE_COLUMNS | VALUE_COLUMN if options.decode_values else MESSAGE_COLUMNS
 
 
 def check_schema(schema: StructType, options: Options) -> None:
@@ -160,6 +166,24 @@ def _properties(rows: SpanRows) -> pa.Array:
     )
 
 
+def _values(rows: SpanRows) -> pa.Array:
+    """Return JSON; null for chunks, of which only the whole message can be decoded."""
+    values: list[str | None] = []
+    for index, payload in zip(rows.entry_of_row(), rows.payloads, strict=True):
+        metadata = rows.metadata[index]
+        is_chunk = metadata.HasField("chunk_id")
+        version = b"" if is_chunk else metadata.schema_version
+        try:
+            values.append(rows.decoder.decode(version, payload))
+        except ValueDecodeError as error:
+            entry = rows.entries[index]
+            raise ValueDecodeError(
+                f"entry {entry.entry_id} of ledger {entry.ledger_id}: {error}. To read the payload"
+                " as stored, omit option 'decodeValues'"
+            ) from None
+    return pa.array(values, pa.string())
+
+
 def _ensembles(rows: SpanRows) -> pa.Array:
     return pa.array([rows.ensemble()], _STRING_LIST).take(pa.array(np.zeros(rows.count, np.int64)))
 
@@ -197,6 +221,7 @@ _MAKERS: dict[str, Callable[[SpanRows], pa.Array]] = {
     "key": lambda rows: _string_array([head.partition_key or None for head in rows.heads]),
     "properties": _properties,
     "payload": lambda rows: pa.array(rows.payloads, pa.binary()),
+    "value": _values,
     "uuid": _chunk_field("uuid", pa.string()),
     "chunk_id": _chunk_field("chunk_id", pa.int32()),
     "chunks": _chunk_field("num_chunks_from_msg", pa.int32()),

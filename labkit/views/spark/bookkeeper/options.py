@@ -52,6 +52,7 @@ class Options:
     split_bytes: int = 32 * MIB
     min_partitions: int = 1
     password: bytes = b""
+    decode_values: bool = False
     fail_on_data_loss: bool = True
     retry_s: int = 120
     max_rows_per_trigger: int = 0
@@ -67,8 +68,8 @@ _SUBJECTS = ("topic", "topics", "topicsPattern", "ledgers")
 
 _NAMES = (
     *("zookeeper", *_SUBJECTS, "start", "end", "startingTime", "endingTime", "closedOnly"),
-    *("rowsPerBatch", "splitSize", "minPartitions", "password", "failOnDataLoss", "retrySeconds"),
-    *("maxRowsPerTrigger", "maxBytesPerTrigger"),
+    *("rowsPerBatch", "splitSize", "minPartitions", "password", "retrySeconds", "decodeValues"),
+    *("maxRowsPerTrigger", "maxBytesPerTrigger", "failOnDataLoss"),
 )
 
 _NO_SUBSCRIPTION = "omit it: the source has no subscription, because it does not read from a broker"
@@ -134,6 +135,7 @@ def read_options(given: Mapping[str, str]) -> Options:
         split_bytes=_size("splitSize", values.get("splitsize", "32m")),
         min_partitions=_count("minPartitions", values.get("minpartitions", "1"), 1),
         password="".join(passwords).encode(),
+        decode_values=_flag("decodeValues", values.get("decodevalues", "false")),
         fail_on_data_loss=_flag("failOnDataLoss", values.get("failondataloss", "true")),
         retry_s=_count("retrySeconds", values.get("retryseconds", "120"), 1),
         max_rows_per_trigger=_count("maxRowsPerTrigger", values.get("maxrowspertrigger", "0"), 0),
@@ -145,6 +147,8 @@ def read_options(given: Mapping[str, str]) -> Options:
     )
     _check_bounds(options)
     _check_times(options)
+    if options.decode_values and options.ledgers:
+        raise OptionError("option 'decodeValues' is only for topics; other ledgers have no schema")
     if options.max_rows_per_trigger and options.max_bytes_per_trigger:
         raise OptionError(
             "give only one of the options 'maxRowsPerTrigger' and 'maxBytesPerTrigger'"
@@ -253,7 +257,7 @@ def _time(name: str, text: str) -> int:
             f"option '{name}' is {text!r}; expected milliseconds since 1970, or a time with its"
             " offset from UTC, such as '2026-05-01T12:00:00Z'"
         )
-    return int(time.timestamp() * 1000)
+    return round(time.timestamp() * 1000)
 
 
 def _flag(name: str, text: str) -> bool:

@@ -20,12 +20,14 @@ from labkit.system.model.proto.pulsar_pb2 import (
 from labkit.system.topic.compression import DecompressionError, decompress_payload
 from labkit.system.topic.messages import split_entry
 from labkit.views.spark.bookkeeper.spans import WHOLE, EntrySpan
+from labkit.views.spark.bookkeeper.values import ValueDecoder
 
 Numbers = npt.NDArray[np.int64]
 
 _SIZE = struct.Struct(">I")
 _NOT_BATCHED = -1
-_PER_MESSAGE = {"event_time", "sequence_id", "key", "properties", "payload"}
+_PAYLOADS = {"payload", "value"}
+_PER_MESSAGE = {"event_time", "sequence_id", "key", "properties", *_PAYLOADS}
 """Columns that differ between the messages of a batch, and are stored in the batch's payload."""
 
 
@@ -41,15 +43,18 @@ class PayloadError(LabkitError):
 class SpanRows:
     """The rows of a span that have been read since the last record batch."""
 
-    def __init__(self, span: EntrySpan, columns: Collection[str]) -> None:
+    def __init__(
+        self, span: EntrySpan, columns: Collection[str], decoder: ValueDecoder | None = None
+    ) -> None:
         """If the span's lane belongs to no topic, each row is an entry.
 
         Only the data that the columns need is unpacked and kept, so unencrypted columns of an
         encrypted topic can be read without its key.
         """
         self.span = span
+        self.decoder = decoder or ValueDecoder({})
         # Payloads make up most of the bytes, so copy them only if a column needs them.
-        self._with_payloads = "payload" in columns
+        self._with_payloads = not _PAYLOADS.isdisjoint(columns)
         self._with_heads = not _PER_MESSAGE.isdisjoint(columns)
         self.count = 0
         """The number of rows."""

@@ -153,6 +153,19 @@ def test_the_backlog_is_what_was_stored_after_the_offset(stage: Stage, name: str
         assert (backlog.size_bytes > 0) == (left > 0)
 
 
+def test_a_topic_can_be_removed_from_a_query_if_data_loss_is_allowed(
+    stage: Stage, name: str
+) -> None:
+    for topic in ("a", "b"):
+        stage.send(stage.topic(f"{name}-{topic}", 0), numbered(0, 3))
+    both = follower(stage, topics=f"{name}-a,{name}-b")
+    offset = stage.run(both.next_offset(stage.run(both.initial()), None, ALL))
+    with pytest.raises(LedgerGoneError, match=f"partition -1 of .*{name}-b"):
+        stage.run(follower(stage, topics=f"{name}-a").next_offset(offset, None, ALL))
+    one = follower(stage, topics=f"{name}-a", failOnDataLoss="false")
+    assert stage.run(one.next_offset(offset, None, ALL)) == offset
+
+
 def test_an_offset_between_ledgers_names_the_one_that_follows(stage: Stage, name: str) -> None:
     sent = stage.send(stage.topic(name, 0, entries_per_ledger=3), numbered(0, 9))
     query = follower(stage, topic=name)

@@ -1,11 +1,16 @@
 """Tests that messages published by Pulsar's own client can be read without a broker."""
 
+import io
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pulsar
 import pytest
+from avro.io import BinaryEncoder, DatumWriter
+from avro.schema import parse
+from pulsar.schema import BytesSchema, JsonSchema, Record, String
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
@@ -19,6 +24,9 @@ CODECS = {
     "zstd": pulsar.CompressionType.ZSTD,
     "snappy": pulsar.CompressionType.SNAPPY,
 }
+
+
+SchemaType = type(BytesSchema().schema_info().schema_type())
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +97,67 @@ def test_a_chunked_message_is_put_together_from_its_rows(
     chunks = rows(spark, stage, "official-chunked", 3)
     assert len(chunks) > 1
     assert b"".join(payload for _, payload in chunks) == whole
+
+
+class AvroOrders(pulsar.schema.Schema):
+    """Orders with these fields; pulsar's own class needs another library for Avro."""
+
+    def __init__(self, *fields: str) -> None:
+        # All fields are optional, so that each version is compatible with the others.
+        optional = [{"name": each, "type": ["null", "string"], "default": None} for each in fields]
+        self._definition = {"type": "record", "name": "Order", "fields": optional}
+        super().__init__(dict, SchemaType.AVRO, self._definition, "AVRO")
+
+    def encode(self, obj: dict[str, str]) -> bytes:
+        out = io.BytesIO()
+        DatumWriter(parse(json.dumps(self._definition))).write(obj, BinaryEncoder(out))
+        return out.getvalue()
+
+
+def test_records_are_decoded_with_the_schema_version_of_their_message(
+    spark: SparkSession, stage: Stage, client: pulsar.Client, tmp_path: Path
+) -> None:
+    name, table = "official-avro", str(tmp_path / "table")
+    reader = spark.readStream.format("bookkeeper").options(decodeValues="true", topics=name)
+    orders: list[dict[str, str]] = []
+    versions = (("customer",), ("customer", "city"))
+    for number, fields in enumerate(versions, 1):
+        producer = client.create_producer(name, schema=AvroOrders(*fields))
+        for count in range(5):
+            orders.append({field: f"{field} {count}" for field in fields})
+            producer.send(orders[-1])
+        producer.close()
+        rows(spark, stage, name, 5 * number)
+        # The second version appears while the query is stopped.
+        values = reader.options(zookeeper=stage.cluster.zookeeper).load().select("value")
+        writer = values.writeStream.format("parquet").trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start(table)
+        assert query.awaitTermination(120)
+    found = spark.read.parquet(table).collect()
+    assert sorted(row["value"] for row in found) == sorted(map(json.dumps, orders))
+    columns = spark.read.parquet(table).selectExpr("from_json(value, 'city string').city as city")
+    assert columns.where("city is not null").count() == 5
+
+
+def test_json_records_are_decoded_and_messages_without_a_schema_are_not(
+    spark: SparkSession, stage: Stage, client: pulsar.Client
+) -> None:
+    class Order(Record):
+        customer = String()
+
+    reader = spark.read.format("bookkeeper").options(decodeValues="true")
+    for name, schema, message in (
+        ("official-json", JsonSchema(Order), Order(customer="Ann")),
+        ("official-bytes", BytesSchema(), b"Ann"),
+    ):
+        producer = client.create_producer(name, schema=schema)
+        producer.send(message)
+        producer.close()
+        rows(spark, stage, name, 1)
+    options = {"zookeeper": stage.cluster.zookeeper, "topicsPattern": "official-(json|bytes)"}
+    found = reader.options(**options).load()
+    parsed = found.selectExpr("variant_get(parse_json(value), '$.customer', 'string') as customer")
+    assert {row["customer"] for row in parsed.collect()} == {"Ann", None}
 
 
 @pytest.mark.parametrize("batched", [True, False])

@@ -69,6 +69,8 @@ def test_times_are_milliseconds_or_have_an_offset_from_utc() -> None:
     read = options(topic="t", startingTime="1500", endingTime="1970-01-01T01:00:02.5+01:00")
     assert (read.starting_ms, read.ending_ms) == (1500, 2500)
     assert options(topic="t", startingTime="1970-01-01T00:00:03Z").starting_ms == 3000
+    later = options(topic="t", startingTime="2026-05-01T12:00:00.019Z")
+    assert later.starting_ms == 1_777_636_800_019
 
 
 @pytest.mark.parametrize(
@@ -132,6 +134,8 @@ def test_an_option_that_is_not_given_has_its_default() -> None:
         ),
         ({"topic": "t", "startingTime": "5", "endingTime": "4"}, "'startingTime' comes after"),
         ({"topic": "t", "minPartitions": "0"}, "option 'minPartitions' must be a whole number"),
+        ({"ledgers": "3", "decodeValues": "true"}, "option 'decodeValues' is only for topics"),
+        ({"topic": "t", "decodeValues": "1"}, "option 'decodeValues' must be 'true' or 'false'"),
         ({"topic": "t", "maxBytesPerTrigger": "0"}, "option 'maxBytesPerTrigger' must be a size"),
         (
             {"topic": "t", "maxBytesPerTrigger": "1m", "maxRowsPerTrigger": "5"},
