@@ -218,7 +218,13 @@ class Auditor:
             return None
 
     async def _mark(self, ledger_id: int, missed: list[str]) -> None:
-        if await self._manager.mark(ledger_id, missed):
+        try:
+            is_news = await self._manager.mark(ledger_id, missed)
+        except BKMetadataSerializationException as error:
+            # The ledger has a mark, so a worker repairs it, whatever the mark contains.
+            self._recorder.record("ledger.unchecked", ledger_id, explanation=str(error))
+            return
+        if is_news:
             self._recorder.record("ledger.underreplicated", ledger_id, bookies=(*missed,))
 
     # Periodic checks

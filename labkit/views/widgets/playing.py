@@ -233,13 +233,13 @@ class PlayingView(SceneView):
         """
         other = self._source.fork(seq, fault, node)
         self.forks.append(Fork(self._source, self.run, fault, node))
-        self._switch_to(other)
+        self.switch_to(other)
 
     def undo(self) -> None:
         """Show the run without the latest fault."""
-        self._switch_to(self.forks.pop().source)
+        self.switch_to(self.forks.pop().source)
 
-    def _switch_to(self, source: Any) -> None:
+    def switch_to(self, source: Any) -> None:
         """Show another run. Pages continue at the point where it diverges from the current run."""
         before = self.run.events
         self.open_run(source)

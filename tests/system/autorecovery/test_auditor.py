@@ -10,8 +10,8 @@ from labkit.system.autorecovery.audit_rules import when_to_audit
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import Rules
 from labkit.system.autorecovery.underreplication import NEVER_MS
-from labkit.system.metadata.store import MetadataUnavailableError
-from tests.system.autorecovery.world import World, simulated
+from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError
+from tests.system.autorecovery.world import PATHS, World, simulated
 
 
 async def start(world: World, **config: Any) -> None:
@@ -41,6 +41,23 @@ async def test_ledgers_of_a_lost_bookie_are_marked_open_and_closed_ones(world: W
     assert marked(world) == [(closed, "b2"), (writer.ledger_id, "b2")]
     assert [row.peer for row in world.events("bookie.lost")] == ["b2"]
     assert elsewhere.ledger_id not in [ledger_id for ledger_id, _ in marked(world)]
+
+
+@simulated
+async def test_a_malformed_mark_ends_no_auditor_and_hides_no_other_ledger(world: World) -> None:
+    first, second = [await world.closed_ledger(3) for _ in range(2)]
+    # Another worker holds the lock, so nobody repairs the ledger and removes its mark.
+    await world.manager.mark(first, ["b1"])
+    await world.store.create(PATHS.lock(first), b"", ephemeral=True)
+    await world.store.set(PATHS.mark(first), b"replica: 7", ANY_VERSION)
+    await start(world)
+    await world.stop_bookie("b2")
+    await asyncio.sleep(1)
+    assert marked(world) == [(second, "b2")]
+    [unchecked] = world.events("ledger.unchecked")
+    assert unchecked.ledger == first
+    assert "mark of ledger" in unchecked.explanation
+    assert not world.instances["a"].done()
 
 
 @simulated

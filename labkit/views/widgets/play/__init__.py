@@ -192,7 +192,7 @@ class PlayView(PlayingView):
         """Show a run, which opens at its event `at` or, by default, at its last one."""
         before = {verdict.name for verdict in self.played.broken}
         self.played, self.opens_at = played, at
-        self._switch_to(played.trace)
+        self.switch_to(played.trace)
         fresh = [each for each in played.broken if each.name not in before]
         self.notice = "; ".join(f"✘ {failure_of(each.name)}" for each in fresh)
 
