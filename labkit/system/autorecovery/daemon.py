@@ -71,7 +71,7 @@ class AutoRecovery:
         """
         self._silence = self._rules.metadata_silence(self._client.store)
         if self._follows_silence:
-            self._silence.fell_silent()
+            self._silence.silence_ended()
         await self._manager().prepare()
         try:
             async with asyncio.TaskGroup() as components:

@@ -37,7 +37,7 @@ class MetadataSilence:
         """The time from which the list of bookies can be trusted."""
         self.count = 0
         """The number of silences that have ended."""
-        store.on_silence(self.fell_silent)
+        store.on_silence(self.silence_ended)
 
     @property
     def is_settled(self) -> bool:
@@ -54,8 +54,8 @@ class MetadataSilence:
                 return
             await asyncio.sleep(left_s)
 
-    def fell_silent(self) -> None:
-        """Begin a grace period, because a silence has just ended."""
+    def silence_ended(self) -> None:
+        """Begin a grace period."""
         self.count += 1
         self.responding_since = _now()
         self.begin_grace_period()

@@ -86,7 +86,7 @@ class BookieReads:
         def is_response(error: BKException) -> bool:
             if isinstance(error, BKUnauthorizedAccessException):
                 raise error
-            return self.is_answer(error)
+            return self.is_denial(error)
 
         ensemble = metadata.segments[-1].ensemble
         replies = self.ask_all(ensemble, NO_ENTRY_ID, fence_key=fence_key)
@@ -95,7 +95,7 @@ class BookieReads:
 
     # Hook: overridden by `worlds/sim/variants`.
 
-    def is_answer(self, error: BKException) -> bool:
+    def is_denial(self, error: BKException) -> bool:
         """Return whether the error counts as a response: the bookie denies having the entry."""
         return isinstance(error, PROVES_ABSENCE)
 

@@ -174,11 +174,11 @@ class LedgerRecovery:
         last_entries = await reads.last_entries(self.metadata, fence_key=key)
         best = max(last_entries, key=lambda entry: entry.last_add_confirmed, default=None)
         reported_lac = NO_ENTRY_ID if best is None else best.last_add_confirmed
-        lower_bound = self.confirmed_at_least(reported_lac)
+        lower_bound = self.safe_lower_bound(reported_lac)
         self.recorder.record("recovery.covered", self.ledger_id, lower_bound)
         return lower_bound, 0 if best is None else best.length
 
-    def confirmed_at_least(self, reported_lac: int) -> int:
+    def safe_lower_bound(self, reported_lac: int) -> int:
         """Return the last entry that is certainly confirmed; recovery starts reading after it.
 
         All entries before the last segment are confirmed, even if none of its bookies reports that.

@@ -26,8 +26,8 @@ from google.protobuf import text_format
 from labkit.system.metadata.store import MetadataStore, NodeExistsError, NoNodeError
 from labkit.system.model.errors import InvalidCookieException
 from labkit.system.model.proto.bookkeeper_pb2 import CookieFormat
-from labkit.system.storage.directories import refuse_other_storages
 from labkit.system.storage.disk import Disk
+from labkit.system.storage.other_storages import refuse_other_storages
 
 LAYOUT_VERSION = 5
 _FOLDER = "current"

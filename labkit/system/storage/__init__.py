@@ -46,7 +46,7 @@ per journal, and a thread for flushes and garbage collection; the simulated worl
                      ledger's entries
 
 Read in this order: `disk`, `config`, `log_mark`, `journal`, `journal_scan`, `memtable`,
-`entry_log`, `last_log_id`, `log_reader`, `index/`, `store`, `directories`, `replay`, `entry_batch`,
+`entry_log`, `last_log_id`, `log_reader`, `index/`, `store`, `other_storages`, `replay`, `entry_batch`,
 `last_add_confirmed`, `collected_ledgers`, `garbage`. The remaining modules are not part of the
 write path: `xray` and `entry_locations` inspect the files, and `flush_events` reports to the trace.
 

@@ -19,7 +19,6 @@ from labkit.system.model.errors import (
 )
 from labkit.system.storage.collected_ledgers import CollectedLedgers
 from labkit.system.storage.config import MIB, StorageConfig
-from labkit.system.storage.directories import refuse_other_storages
 from labkit.system.storage.disk import Disk, is_out_of_space, sync_file
 from labkit.system.storage.entry_log import EntryLogger, log_name
 from labkit.system.storage.flush_events import WrittenEntry, record_flush, written_entries
@@ -42,6 +41,7 @@ from labkit.system.storage.log_mark import (
     write_last_mark,
 )
 from labkit.system.storage.memtable import Memtable
+from labkit.system.storage.other_storages import refuse_other_storages
 from labkit.system.storage.replay import RecordApplier, replay_journal
 from labkit.system.trace.recorder import Recorder
 

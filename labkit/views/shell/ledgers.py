@@ -14,7 +14,6 @@ from operator import itemgetter
 from labkit.system.model.entry import Digest
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.config import StorageConfig
-from labkit.system.storage.directories import refuse_other_storages
 from labkit.system.storage.entry_log import log_name
 from labkit.system.storage.index.ledger_index import (
     DATA_OFFSET,
@@ -25,6 +24,7 @@ from labkit.system.storage.index.ledger_index import (
     ledger_ids_on_disk,
 )
 from labkit.system.storage.journal import FENCE
+from labkit.system.storage.other_storages import refuse_other_storages
 from labkit.system.storage.xray import index_slots
 from labkit.views.shell.entry_log import EntryReader
 from labkit.views.shell.folders import BookieFolders, Directory, ShellError

@@ -192,7 +192,7 @@ async def test_audit_in_which_the_store_falls_silent_marks_nothing_and_is_made_a
     async def silent(manager: LedgerUnderreplicationManager) -> bool:
         if not silent_at:
             silent_at.append(asyncio.get_running_loop().time())
-            watchers[0].fell_silent()
+            watchers[0].silence_ended()
         return await is_enabled(manager)
 
     with pytest.MonkeyPatch.context() as patched:

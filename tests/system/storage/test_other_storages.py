@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from labkit.system.model.errors import OtherStorageException, StorageDamagedException
-from labkit.system.storage.directories import refuse_other_storages
+from labkit.system.storage.other_storages import refuse_other_storages
 from labkit.worlds.live.disk import RealDisk
 from labkit.worlds.sim.machine.disk import SimDisk
 from tests.system.storage.support import GOLDEN, add, open_store, store_over

@@ -83,7 +83,7 @@ class _BeginsBeforeTheLastFragment(LedgerRecovery):
 
     writer_class = Writer
 
-    def confirmed_at_least(self, last_add_confirmed: int) -> int:
+    def safe_lower_bound(self, last_add_confirmed: int) -> int:
         return last_add_confirmed
 
 

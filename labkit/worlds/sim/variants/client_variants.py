@@ -129,7 +129,7 @@ class EarlyRecovery(LedgerRecovery):
 
 
 class _CountsEveryError(BookieReads):
-    def is_answer(self, error: BKException) -> bool:
+    def is_denial(self, error: BKException) -> bool:
         return True
 
 

@@ -33,7 +33,7 @@ def audit_at_once(missing: Mapping[str, float], delay_s: float, now_s: float) ->
 class IgnoresSilence(MetadataSilence):
     """The auditor trusts its list of bookies as soon as a metadata store that hung has resumed."""
 
-    def fell_silent(self) -> None:
+    def silence_ended(self) -> None:
         pass
 
 
