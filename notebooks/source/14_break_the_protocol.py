@@ -26,7 +26,7 @@ fault_count = 2  # faults in each of these runs
 # %%
 from dataclasses import replace
 
-from labkit import Cluster, On, Recover, Scenario, Write, run
+from labkit import Cluster, Game, On, Recover, Scenario, Write, run
 from labkit.course.lessons import check, compare, hint, parameters, predict
 from labkit.course.runs.timeline import timeline
 from labkit.system.check import broken, check_all
@@ -231,6 +231,16 @@ check("break_protocol.schedule", my_schedule)
 # %% tags=["refused"]
 late = base.with_decision("delay w>b0 1", 10).with_decision("delay w>b1 1", 10)
 check("break_protocol.schedule", late, must_pass=False)
+
+# %% [markdown]
+# ## You are the network
+#
+# You can also choose the order of all messages yourself, one by one: click the message that arrives next. This
+# is level 4 of a game with ten levels; level 8 has the bug of exercise 1. With *Protocol: correct*, you play
+# against the real protocol, which loses nothing in any order: all 533 states of level 4 have been tried.
+
+# %%
+Game(4)
 
 # %% [markdown]
 # ## Exercise 2: fix a bug

@@ -48,24 +48,32 @@ per journal, and a thread for flushes and garbage collection; the simulated worl
 Read in this order: `disk`, `config`, `log_mark`, `journal`, `journal_scan`, `memtable`,
 `entry_log`, `last_log_id`, `log_reader`, `index/`, `store`, `other_storages`, `replay`,
 `entry_batch`, `last_add_confirmed`, `collected_ledgers`, `garbage`. The remaining modules are not
-part of the write path: `xray` and `entry_locations` inspect the files, and `flush_events` reports
-to the trace. Differences from BookKeeper (labkit and BookKeeper can read each other's files): - The
-entry log is synced before the index is written, so an index never points to bytes that a crash can
-remove (BookKeeper writes the index first, and replay repairs it after a crash). - Every memtable
-flush is a checkpoint and advances LastLogMark (BookKeeper advances it only when an entry log is
-full). - lastMark and a new ledger's index are written under a temporary name and then renamed, so
-that they are either complete or absent. - Replay skips an entry if the entry log and the index
-already contain it (BookKeeper writes the entry again). - If a crash tears padding at a sector
-boundary, the journal ends there (BookKeeper does not start). If a crash tears a master key, no
-ledger is created with it (BookKeeper keeps the wrong key). - Fencing a ledger that this bookie
-never stored also writes the master key to the journal, so the fence survives a restart (BookKeeper
-drops it at replay). - The master key of a request is compared with the stored one even after a
-restart. - If the disk is full at start, the replayed entries stay in memory until a checkpoint
-succeeds (BookKeeper does not start). - An index file stays in its directory if the directory
-becomes full (BookKeeper moves it to another directory). - The largest entry id is 2**40 - 1
-(BookKeeper accepts larger ones). - If a journal contains a record that no writer produces and that
-would corrupt the index, the start fails with an error that names the file and the offset
-(BookKeeper accepts the record, and later cannot read the index header). - If any journal file that
-replay needs is missing, the start fails (BookKeeper only notices that the file that LastLogMark
-names is missing).
+part of the write path: `xray` and `entry_locations` inspect the files, and `flush_events` reports to
+the trace.
+
+Differences from BookKeeper (labkit and BookKeeper can read each other's files):
+  - The entry log is synced before the index is written, so an index never points to bytes that a
+    crash can remove (BookKeeper writes the index first, and replay repairs it after a crash).
+  - Every memtable flush is a checkpoint and advances LastLogMark (BookKeeper advances it only when
+    an entry log is full).
+  - lastMark and a new ledger's index are written under a temporary name and then renamed, so that
+    they are either complete or absent.
+  - Replay skips an entry if the entry log and the index already contain it (BookKeeper writes the
+    entry again).
+  - If a crash tears padding at a sector boundary, the journal ends there (BookKeeper does not
+    start). If a crash tears a master key, no ledger is created with it (BookKeeper keeps the wrong
+    key).
+  - Fencing a ledger that this bookie never stored also writes the master key to the journal, so the
+    fence survives a restart (BookKeeper drops it at replay).
+  - The master key of a request is compared with the stored one even after a restart.
+  - If the disk is full at start, the replayed entries stay in memory until a checkpoint succeeds
+    (BookKeeper does not start).
+  - An index file stays in its directory if the directory becomes full (BookKeeper moves it to
+    another directory).
+  - The largest entry id is 2**40 - 1 (BookKeeper accepts larger ones).
+  - If a journal contains a record that no writer produces and that would corrupt the index, the
+    start fails with an error that names the file and the offset (BookKeeper accepts the record, and
+    later cannot read the index header).
+  - If any journal file that replay needs is missing, the start fails (BookKeeper only notices that
+    the file that LastLogMark names is missing).
 """
