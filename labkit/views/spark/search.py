@@ -57,7 +57,7 @@ def search(
 
     Stop after a round with which at least `stop_at` of these rows have broken promises (0: run all
     seeds).  Delete the table after a change of the code, because its rows are not run again.
-    `on_progress` is called with the number of seeds run and of broken promises found.
+    `on_progress` is called with the number of seeds run and of runs with broken promises.
     """
     spark.createDataFrame([], _SCHEMA).write.mode("ignore").parquet(folder)
 
@@ -67,18 +67,19 @@ def search(
             (table["seed"] >= seeds.start) & (table["seed"] < seeds.stop)
         )
 
+    def broken_count() -> int:
+        return rows().where("size(broken) > 0").count()
+
     known = {row["seed"] for row in rows().select("seed").collect()}
     remaining = [seed for seed in seeds if seed not in known]
     report = on_progress or ProgressLine(len(remaining))
     done, size = 0, FIRST_ROUND
-    while done < len(remaining):
-        if stop_at and rows().where("size(broken) > 0").count() >= stop_at:
-            break
+    while done < len(remaining) and not 0 < stop_at <= broken_count():
         started_at = time.monotonic()
         some = remaining[done : done + size]
         _run_round(spark, some, variant).write.mode("append").parquet(folder)
         done += len(some)
-        report(done, rows().where("size(broken) > 0").count())
+        report(done, broken_count())
         # Between rounds, processors wait for the last task, so rounds should take a while.
         if time.monotonic() - started_at < _ROUND_S:
             size *= 2
