@@ -126,10 +126,9 @@ class LedgerDirectory:
         chain, version = await read_chain(self.client, managed_ledger_path(topic))
         # A topic that matches the pattern may have been deleted since it was listed.
         if version < 0 and self._options.topics:
-            option = "topic" if len(self._options.topics) == 1 else "topics"
             raise OptionError(
-                f"option '{option}': topic {topic} does not exist in the cluster at"
-                f" {self._options.metadata}; topics in that namespace:"
+                f"topic {topic} does not exist in the cluster at {self._options.metadata}; topics"
+                " in that namespace:"
                 f" {_some(topic, await self._topics_beside(topic))}"
             )
         return chain

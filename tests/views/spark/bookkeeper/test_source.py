@@ -397,7 +397,7 @@ def test_a_query_has_the_number_of_tasks_that_was_asked_for(
     [
         (
             {"topic": "nowhere"},
-            "option 'topic': topic persistent://public/default/nowhere does not",
+            "topic persistent://public/default/nowhere does not",
         ),
         ({"ledgers": "123456"}, "option 'ledgers': ledger 123456 does not exist"),
         ({"topic": "orders", "start": "1:0:9:-1"}, "option 'start': 1:0:9:-1 refers to partition"),
@@ -411,7 +411,7 @@ def test_a_query_has_the_number_of_tasks_that_was_asked_for(
         ({"topic": "orders", "password": "x"}, "option 'password': ledger"),
         ({"topic": "orders", "maxRowsPerTrigger": "5"}, "option 'maxRowsPerTrigger' is only for"),
         ({"topic": "orders", "maxBytesPerTrigger": "5"}, "option 'maxBytesPerTrigger' is only for"),
-        ({"topics": "orders,ordres"}, "option 'topics': topic persistent://public/default/ordres"),
+        ({"topics": "orders,ordres"}, "topic persistent://public/default/ordres"),
         (
             {"topicsPattern": "ordres"},
             "option 'topicsPattern': no topic matches persistent://public/default/ordres; topics in"

@@ -370,7 +370,7 @@ def test_ledgers_that_went_unread_are_reported_and_can_be_borne(
         ),
         (
             {"topic": "nowhere"},
-            "option 'topic': topic persistent://public/default/nowhere does not exist",
+            "topic persistent://public/default/nowhere does not exist",
         ),
         ({"schema": "entry long", "speed": "9"}, "unknown option 'speed'"),
         ({"schema": "offset long"}, "schema: unknown column 'offset'"),
