@@ -90,7 +90,8 @@ def test_binder_uses_the_python_of_runtime_txt(dockerfile: str) -> None:
 
 @pytest.mark.slow
 def test_binder_installs_labkit_after_its_source_is_there(dockerfile: str) -> None:
-    copy = dockerfile.index("COPY --chown=0:0 src/ ${REPO_DIR}/")
+    user = f"{os.getuid()}:{os.getgid()}"
+    copy = dockerfile.index(f"COPY --chown={user} src/ ${{REPO_DIR}}/")
     install = dockerfile.index('pip install --no-cache-dir -r "binder/requirements.txt"')
     assert copy < install
 

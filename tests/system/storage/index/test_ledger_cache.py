@@ -2,6 +2,7 @@ import errno
 import gc
 import os
 import resource
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -16,6 +17,15 @@ from labkit.worlds.sim.machine.disk_operation import lost
 from tests.system.storage.support import KEY, present
 
 MANY = 300
+
+
+@pytest.fixture(autouse=True)
+def closed_files() -> Iterator[None]:
+    """Close the files of each test's caches: a user may have only 1024 files open by default, and
+    a cache and its indexes form a reference cycle.
+    """
+    yield
+    gc.collect()
 
 
 class CountingDisk(RealDisk):

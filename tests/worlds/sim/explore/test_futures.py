@@ -96,6 +96,13 @@ def test_the_reason_is_a_sentence_about_the_decision_or_the_fault() -> None:
     assert repr(found).startswith("EveryCopyIsDurable: from ")
 
 
+def test_a_crash_is_described_by_its_event() -> None:
+    trace = run(counterexample("ensemble change from the wrong entry"))
+    jump = inevitability(trace, "AcknowledgedIsDurable", FUTURES).jump
+    assert jump is not None
+    assert jump.reason == "b1 was killed: its memory is lost, its files are kept"
+
+
 @pytest.mark.parametrize(
     ("promise", "reason"),
     [

@@ -64,3 +64,14 @@ def test_every_mistake_has_a_seed_below_5000() -> None:
 def test_a_mistake_breaks_its_promise_at_its_seed(variant: str, seed: int) -> None:
     promise = [check for check in CHECKS if check.__name__ == VARIANTS[variant].breaks]
     assert search([seed], variant=variant, checks=promise, jobs=1).first is not None
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *OF_STORAGE.values(),
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in OF_THE_PROTOCOL.values()),
+    ],
+)
+def test_nothing_breaks_at_these_seeds_without_a_mistake(seed: int) -> None:
+    assert search([seed], jobs=1).found == ()
