@@ -19,6 +19,8 @@ _BASELINES = {"beside": (4.0,), "above": (-8.0,), "below": (16.0,), "two lines":
 _STYLE_COSTS = {"beside": 0, "above": 1, "below": 1, "two lines": 2}
 _LEFT, _ON_LANE, _ON_ARROW, _CUT, _ON_MARK = 1, 4, 10, 30, 50
 """The costs of a label on the left, on another lane, on an arrow, truncated, or on another mark."""
+_REACH, _DOT = 12, 6
+"""A click on a dot may miss its centre by this distance, and by less beside a label."""
 _LEAST = 26
 """The smallest width for which a truncated label is worth showing."""
 
@@ -78,6 +80,22 @@ def least_width(label: str) -> float:
     return max(map(width_of, split(label)))
 
 
+def reach_of(x: float, y: float, place: LabelPlace, label: str) -> Box:
+    """Return the box of a dot and its label, in which a click chooses the dot."""
+    dot = _dot_box(x, y, label)
+    if not label:
+        return dot
+    box = label_box(x, y, place, label)
+    ends = zip(dot, box, strict=True)
+    left, right, top, bottom = (pick(pair) for pick, pair in zip((min, max) * 2, ends, strict=True))
+    return Box(left, right, top, bottom)
+
+
+def _dot_box(x: float, y: float, label: str) -> Box:
+    across = _DOT if label else _REACH
+    return Box(x - across, x + across, y - _REACH, y + _REACH)
+
+
 def label_box(x: float, y: float, place: LabelPlace, label: str) -> Box:
     lines = place.lines(label)
     width = max(width_of(text) for _, text in lines)
@@ -99,20 +117,21 @@ def place_labels(
     edges: the left and right edges of the space for labels.
     """
     y = y_of(row)
-    taken = {lane: [Box(x[lane] - 6, x[lane] + 6, y - 6, y + 6)] for lane, _ in labels}
+    taken = {lane: _dot_box(x[lane], y, label) for lane, label in labels}
     places = dict[int, LabelPlace]()
 
     def cost(lane: int, label: str, place: LabelPlace) -> float:
         box = label_box(x[lane], y, place, label)
         covered = [box.covered_by(*arrow) for arrow in arrows]
-        others = [each for other in taken if other != lane for each in taken[other]]
+        reach = reach_of(x[lane], y, place, label)
+        others = [each for other, each in taken.items() if other != lane]
         return (
             _STYLE_COSTS[place.style]
             + _LEFT * place.is_left
             + _CUT * any(text.endswith("…") for _, text in place.lines(label))
             + _ON_LANE * sum(box.left < at < box.right for at in x)
             + _ON_ARROW * sum(1 + part for part in covered if part)
-            + _ON_MARK * sum(map(box.overlaps, others))
+            + _ON_MARK * sum(map(reach.overlaps, others))
         )
 
     for lane, label in labels:
@@ -120,7 +139,7 @@ def place_labels(
             candidates = list(_candidates(lane, label, x, edges))
             costs = [cost(lane, label, place) for place in candidates]
             places[lane] = candidates[costs.index(min(costs))]
-            taken[lane].append(label_box(x[lane], y, places[lane], label))
+            taken[lane] = reach_of(x[lane], y, places[lane], label)
     return places
 
 
@@ -135,6 +154,7 @@ def _candidates(
         for is_left, neighbour, edge in ((False, lane + 1, edges[1]), (True, lane - 1, edges[0])):
             ends = [edge, x[neighbour]] if 0 <= neighbour < len(x) else [edge]
             for end in ends:
-                room = min(wanted, abs(end - x[lane]) - BESIDE - 6)
+                beyond = 2 if end == edge else _DOT
+                room = min(wanted, abs(end - x[lane]) - BESIDE - beyond)
                 if room >= min(wanted, _LEAST):
                     yield LabelPlace(style, is_left, room)

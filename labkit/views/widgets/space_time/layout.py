@@ -110,7 +110,8 @@ def plan_of(diagram: Diagram, choice: ShownPart, left: float, width: float, leas
     # Arrows leave the first lane to its right, so the labels of a client go to its left.
     begins_with_client = all(message.target for message in diagram.messages)
     outside = 0.0
-    whole, split = ([max(least, width_of(name, bold=True)) for name in diagram.lanes] for _ in "ab")
+    whole = [max(least - BETWEEN, width_of(name, bold=True)) for name in diagram.lanes]
+    split = list(whole)
     for dot in dots:
         label = plan.label(dot, dot.events)
         if dot.lane == 0 and begins_with_client:

@@ -20,7 +20,7 @@ from labkit.views.widgets.scene import (
     text,
 )
 from labkit.views.widgets.space_time.arrows import LOOKS, ROW, y_of
-from labkit.views.widgets.space_time.labels import BESIDE, LabelPlace, label_box
+from labkit.views.widgets.space_time.labels import BESIDE, LabelPlace, reach_of
 from labkit.views.widgets.space_time.words import ABSENCE
 from labkit.views.widgets.text_metrics import fitted, width_of
 
@@ -133,13 +133,7 @@ def dot_mark(
     it, the view moves to that moment and highlights the causes.
     """
     x, y = place
-    left, right, top, bottom = label_box(x, y, spot, label) if label else (x, x, y, y)
-    left, right, top, bottom = (
-        min(left, x - 12),
-        max(right, x + 12),
-        min(top, y - 12),
-        max(bottom, y + 12),
-    )
+    left, right, top, bottom = reach_of(x, y, spot, label)
     parts = [
         rect("reach", left, top, right - left, bottom - top, fill="none"),
         circle("dot", x, y, 4.5 if label else 3, fill=ink),
