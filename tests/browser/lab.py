@@ -199,7 +199,7 @@ class Notebook:
         cell = self.cells.nth(index)
         prompt = cell.locator(".jp-InputPrompt").first
         before = prompt.inner_text()
-        cell.locator(".cm-content").first.click()
+        prompt.click()  # The code may be folded.
         self.page.keyboard.press("Shift+Enter")
         try:
             self.page.wait_for_function(

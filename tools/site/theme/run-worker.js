@@ -29,6 +29,8 @@ const starting = import(String(new URL("pyodide.mjs", folder))).then(({ loadPyod
   loadPyodide({ indexURL: String(folder) })
 );
 
+starting.catch(() => {}); // Each answer reports the error; without this, the console does too.
+
 /** @type {any} */
 const worker = globalThis;
 
