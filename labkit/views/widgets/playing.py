@@ -181,6 +181,12 @@ class PlayingView(SceneView):
             beat for beat in reversed(beats) if beat.at <= opening or beat is beats[0]
         ).scene
 
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        # The still picture shows all that has happened before the cell that displays the view.
+        if self.is_live and self.waiting:
+            self.send_more()
+        return super()._repr_mimebundle_(**options)
+
     def svg(self) -> str:
         # A still picture has no buttons, and no space for them.
         picture, opening = self.picture(self.run, NO_ACTS), self.opening()

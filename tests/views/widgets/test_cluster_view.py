@@ -78,6 +78,14 @@ def test_the_output_has_the_view_the_picture_and_a_line_of_words() -> None:
     assert inside == data["image/svg+xml"] == view.svg()
 
 
+async def test_the_still_picture_of_a_running_cluster_shows_what_has_just_happened(
+    watched: Watched,
+) -> None:
+    watched.cluster.add(3)
+    data, _ = watched.view._repr_mimebundle_()
+    assert "entries up to 2" in data["text/plain"]
+
+
 def test_a_view_can_be_fixed_on_one_ledger() -> None:
     assert "ledger 8 " in repr(ClusterView(two_ledgers()))
     assert "ledger 7 " in repr(ClusterView(two_ledgers(), ledger=LEDGER))
