@@ -125,7 +125,9 @@ def cpu_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figur
 
 
 def receives_of(entry_count: int, group_size: int, ledger_count: int = 1) -> Groups:
-    """Return groups of add requests as received chunks; the requests cycle through the ledgers."""
+    """Return groups of add requests, as the chunks in which a server receives them; the requests
+    cycle through the ledgers.
+    """
     entries = entries_of(entry_count, ledger_count=ledger_count)
     return [_receives(group) for group in _in_groups(entries, group_size)]
 

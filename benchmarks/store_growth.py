@@ -101,7 +101,7 @@ def _write(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
 
 
 def _read(store: LedgerStore, shape: Shape) -> dict[str, tuple[float, str]]:
-    """Read entries as a catch-up reader does, spread over all ledgers and positions."""
+    """Read entries spread over all ledgers and positions, as a catch-up reader does."""
     ids = list(_ids_to_read(shape))
 
     def read() -> None:

@@ -2,7 +2,7 @@
 
 Each check is a function that tests one requirement and returns a `CheckResult`. A check leaves
 nothing behind and does not access the network. `labkit doctor` prints all results; `require` raises
-the same message just before something is used.
+an error with the same message just before something is used.
 """
 
 import importlib.metadata

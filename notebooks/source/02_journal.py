@@ -236,7 +236,7 @@ CrashMapView(hasty)
 #
 # ### What replay cannot detect
 #
-# Journal records have no checksum. If a record is torn in a preallocated file, its length and its ids are intact, but its end consists of zeros. Replay accepts such a record. The add was never acknowledged, so no promise is broken, and a client that reads the entry notices the damage from its digest.
+# Journal records have no checksum. If a record is torn in a preallocated file, its length and its ids are intact, but its end consists of zeros. Replay accepts such a record. The add was never acknowledged, so no promise is broken, and a client that reads the entry detects the damage by its digest.
 
 # %%
 from labkit.system.model.entry import decode_entry

@@ -11,7 +11,7 @@
 #
 # **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 01.
 #
-# > **The rule.** *A formula, and no list, says on which Qw bookies of the ensemble an entry is stored. All clients use the same formula.* The indices of these bookies in the ensemble are the entry's **write set**.
+# > **The rule.** *A formula, not a list, says which Qw bookies of the ensemble store an entry. All clients use the same formula.* The indices of these bookies in the ensemble are the entry's **write set**.
 #
 # Everything here runs in the simulated world: the real client and real bookies, but no sockets and no Java.
 

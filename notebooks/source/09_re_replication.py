@@ -557,7 +557,7 @@ for event in trace.events[marked(trace)[0].seq :]:
 # no ledger refers to the bookie, and deletes its cookie.
 #
 # Known bugs in repair:
-# - **#4163**: the flag that lets a copy pass a fence was lost, so fenced ledgers could not be repaired.
+# - **#4163**: the flag that lets a copy through a fence was lost, so fenced ledgers could not be repaired.
 # - **#4668**: a bookie that looks for over-replicated ledgers can delete a ledger that is just being copied
 #   to it, because by our rule the metadata does not list the bookie yet. labkit also checks marks and
 #   recently added entries.

@@ -69,7 +69,7 @@ MessageIdLineage(in_a_cluster(send_orders, bookies=5))
 # | partition | the topic name, `...-partition-1` | a separate topic |
 # | batch index | the producer, when it builds the batch | none without the entry |
 #
-# Next comes the *write set*: the entry id modulo the ensemble size determines which bookies store the entry. Click another bookie: the file and the offset are different, but the bytes are the same. Point at the bytes. BookKeeper's header contains the ledger id and the entry id. No byte encodes the partition: it is part of the topic name. No byte encodes the batch index either: it is the number of messages before this one in the batch.
+# Next comes the *write set*: the entry id modulo the ensemble size determines which bookies store the entry. Click another bookie: the file and the offset are different, but the bytes are the same. Point at the bytes. BookKeeper's header contains the ledger id and the entry id. No byte encodes the partition: it is part of the topic name. The batch index is not encoded either: it is the number of messages before this one in the batch.
 
 # %% [markdown]
 # ## 2 · The official client

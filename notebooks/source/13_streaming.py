@@ -532,7 +532,7 @@ print(next(line for line in reversed(lines) if "fligths" in line).partition(" in
 # then?</summary>
 #
 # The query starts at `start`, by default with the topic's first message, and numbers its batches from 0
-# again. The sink already has batches with these numbers and skips them, so new rows may be missing. The sink
+# again. The sink already has batches with these numbers and skips the new ones, so new rows may be lost. The sink
 # and the checkpoint belong together.
 # </details>
 #

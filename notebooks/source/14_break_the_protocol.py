@@ -189,7 +189,7 @@ timeline(smallest, promise="AcknowledgedIsDurable")
 # %% [markdown]
 # ## Exercise 1: lose an acknowledged entry by hand
 #
-# What a search finds by trying, you can also find by thinking. The variant is *no fencing on recovery reads*:
+# What a search finds by trial and error, you can also find by reasoning. The variant is *no fencing on recovery reads*:
 # recovery fences the bookies when it asks for LastAddConfirmed, but its reads of entries do not fence.
 # BookKeeper up to 4.13 did the same.
 #

@@ -254,7 +254,7 @@ check("build_on_it.garbage", nothing_points_to_it, must_pass=False)
 # **In Pulsar**, three things are stored like this:
 #
 # - the schemas of a topic: a node lists the ledger and the entry of each version;
-# - a **compacted topic**: its ledger has the newest message of each key, and the properties of the cursor `__compaction` contain the ledger's id;
+# - a **compacted topic**: its ledger contains the newest message for each key, and the properties of the cursor `__compaction` contain the ledger's id;
 # - the packages of functions.
 #
 # A compacted topic deletes its old ledger after the new one has been named. Schemas keep all their versions.

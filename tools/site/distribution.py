@@ -1,4 +1,5 @@
-"""Prepares a Pyodide that has already imported labkit and its dependencies, so that tabs open fast.
+"""Prepares a snapshot of Pyodide in which labkit and its dependencies are already imported, so that
+tabs open quickly.
 
 Pyodide can save its memory and start from it. The builder starts Pyodide once under Node.js with
 all wheels unpacked, imports the modules that the lessons import, and saves the memory and the files
@@ -103,7 +104,7 @@ def _unpack(wheel: Path, packages: Path) -> None:
 
 
 def _add(archive: tarfile.TarFile, name: str, path: Path) -> None:
-    """Add a file without user names, times and modes, so that the archive is reproducible."""
+    """Add a file without user names, times or modes, so that the archive is reproducible."""
     entry = tarfile.TarInfo(name)
     entry.size = path.stat().st_size
     with path.open("rb") as file:

@@ -194,7 +194,7 @@ def shown(value: object) -> str:
 
 
 def shown_apart(one: object, other: object) -> tuple[str, str]:
-    """Return the texts of two values with their first difference in view.
+    """Return two values as text, shortened so that their first difference is visible.
 
     `shown` might truncate both to the same text.
     """

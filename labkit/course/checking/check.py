@@ -93,7 +93,7 @@ def _judge(exercise: Exercise, learner: Any) -> Card:
 
 @contextmanager
 def _alarm() -> Iterator[None]:
-    """Interrupt code that sleeps, in the main thread of a system that has SIGALRM."""
+    """Interrupt sleeping code in the main thread, on systems that have SIGALRM."""
     if not hasattr(signal, "setitimer") or threading.current_thread() != threading.main_thread():
         yield
         return

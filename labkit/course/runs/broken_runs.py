@@ -32,7 +32,8 @@ class SpaceTimeCounterexample:
     def view(self) -> SpaceTime:
         """Return the run as lanes and messages, with the event that broke the promise marked.
 
-        The view cannot inject faults, because the learner's code is in place only during the check.
+        The view cannot inject faults, because the learner's code is installed only during the
+        check.
         """
         return SpaceTime(FixedRun(self.trace), ledger=self._ledger, broken=self.verdict)
 
@@ -59,7 +60,8 @@ class RepairCounterexample:
     def view(self) -> RecoveryProgress:
         """Return the run's recovery, opened at the event where it went wrong.
 
-        The view cannot inject faults, because the learner's code is in place only during the check.
+        The view cannot inject faults, because the learner's code is installed only during the
+        check.
         """
         return RecoveryProgress(FixedRun(self.trace), at=self.verdict.seq)
 

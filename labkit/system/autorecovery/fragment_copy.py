@@ -143,14 +143,18 @@ class CopyWindow:
         return not is_full and self._error is None and self._next_at <= self._now()
 
     async def until_room(self) -> None:
-        """Wait until another entry may be stored.  Raises the first error of a target."""
+        """Wait until another entry may be stored.  Raises the first error that a target
+        reported.
+        """
         while not self.has_room:
             await self.until(lambda: len(self._unacked) < self.size)
             if (pause_s := self._next_at - self._now()) > 0:
                 await asyncio.sleep(pause_s)
 
     async def until_empty(self) -> None:
-        """Wait until all targets have stored all entries.  Raises the first error of a target."""
+        """Wait until all targets have stored all entries.  Raises the first error that a target
+        reported.
+        """
         await self.until(lambda: not self._unacked)
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -218,7 +222,7 @@ class FragmentWriter:
     async def store(self, entry: Entry) -> None:
         """Store an entry as soon as the window has room, unless it was stored early.
 
-        Raises the first error of a target.
+        Raises the first error that a target reported.
         """
         if entry.entry_id in self._stored_early:
             self._stored_early.remove(entry.entry_id)

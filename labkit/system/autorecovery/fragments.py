@@ -84,7 +84,8 @@ def fragments_of(metadata: LedgerMetadata, last_confirmed: int) -> list[Fragment
 
 
 def entries_to_test(fragment: Fragment, index: int, percentage: int, draw: Draw) -> list[int]:
-    """Choose which entries to read from the bookie at `index` to check whether it has its copies.
+    """Choose which entries to read from the bookie at `index` to check whether that bookie has its
+    copies.
 
     These are the first and the last one that the bookie should have, and a random one from each of
     as many equal parts of the range as `percentage` percent of its entries, except those that the

@@ -63,7 +63,7 @@ Differences from BookKeeper:
     memory, and flushes the entries as soon as space is available (BookKeeper does not start).
   - An invalid frame closes a version 3 connection, whereas BookKeeper would try to read it as
     version 2.  TLS is not supported, and authentication is reported as disabled.
-  - The response with the list of a ledger's entries encodes a striped ledger as a single group with
+  - The response that lists a ledger's entries encodes a striped ledger as a single group with
     a period.  The response to a long poll does not contain the time at which LastAddConfirmed
     advanced (`lacUpdateTimestamp`).
 

@@ -46,7 +46,9 @@ class Channel:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether delayed responses cost so much that the channel must not be served."""
+        """Whether the delayed responses cost so much that no more requests of the channel are
+        processed.
+        """
         return self._delayed_cost >= MAX_DELAYED_COST
 
     @property

@@ -100,7 +100,8 @@ class BrokerService:
     # Lookup
 
     async def find(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
-        """Return the broker that serves a topic and True, or the one that should own it and False.
+        """Return the broker that serves the topic, and True; or the one that should own it, and
+        False.
 
         With `authoritative`, this broker acquires the topic if no broker owns it.  Raises
         `BrokerError` if the namespace does not exist, `BundleUnloadingError` and

@@ -26,7 +26,9 @@ def no_partitioned_topic_error(topic: str) -> BrokerError:
 
 
 def code_of(error: LabkitError) -> ServerError:
-    """Return the error code for the client, which looks the topic up again if it is retriable."""
+    """Return the error code for the client, which looks the topic up again if the code is
+    retriable.
+    """
     if isinstance(error, BrokerError):
         return error.code
     if isinstance(error, BKException):

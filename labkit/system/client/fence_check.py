@@ -5,8 +5,9 @@ does not journal fences.  It then stores the old writer's adds, although a recov
 closed the ledger without them, so that no reader will ever see them.
 
 But a bookie forgets nothing while its process is running, and a connection belongs to one process.
-Recovery stores IN_RECOVERY before it fences the bookies.  So if the metadata was OPEN while the
-connection existed, every fence is later, and the bookie honours it or stops responding.  The rule:
+Recovery stores IN_RECOVERY before it fences the bookies.  So if the metadata was still OPEN after
+the connection had been opened, any fence comes later, and the bookie either honours it or stops
+responding.  The rule:
 
     an acknowledgement counts if the metadata was OPEN after its connection was made
 

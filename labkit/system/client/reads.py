@@ -197,7 +197,7 @@ class SequenceRead:
         if isinstance(reply, BKException):
             self._on_error(entry_id, reply)
             return
-        # The bookie is responsive even if another one has already returned this entry.
+        # A bookie counts as responsive even if another one has already returned this entry.
         self._responsive[bookie] = None
         if self._asked.pop(entry_id, None) is not None:
             self._entries[entry_id] = reply

@@ -250,7 +250,8 @@ class LedgerWriter:
                 self._record_response(channel.bookie_id, pending, None)
             self.fence_check.hold(acking_channel, partial(self._count_acks, index, channel, adds))
         elif self.recorder.listening:
-            # Count one at a time: the trace lists each response before the entries it confirms.
+            # Count the responses one at a time: the trace lists each response before the entries it
+            # confirms.
             for pending in adds:
                 self._record_response(channel.bookie_id, pending, None)
                 self._count_acks(index, channel, (pending,))

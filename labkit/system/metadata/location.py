@@ -69,7 +69,7 @@ def parse_location(text: str) -> MetadataLocation:
 
     Raises `BKIncorrectParameterException` for any other text, and for stores other than ZooKeeper.
     """
-    # A URI of Pulsar such as "oxia:host:port" looks like a list of servers.
+    # A Pulsar URI such as "oxia:host:port" looks like a list of servers.
     if "://" in text or text.partition(":")[0] in _OTHER_STORES:
         return _parse_uri(text)
     servers, slash, chroot = text.partition("/")

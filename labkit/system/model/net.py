@@ -43,7 +43,7 @@ class Network(Protocol):
     async def connect(
         self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> Connection:
-        """Open a connection, whose end calls `on_close` once.
+        """Open a connection that calls `on_close` once when it ends.
 
         Raises an `OSError`, such as `ConnectionRefusedError`, `TimeoutError`, or
         `ConnectionResetError` (after calling `on_close`) if it is closed before this call returns.

@@ -54,7 +54,7 @@ class Setting:
 
 
 def setting(default: Any = _REQUIRED, key: str = "", **known: Any) -> Any:
-    """Declare a field of a dataclass; `known` are fields of `Setting`."""
+    """Declare a field of a dataclass; `known` holds fields of `Setting`."""
     metadata = {_SETTING: Setting(key, **known)}
     return (
         field(metadata=metadata)

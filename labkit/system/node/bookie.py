@@ -37,7 +37,7 @@ class BookieConfig:
 class BookieService:
     """A bookie whose store is already open, from its registration until it stops.
 
-    Reports of disk space flow like this:
+    Disk-space reports flow as follows:
 
         checkpoints --> disk monitor --> bookie and registration: read-only or writable
                             |

@@ -86,9 +86,10 @@ class LedgerStore:
         and only then advance LastLogMark. Replayed entries are flushed whenever the memtable is
         full, and the rest just before LastLogMark advances.
 
-        `first_journal_id` is the id of the first file in an empty journal directory; BookKeeper
-        uses the current time in milliseconds. Raises `OtherStorageException` if a directory belongs
-        to another storage, and `StorageDamagedException` if a file is missing or damaged.
+        `first_journal_id` is the id given to the first file that is created in an empty journal
+        directory; BookKeeper uses the current time in milliseconds. Raises `OtherStorageException`
+        if a directory belongs to another storage, and `StorageDamagedException` if a file is
+        missing or damaged.
         """
         refuse_other_storages((*journal_disks, *ledger_disks))
         self.ledger_disks = ledger_disks

@@ -114,7 +114,7 @@ class ManagedLedger:
         await self._store.delete_removed_ledgers()
 
     def configure(self, config: ManagedLedgerConfig) -> None:
-        """Apply settings to future ledgers; cursors and intervals keep the old ones."""
+        """Apply settings to future ledgers; existing cursors and intervals keep the old ones."""
         self._config = self._store.config = config
 
     @property

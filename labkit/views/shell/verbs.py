@@ -71,8 +71,9 @@ class Verb:
     verb has both, `--zookeeper` selects the cluster. A tuple in `options` is a group of mutually
     exclusive options. `refuse` checks the arguments before anything is opened or connected. If they
     are invalid, it returns an error message or raises `LabkitError`; otherwise, it returns None.
-    `confirm` returns a question that the user must answer with yes, or None; such a verb has an
-    option `--force`. `text` formats results that are not instances of `Result`.
+    `confirm` returns a question to which the user must answer yes, or None if there is nothing to
+    confirm; a verb that asks has an option `--force`. `text` formats results that are not instances
+    of `Result`.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Encodes a run as a film: the scene of each beat, as data that a browser plays on its own.
+"""Encodes a run as a film: one scene for each beat, as data that a browser can play without Python.
 
 Consecutive scenes share the parts that did not change, and the film preserves that sharing. Each
 distinct mark is one row of a table. A row refers to its children by row number, and is encoded as

@@ -1,4 +1,4 @@
-"""Storage and the simulated world need nothing that is missing in a browser's Python.
+"""Storage and the simulated world need nothing that Python in a browser lacks.
 
 The views and lessons need only those dependencies that labkit declares for the browser.
 """

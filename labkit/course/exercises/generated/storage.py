@@ -142,7 +142,7 @@ def used_logs(draw: Draw) -> tuple[list[EntryLogMetadata], float]:
 
 
 def changing_ledgers(draw: Draw) -> tuple[list[int], list[int], list[int]]:
-    """The ledgers that a bookie stores, which of them have been deleted, and the ledgers that a
+    """The ledgers that a bookie stores, those of them that have been deleted, and those that a
     client creates between two queries.
     """
     stored = draw.ids(6)

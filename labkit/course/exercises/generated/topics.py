@@ -90,7 +90,7 @@ def arriving_entries(draw: Draw) -> tuple[list[Position]]:
 def arriving_messages(draw: Draw, topic: str) -> list[tuple[Arrival, Sender]]:
     """The messages of a topic, as a reader may receive them.
 
-    The ledgers of the partitions alternate, and some entries are batches. Some messages are
+    The partitions' ledgers are interleaved, and some entries are batches. Some messages are
     missing, arrive twice or arrive early, even before messages of the previous ledger. Other
     messages were sent again and are stored under another id.
     """

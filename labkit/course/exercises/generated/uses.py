@@ -1,4 +1,4 @@
-"""Generated test cases about programs that store their data in ledgers: offsets and snapshots."""
+"""Generated test cases for programs that store their data in ledgers: offsets and snapshots."""
 
 from labkit.course.checking.generated_cases import Draw
 

@@ -265,7 +265,7 @@ class LearnersIndex(LedgerIndex):
         """Do nothing, because the learner's index opens its file when needed."""
 
 
-# Step 5: a store whose checkpoints the learner's `Checkpoint` makes
+# Step 5: a store whose checkpoints are made by the learner's `Checkpoint`
 
 
 class CheckpointView:

@@ -1,6 +1,6 @@
 """The lines of the steps' contracts that a single request can break, and the contract of step 7.
 
-The steps list these lines, and the modules that detect a broken line quote it.
+The steps list these lines, and a module that detects a violation of a line quotes it.
 """
 
 RETURNS_ID = (

@@ -158,7 +158,7 @@ def another_client_closed(learner: Learner) -> str:
 
 
 def fenced_ends(learner: Learner) -> str:
-    """Check that a fenced writer fails its adds and does not change the ensemble."""
+    """Check that a fenced writer's adds fail, and that it does not change the ensemble."""
     results: list[object] = []
 
     async def script(cluster: _Scripted, writer: Any) -> None:

@@ -167,7 +167,8 @@ class SchemaStorage:
         """Write a version to a new ledger, to which no locator refers yet."""
         writer = await create_ledger(self._client, self._config, "schema", schemaId=schema_id)
         hash_ = b"" if stored.is_deletion else definition_hash(stored.schema)
-        # The first version refers to itself, before its position is known.
+        # The first version refers to itself, although its position is not yet known when it is
+        # written.
         before = located.versions or [SchemaVersion(0, NOWHERE, hash_)]
         entry = SchemaEntry(schema_data=_encode(schema_id, stored), index=map(_index_entry, before))
         try:

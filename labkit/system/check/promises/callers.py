@@ -31,7 +31,7 @@ class ContentCheck(Check):
 
     @on("add.pushed")
     def entry_pushed(self, event: Event) -> None:
-        # A recoverer pushes the entries that it has found again.
+        # A recoverer sends the entries that it has found once more.
         pushed = _Pushed(event.size, event.checksum, event)
         self.pushed[event.ledger].setdefault(event.entry, pushed)
 

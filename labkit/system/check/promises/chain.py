@@ -41,7 +41,7 @@ class MessageIdsGrow(Check):
     def acked(self, event: Event) -> None:
         # Messages of a batch share an entry.
         if event.ledger < 0:
-            return  # The receipt of a duplicate has no MessageID.
+            return  # The receipt for a duplicate has no MessageID.
         before = self._previous(f"{event.topic} {event.producer}", event)
         if before is not None and (event.ledger, event.entry) < (before.ledger, before.entry):
             self.broke(

@@ -165,7 +165,8 @@ class LedgerDirectory:
 
     def _listed(self, ids: list[int]) -> list[int]:
         ranges = self._options.ledgers
-        # Sort the ids, so that each range can be bisected: a query may list thousands of ranges.
+        # Sort the ids, so that each range can be found by bisection: a query may list thousands of
+        # ranges.
         ids = sorted(ids)
         by_range = [
             ids[bisect_left(ids, first) : bisect_right(ids, last)] for first, last in ranges

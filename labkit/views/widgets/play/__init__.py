@@ -184,7 +184,7 @@ class PlayView(PlayingView):
             self.make(after)
 
     def make(self, after: Any) -> None:
-        """Show the run after a new move, which ends what could be redone."""
+        """Show the run after a new move, which clears the moves that could be redone."""
         self._undone.clear()
         self.show(after)
 

@@ -83,9 +83,10 @@ class Break:
 class Diagram:
     """Everything that is drawn for one ledger.
 
-    For each event, `words` contains its label, and `about` contains the entry with which it is
-    shown or hidden. `about` is `ALWAYS` for an event that has a label but concerns no particular
-    entry, and `NEVER` for an event that has neither an entry nor a label.
+    For each event, `words` contains its label, and `about` contains the entry that it belongs to:
+    the label is shown and hidden with that entry. `about` is `ALWAYS` for an event that has a label
+    but concerns no particular entry, and `NEVER` for an event that has neither an entry nor a
+    label.
     """
 
     ledger: int

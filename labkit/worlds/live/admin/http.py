@@ -68,7 +68,9 @@ _BEARER = "Bearer "
 
 
 class _WithExactNames(HTTPHeaders):
-    """Headers, some with names in exact case, because Pulsar's library compares them exactly."""
+    """Headers; some names keep their exact case, because Pulsar's library compares them
+    case-sensitively.
+    """
 
     def __init__(self, headers: HTTPHeaders, exact: Sequence[tuple[str, str]]) -> None:
         super().__init__(headers)

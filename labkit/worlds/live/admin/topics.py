@@ -41,7 +41,9 @@ async def _partitions(call: Call) -> object:
 
 
 async def _delete_partitions(call: Call) -> None:
-    """Close the partitions of this broker and redirect to the next; the last broker deletes all."""
+    """Close this broker's partitions and redirect the client to the next broker; the last broker
+    deletes all partitions.
+    """
     deletion = await PartitionedDeletion.begin(call.broker, call.topic)
     redirect: RedirectError | None = None
     try:

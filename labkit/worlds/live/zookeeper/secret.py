@@ -79,7 +79,7 @@ def check_secrets_folder() -> Path:
 
 
 def publish(address: str, secret: str, pid: int) -> None:
-    """Publish the secret of a server to this user's processes, and delete those of dead servers.
+    """Publish a server's secret to this user's processes, and delete the secrets of dead servers.
 
     `pid` is the server's process id. Raises `MissingPart` if other users cannot be denied access
     to the directory, and `OSError`.

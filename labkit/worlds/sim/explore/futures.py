@@ -216,7 +216,7 @@ class _FutureWorld(World):
         if moment_us == BEFORE_THE_RUN_US:
             self.decisions.draw_anew(seed)
         else:
-            # Add half a microsecond, so that everything at the moment itself happens first.
+            # Add half a microsecond, so that everything at exactly that moment happens first.
             due = (moment_us + 0.5) / 1e6
             loop.call_at_world_time(due, self.decisions.draw_anew, seed, context=loop.world)
 

@@ -260,7 +260,9 @@ def _smaller(number: int) -> Iterator[int]:
 
 
 def _rounder(number: float) -> Iterator[float]:
-    """Yield shorter and smaller numbers, but never 0, which often means "no limit"."""
+    """Yield numbers that are smaller or have fewer digits, but never 0, which often means "no
+    limit".
+    """
     candidates = (1, 10, 100, 1000, float(f"{number:.1g}"), float(f"{number:.2g}"))
     for each in dict.fromkeys(map(type(number), candidates)):
         if each > 0 and _weight(each) < _weight(number):

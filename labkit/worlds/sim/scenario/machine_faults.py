@@ -31,10 +31,10 @@ class ReplacedDisks(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Reformatted(Value):
-    """An operator stops a bookie, empties its directories and deletes its cookie, like BookKeeper's
-    `bookieformat -deleteCookie`. The bookie restarts with the same id after `down_ms` milliseconds;
-    if that is 0, it stays down until a `Restart` or the epilogue. It has forgotten all entries and
-    fences.
+    """An operator stops a bookie, empties its directories and deletes its cookie, as BookKeeper's
+    `bookieformat -deleteCookie` does. The bookie restarts with the same id after `down_ms`
+    milliseconds; if that is 0, it stays down until a `Restart` or the epilogue. It has forgotten
+    all entries and fences.
     """
 
     node: str

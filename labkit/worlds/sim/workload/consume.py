@@ -274,7 +274,7 @@ class _Consumer:
         self._delivered.check_complete()
 
     async def _send_acknowledgement(self, message_ids: Sequence[MessageIdData]) -> int:
-        """Send the acknowledgement; return the number of events before it was sent."""
+        """Send the acknowledgement; return the number of events that preceded it."""
         requested_at = self._node.world.answers.event_count
         request_id = self._connection.next_request_id()
         command = commands.acknowledge(
@@ -326,7 +326,7 @@ class _Consumer:
         record(is_done=True)
 
     async def _check_for_more(self) -> None:
-        """Count a quiet turn if every message of the topic is acknowledged."""
+        """Count this turn as quiet if every message of the topic has been acknowledged."""
         request_id, answers = self._connection.next_request_id(), self._node.world.answers
         requested_at = answers.event_count
         response = await self._connection.ask(

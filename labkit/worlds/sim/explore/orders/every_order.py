@@ -22,8 +22,8 @@ has been checked. With `crashes` and `losses`, all this is repeated for each com
 failures, up to the given numbers (`injected_failures`).
 
 Limitations: disk operations take no time; a crashed bookie restarts immediately; no timeout fires;
-and a promise that compares times on two nodes is checked in only one of the orders that look the
-same to both.
+and of several orders that no node can tell apart, only one is checked, even for a promise that
+compares times on two nodes.
 """
 
 import gc
@@ -267,7 +267,7 @@ class _Search:
         return bool(verdicts)
 
     def _smaller(self, finding: Finding) -> Finding:
-        """Return a finding for the same promise without unnecessary decisions."""
+        """Return a finding that breaks the same promise, but has no unnecessary decisions."""
         checks = [check for check in self._checks if check.__name__ == finding.promise]
         for name in reversed(list(finding.scenario.decisions)):
             if name in self._scenario.decisions:

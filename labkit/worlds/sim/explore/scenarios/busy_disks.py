@@ -49,7 +49,7 @@ def _during_a_flush(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
 
 
 def _at_the_end_of_a_journal(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
-    """Crash while large entries fill one journal after the other."""
+    """Crash while large entries fill one journal after another."""
     flush_ms = draw.one_of(10, 30, 1000)
     cluster = replace(cluster, flush_interval_ms=flush_ms)
     large = replace(

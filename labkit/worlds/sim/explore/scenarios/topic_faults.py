@@ -124,7 +124,7 @@ def with_topic_repairs(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _slower(step: Step, every_ms: float) -> Step:
-    """Make a producer so slow that a worker repairs a ledger before its broker has to."""
+    """Slow a producer down so much that a worker repairs its ledger before its broker has to."""
     if isinstance(step, Publish):
         return replace(step, messages=min(step.messages, _MAX_SLOW_MESSAGES), every_ms=every_ms)
     return step
