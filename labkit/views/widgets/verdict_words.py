@@ -15,7 +15,7 @@ FAILURES = {
     "WriteSetIsRight": "an entry went to the wrong bookies",
     "AckFollowsSync": "a bookie acknowledged before it synced",
     "AckQuorumIsReached": "an entry was confirmed with too few acks",
-    "LacAdvancesInOrder": "LastAddConfirmed skipped or went back",
+    "LacAdvancesInOrder": "entries were confirmed out of order",
     "FenceIsDurableBeforeItsAnswer": "a fence was not durable when acknowledged",
     "FencedBookieRefusesTheWriter": "a fenced bookie accepted an add",
     "OnlyDeletedLedgersAreCollected": "an existing ledger was garbage-collected",

@@ -73,15 +73,22 @@ class Game(Play):
             if getattr(level, "crashes" if kind == "crash" else "losses"):
                 score.append(f"{what}: {self.left(kind)}")
         lines.append(("; ".join(score), "ink"))
-        lines += self.failures(level.promise)
         if self.has_won:
             lines.append((self._praise(moves), "well"))
-        elif self.played.is_over:
-            words = "No message is left, and every entry was read back: the goal was not reached."
-            lines.append((f"{words} Undo some moves, or start over.", "lost"))
+        lines += self.failures(level.promise)
+        if self.played.is_over and not self.has_won and self.is_faulty:
+            lines.append((self._missed(), "lost"))
         if not self.is_faulty:
             lines.append((self._correct(), "well"))
         return lines
+
+    def _missed(self) -> str:
+        unused = " You still had a power cut." if self.left("crash") else ""
+        unused += " You could still have lost a message." if self.left("lose") else ""
+        return (
+            "The run has ended, because no message was in flight, and the goal was not reached."
+            f"{unused} Undo some moves, or start over."
+        )
 
     def _praise(self, moves: int) -> str:
         par = self.level.par

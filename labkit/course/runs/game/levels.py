@@ -91,7 +91,8 @@ LEVELS = (
     ),
     Level(
         "Only in memory",
-        "make the bookie lose entry 0 after it has told the writer that the entry is stored.",
+        "make the bookie lose entry 0 after it has told the writer that the entry is stored. The"
+        " picture shows what the bookie believes.",
         Scenario(
             Cluster(1),
             (replace(_WRITE, ensemble=1, write_quorum=1, ack_quorum=1),),
@@ -105,7 +106,8 @@ LEVELS = (
     ),
     Level(
         "Too early to tell",
-        "make the reader close the ledger without entry 0, which the writer has confirmed.",
+        "make the reader close the ledger without entry 0, which the writer has confirmed. The"
+        " writer is as hasty as in level 1.",
         _TWO,
         "ack after one bookie",
         _LOST,
@@ -114,7 +116,8 @@ LEVELS = (
     ),
     Level(
         "The wrong address",
-        "make the writer confirm an entry that is not where the metadata says.",
+        "make the writer confirm an entry on a bookie that the metadata does not name for it. The"
+        " loss shows when everything has been delivered.",
         Scenario(Cluster(3), (_STRIPED,)),
         "ensemble change from the wrong entry",
         _LOST,

@@ -68,7 +68,7 @@ def test_a_level_that_ends_without_a_broken_promise_says_how_to_go_on() -> None:
     game = Game(3)
     choose(game, "rest")
     assert not game.has_won
-    assert "the goal was not reached. Undo some moves, or start over." in lines(game)
+    assert "not reached. You still had a power cut. Undo some moves, or start over." in lines(game)
 
 
 def test_the_correct_protocol_says_how_many_states_were_tried() -> None:
