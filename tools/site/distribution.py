@@ -47,15 +47,14 @@ def distribution(
     Downloads are kept in `cache`. `imports` are the import statements to run before the memory is
     saved; `given` are wheels that replace the pinned ones. Raises `CannotBuildError`.
     """
+    core, found = pyodide(cache), wheels(cache, given)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    core = pyodide(cache)
     for name in _CORE:
         shutil.copy(core / name, folder)
     # JupyterLite loads a file of this name, so it gets the prepared Python.
     shutil.copy(core / "pyodide.mjs", folder / "core.mjs")
     shutil.copy(START / "start.mjs", folder / "pyodide.mjs")
-    found = wheels(cache, given)
     # Omit the packages: they are in the archive, so importing one must not load its wheel.
     info = json.loads((core / "pyodide-lock.json").read_text(encoding="utf-8"))["info"]
     lock = {"info": {**info, "version": RELEASE}, "packages": {}}

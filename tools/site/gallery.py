@@ -46,7 +46,8 @@ _HEAD = """\
 
 Each view answers one question about a run or about the bytes on a disk. Press play, drag the
 slider, or point at anything to read what it is. The first four views show the same run, in which a
-bookie is killed, and share one clock: if you move one, the others follow.
+bookie is killed, and share one clock: if you move one, the others follow. The view in which you are
+the network has [a page of its own](play.md).
 """
 
 

@@ -24,9 +24,11 @@ def page(folder: Path) -> str:
     return gallery(lessons(), Views(folder))
 
 
-def test_the_page_shows_every_view_once(page: str) -> None:
-    assert sorted(re.findall(r"^## (\w+)$", page, re.M)) == sorted(widgets.__all__)
-    assert page.count('<div class="lk-place"') == len(widgets.__all__)
+def test_the_page_shows_every_view_once_and_links_to_the_one_that_needs_python(page: str) -> None:
+    shown = re.findall(r"^## (\w+)$", page, re.M)
+    assert sorted([*shown, "PlayView"]) == sorted(widgets.__all__)
+    assert page.count('<div class="lk-place"') == len(shown)
+    assert "(play.md)" in page
 
 
 def test_the_page_links_each_view_to_a_lesson_that_uses_it(page: str) -> None:

@@ -186,7 +186,7 @@ async def test_no_kill_at_any_moment_loses_an_acked_entry(
     async with bookie, RawClient(bookie.port) as connection:
         await client.check(connection)
         # The first log still contains a live entry, so it must have been compacted by now.
-        await until(lambda: min(log_ids(ledgers)) > 0)
+        await until(lambda: min(log_ids(ledgers)) > 0, deadline_s=120)
         await client.check(connection)
     assert max(log_ids(ledgers)) > 5 * ROUNDS
     assert journal_ids(journals)[0] > first_journal_id
