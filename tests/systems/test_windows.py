@@ -29,7 +29,7 @@ POSIX_ONLY = {
     "labkit/views/shell/folders.py",
     "labkit/views/spark/worker_daemon.py",
 }
-"""Modules that run servers, fork, run untrusted code, or inspect files."""
+"""Modules that start servers, fork processes, run untrusted code, or inspect files."""
 ASKS_FIRST = {"labkit/course/checking/forked_check.py", "labkit/course/checking/check.py"}
 """Modules that do without a system call if the system lacks it."""
 

@@ -217,7 +217,7 @@ def _first_difference(one: Sequence[object], other: Sequence[object]) -> int:
 
 
 def _bytes_from(value: bytes, at: int) -> str:
-    """Return the text of some bytes, starting at the index `at`."""
+    """Format some bytes, starting at the index `at`."""
     if len(value) <= _SHOWN_BYTES or at + 1 < _SHOWN_BYTES:
         return shown(value)
     part = value[at : at + _SHOWN_BYTES].hex(" ")

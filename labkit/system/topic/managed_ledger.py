@@ -344,7 +344,7 @@ class ManagedLedger:
         return rollover_reason(writer.last_add_pushed + 1, writer.length, age_ms, self._config)
 
     async def _roll_over(self, rollover: Rollover) -> None:
-        """Close the open ledger and create the next one, or end."""
+        """Close the open ledger and create the next one; if that fails, end the managed ledger."""
         writer = self._writer
         assert writer is not None
         with suppress(LabkitError):  # The next ledger stores the other entries.

@@ -95,7 +95,7 @@ DEFAULTS: dict[str, Any] = {
 def reported(
     time_us: int, node: str, kind: str, ledger: int = -1, entry: int = -1, **fields: Unpack[Fields]
 ) -> Event:
-    """Return an event without a number and a cause."""
+    """Return an event that has no number and no cause yet."""
     return Event(-1, time_us, node, kind, -1, ledger, entry, **fields)
 
 

@@ -103,7 +103,7 @@ class PlayingView(SceneView):
         self.forks: list[Fork] = []
         """The faults that the reader has injected into the displayed run, in order."""
         self._number = 0
-        # The picture at the end of the film.
+        # It shows the state after the last event of the film.
         self.current_picture: Any = None
         self.is_live = hasattr(source, "trace")
         self.open_run(source)

@@ -55,7 +55,7 @@ class OpenFile:
     """
 
     def __init__(self, path: Path | str, flags: int) -> None:
-        # Set this before anything can fail, because `__del__` calls `close` in any case.
+        # Set this first: if anything below fails, `__del__` still calls `close`.
         self._fd = -1
         self._path = path
         self._fd = open_regular(path, flags)

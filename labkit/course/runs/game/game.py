@@ -7,6 +7,7 @@ from labkit.course.runs.game.levels import LEVELS, RULES, Level
 from labkit.course.runs.play import Play
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.views.widgets.play import Remark
+from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.scene_view import Message
 from labkit.worlds.sim.play.played import play
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -68,7 +69,7 @@ class Game(Play):
             (f"Level {self.number} of {len(LEVELS)}: {level.title}", "ink"),
             (f"Goal: {level.goal}", "stored"),
         ]
-        score = [f"{moves} move{'' if moves == 1 else 's'}, par {level.par}"]
+        score = [f"{counted(moves, 'move')}, par {level.par}"]
         for kind, what in (("crash", "power cuts left"), ("lose", "losses left")):
             if getattr(level, "crashes" if kind == "crash" else "losses"):
                 score.append(f"{what}: {self.left(kind)}")

@@ -21,6 +21,7 @@ from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.play.cards import Message
 from labkit.views.widgets.play.picture import PlayPicture
 from labkit.views.widgets.playing import Linkable, PlayingView
+from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun, TraceLike
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message as Control
@@ -92,7 +93,7 @@ class PlayView(PlayingView):
     def remarks(self) -> list[Remark]:
         """Return the lines above the picture."""
         moves = len(self.played.moves)
-        lines = [(f"{moves} move{'' if moves == 1 else 's'} so far", "ink"), *self.failures()]
+        lines = [(f"{counted(moves, 'move')} so far", "ink"), *self.failures()]
         if self.played.is_over and not self.played.broken:
             lines.append(("✔ All entries were read back; no promise was broken", "well"))
         return lines

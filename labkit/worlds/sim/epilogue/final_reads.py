@@ -164,7 +164,7 @@ async def _read_topic(node: ClientNode, topic: str) -> int:
 
 
 async def _retry(ask: Callable[[], Awaitable[T]]) -> T:
-    """Repeat `ask` until the metadata store is available; this session may have just expired."""
+    """Repeat `ask` until the metadata store responds."""
     while True:
         try:
             return await ask()
