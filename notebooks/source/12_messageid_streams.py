@@ -35,15 +35,20 @@ lost_entries = 2  # and entries that never arrive
 # %%
 import time
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
 from labkit.course.lessons import check, compare, hint, parameters, predict
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.producing.producer import Batching
+from labkit.system.topic.topic import Topic
 from labkit.views.spark import charts, flights, ledgers, publishing, streams, trace_charts, traces
 from labkit.views.spark.faults import plant_faults
 from labkit.views.spark.picture import message_id_picture
 from labkit.views.spark.session import spark_session
+from labkit.worlds.live.processes.cluster import LocalCluster
 
 parameters("12", globals())
 
@@ -60,25 +65,25 @@ parameters("12", globals())
 # %%
 assert source in ("sample", "live"), f"source must be 'sample' or 'live', got {source!r}"
 
-from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.producing.producer import Batching
-from labkit.system.topic.topic import Topic
-from labkit.worlds.live.processes.cluster import LocalCluster
+
+async def record(client, name, batching, entries_per_ledger):
+    config = ManagedLedgerConfig(max_entries_per_ledger=entries_per_ledger)
+    topic = await Topic.create(client, name, partitions=3, config=config)
+    producer = topic.producer("timetable", batching=batching)
+    await flights.publish(producer, flights.flight_events(message_count))
+    await producer.close()
+    messages = await flights.collect(topic.consumer(), name)
+    await topic.close()
+    chains = await flights.ledger_chains(topic, name, range(3))
+    return messages, chains, await flights.segments(client, chains)
 
 
-# %%
-async def record():
+async def record_all():
     async with LocalCluster(bookies=5, traced=False) as cluster:
         client = await cluster.connect()
-        config = ManagedLedgerConfig(max_entries_per_ledger=50)
-        topic = await Topic.create(client, "flights", partitions=3, config=config)
-        producer = topic.producer("timetable", batching=Batching(max_messages=20))
-        await flights.publish(producer, flights.flight_events(message_count))
-        await producer.close()
-        messages = await flights.collect(topic.consumer(), "flights")
-        await topic.close()
-        chains = await flights.ledger_chains(topic, "flights", range(3))
-        return messages, chains, await flights.segments(client, chains)
+        single = await record(client, "flights-single", None, 1_000)
+        batched = await record(client, "flights", Batching(max_messages=20), 50)
+    return map(pa.concat_tables, zip(single, batched, strict=True))
 
 
 # %%
@@ -86,7 +91,8 @@ if source == "sample":
     messages = pq.read_table(flights.SAMPLE)[:message_count]
     chains, segments = map(pq.read_table, (flights.SAMPLE_LEDGERS, flights.SAMPLE_SEGMENTS))
 else:
-    messages, chains, segments = await record()
+    messages, chains, segments = await record_all()
+    messages = messages.set_column(0, "seq", [range(messages.num_rows)])
 
 messages.select(["topic", "ledger", "entry", "partition", "batch_index", "key"])[:5].to_pandas()
 
