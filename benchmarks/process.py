@@ -34,8 +34,8 @@ async def process_figures(folder: Path, load_mib: int, repeat_count: int) -> lis
     """Measure start-up time and memory of bookies, which run one at a time with one ZooKeeper."""
     starts, at_rest, peaks, shares = [], [], [], []
     async with EmbeddedZooKeeper(folder / "zookeeper") as zookeeper:
-        for number in range(1, repeat_count + 1):
-            name = f"bookie-{number}"
+        for number in range(repeat_count):
+            name = f"b{number}"
             options = ["--id", name, "--data", str(folder / name), "--zookeeper", zookeeper.address]
             command = guarded([sys.executable, "-m", "labkit", "bookie", *options])
             started = perf_counter()

@@ -43,7 +43,7 @@ from labkit.worlds.sim.explore.search import run_and_check, scenario_of
 _ROOT = Path(__file__).parent.parent
 _ROUNDS, _LIMIT_S = 5, 300
 _ADDS, _WINDOW, _RUNS = 20_000, 1000, 60
-_BOOKIES = ("bookie-1", "bookie-2", "bookie-3")
+_BOOKIES = ("b0", "b1", "b2")
 _MEASURED = (
     "a bookie's add, µs",
     "a client's add, µs",

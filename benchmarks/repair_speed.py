@@ -37,9 +37,9 @@ async def repair_figure(folder: Path, gigabytes: float, repeat_count: int) -> Fi
             count = int(gigabytes * 1e9 / _LEDGERS / len(_PAYLOAD))
             size = count * _LEDGERS * len(_PAYLOAD)
             adds.append(size / await _write(client, count))
-            await cluster.kill("bookie-3")
+            await cluster.kill("b2")
             async with asyncio.timeout(_TIMEOUT_S):
-                repairs.append(size / await _until_repaired(client, "bookie-3"))
+                repairs.append(size / await _until_repaired(client, "b2"))
     note = f"{min(repairs) / _MB:.0f} to {max(repairs) / _MB:.0f} MB/s of {gigabytes:g} GB,"
     note += f" adds {min(adds) / _MB:.0f} to {max(adds) / _MB:.0f} MB/s"
     name = "re-replication, bytes a second, of the add path's"

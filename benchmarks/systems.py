@@ -129,7 +129,7 @@ async def start_system(folder: Path, apache: Apache | None) -> System:
     await init_cluster(metadata, str(uuid.uuid4()))
     folders = [
         BookieFolder(bookie_id, folder / bookie_id, zookeeper.address, _DEFAULTS)
-        for bookie_id in ("bookie-1", "bookie-2", "bookie-3")
+        for bookie_id in ("b0", "b1", "b2")
     ]
     bookies = await _start_bookies(folders, apache, metadata)
     if apache:

@@ -140,7 +140,7 @@ async def record_lost_bookie() -> list[Event]:
         producer = topic.producer("timetable")
         middle = len(events) // 2
         await flights.publish(producer, events[:middle])
-        await cluster.kill("bookie-2")
+        await cluster.kill("b1")
         await flights.publish(producer, events[middle:])
         await producer.close()
         await topic.close()

@@ -95,7 +95,7 @@ async def cluster(five_bookies: LocalCluster) -> AsyncIterator[LocalCluster]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def client(cluster: LocalCluster) -> BookKeeper:
-    """Connect a client that prefers bookies in name order: bookie-1, bookie-2, ..."""
+    """Connect a client that prefers bookies in name order: b0, b1, ..."""
     return await cluster.connect(placement=in_name_order)
 
 

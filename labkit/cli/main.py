@@ -210,7 +210,7 @@ def _add_bookie(verbs: Verbs) -> None:
         description="Run a bookie until SIGTERM. Give --id, --data and --zookeeper, or a"
         " configuration file.",
     )
-    parser.add_argument("--id", help="bookie id, for example bookie-1")
+    parser.add_argument("--id", help="bookie id, for example b0")
     parser.add_argument(
         "--data", type=Path, metavar="FOLDER", help="folder for the journal and the ledgers"
     )

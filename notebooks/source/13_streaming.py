@@ -19,7 +19,7 @@
 
 # %% tags=["parameters"]
 message_count = 600  # flights: a third before the query starts, two thirds while it runs
-dies = "bookie-2"  # bookie-1, bookie-2 or bookie-3
+dies = "b1"  # b0, b1 or b2
 rows_per_trigger = 90  # maximum number of rows in a micro-batch
 
 # %%

@@ -237,7 +237,7 @@ class View:
         self.slider = root.get_by_role("slider", name="Moment of the run")
 
     def press(self, label: str) -> None:
-        """Press the button with this accessible name, such as `Kill bookie-2`."""
+        """Press the button with this accessible name, such as `Kill b1`."""
         self.root.get_by_role("button", name=label, exact=True).click()
 
     def kill(self, bookie: str) -> None:

@@ -33,26 +33,26 @@ def live(lab: JupyterLab) -> Notebook:
 def test_view_follows_a_live_cluster_and_its_buttons_act_on_it(live: Notebook) -> None:
     view = live.view()
     live.run(1)
-    expect(view.cell(2, "bookie-3")).to_contain_text("durable")
-    view.kill("bookie-2")
-    assert "{'bookie-2'}" in live.run(2).inner_text()
+    expect(view.cell(2, "b2")).to_contain_text("durable")
+    view.kill("b1")
+    assert "{'b1'}" in live.run(2).inner_text()
     view.screenshot("cluster-view-live")
-    view.press("Restart bookie-2")
-    view.wait_for("bookie-2", "up")
-    view.press("Pause bookie-1")
-    view.wait_for("bookie-1", "paused")
-    view.press("Resume bookie-1")
-    view.wait_for("bookie-1", "up")
+    view.press("Restart b1")
+    view.wait_for("b1", "up")
+    view.press("Pause b0")
+    view.wait_for("b0", "paused")
+    view.press("Resume b0")
+    view.wait_for("b0", "up")
 
 
 def test_an_error_of_a_command_is_shown_in_words(live: Notebook) -> None:
     view = live.view()
-    write = "cluster.script.down.add('bookie-3')"
+    write = "cluster.script.down.add('b2')"
     live.cells.nth(1).locator(".cm-content").first.fill(write)
     live.run(1)
-    view.press("Kill bookie-3")
+    view.press("Kill b2")
     expect(view.root.get_by_role("alert")).to_have_text(
-        "Could not kill bookie-3: bookie-3 is not running; restart it first"
+        "Could not kill b2: b2 is not running; restart it first"
     )
 
 
@@ -62,8 +62,8 @@ def test_a_view_that_missed_a_message_asks_for_the_whole(live: Notebook) -> None
         " view.send = send; cluster.add(1)"
     )
     live.run(1)
-    expect(live.view().cell(1, "bookie-2")).to_contain_text("durable")
-    expect(live.view().cell(0, "bookie-1")).to_contain_text("durable")
+    expect(live.view().cell(1, "b1")).to_contain_text("durable")
+    expect(live.view().cell(0, "b0")).to_contain_text("durable")
 
 
 def test_a_second_view_of_a_running_cluster_shows_what_the_first_does(live: Notebook) -> None:
@@ -71,7 +71,7 @@ def test_a_second_view_of_a_running_cluster_shows_what_the_first_does(live: Note
     live.cells.nth(2).locator(".cm-content").first.fill("view")
     live.run(2)
     for index in (0, 1):
-        expect(live.view(index).cell(2, "bookie-3")).to_contain_text("durable")
+        expect(live.view(index).cell(2, "b2")).to_contain_text("durable")
 
 
 def test_a_simulated_run_forks_at_a_click_and_goes_back(lab: JupyterLab) -> None:

@@ -74,28 +74,28 @@ def test_a_live_view_shows_the_bookie_that_is_chosen_and_goes_on_with_it(watch: 
     watched = watch(BookieInside)
     watched.cluster.add(2)
     watched.turn()
-    watched.page.get_by_label("Shows").select_option("bookie-3")
+    watched.page.get_by_label("Shows").select_option("b2")
     watched.turn()
-    expect(watched.picture).to_have_attribute("aria-label", re.compile("bookie-3"))
+    expect(watched.picture).to_have_attribute("aria-label", re.compile("b2"))
     watched.cluster.add(2)
     watched.turn()
-    expect(watched.page.locator(".lk-sentence")).to_contain_text("bookie-3")
+    expect(watched.page.locator(".lk-sentence")).to_contain_text("b2")
 
 
 def test_a_click_on_a_sign_counts_while_messages_arrive(watch: Watch) -> None:
     watched = watch(ClusterView)
     watched.cluster.add(3)
-    watched.cluster.script.kill("bookie-2")
+    watched.cluster.script.kill("b1")
     watched.cluster.script.log.settle()
     watched.turn()
-    watched.page.get_by_role("button", name="Go to: bookie-2 was killed").hover()
+    watched.page.get_by_role("button", name="Go to: b1 was killed").hover()
     watched.page.mouse.down()
     watched.cluster.add(1)
     watched.turn()
     watched.page.mouse.up()
     live = watched.page.get_by_role("button", name="Live")
     expect(live).to_have_attribute("aria-pressed", "false")
-    expect(watched.page.locator(".lk-sentence")).to_contain_text("bookie-2 was killed")
+    expect(watched.page.locator(".lk-sentence")).to_contain_text("b1 was killed")
 
 
 _DISPLAY = """() => {
@@ -160,7 +160,7 @@ def test_a_view_of_a_stopped_cluster_is_grey_and_has_no_buttons(watch: Watch) ->
     watched = watch(ClusterView)
     watched.cluster.add(3)
     watched.turn()
-    kill = watched.page.get_by_role("button", name="Kill bookie-1")
+    kill = watched.page.get_by_role("button", name="Kill b0")
     expect(kill).to_be_visible()
     watched.cluster.is_stopped = True
     watched.turn()
@@ -180,9 +180,9 @@ def test_a_view_whose_kernel_has_ended_is_grey_and_says_so(watch: Watch) -> None
             document.querySelector(".labkit").model.send = () => { throw new Error("closed"); };
         }"""
     )
-    watched.page.get_by_role("button", name="Kill bookie-1").click()
+    watched.page.get_by_role("button", name="Kill b0").click()
     expect(watched.page.get_by_role("alert")).to_contain_text("no longer running")
-    expect(watched.page.get_by_role("button", name="Kill bookie-1")).to_be_hidden()
+    expect(watched.page.get_by_role("button", name="Kill b0")).to_be_hidden()
     expect(watched.page.locator(".lk-picture")).to_have_css("filter", "grayscale(1)")
 
 

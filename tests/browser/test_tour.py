@@ -28,20 +28,20 @@ def run_between(notebook: Notebook, first: int, last: int) -> Locator:
 def test_killing_a_bookie_by_its_button_kills_the_process(lab: JupyterLab) -> None:
     shutil.copy(TOUR, lab.folder)
     notebook = lab.open(TOUR.name)
-    killing = cell_with(notebook, "while bookie-2 is dead")
+    killing = cell_with(notebook, "while b1 is dead")
     restarting = cell_with(notebook, "cluster.restart")
     run_between(notebook, 0, killing - 1)
     view = notebook.view()
-    view.wait_for("bookie-2", "up")
+    view.wait_for("b1", "up")
     notebook.screenshot("tour-before-the-kill")
 
-    view.kill("bookie-2")
-    view.screenshot("tour-bookie-2-killed")
+    view.kill("b1")
+    view.screenshot("tour-b1-killed")
 
     # The cell kills only bookies that are still running, and the adds need only two bookies.
     confirmed = notebook.run(killing)
-    expect(confirmed).to_contain_text("confirmed without bookie-2: [4, 5, 6, 7]")
+    expect(confirmed).to_contain_text("confirmed without b1: [4, 5, 6, 7]")
     run_between(notebook, killing + 1, restarting)
-    view.wait_for("bookie-2", "up")
+    view.wait_for("b1", "up")
     run_between(notebook, restarting + 1, notebook.cells.count() - 1)
     notebook.screenshot("tour-at-its-end")

@@ -31,7 +31,7 @@ from tests.chaos.schedule import CUT, KILL, PAUSE, make_schedule
 
 ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 BAR_WIDTH = 30
-BOOKIES = [f"bookie-{number}" for number in range(1, 6)]
+BOOKIES = [f"b{number}" for number in range(5)]
 
 
 def main(words: Sequence[str] | None = None) -> int:

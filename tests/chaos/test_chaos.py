@@ -19,7 +19,7 @@ SEED = os.environ.get("LABKIT_CHAOS_SEED", "32")
 """The schedule of this seed contains a power cut of all five bookies."""
 MINUTES = "0.4"
 TIMEOUT_S = 300
-BOOKIES = [f"bookie-{number}" for number in range(1, 6)]
+BOOKIES = [f"b{number}" for number in range(5)]
 LEDGER = 7
 
 

@@ -77,12 +77,12 @@ def test_local_runs_a_cluster_until_it_is_interrupted(tmp_path: Path, number: in
     with running("local", "--bookies", "3", "--data", str(tmp_path)) as process:
         lines = lines_until(process, "accept writes")
         assert lines[0].startswith("ZooKeeper  127.0.0.1:")
-        assert [line.split()[0] for line in lines[1:4]] == ["bookie-1", "bookie-2", "bookie-3"]
+        assert [line.split()[0] for line in lines[1:4]] == ["b0", "b1", "b2"]
         assert lines[4] == "3 bookies accept writes. Press Ctrl-C to stop all servers.\n"
         process.send_signal(number)
         said, complained = process.communicate(timeout=DEADLINE_S)
         assert (process.returncode, said, complained) == (EXIT_OK, "", "")
-    for name in ("bookie-1", "bookie-2", "bookie-3"):
+    for name in ("b0", "b1", "b2"):
         assert (tmp_path / name / "ledgers" / "current").is_dir()
 
 
@@ -95,7 +95,7 @@ def test_local_says_when_a_bookie_has_ended() -> None:
         os.kill(int(pid), signal.SIGKILL)
         assert process.stderr is not None
         assert process.stderr.readline() == (
-            f"labkit: bookie-1 was terminated by SIGKILL; its log is in {folder}\n"
+            f"labkit: b0 was terminated by SIGKILL; its log is in {folder}\n"
         )
         process.send_signal(signal.SIGTERM)
         assert process.communicate(timeout=DEADLINE_S) == ("", "")
@@ -146,7 +146,7 @@ def silent_server() -> Iterator[tuple[str, socket.socket]]:
 @pytest.mark.parametrize(
     "verb",
     [
-        ("bookie", "--id", "bookie-1", "--data", "bookie-1"),
+        ("bookie", "--id", "b0", "--data", "b0"),
         ("broker", "--id", "broker-1"),
         ("autorecovery",),
         ("local", "--bookies", "1"),
@@ -228,7 +228,7 @@ def test_local_says_why_a_bookie_did_not_start() -> None:
     done = labkit("local", "--bookies", "1", "--zookeeper", "127.0.0.1:99999")
     assert done.returncode == EXIT_FAILED
     assert one_line(done).startswith(
-        "labkit: bookie-1 did not start: '127.0.0.1:99999' is not a ZooKeeper address"
+        "labkit: b0 did not start: '127.0.0.1:99999' is not a ZooKeeper address"
     )
 
 
@@ -281,9 +281,9 @@ def test_a_bookie_says_what_it_cannot_do_without(tmp_path: Path) -> None:
         "specify --id, or bookieId or advertisedAddress in a file passed with --conf"
         in one_line(labkit("bookie"))
     )
-    named = labkit("bookie", "--id", "bookie-1", "--data", str(tmp_path))
+    named = labkit("bookie", "--id", "b0", "--data", str(tmp_path))
     assert "specify --zookeeper, or metadataServiceUri" in one_line(named)
-    placeless = labkit("bookie", "--id", "bookie-1", "--zookeeper", NOWHERE)
+    placeless = labkit("bookie", "--id", "b0", "--zookeeper", NOWHERE)
     assert "at least one journal directory" in one_line(placeless)
 
 
@@ -330,7 +330,7 @@ def test_a_closed_output_causes_no_error(stream: int) -> None:
 def test_bookie_refuses_what_it_cannot_take_in_one_line(
     tmp_path: Path, option: str, value: str, complaint: str
 ) -> None:
-    given = {"--id": "bookie-1", "--data": str(tmp_path), "--zookeeper": NOWHERE, option: value}
+    given = {"--id": "b0", "--data": str(tmp_path), "--zookeeper": NOWHERE, option: value}
     done = labkit("bookie", *(word for pair in given.items() for word in pair))
     assert done.returncode == EXIT_FAILED
     assert complaint in one_line(done)
@@ -338,10 +338,10 @@ def test_bookie_refuses_what_it_cannot_take_in_one_line(
 
 @pytest.mark.slow
 def test_bookie_without_its_zookeeper_says_where_it_looked(tmp_path: Path) -> None:
-    done = labkit("bookie", "--id", "bookie-1", "--data", str(tmp_path), "--zookeeper", NOWHERE)
+    done = labkit("bookie", "--id", "b0", "--data", str(tmp_path), "--zookeeper", NOWHERE)
     assert done.returncode == EXIT_FAILED
     assert one_line(done) == (
-        f"labkit: bookie-1: ZooKeeper at {NOWHERE} did not respond within 10 s; is it running?"
+        f"labkit: b0: ZooKeeper at {NOWHERE} did not respond within 10 s; is it running?"
     )
 
 

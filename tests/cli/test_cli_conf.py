@@ -40,7 +40,7 @@ def test_a_server_with_a_refused_key_ends_in_a_line_that_names_it(
 @pytest.mark.parametrize("verb", ["bookie", "autorecovery"])
 def test_keys_without_effect_are_named_in_one_line(tmp_path: Path, verb: str) -> None:
     conf = tmp_path / "the.conf"
-    conf.write_text("numIOThreads=4\nadvertisedAdress=here\nbookieId=bookie-1\n")
+    conf.write_text("numIOThreads=4\nadvertisedAdress=here\nbookieId=b0\n")
     line, _ = labkit(verb, "--conf", str(conf)).stderr.splitlines()
     assert line == (
         f"labkit: {conf}: labkit does not use these keys: advertisedAdress (did you mean"

@@ -38,17 +38,17 @@ from labkit.worlds.live.processes.server_config import (
 from tests.fuzz.harness import Target
 from tests.worlds.live.bookie_options import Options
 
-COOKIE = Cookie("bookie-1", "/j", ("/l1", "/l2"), "3c8c0f0e-0000-4000-8000-1234567890ab")
+COOKIE = Cookie("b0", "/j", ("/l1", "/l2"), "3c8c0f0e-0000-4000-8000-1234567890ab")
 SEGMENTS = Segment(0, ("b1", "b2", "b3")), Segment(9, ("b1", "b4", "b3"))
 METADATA = LedgerMetadata(3, 2, 2, SEGMENTS, password=b"pw", custom_metadata=(("app", b"x"),))
 ENDPOINTS = [Endpoint(BOOKIE_RPC, "127.0.0.1", 3181), Endpoint(TRACE, "127.0.0.1", 3182)]
-RACKS = b'{"group": {"bookie-1": {"rack": "/rack1", "hostname": null}}, "other": {}}'
+RACKS = b'{"group": {"b0": {"rack": "/rack1", "hostname": null}}, "other": {}}'
 CHAIN = encode_chain([LedgerInfo(3, 7, 1000, 1_700_000_000_000), LedgerInfo(5)])
 COMPRESSED = b"\x47\x78\0\0\0\x04\x08\x02\x10\x40" + zlib.compress(CHAIN)
 CURSOR = CursorState((3, -1), (Range((3, 1), (3, 4)),), (((5, 2), 0b1011),), (("p", 17),))
 CONF = b"""\
 # a comment
-bookieId=bookie-1
+bookieId=b0
 metadataServiceUri=zk+hierarchical://h1:2181;h2:2181/ledgers
 journalDirectories=/j1,/j2
 ledgerDirectories=/l1
@@ -75,7 +75,7 @@ METADATA_TARGETS = (
     ),
     Target(
         "service info",
-        lambda data: decode_service_info("bookie-1", data),
+        lambda data: decode_service_info("b0", data),
         (encode_service_info(ENDPOINTS),),
     ),
     Target(

@@ -53,7 +53,7 @@ ANSWERS = (
     encode_answer(Opcode.READ, Code.OK, 5, 3, ENTRY),
     encode_answer(Opcode.READ, Code.NO_ENTRY, 5, 9),
 )
-ROWS = [reported(1, "bookie-1", "node.started"), reported(2, "bookie-1", "memtable.put", 5, 3)]
+ROWS = [reported(1, "b0", "node.started"), reported(2, "b0", "memtable.put", 5, 3)]
 GARBLED = (LabkitError, ValueError)
 """Input of another protocol raises ValueError, which closes the connection."""
 
@@ -115,7 +115,7 @@ def responses_3() -> tuple[bytes, ...]:
 
 
 def _response_3(data: bytes) -> None:
-    wire_v3.error_of(wire_v3.decode_response(data), "bookie-1")
+    wire_v3.error_of(wire_v3.decode_response(data), "b0")
 
 
 def _entry_of(digest_type: DigestType) -> Target:

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_labkit_reads_across_the_ensemble_change_of_a_java_writer(cluster: Cluster) -> None:
-    names = ("bookie-1", "bookie-2", "bookie-3", "bookie-4")
+    names = ("b0", "b1", "b2", "b3")
     bookies = {name: await cluster.labkit_bookie(cluster.bookie(name)) for name in names}
     java = await cluster.java_client()
     labkit = cluster.labkit_client()

@@ -20,7 +20,7 @@ from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
-BOOKIES = ("bookie-1", "bookie-2", "bookie-3")
+BOOKIES = ("b0", "b1", "b2")
 
 # In the Java API, the digest type that the metadata calls HMAC is named MAC.
 DIGESTS = [

@@ -96,7 +96,7 @@ async def test_both_find_each_others_ledgers_in_every_layout(
         apache = apache.known_to(zookeeper)
         store = ZooKeeperStore(zookeeper.location)
         await store.start()
-        bookie = BookieFolder("bookie-1", tmp_path, zookeeper.address)
+        bookie = BookieFolder("b0", tmp_path, zookeeper.address)
         await init_cluster(store, str(uuid.uuid4()), layout)
         process = await bookie.start_labkit()
         java = await JavaClient.start(apache, zookeeper.address, "v2", tmp_path / "java.log")
@@ -115,7 +115,7 @@ async def test_both_find_each_others_ledgers_in_every_layout(
                 assert ids[2:] == [1 << 32, (1 << 32) + 1]
             # In a flat layout, ids count every node that was ever created below the root.
             assert ids[:2] == [0, 1] or (layout is FLAT and ids[0] < ids[1])
-            ledger = LedgerMetadata(1, 1, 1, (Segment(0, ("bookie-1",)),), password=PASSWORD)
+            ledger = LedgerMetadata(1, 1, 1, (Segment(0, ("b0",)),), password=PASSWORD)
             for ledger_id in ids[1::2]:
                 await manager.create(ledger_id, ledger.closed(-1, 0))
             assert await manager.ids() == ids
@@ -125,7 +125,7 @@ async def test_both_find_each_others_ledgers_in_every_layout(
                 assert await java.open(ledger_id) == (-1, 0)
                 await java.delete(ledger_id)
             for ledger_id in ids[::2]:
-                assert (await manager.read(ledger_id))[0].segments[0].ensemble == ("bookie-1",)
+                assert (await manager.read(ledger_id))[0].segments[0].ensemble == ("b0",)
                 await manager.delete(ledger_id)
             assert await manager.ids() == []
         finally:
@@ -137,7 +137,7 @@ async def test_both_find_each_others_ledgers_in_every_layout(
 async def test_labkit_adopts_a_cluster_that_java_formatted(apache: Apache, tmp_path: Path) -> None:
     async with EmbeddedZooKeeper() as zookeeper:
         apache = apache.known_to(zookeeper)
-        bookie = BookieFolder("bookie-1", tmp_path, zookeeper.address)
+        bookie = BookieFolder("b0", tmp_path, zookeeper.address)
         await bookie.shell(apache, "metaformat", "-n", "-f")
         store = ZooKeeperStore(zookeeper.location)
         await store.start()

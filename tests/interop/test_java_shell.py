@@ -47,7 +47,7 @@ LEDGER_SIZE = re.compile(r"Lid=(\d+), TotalSizeOfEntriesOfLedger=(\d+)")
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> BookieFolder:
     """Write two ledgers, fence one and give it an explicit LAC, and fill one entry log."""
-    folder = BookieFolder("bookie-1", tmp_path_factory.mktemp("written"), "127.0.0.1:1")
+    folder = BookieFolder("b0", tmp_path_factory.mktemp("written"), "127.0.0.1:1")
     store = store_over(journal_disk(folder), ledger_disk(folder), SMALL)
     for ledger_id in LEDGERS:
         add(store, ledger_id, 0, 1, 2, payload=b"a" * 1000)
@@ -132,9 +132,9 @@ async def test_localconsistencycheck_passes(apache: Apache, written: BookieFolde
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def ledger_id(cluster: Cluster) -> int:
     """Write a closed ledger to one labkit bookie in a cluster of two."""
-    for number in (1, 2):
-        await cluster.labkit_bookie(cluster.bookie(f"bookie-{number}"))
-    client = cluster.labkit_client("bookie-1")
+    for name in ("b0", "b1"):
+        await cluster.labkit_bookie(cluster.bookie(name))
+    client = cluster.labkit_client("b0")
     writer = await client.create_ledger(1, 1, 1, password=PASSWORD)
     for payload in PAYLOADS:
         writer.add(payload)
@@ -145,7 +145,7 @@ async def ledger_id(cluster: Cluster) -> int:
 
 async def test_listbookies_lists_writable_bookies(cluster: Cluster, ledger_id: int) -> None:
     output = await cluster.bookie("shell").shell(cluster.apache, "listbookies", "-rw")
-    assert re.findall(r"BookieID:(\S+?),", output) == ["bookie-1", "bookie-2"]
+    assert re.findall(r"BookieID:(\S+?),", output) == ["b0", "b1"]
 
 
 @pytest.mark.promise("Apache's shell lists, prints and checks what labkit wrote")
@@ -156,7 +156,7 @@ async def test_listledgers_and_ledgermetadata_decode_the_metadata(
     expected = (
         "LedgerMetadata{formatVersion=3, ensembleSize=1, writeQuorumSize=1, ackQuorumSize=1,"
         f" state=CLOSED, length={LENGTH}, lastEntryId={LAST_ENTRY_ID}, digestType=CRC32C,"
-        f" password=base64:{b64encode(PASSWORD).decode()}, ensembles={{0=[bookie-1]}},"
+        f" password=base64:{b64encode(PASSWORD).decode()}, ensembles={{0=[b0]}},"
         " customMetadata={}}"
     )
     assert expected in await shell(cluster.apache, "listledgers", "-meta")
@@ -201,7 +201,7 @@ async def test_labkit_joins_a_cluster_that_initnewcluster_made(
     apache: Apache, tmp_path: Path
 ) -> None:
     async with EmbeddedZooKeeper() as zookeeper:
-        bookie = BookieFolder("bookie-1", tmp_path, zookeeper.address)
+        bookie = BookieFolder("b0", tmp_path, zookeeper.address)
         apache = apache.known_to(zookeeper)
         await bookie.shell(apache, "initnewcluster")
         process = await bookie.start_labkit()

@@ -15,7 +15,7 @@ from tests.until import until_true
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
-BOOKIES = ("bookie-1", "bookie-2", "bookie-3")
+BOOKIES = ("b0", "b1", "b2")
 LONG_POLL_MS = 4000
 """Shorter than the request timeout of Apache's client."""
 

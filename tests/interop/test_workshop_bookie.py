@@ -24,7 +24,7 @@ SOLUTION = str(track("bookie").solution)
 async def test_the_official_client_and_shell_read_what_the_workshops_bookie_keeps(
     cluster: Cluster,
 ) -> None:
-    folder = cluster.bookie("bookie-1")
+    folder = cluster.bookie("b0")
     running = await folder.start_labkit("--store", SOLUTION)
     java = await cluster.java_client()
     ledger_id = await java.create(1, 1, 1, "CRC32C")
@@ -32,7 +32,7 @@ async def test_the_official_client_and_shell_read_what_the_workshops_bookie_keep
     await java.close(ledger_id)
     await running.kill()
     running = await folder.start_labkit("--store", SOLUTION)
-    reader = await cluster.labkit_client("bookie-1").open_ledger(ledger_id, password=PASSWORD)
+    reader = await cluster.labkit_client("b0").open_ledger(ledger_id, password=PASSWORD)
     assert [entry.payload async for entry in reader.read()] == list(PAYLOADS)
     java = await cluster.java_client()
     await java.open(ledger_id, "CRC32C")

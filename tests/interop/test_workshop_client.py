@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
 ]
 
-BOOKIES = ("bookie-1", "bookie-2", "bookie-3")
+BOOKIES = ("b0", "b1", "b2")
 SOLUTION = track("client").solution
 Start = Callable[..., Awaitable[ProgramProcess]]
 COUNT = 40

@@ -76,8 +76,8 @@ PARAMETERS: dict[str, list[dict[str, object]]] = {
         {"swaps": 12, "redeliveries": 0, "lost_entries": 9},
     ],
     "13-streaming.ipynb": [
-        {"message_count": 300, "dies": "bookie-1"},
-        {"rows_per_trigger": 1_000, "dies": "bookie-3"},
+        {"message_count": 300, "dies": "b0"},
+        {"rows_per_trigger": 1_000, "dies": "b2"},
         {"message_count": 900, "rows_per_trigger": 47},
     ],
     "14-break-the-protocol.ipynb": [

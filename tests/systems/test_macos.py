@@ -52,8 +52,8 @@ async def main():
         ledger = await client.create_ledger(3, 3, 2)
         for number in range(20):
             await ledger.add(b"%d" % number)
-        await cluster.kill("bookie-1")
-        await cluster.restart("bookie-1")
+        await cluster.kill("b0")
+        await cluster.restart("b0")
         await ledger.close()
         reader = await client.open_ledger_no_recovery(ledger.ledger_id)
         print(sys.platform, len([entry async for entry in reader.read()]))

@@ -160,7 +160,7 @@ LESSONS: dict[str, dict[str, Rule]] = {
     },
     "13": {
         "message_count": NumberRange(90, 10_000),
-        "dies": OneOf(("bookie-1", "bookie-2", "bookie-3")),
+        "dies": OneOf(("b0", "b1", "b2")),
         "rows_per_trigger": NumberRange(10, 10_000),
     },
     "14": {

@@ -43,7 +43,7 @@ CHOICES: dict[str, dict[str, Sequence[Any]]] = {
     },
     "11": {"batch_size": (4, 5, 6), "entries_per_ledger": (4, 5), "chosen": range(10, 16)},
     "12": {"swaps": (3, 4, 5), "redeliveries": (2, 3, 4), "lost_entries": (2, 3)},
-    "13": {"dies": ("bookie-1", "bookie-2", "bookie-3"), "rows_per_trigger": range(80, 101)},
+    "13": {"dies": ("b0", "b1", "b2"), "rows_per_trigger": range(80, 101)},
     "14": {
         "variant": (
             "ack after one bookie",

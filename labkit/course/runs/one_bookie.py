@@ -31,7 +31,7 @@ TICK_US = 1000
 
 
 class OneBookie:
-    def __init__(self, config: StorageConfig = CONFIG, name: str = "bookie-1") -> None:
+    def __init__(self, config: StorageConfig = CONFIG, name: str = "b0") -> None:
         self.trace = TraceLog()
         self.machine = new_machine(Fuse())
         self._config = config

@@ -1,6 +1,6 @@
 """The rack of each bookie, as written by an operator to one of Pulsar's nodes.
 
-    /bookies    {"group": {"10.0.0.1:3181": {"rack": "/rack1", "hostname": "bookie-1"}, ...}, ...}
+    /bookies    {"group": {"10.0.0.1:3181": {"rack": "/rack1", "hostname": "b0"}, ...}, ...}
 
 `pulsar-admin bookies set-bookie-rack` writes this node.  labkit ignores groups and host names.
 

@@ -223,6 +223,6 @@ _UNKNOWN = Ledger()
 
 
 def by_number(name: str) -> tuple[str, int]:
-    """Sort key for bookie names, which puts bookie-2 before bookie-10."""
+    """Sort key for bookie names, which puts b1 before b9."""
     digits = re.search(r"\d*$", name)[0]  # type: ignore[index] # matches every string
     return name.removesuffix(digits), int(digits or -1)

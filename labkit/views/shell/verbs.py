@@ -211,7 +211,7 @@ def _message_arguments(a: Namespace) -> tuple[MessageId, dict[str, BookieFolders
     for argument in a.bookies:
         bookie, equals, folder = argument.partition("=")
         if not equals:
-            raise ShellError(f"expected BOOKIE=FOLDER, such as bookie-1=/data/b1, got {argument!r}")
+            raise ShellError(f"expected BOOKIE=FOLDER, such as b0=/data/b0, got {argument!r}")
         folders[bookie] = open_data_folder(Path(folder))
     return MessageId.parse(a.id), folders
 
@@ -509,7 +509,7 @@ VERBS = (
                 "bookies",
                 nargs="+",
                 metavar="BOOKIE=FOLDER",
-                help="id and data folder of each bookie, such as bookie-1=/data/b1",
+                help="id and data folder of each bookie, such as b0=/data/b0",
             ),
         ),
         on_cluster=lambda a, client: find_lineage(client, *_message_arguments(a)),

@@ -52,6 +52,6 @@ def test_a_store_that_lacks_a_part_does_not_start(
 ) -> None:
     mine = tmp_path / "mybookie.py"
     mine.write_text("class Journal:\n    pass\n")
-    options = ["--id", "bookie-1", "--data", str(tmp_path / "data"), "--zookeeper", "127.0.0.1:1"]
+    options = ["--id", "b0", "--data", str(tmp_path / "data"), "--zookeeper", "127.0.0.1:1"]
     assert main(["bookie", *options, "--store", str(mine)]) == 1
     assert "it lacks Memtable, EntryLog" in capsys.readouterr().err

@@ -87,7 +87,7 @@ class Node:
         self.journals = [HeldDisk() for _ in range(journal_count)]
         self.journal, self.flush = self.journals[0], HeldDisk()
         self.rows: list[Event] = []
-        recorder = Recorder("bookie-1", lambda: 0)
+        recorder = Recorder("b0", lambda: 0)
         recorder.listen(self.rows.extend)
         names = ["journal", *(f"journal-{place}" for place in range(1, journal_count))]
         disks = [RealDisk(folder / name) for name in names]

@@ -30,7 +30,7 @@ class Watched:
         self.rows: list[Event] = []
         self.told: list[bool] = []
         self.spaces: list[Space] = []
-        recorder = Recorder("bookie-1", lambda: 0)
+        recorder = Recorder("b0", lambda: 0)
         recorder.listen(self.rows.extend)
         self.ledger_disks = [RealDisk(folder / "l1"), RealDisk(folder / "l2")]
         journal = RealDisk(folder / "j")

@@ -44,7 +44,7 @@ async def one_bookie() -> AsyncIterator[LocalCluster]:
 async def connected(cluster: LocalCluster) -> AsyncIterator[RawClient]:
     """Connect to the bookie on its current port, which changes with each restart."""
     client = await cluster.connect()
-    endpoint = await find_endpoint(client.store, "bookie-1", BOOKIE_RPC)
+    endpoint = await find_endpoint(client.store, "b0", BOOKIE_RPC)
     async with RawClient(endpoint.port) as bookie:
         yield bookie
 
@@ -139,7 +139,7 @@ async def test_fence_key_and_entries_survive_a_kill(
 ) -> None:
     await bookie.ask(add(ledger, 0))
     await bookie.ask(read(ledger, 0, FENCE, KEY))
-    await one_bookie.restart("bookie-1")
+    await one_bookie.restart("b0")
     async with connected(one_bookie) as bookie:
         assert await bookie.ask(add(ledger, 1)) == added(ledger, 1, FENCED)
         assert await bookie.ask(add(ledger, 1, key=bytes(20))) == added(ledger, 1, UNAUTHORIZED)

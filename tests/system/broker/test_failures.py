@@ -80,7 +80,7 @@ async def test_owner_of_a_partition_killed_in_mid_production(
     "acknowledged message is lost or stored twice"
 )
 async def test_bookies_killed_in_mid_production(cluster: LocalCluster, load: Load) -> None:
-    for bookie in ("bookie-1", "bookie-2", "bookie-3"):
+    for bookie in ("b0", "b1", "b2"):
         await cluster.kill(bookie)
         await load.goes_on()
         await cluster.restart(bookie)

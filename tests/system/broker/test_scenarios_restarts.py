@@ -127,7 +127,7 @@ async def test_a_consumer_reads_on_when_a_bookie_is_killed(
 ) -> None:
     await asyncio.to_thread(send_all, client.create_producer(topic), PAYLOADS)
     other = connect(brokers.service_url)
-    for bookie in ("bookie-1", "bookie-2"):
+    for bookie in ("b0", "b1"):
         await brokers.kill(bookie)
         consumer = await asyncio.to_thread(
             other.subscribe, topic, bookie, initial_position=InitialPosition.Earliest

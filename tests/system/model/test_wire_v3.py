@@ -145,7 +145,7 @@ def test_any_bytes_are_an_answer_or_a_value_error(body: bytes) -> None:
         response = decode_response(body)
     except ValueError:
         return
-    error = error_of(response, "bookie-2")
+    error = error_of(response, "b1")
     assert error is None or isinstance(error, BKException)
 
 
@@ -243,8 +243,8 @@ def test_every_failure_is_an_exception_that_names_bookie_operation_and_status(
         encode_response(request.header, status),
         encode_response(request.header, pb.EOK, answer),
     ):
-        error = error_of(decode_response(body), "bookie-2")
-        words = "bookie-2", pb.OperationType.Name(operation), pb.StatusCode.Name(status)
+        error = error_of(decode_response(body), "b1")
+        words = "b1", pb.OperationType.Name(operation), pb.StatusCode.Name(status)
         assert error is not None
         assert all(word in str(error) for word in words)
 
@@ -254,8 +254,8 @@ def test_an_answer_may_have_no_status_but_the_messages(
     operation: pb.OperationType, part: Message
 ) -> None:
     header = decode_request(encode_request(operation, 1, part)).header
-    assert error_of(decode_response(encode_response(header, pb.EOK)), "bookie-2") is None
-    error = error_of(decode_response(encode_response(header, pb.EBADREQ)), "bookie-2")
+    assert error_of(decode_response(encode_response(header, pb.EOK)), "b1") is None
+    error = error_of(decode_response(encode_response(header, pb.EBADREQ)), "b1")
     assert error is not None
     assert "EBADREQ" in str(error)
 
@@ -263,7 +263,7 @@ def test_an_answer_may_have_no_status_but_the_messages(
 def test_a_successful_answer_is_not_an_error() -> None:
     request = decode_request(encode_request(pb.ADD_ENTRY, 1, ADD))
     body = encode_response(request.header, pb.EOK, answer_to(request, pb.EOK))
-    assert error_of(decode_response(body), "bookie-2") is None
+    assert error_of(decode_response(body), "b1") is None
 
 
 @pytest.mark.parametrize(
@@ -286,6 +286,6 @@ def test_only_a_bookie_that_looked_proves_that_the_entry_is_not_there(
     operation: pb.OperationType, status: pb.StatusCode, proves_absence: bool
 ) -> None:
     header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=operation, txnId=1)
-    error = error_of(decode_response(encode_response(header, status)), "bookie-2")
+    error = error_of(decode_response(encode_response(header, status)), "b1")
     assert error is not None
     assert isinstance(error, PROVES_ABSENCE) is proves_absence

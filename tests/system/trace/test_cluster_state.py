@@ -35,62 +35,62 @@ def test_successive_entries_are_striped_over_the_ensemble() -> None:
     state = state_of(script)
     on = [[name for name in state.bookies if entry in looks(state, name)] for entry in range(4)]
     assert on == [
-        ["bookie-1", "bookie-2", "bookie-3"],
-        ["bookie-2", "bookie-3", "bookie-4"],
-        ["bookie-1", "bookie-3", "bookie-4"],
-        ["bookie-1", "bookie-2", "bookie-4"],
+        ["b0", "b1", "b2"],
+        ["b1", "b2", "b3"],
+        ["b0", "b2", "b3"],
+        ["b0", "b1", "b3"],
     ]
 
 
 def test_an_entry_goes_from_sent_to_memtable_to_durable_to_flushed() -> None:
     script = small()
     script.push(0)
-    seen = [looks(state_of(script), "bookie-1")[0]]
-    script.put(0, ["bookie-1"])
-    seen.append(looks(state_of(script), "bookie-1")[0])
-    script.sync(0, ["bookie-1"])
-    seen.append(looks(state_of(script), "bookie-1")[0])
-    script.flush("bookie-1")
-    seen.append(looks(state_of(script), "bookie-1")[0])
+    seen = [looks(state_of(script), "b0")[0]]
+    script.put(0, ["b0"])
+    seen.append(looks(state_of(script), "b0")[0])
+    script.sync(0, ["b0"])
+    seen.append(looks(state_of(script), "b0")[0])
+    script.flush("b0")
+    seen.append(looks(state_of(script), "b0")[0])
     assert seen == ["sent", "memtable", "durable", "flushed"]
 
 
 def test_the_sync_of_a_fence_makes_no_copy_of_an_entry() -> None:
-    event = Event(0, 0, "bookie-1", "journal.synced", -1, LEDGER, -1, file="1.txn", offset=512)
-    assert looks(fold([event], bookies=["bookie-1"]), "bookie-1") == {}
+    event = Event(0, 0, "b0", "journal.synced", -1, LEDGER, -1, file="1.txn", offset=512)
+    assert looks(fold([event], bookies=["b0"]), "b0") == {}
 
 
 def test_an_entry_in_the_entry_log_counts_as_flushed_only_when_the_flush_is_done() -> None:
     script = small()
     script.add(0)
-    script.record("bookie-1", "entry_log.written", LEDGER, 0, file="0.log", offset=1024)
-    assert looks(state_of(script), "bookie-1") == {0: "durable"}
-    script.kill("bookie-1")
-    script.restart("bookie-1")
-    script.record("bookie-1", "memtable.flushed", size=0)
-    assert looks(state_of(script), "bookie-1") == {0: "durable"}
+    script.record("b0", "entry_log.written", LEDGER, 0, file="0.log", offset=1024)
+    assert looks(state_of(script), "b0") == {0: "durable"}
+    script.kill("b0")
+    script.restart("b0")
+    script.record("b0", "memtable.flushed", size=0)
+    assert looks(state_of(script), "b0") == {0: "durable"}
 
 
 def test_a_killed_bookie_loses_what_was_only_in_its_memtable_and_keeps_the_rest() -> None:
     script = small()
     script.add(0)
     script.push(1)
-    script.put(1, ["bookie-1"])
-    script.kill("bookie-1")
-    script.restart("bookie-1")
+    script.put(1, ["b0"])
+    script.kill("b0")
+    script.restart("b0")
     state = state_of(script)
-    assert looks(state, "bookie-1") == {0: "durable", 1: "lost"}
-    assert looks(state, "bookie-2") == {0: "durable", 1: "sent"}
+    assert looks(state, "b0") == {0: "durable", 1: "lost"}
+    assert looks(state, "b1") == {0: "durable", 1: "sent"}
 
 
 def test_a_replay_that_flushes_a_lost_entry_brings_it_back() -> None:
     script = small()
     script.push(0)
-    script.put(0, ["bookie-1"])
-    script.kill("bookie-1")
-    script.flush("bookie-1")
-    script.restart("bookie-1")
-    assert looks(state_of(script), "bookie-1") == {0: "flushed"}
+    script.put(0, ["b0"])
+    script.kill("b0")
+    script.flush("b0")
+    script.restart("b0")
+    assert looks(state_of(script), "b0") == {0: "flushed"}
 
 
 @pytest.mark.parametrize(
@@ -99,21 +99,21 @@ def test_a_replay_that_flushes_a_lost_entry_brings_it_back() -> None:
 )
 def test_the_last_event_decides_a_bookies_state(act: str, state: str) -> None:
     script = small()
-    script.record("bookie-2", act)
-    assert state_of(script).bookies["bookie-2"].state == state
+    script.record("b1", act)
+    assert state_of(script).bookies["b1"].state == state
 
 
 def test_a_bookie_that_replays_its_journal_is_up_before_it_serves() -> None:
     script = small()
-    script.kill("bookie-1")
-    script.record("bookie-1", "journal.replayed", file="1.txn", offset=512, size=0)
-    assert state_of(script).bookies["bookie-1"].state == "up"
+    script.kill("b0")
+    script.record("b0", "journal.replayed", file="1.txn", offset=512, size=0)
+    assert state_of(script).bookies["b0"].state == "up"
 
 
 def test_a_bookie_of_which_nothing_was_heard_is_unknown_and_up_once_it_speaks() -> None:
-    assert fold([], bookies=["bookie-9"]).bookies["bookie-9"].state == "unknown"
-    put = Event(0, 0, "bookie-9", "memtable.put", ledger=7, entry=0)
-    assert fold([put], bookies=["bookie-9"]).bookies["bookie-9"].state == "up"
+    assert fold([], bookies=["b8"]).bookies["b8"].state == "unknown"
+    put = Event(0, 0, "b8", "memtable.put", ledger=7, entry=0)
+    assert fold([put], bookies=["b8"]).bookies["b8"].state == "up"
 
 
 def test_a_process_other_than_a_bookie_is_not_drawn_as_a_bookie() -> None:
@@ -122,8 +122,8 @@ def test_a_process_other_than_a_bookie_is_not_drawn_as_a_bookie() -> None:
 
 
 def test_bookies_are_in_the_order_of_their_numbers() -> None:
-    names = ["bookie-10", "bookie-2", "bookie-1"]
-    assert list(fold([], bookies=names).bookies) == ["bookie-1", "bookie-2", "bookie-10"]
+    names = ["b9", "b1", "b0"]
+    assert list(fold([], bookies=names).bookies) == ["b0", "b1", "b9"]
 
 
 def test_a_ledger_knows_its_quorums_its_lap_its_lac_and_that_it_is_closed() -> None:
@@ -146,37 +146,35 @@ def test_a_ledger_is_in_recovery_until_it_is_closed_with_its_last_entry() -> Non
 def test_an_ensemble_change_starts_a_fragment_and_one_at_the_same_entry_replaces_it() -> None:
     segments = fold(everything_at_once().events).ledgers[LEDGER].segments
     assert segments == (
-        Segment(0, ("bookie-1", "bookie-2", "bookie-3")),
-        Segment(30, ("bookie-1", "bookie-4", "bookie-3")),
+        Segment(0, ("b0", "b1", "b2")),
+        Segment(30, ("b0", "b3", "b2")),
     )
     script = small()
-    script.record(
-        "writer", "ensemble.set", LEDGER, 0, ensemble=("bookie-3", "bookie-1", "bookie-2")
-    )
+    script.record("writer", "ensemble.set", LEDGER, 0, ensemble=("b2", "b0", "b1"))
     segments = state_of(script).ledgers[LEDGER].segments
-    assert segments == (Segment(0, ("bookie-3", "bookie-1", "bookie-2")),)
+    assert segments == (Segment(0, ("b2", "b0", "b1")),)
 
 
 def test_an_add_that_is_not_acknowledged_says_why_and_leaves_a_stored_copy_alone() -> None:
     script = small()
     script.push(0)
-    script.record("writer", "add.failed", LEDGER, 0, peer="bookie-1", error="timed out")
-    script.put(0, ["bookie-2"])
-    script.record("writer", "add.failed", LEDGER, 0, peer="bookie-2", error="timed out")
+    script.record("writer", "add.failed", LEDGER, 0, peer="b0", error="timed out")
+    script.put(0, ["b1"])
+    script.record("writer", "add.failed", LEDGER, 0, peer="b1", error="timed out")
     state = state_of(script)
-    assert state.bookies["bookie-1"].entries[LEDGER][0].error == "timed out"
-    assert looks(state, "bookie-1") == {0: "failed"}
-    assert looks(state, "bookie-2") == {0: "memtable"}
+    assert state.bookies["b0"].entries[LEDGER][0].error == "timed out"
+    assert looks(state, "b0") == {0: "failed"}
+    assert looks(state, "b1") == {0: "memtable"}
 
 
 def test_a_read_shows_the_bookie_that_served_it() -> None:
     script = small()
     script.add(0)
-    script.read(0, "bookie-3")
+    script.read(0, "b2")
     state = state_of(script)
-    assert state.read == Read("reader", LEDGER, 0, "bookie-3", "done")
+    assert state.read == Read("reader", LEDGER, 0, "b2", "done")
     reads = {name: bookie.entries[LEDGER][0].reads for name, bookie in state.bookies.items()}
-    assert reads == {"bookie-1": 0, "bookie-2": 0, "bookie-3": 1}
+    assert reads == {"b0": 0, "b1": 0, "b2": 1}
 
 
 def test_a_moment_is_the_state_after_a_number_of_events() -> None:
@@ -189,14 +187,14 @@ def test_a_moment_is_the_state_after_a_number_of_events() -> None:
 
 def test_ledgers_do_not_share_entries() -> None:
     state = fold(two_ledgers().events)
-    assert looks(state, "bookie-2", 7) == {0: "durable", 1: "durable"}
-    assert looks(state, "bookie-3", 8) == {1: "durable"}
+    assert looks(state, "b1", 7) == {0: "durable", 1: "durable"}
+    assert looks(state, "b2", 8) == {1: "durable"}
 
 
 def test_a_sentence_leaves_out_what_does_not_apply() -> None:
-    failed = Event(0, 0, "writer", "add.failed", ledger=7, entry=3, peer="bookie-1")
-    assert describe(failed) == "bookie-1 did not acknowledge entry 3 of ledger 7 to writer"
-    told = Event(0, 0, "writer", "add.failed", -1, 7, 3, "bookie-1", error="timed out")
+    failed = Event(0, 0, "writer", "add.failed", ledger=7, entry=3, peer="b0")
+    assert describe(failed) == "b0 did not acknowledge entry 3 of ledger 7 to writer"
+    told = Event(0, 0, "writer", "add.failed", -1, 7, 3, "b0", error="timed out")
     assert describe(told) == f"{describe(failed)}: timed out"
 
 

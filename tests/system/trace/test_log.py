@@ -7,7 +7,7 @@ from labkit.system.trace.events import Event, reported
 from labkit.system.trace.kinds import KINDS
 from labkit.system.trace.log import TraceLog
 
-W, B1, B2 = "writer", "bookie-1", "bookie-2"
+W, B1, B2 = "writer", "b0", "b1"
 ONE_ADD = [
     reported(1, W, "ledger.created", 5),
     reported(2, W, "ensemble.set", 5, 0),

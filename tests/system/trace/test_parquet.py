@@ -8,7 +8,7 @@ from labkit.system.trace.parquet import SCHEMA, read_parquet, write_parquet
 
 EVENTS = [
     Event(0, 10, "writer", "node.failed", -1, explanation="größer"),
-    Event(1, 2**62, "bookie-1", "journal.synced", 0, 2**40, 1, "", "1a.txn", 512, 1),
+    Event(1, 2**62, "b0", "journal.synced", 0, 2**40, 1, "", "1a.txn", 512, 1),
     Event(2, 2**62, "w", "recovery.started", segments=((0, ("b0", "b1")), (7, ("b0", "b2")))),
     Event(3, 2**62, "w", "ensemble.set", ensemble=("b0", "b1"), seconds=1.5, deferred_sync=True),
 ]

@@ -23,7 +23,7 @@ class Clock:
 
 def test_without_a_listener_no_event_is_built_and_no_clock_is_read() -> None:
     clock = Clock()
-    recorder = Recorder("bookie-1", clock)
+    recorder = Recorder("b0", clock)
     unread = iter([(5, 0)])
     recorder.record("memtable.put", 5, 0)
     recorder.record_entries("memtable.put", unread)
@@ -32,22 +32,22 @@ def test_without_a_listener_no_event_is_built_and_no_clock_is_read() -> None:
 
 
 def test_a_row_carries_node_time_and_fields() -> None:
-    recorder, rows = Recorder("bookie-1", Clock()), list[Event]()
+    recorder, rows = Recorder("b0", Clock()), list[Event]()
     recorder.listen(rows.extend)
     recorder.record("ensemble.set", 5, 0, ensemble=("b0", "b1"))
     [row] = rows
-    assert row[:8] == (-1, 1, "bookie-1", "ensemble.set", -1, 5, 0, "")
+    assert row[:8] == (-1, 1, "b0", "ensemble.set", -1, 5, 0, "")
     assert row.ensemble == ("b0", "b1")
 
 
 def test_rows_of_one_batch_share_one_time_and_one_call() -> None:
-    recorder, batches = Recorder("bookie-1", Clock()), list[list[Event]]()
+    recorder, batches = Recorder("b0", Clock()), list[list[Event]]()
     recorder.listen(batches.append)
-    recorder.record_entries("add.sent", [(5, 0), (5, 1)], peer="bookie-2")
+    recorder.record_entries("add.sent", [(5, 0), (5, 1)], peer="b1")
     assert batches == [
         [
-            reported(1, "bookie-1", "add.sent", 5, 0, peer="bookie-2"),
-            reported(1, "bookie-1", "add.sent", 5, 1, peer="bookie-2"),
+            reported(1, "b0", "add.sent", 5, 0, peer="b1"),
+            reported(1, "b0", "add.sent", 5, 1, peer="b1"),
         ]
     ]
 

@@ -125,8 +125,8 @@ def test_a_line_feed_in_a_record_does_not_begin_a_line() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["messageid", "3:0:-1:-1", "bookie-1"], "expected BOOKIE=FOLDER"),
-        (["messageid", "3:0:-1:-1", "bookie-1=/nowhere"], "does not contain the folders"),
+        (["messageid", "3:0:-1:-1", "b0"], "expected BOOKIE=FOLDER"),
+        (["messageid", "3:0:-1:-1", "b0=/nowhere"], "does not contain the folders"),
         (["simpletest", "-n", "0"], "the number of entries must be at least 1, got 0"),
     ],
 )
@@ -151,5 +151,5 @@ def test_a_wrong_message_id_is_reported_before_the_shell_connects(
         (tmp_path / name).mkdir()
     monkeypatch.delattr(command, "_connect")
     where = ["--zookeeper", "localhost:1"]
-    assert main(["shell", *where, "messageid", "3", f"bookie-1={tmp_path}"]) == 1
+    assert main(["shell", *where, "messageid", "3", f"b0={tmp_path}"]) == 1
     assert "'3' is not a MessageID" in capsys.readouterr().err

@@ -125,7 +125,7 @@ def test_copies_of_a_bookie_are_those_of_the_write_sets(spark: SparkSession) -> 
 def test_copies_are_counted_by_division_as_one_by_one(
     spark: SparkSession, first: int, last: int, quorum: int, size: int
 ) -> None:
-    ensemble = [f"bookie-{i}" for i in range(size)]
+    ensemble = [f"b{i}" for i in range(size)]
     row = {"ledger": 1, "first_entry": first, "last_entry": last, "write_quorum": quorum}
     columns = {name: [value] for name, value in row.items()}
     types = [("ensemble", pa.list_(pa.string()))]

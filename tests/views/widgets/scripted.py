@@ -18,7 +18,7 @@ class Script:
     def __init__(self, bookie_count: int, ensemble_size: int, write_quorum: int, ack_quorum: int):
         self.log = TraceLog()
         self.now_us = 0
-        self.names = [f"bookie-{i + 1}" for i in range(bookie_count)]
+        self.names = [f"b{i}" for i in range(bookie_count)]
         self.ensemble = self.names[:ensemble_size]
         self.write_quorum, self.ack_quorum = write_quorum, ack_quorum
         self.down: set[str] = set()
@@ -128,14 +128,14 @@ class Script:
 
 
 def killed_and_restarted() -> TraceLog:
-    """Write ten entries (E=4, Qw=3, Qa=2); bookie-2 is down from entry 5 to entry 8."""
+    """Write ten entries (E=4, Qw=3, Qa=2); b1 is down from entry 5 to entry 8."""
     script = Script(4, 4, 3, 2)
     for entry in range(10):
         script.add(entry)
         if entry == 5:
-            script.kill("bookie-2")
+            script.kill("b1")
         if entry == 8:
-            script.restart("bookie-2")
+            script.restart("b1")
     for entry in range(10):
         script.read(entry, script.write_set(entry)[0])
     script.record("writer", "ledger.closed", LEDGER, 9)
@@ -152,20 +152,20 @@ def everything_at_once() -> TraceLog:
     for entry in range(40):
         script.add(entry)
         if entry == 14:
-            script.flush("bookie-1")
+            script.flush("b0")
         if entry == 20:
-            script.flush("bookie-3")
+            script.flush("b2")
         if entry == 29:
             script.push(30)
-            script.put(30, ["bookie-2"])
-            script.kill("bookie-2")
-            script.ensemble = ["bookie-1", "bookie-4", "bookie-3"]
+            script.put(30, ["b1"])
+            script.kill("b1")
+            script.ensemble = ["b0", "b3", "b2"]
             script.record("writer", "ensemble.set", LEDGER, 30, ensemble=(*script.ensemble,))
         if entry == 35:
-            script.pause("bookie-3")
+            script.pause("b2")
     script.push(40)
-    script.put(40, ["bookie-1"])
-    script.read(12, "bookie-1", "entry log")
+    script.put(40, ["b0"])
+    script.read(12, "b0", "entry log")
     return script.settled()
 
 

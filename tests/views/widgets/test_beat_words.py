@@ -36,10 +36,10 @@ async def test_a_live_view_keeps_the_words_about_a_kill_when_background_work_fol
     view = ClusterView(cluster)
     try:
         cluster.add(3)
-        script.kill("bookie-2")
-        script.record("bookie-1", "mark.persisted", file="1.txn", offset=4096)
+        script.kill("b1")
+        script.record("b0", "mark.persisted", file="1.txn", offset=4096)
         script.log.settle()
         view.send_more()
-        assert view.reel.beats[-1].words.startswith("bookie-2 was killed")
+        assert view.reel.beats[-1].words.startswith("b1 was killed")
     finally:
         view.close()

@@ -164,24 +164,22 @@ def test_another_ledger_is_shown_when_it_is_chosen() -> None:
 async def test_a_click_on_kill_reaches_the_cluster_and_the_view_hears_of_it(
     watched: Watched,
 ) -> None:
-    watched.click("kill", "bookie-2")
+    watched.click("kill", "b1")
     await watched.until(lambda: bool(watched.sent))
-    assert watched.cluster.script.down == {"bookie-2"}
+    assert watched.cluster.script.down == {"b1"}
     beat = watched.sent[-1]["beats"][0]
     assert watched.cluster.trace.events[beat[3]].kind == "node.killed"
-    assert "bookie-2 down" in repr(watched.view)
+    assert "b1 down" in repr(watched.view)
 
 
 async def test_a_failed_command_is_reported_in_words_and_the_next_one_works(
     watched: Watched,
 ) -> None:
     for _ in range(2):
-        watched.click("kill", "bookie-1")
+        watched.click("kill", "b0")
     await watched.until(lambda: watched.view.notice != "")
-    assert watched.view.notice == (
-        "Could not kill bookie-1: bookie-1 is not running; restart it first"
-    )
-    watched.click("restart", "bookie-1")
+    assert watched.view.notice == ("Could not kill b0: b0 is not running; restart it first")
+    watched.click("restart", "b0")
     await watched.until(lambda: not watched.cluster.script.down)
     await watched.until(lambda: watched.view.notice == "")
 
@@ -189,10 +187,10 @@ async def test_a_failed_command_is_reported_in_words_and_the_next_one_works(
 async def test_only_the_cluster_s_commands_on_its_bookies_are_carried_out(
     watched: Watched,
 ) -> None:
-    watched.click("add", "bookie-1")
-    watched.click("kill", "bookie-77")
-    watched.click("kill", "bookie-3")
-    await watched.until(lambda: watched.cluster.script.down == {"bookie-3"})
+    watched.click("add", "b0")
+    watched.click("kill", "b76")
+    watched.click("kill", "b2")
+    await watched.until(lambda: watched.cluster.script.down == {"b2"})
     assert watched.view.notice == ""
 
 
@@ -275,8 +273,8 @@ async def test_a_live_view_hears_the_next_button_after_an_error(watched: Watched
     watched.view._handle_custom_msg({"set": "ledger", "value": "seven"}, [])
     await watched.until(lambda: watched.view.notice != "")
     assert watched.view.notice.startswith("The action failed: ValueError: invalid literal")
-    watched.click("kill", "bookie-1")
-    await watched.until(lambda: watched.cluster.script.down == {"bookie-1"})
+    watched.click("kill", "b0")
+    await watched.until(lambda: watched.cluster.script.down == {"b0"})
 
 
 async def test_a_view_that_no_page_displays_draws_nothing_until_the_next_page(

@@ -1,6 +1,6 @@
 """Run a scenario's workload and its simple faults on real processes.
 
-The bookies b0, b1, ... correspond to the processes bookie-1, bookie-2, ... The steps are the same
+The bookies b0, b1, ... correspond to the processes b0, b1, ... The steps are the same
 as in the simulated world; `At` and `On` refer to the trace, so they take effect slightly late. Only
 `Crash`, `Restart` and `Pause` of bookies are supported, and there is no epilogue.
 """

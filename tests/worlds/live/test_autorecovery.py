@@ -128,8 +128,8 @@ async def test_every_ledger_is_back_at_all_its_copies(healing: LocalCluster) -> 
     alone = await client.create_ledger(3, 3, 2)
     await alone.add(payload(0))
     ledgers.append(alone.ledger_id)
-    await healing.kill("bookie-2")
-    await until_healed(client, "bookie-2")
+    await healing.kill("b1")
+    await until_healed(client, "b1")
     await assert_every_copy(client, ledgers)
     with pytest.raises(BKLedgerFencedException):
         await alone.add(b"its writer was idle for too long")
@@ -142,21 +142,21 @@ async def test_bookie_that_comes_back_gives_up_what_others_have_instead() -> Non
     async with LocalCluster(4, autorecovery=tidy) as cluster:
         client = await cluster.connect(placement=in_name_order)
         ledgers = [await stored(client, sizes, 300) for sizes in ((3, 3, 2), (2, 2, 2))]
-        await cluster.kill("bookie-2")
-        await until_healed(client, "bookie-2")
-        # This ledger is not on bookie-2, so its restart must not affect it.
+        await cluster.kill("b1")
+        await until_healed(client, "b1")
+        # This ledger is not on b1, so its restart must not affect it.
         ledgers.append(await stored(client, (3, 3, 2), 10))
-        await cluster.restart("bookie-2")
+        await cluster.restart("b1")
         await until(lambda: len(events_of(cluster, "ledger.dropped")) == 2)
         dropped = events_of(cluster, "ledger.dropped")
         assert [(event.node, event.ledger) for event in dropped] == [
-            ("bookie-2", ledger_id) for ledger_id in ledgers[:2]
+            ("b1", ledger_id) for ledger_id in ledgers[:2]
         ]
         for ledger_id in ledgers[:2]:
             reads = BookieReads(ledger_id, await client.ledger_metadata(ledger_id), client.context)
-            assert sorted(await missing_copies(reads, "bookie-2", [0, 299])) == [0, 299]
-        await cluster.kill("bookie-1")
-        await until_healed(client, "bookie-1")
+            assert sorted(await missing_copies(reads, "b1", [0, 299])) == [0, 299]
+        await cluster.kill("b0")
+        await until_healed(client, "b0")
         await assert_every_copy(client, ledgers)
         client.close()
 
@@ -172,7 +172,7 @@ async def test_copies_are_moved_until_write_sets_span_racks() -> None:
     async with LocalCluster(4, autorecovery=apart) as cluster:
         client = await cluster.connect(placement=in_name_order)
         ledgers = [await stored(client, sizes, 300) for sizes in ((2, 2, 2), (4, 2, 2))]
-        racks = {"bookie-1": "left", "bookie-2": "left", "bookie-3": "right", "bookie-4": "right"}
+        racks = {"b0": "left", "b1": "left", "b2": "right", "b3": "right"}
         said = {"default": {bookie: {"rack": rack} for bookie, rack in racks.items()}}
         await client.store.create(RACKS, json.dumps(said).encode())
 
@@ -202,10 +202,10 @@ async def test_worker_that_dies_while_copying_is_followed_by_another() -> None:
     async with LocalCluster(5, autorecovery=slow) as cluster:
         client = await cluster.connect(placement=in_name_order)
         ledger_id = await stored(client, (2, 2, 2), 4000)
-        await cluster.kill("bookie-2")
+        await cluster.kill("b1")
         await until(lambda: len(events_of(cluster, "entry.copied")) > 300)
         worker = events_of(cluster, "replication.started")[-1].node
-        if worker == "bookie-1":
+        if worker == "b0":
             # This bookie has the only remaining copies, so do not kill it; pause it until its
             # session expires.
             await cluster.pause(worker)
@@ -213,7 +213,7 @@ async def test_worker_that_dies_while_copying_is_followed_by_another() -> None:
             await cluster.resume(worker)
         else:
             await cluster.kill(worker)
-        await until_healed(client, "bookie-2")
+        await until_healed(client, "b1")
         await assert_every_copy(client, [ledger_id])
         client.close()
 
@@ -233,8 +233,8 @@ async def test_separate_process_repairs_for_bookies_that_do_not() -> None:
         assert process.stdout is not None
         assert json.loads(await process.stdout.readline())["pid"]
         await until_true(lambda: is_auditor(client, "healer"))
-        await cluster.kill("bookie-2")
-        await until_healed(client, "bookie-2")
+        await cluster.kill("b1")
+        await until_healed(client, "b1")
         await assert_every_copy(client, [ledger_id])
         process.terminate()
         assert process.stderr is not None
@@ -273,8 +273,8 @@ async def test_outage_of_the_metadata_store_loses_no_bookie(tmp_path: Path, is_d
         assert all(map(cluster.is_up, cluster.bookie_names))
         assert events_of(cluster, "bookie.lost", "ledger.underreplicated") == []
         assert await client.ledger_metadata(ledger_id) == before
-        await cluster.kill("bookie-2")
-        await until_healed(client, "bookie-2")
+        await cluster.kill("b1")
+        await until_healed(client, "b1")
         await assert_every_copy(client, [ledger_id])
         client.close()
 
@@ -317,7 +317,7 @@ async def test_autorecovery_that_cannot_go_on_takes_its_bookie_with_it(tmp_path:
         await store.start()
         await store.create(f"{PATHS.root}/LAYOUT", b'type: "NEWER"\nversion: 3\n')
         await store.stop()
-        bookie = RealBookie(tmp_path / "bookie-1", server.address, {})
+        bookie = RealBookie(tmp_path / "b0", server.address, {})
         await bookie.launch()
         code, said = await bookie.last_words()
     assert code == 1

@@ -18,7 +18,7 @@ from tornado.netutil import bind_sockets
 from labkit.worlds.live.peer_log import PeerLog, report_failed_accepts
 
 async def main():
-    report_failed_accepts(PeerLog("bookie-1", time.monotonic))
+    report_failed_accepts(PeerLog("b0", time.monotonic))
     if sys.argv[1] == "tornado":
         [listener] = bind_sockets(0, "127.0.0.1")
         HTTPServer(lambda request: None).add_socket(listener)
@@ -87,7 +87,7 @@ async def test_connections_that_find_no_open_file_left_are_few_lines(library: st
         if process.returncode is None:
             process.kill()
         await process.wait()
-    line = b"labkit: bookie-1: cannot accept a connection: [Errno 24] Too many open files\n"
+    line = b"labkit: b0: cannot accept a connection: [Errno 24] Too many open files\n"
     assert (set(lines), rest) == ({line}, b"")
 
 

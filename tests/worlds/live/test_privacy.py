@@ -113,7 +113,7 @@ async def test_all_files_are_for_their_owner_whatever_the_umask(cluster: LocalCl
 
 
 async def test_another_user_reads_no_file_and_no_environment(cluster: LocalCluster) -> None:
-    pids = [cluster.ports_of(name)["pid"] for name in ("bookie-1", "broker-1")]
+    pids = [cluster.ports_of(name)["pid"] for name in ("b0", "broker-1")]
     secrets = Path(tempfile.gettempdir()) / f"labkit-{os.geteuid()}"
     paths = [*everything_below(cluster.folder), *everything_below(secrets)]
     paths += [Path(f"/proc/{pid}/environ") for pid in pids]
@@ -143,7 +143,7 @@ async def test_this_users_other_processes_find_the_secret(
 ) -> None:
     verb = ["shell", "--zookeeper", cluster.zookeeper, "listbookies"]
     assert await asyncio.to_thread(main, verb) == 0
-    assert "bookie-1" in capsys.readouterr().out
+    assert "b0" in capsys.readouterr().out
 
 
 async def test_a_client_that_does_not_know_the_secret_is_refused_in_a_line(
@@ -175,7 +175,7 @@ async def test_folders_that_are_there_are_closed_to_others() -> None:
 
 async def test_a_directory_that_every_user_can_change_is_refused_with_the_remedy() -> None:
     with a_folder_that_everybody_can_enter() as folder:
-        ledgers = folder / "bookie-1" / "ledgers"
+        ledgers = folder / "b0" / "ledgers"
         ledgers.mkdir(parents=True)
         ledgers.chmod(0o777)
         with pytest.raises(NodeNotStartedError, match=f"run `chmod o-w {ledgers}`"):

@@ -24,7 +24,7 @@ from tests.until import until, until_true
 
 
 def recorder() -> Recorder:
-    return Recorder("bookie-1", lambda: 42)
+    return Recorder("b0", lambda: 42)
 
 
 async def test_nothing_is_recorded_without_a_listener() -> None:
@@ -48,8 +48,8 @@ async def test_every_listener_gets_every_row_from_its_connection_on() -> None:
     node.record("recovery.started", 7, segments=((0, ("b0", "b1")),))
     await until(lambda: len(first) == 2 and len(second) == 1)
     assert first == [
-        reported(42, "bookie-1", "add.pushed", 7, 0, size=3),
-        reported(42, "bookie-1", "recovery.started", 7, segments=((0, ("b0", "b1")),)),
+        reported(42, "b0", "add.pushed", 7, 0, size=3),
+        reported(42, "b0", "recovery.started", 7, segments=((0, ("b0", "b1")),)),
     ]
     assert second == first[1:]
 
@@ -274,8 +274,8 @@ async def test_listener_that_breaks_off_does_not_disturb_the_node() -> None:
         b"{",
         b"7",
         b"[7]",
-        b'[["2", "bookie-1", "node.started"]]',
-        b'[[2, "bookie-1", "no such kind"]]',
+        b'[["2", "b0", "node.started"]]',
+        b'[[2, "b0", "no such kind"]]',
         b"[" * 10_000,
         b"\xff",
     ],

@@ -61,7 +61,7 @@ async def both(
 
 async def test_bookies_of_the_same_name_belong_each_to_its_own_cluster(both: Both) -> None:
     stores = [(await cluster.connect()).store for cluster in both]
-    one, two = [await read_cookie(store, "bookie-1") for store in stores]
+    one, two = [await read_cookie(store, "b0") for store in stores]
     assert one is not None
     assert two is not None
     assert one.instance_id == await read_instance_id(stores[0])
@@ -127,12 +127,12 @@ async def test_a_lost_bookie_has_its_ledgers_marked_in_its_cluster_alone(both: B
     ledger_id = (await two.create_ledger(2, 2, 2)).ledger_id
     while (await one.create_ledger(2, 2, 2)).ledger_id < ledger_id:
         pass
-    await both[0].kill("bookie-2")
+    await both[0].kill("b1")
     mark = AutoRecoveryPaths(both[0].metadata).mark(ledger_id)
     await until_true(lambda: one.store.exists(mark))
     mark = AutoRecoveryPaths(both[1].metadata).mark(ledger_id)
     assert not await two.store.exists(mark)
-    assert await current_auditor(one.store) == "bookie-1"
+    assert await current_auditor(one.store) == "b0"
     assert await current_auditor(two.store) in both[1].bookie_names
 
 

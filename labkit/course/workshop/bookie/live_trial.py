@@ -20,7 +20,7 @@ from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.live.zookeeper.server import ZooKeeperNotStarted
 from labkit.worlds.sim.run import outside_event_loops
 
-NAME = "bookie-1"
+NAME = "b0"
 _ENTRIES = 200
 _LIMIT_S = 120.0
 

@@ -65,7 +65,7 @@ def look_of(copy: Copy, bookie_state: str) -> str:
 
 
 def copy_title(copy: Copy, entry: int, ledger: int, bookie: str, bookie_state: str) -> str:
-    """Describe a cell, for example `entry 3 of ledger 7 on bookie-1: durable, journal 1a.txn`."""
+    """Describe a cell, for example `entry 3 of ledger 7 on b0: durable, journal 1a.txn`."""
     words = fill(COPIES[copy.state], copy._asdict())
     words += ", damaged: its digest does not match" if copy.damaged else ""
     words += f", read from here {copy.reads} times" if copy.reads > 1 else ""

@@ -1,6 +1,6 @@
 """A bookie as a process, with real files, TCP and ZooKeeper.
 
-    labkit bookie --id bookie-1 --data FOLDER --zookeeper HOST:PORT
+    labkit bookie --id b0 --data FOLDER --zookeeper HOST:PORT
 
 On SIGTERM it flushes and exits. If its disk fails, it exits at once, because it must not
 acknowledge data that is only in memory.

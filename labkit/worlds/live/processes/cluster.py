@@ -3,7 +3,7 @@
     async with LocalCluster(bookies=5) as cluster:
         client = await cluster.connect()
         ...
-        await cluster.kill("bookie-2")
+        await cluster.kill("b1")
 
 In BookKeeper: `util/LocalBookKeeper.java`, the command `bookkeeper localbookie`.
 """
@@ -51,7 +51,7 @@ _BROKER_KEYS = {"bookkeeperExplicitLacIntervalInMills": 100}
 
 
 class LocalCluster:
-    """ZooKeeper, bookies `bookie-1`, `bookie-2`, ... and brokers `broker-1`, ... on this machine.
+    """ZooKeeper, bookies `b0`, `b1`, ... and brokers `broker-1`, ... on this machine.
 
     `zookeeper` selects an existing server, as "host:port" or in the form of `metadataServiceUri`;
     by default the cluster starts its own. `folder` is the directory for the data; by default it is
@@ -105,8 +105,8 @@ class LocalCluster:
         """The cluster's own server; not started if the argument `zookeeper` selects another."""
         self.trace = TraceLog(origin_us=trace_clock_us())
         self._settler = _TraceSettler(self.trace) if traced else None
-        self._bookies = self._nodes(_BOOKIE, bookies)
-        self._brokers = self._nodes(_BROKER, brokers)
+        self._bookies = self._nodes(_BOOKIE, [f"b{n}" for n in range(bookies)])
+        self._brokers = self._nodes(_BROKER, [f"broker-{n}" for n in range(1, brokers + 1)])
         self._clients: list[tuple[BookKeeper, ZooKeeperStore]] = []
         self._is_started = False
         self.is_stopped = False
@@ -277,14 +277,13 @@ class LocalCluster:
         if self.embedded_zookeeper.is_up:
             kill_and_wait(self.embedded_zookeeper.pid)
 
-    def _nodes(self, kind: str, count: int) -> dict[str, NodeProcess]:
+    def _nodes(self, kind: str, names: Iterable[str]) -> dict[str, NodeProcess]:
         # Also pass on the secret of an existing server, because nodes may reach that server at
         # another address.
         location = self._location
         secret = known_secret(location.servers) if location else self.embedded_zookeeper.secret
         environment = own_path() | ({SECRET_VARIABLE: secret} if secret else {})
         temporary = self._temporary is not None
-        names = [f"{kind}-{number}" for number in range(1, count + 1)]
         return {
             name: NodeProcess(
                 kind, name, self.folder / name, self._recorder(name), environment, temporary

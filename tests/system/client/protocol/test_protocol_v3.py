@@ -48,7 +48,7 @@ async def client_of(
             await may_connect.wait()
         return Endpoint(BOOKIE_RPC, "127.0.0.1", port)
 
-    client = PerChannelBookieClientV3("bookie-1", TcpNetwork(), find, timeout_s)
+    client = PerChannelBookieClientV3("b0", TcpNetwork(), find, timeout_s)
     try:
         yield client
     finally:
@@ -146,7 +146,7 @@ async def test_answers_may_come_in_any_order_and_more_than_once() -> None:
 async def test_a_bookie_that_does_not_answer_in_time_is_reported() -> None:
     stub = Stub()
     async with client_of(stub.accept, timeout_s=0.001) as client:
-        with pytest.raises(BKTimeoutException, match=r"bookie-1.*FORCE_LEDGER"):
+        with pytest.raises(BKTimeoutException, match=r"b0.*FORCE_LEDGER"):
             await client.force_ledger(1)
 
 
@@ -262,5 +262,5 @@ async def test_a_refusal_is_raised(node: Node, client: PerChannelBookieClientV3)
     with pytest.raises(BKUnauthorizedAccessException):
         await client.add(1, 1, entry(1, 1), bytes(20))
     node.store.fence(1, KEY)
-    with pytest.raises(BKLedgerFencedException, match="bookie-1"):
+    with pytest.raises(BKLedgerFencedException, match="b0"):
         await client.add(1, 1, entry(1, 1), KEY)

@@ -75,25 +75,25 @@ async def test_recovered_ledger_has_every_entry_on_another_bookie(
     cluster: LocalCluster, client: BookKeeper
 ) -> None:
     ledger_id = await written(client)
-    assert await ensembles(client, ledger_id) == [("bookie-1", "bookie-2")]
-    await stop(cluster, client, "bookie-1")
-    assert await recovered(client, "bookie-1", ledger_id) == [
+    assert await ensembles(client, ledger_id) == [("b0", "b1")]
+    await stop(cluster, client, "b0")
+    assert await recovered(client, "b0", ledger_id) == [
         LedgerRecovery(ledger_id, 1, recovered=True)
     ]
     ((first, second),) = await ensembles(client, ledger_id)
-    assert first not in ("bookie-1", "bookie-2")
-    assert second == "bookie-2"
+    assert first not in ("b0", "b1")
+    assert second == "b1"
     # The only other copy is unavailable, so the entries are read from the new copy.
-    await stop(cluster, client, "bookie-2")
+    await stop(cluster, client, "b1")
     assert await payloads(client, ledger_id) == PAYLOADS
-    assert await recovered(client, "bookie-1", ledger_id) == []
+    assert await recovered(client, "b0", ledger_id) == []
 
 
 async def test_dry_run_tells_and_changes_nothing(cluster: LocalCluster, client: BookKeeper) -> None:
     ledger_id = await written(client)
-    await stop(cluster, client, "bookie-1")
+    await stop(cluster, client, "b0")
     before = await ensembles(client, ledger_id)
-    told = [each async for each in repair.recover(client, ["bookie-1"], dry_run=True)]
+    told = [each async for each in repair.recover(client, ["b0"], dry_run=True)]
     assert LedgerRecovery(ledger_id, 1, recovered=False) in told
     assert await ensembles(client, ledger_id) == before
 
@@ -103,15 +103,15 @@ async def test_open_ledger_is_recovered_first_unless_it_should_be_skipped(
 ) -> None:
     writer = await client.create_ledger(3, 3, 2)
     await writer.add(PAYLOADS[0])
-    await stop(cluster, client, "bookie-1")
+    await stop(cluster, client, "b0")
     ledger_id = writer.ledger_id
-    assert await recovered(client, "bookie-1", ledger_id, skip_open=True) == []
-    (ledger,) = await recovered(client, "bookie-1", ledger_id)
+    assert await recovered(client, "b0", ledger_id, skip_open=True) == []
+    (ledger,) = await recovered(client, "b0", ledger_id)
     assert ledger.recovered
     assert (await client.ledger_metadata(ledger_id)).state is LedgerState.CLOSED
-    assert all("bookie-1" not in ensemble for ensemble in await ensembles(client, ledger_id))
+    assert all("b0" not in ensemble for ensemble in await ensembles(client, ledger_id))
     # Either exception can be raised: the bookies report that the ledger is fenced, and the
-    # metadata, read to replace bookie-1, says that it is closed.
+    # metadata, read to replace b0, says that it is closed.
     with pytest.raises((BKLedgerFencedException, BKLedgerClosedException)):
         await writer.add(PAYLOADS[1])
     assert await payloads(client, ledger_id) == PAYLOADS[:1]
@@ -121,19 +121,19 @@ async def test_ledger_that_cannot_be_recovered_is_named_with_the_reason(
     cluster: LocalCluster, client: BookKeeper
 ) -> None:
     ledger_id = await written(client, size=5)
-    await stop(cluster, client, "bookie-1")
-    (ledger,) = await recovered(client, "bookie-1", ledger_id)
+    await stop(cluster, client, "b0")
+    (ledger,) = await recovered(client, "b0", ledger_id)
     assert not ledger.recovered
     assert ledger.error is not None
-    assert "bookie-1" in ledger.error
+    assert "b0" in ledger.error
 
 
 async def test_bookie_that_serves_is_neither_recovered_nor_struck_off(client: BookKeeper) -> None:
     for verb in (
-        repair.recover(client, ["bookie-1"]),
-        repair.decommissionbookie(client, "bookie-1"),
+        repair.recover(client, ["b0"]),
+        repair.decommissionbookie(client, "b0"),
     ):
-        with pytest.raises(ClusterInUseError, match=r"bookie-1 \(still registered\)"):
+        with pytest.raises(ClusterInUseError, match=r"b0 \(still registered\)"):
             await anext(verb)
 
 
@@ -143,9 +143,9 @@ async def test_without_an_auditor_nothing_can_be_triggered(
     assert (await repair.whoisauditor(client)).bookie_id is None
     with pytest.raises(UnavailableException, match="there is no auditor"):
         await repair.triggeraudit(client)
-    await stop(cluster, client, "bookie-5")
+    await stop(cluster, client, "b4")
     with pytest.raises(UnavailableException, match="there is no auditor"):
-        await anext(repair.decommissionbookie(client, "bookie-5"))
+        await anext(repair.decommissionbookie(client, "b4"))
 
 
 async def test_marks_are_listed_by_the_bookie_that_they_miss(client: BookKeeper) -> None:
@@ -179,14 +179,14 @@ async def test_verbs_print_what_they_find(cluster: LocalCluster, ask: Ask) -> No
         assert await ask(zookeeper, *verb.split()) == (0, expected, ""), verb
     for verb, reason in (
         ("triggeraudit", "there is no auditor: autorecovery is not running on any node"),
-        ("recover bookie-1 -f", "stop these bookies first: bookie-1 (still registered)"),
+        ("recover b0 -f", "stop these bookies first: b0 (still registered)"),
         (
-            "decommission -bookieid bookie-1 -f",
-            "stop these bookies first: bookie-1 (still registered)",
+            "decommission -bookieid b0 -f",
+            "stop these bookies first: b0 (still registered)",
         ),
         ("recover nobody -l 7 -d", "a bookie's cookie can be deleted only after all"),
         ("recover nobody -f", "the cluster has no bookie 'nobody'; `listbookies -a` lists"),
-        ("recover nobody,bookie-9 --dryrun", "the cluster has no bookie 'bookie-9', 'nobody'"),
+        ("recover nobody,b8 --dryrun", "the cluster has no bookie 'b8', 'nobody'"),
         ("recover nobody -f -d", "the cluster has no bookie 'nobody'"),
         ("decommission -bookieid nobody -f", "the cluster has no bookie 'nobody'"),
     ):
@@ -200,14 +200,14 @@ async def test_recovery_tells_each_ledger_and_fails_if_one_fails(
     cluster: LocalCluster, client: BookKeeper, ask: Ask
 ) -> None:
     good, bad = await written(client), await written(client, size=5)
-    await stop(cluster, client, "bookie-1")
-    code, output, errors = await ask(cluster.zookeeper, "recover", "bookie-1", "-f", "-d")
+    await stop(cluster, client, "b0")
+    code, output, errors = await ask(cluster.zookeeper, "recover", "b0", "-f", "-d")
     assert code == 1
     assert f"Ledger {good}: 1 fragments recovered\n" in output
     assert f"labkit: ledger {bad} was not recovered: " in errors
     # The cookie is kept, because one ledger was not recovered.
     assert "deleted" not in output
-    assert not await cookie_is_gone(client.store, "bookie-1")
+    assert not await cookie_is_gone(client.store, "b0")
     await client.delete_ledger(bad)
 
 
@@ -227,17 +227,17 @@ async def test_decommissioned_bookie_is_in_no_metadata_and_does_not_come_back() 
         client = await cluster.connect(placement=in_name_order)
         ledger_id = await written(client)
         await until_auditor(client)
-        await stop(cluster, client, "bookie-1")
-        *waiting, last = [each async for each in repair.decommissionbookie(client, "bookie-1")]
-        assert last == CookieDeleted("bookie-1")
+        await stop(cluster, client, "b0")
+        *waiting, last = [each async for each in repair.decommissionbookie(client, "b0")]
+        assert last == CookieDeleted("b0")
         assert all(isinstance(each, StillNeeded) for each in waiting)
-        assert all("bookie-1" not in ensemble for ensemble in await ensembles(client, ledger_id))
+        assert all("b0" not in ensemble for ensemble in await ensembles(client, ledger_id))
         assert await repair.listunderreplicated(client) == []
-        assert await cookie_is_gone(client.store, "bookie-1")
+        assert await cookie_is_gone(client.store, "b0")
         with pytest.raises(NodeNotStartedError):
-            await cluster.restart("bookie-1")
-        with pytest.raises(ShellError, match="has no bookie 'bookie-1'"):
-            await anext(repair.decommissionbookie(client, "bookie-1"))
+            await cluster.restart("b0")
+        with pytest.raises(ShellError, match="has no bookie 'b0'"):
+            await anext(repair.decommissionbookie(client, "b0"))
         # A bookie cannot be decommissioned while autorecovery is disabled.
         await repair.autorecovery(client, enable=False)
         with pytest.raises(UnavailableException, match="autorecovery is disabled"):

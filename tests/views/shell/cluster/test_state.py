@@ -104,23 +104,23 @@ async def test_simpletest_of_no_entries_is_refused_before_it_makes_a_ledger(
 
 async def test_bookies_are_listed_by_state(cluster: LocalCluster, ask: Ask) -> None:
     zookeeper = cluster.zookeeper
-    await cluster.kill("bookie-5")
+    await cluster.kill("b4")
 
     async def states(*options: str) -> dict[str, str]:
         found = await documents(ask, zookeeper, "listbookies", *options)
         return {each["bookie_id"]: each["state"] for each in found}
 
     async def is_missed() -> bool:
-        return "bookie-5" not in await states()
+        return "b4" not in await states()
 
     await until_true(is_missed)
-    four = {f"bookie-{number}": "READ_WRITE" for number in range(1, 5)}
+    four = {f"b{number}": "READ_WRITE" for number in range(4)}
     assert await states() == await states("-rw") == four
     assert await states("-ro") == {}
-    assert await states("-all") == {**four, "bookie-5": "DOWN"}
+    assert await states("-all") == {**four, "b4": "DOWN"}
     _, output, _ = await ask(zookeeper, "listbookies", "-a")
-    assert "BookieID:bookie-1, IP:127.0.0.1, Port:" in output
-    assert "BookieID:bookie-5, State:Down" in output
+    assert "BookieID:b0, IP:127.0.0.1, Port:" in output
+    assert "BookieID:b4, State:Down" in output
 
 
 async def test_read_only_bookie_is_listed_as_such(

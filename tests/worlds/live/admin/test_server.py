@@ -239,7 +239,7 @@ async def test_a_broker_is_well_while_a_ledger_finds_its_bookies(site: Site) -> 
     status, kind, answer = await site.ask("GET", path)
     assert (status, kind) == (503, "application/json")
     assert "only 0 bookies accept writes, but a ledger needs 2" in answer
-    for name in ("bookie-1", "bookie-2"):
+    for name in ("b0", "b1"):
         await register_bookie(site.broker.store, name, [])
     # Pulsar's tools expect exactly this word.
     assert await site.ask("GET", path) == (200, "text/plain; charset=utf-8", "ok")

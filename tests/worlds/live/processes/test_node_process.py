@@ -13,12 +13,12 @@ CLOSES_ITS_OUTPUT_FIRST = """
 import os, sys, time
 os.close(1)
 time.sleep(0.2)
-sys.stderr.write("labkit: bookie-1: its disk is full\\n")
+sys.stderr.write("labkit: b0: its disk is full\\n")
 """
 
 
 def node(folder: Path) -> NodeProcess:
-    return NodeProcess("bookie", "bookie-1", folder, Recorder("bookie-1", int))
+    return NodeProcess("bookie", "b0", folder, Recorder("b0", int))
 
 
 async def started(folder: Path, script: str) -> str:
@@ -30,14 +30,12 @@ async def started(folder: Path, script: str) -> str:
 
 async def test_a_server_that_ends_is_heard_out(tmp_path: Path) -> None:
     said = await started(tmp_path, CLOSES_ITS_OUTPUT_FIRST)
-    assert said == "bookie-1 did not start: its disk is full"
+    assert said == "b0 did not start: its disk is full"
 
 
 async def test_the_path_of_its_log_follows_words_without_labkits_prefix(tmp_path: Path) -> None:
     said = await started(tmp_path, "raise SystemExit('a mistake of ours')")
-    assert (
-        said == f"bookie-1 did not start: a mistake of ours (its log is {tmp_path / 'bookie.log'})"
-    )
+    assert said == f"b0 did not start: a mistake of ours (its log is {tmp_path / 'bookie.log'})"
 
 
 async def test_a_log_that_is_removed_with_its_folder_is_not_named(tmp_path: Path) -> None:
@@ -46,7 +44,7 @@ async def test_a_log_that_is_removed_with_its_folder_is_not_named(tmp_path: Path
     with pytest.raises(NodeNotStartedError) as raised:
         await temporary.start([sys.executable, "-c", "raise SystemExit('a mistake of ours')"])
     assert str(raised.value) == (
-        "bookie-1 did not start: a mistake of ours (its log is deleted with its temporary"
+        "b0 did not start: a mistake of ours (its log is deleted with its temporary"
         " folder; choose a folder to keep it)"
     )
 
@@ -55,9 +53,9 @@ async def test_a_server_that_says_nothing_in_time_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("labkit.worlds.live.processes.node_process._START_TIMEOUT_S", 0.5)
-    (tmp_path / "bookie.log").write_text("labkit: bookie-1: what an earlier start said\n")
+    (tmp_path / "bookie.log").write_text("labkit: b0: what an earlier start said\n")
     said = await started(tmp_path, "import time; time.sleep(600)")
-    assert said == "bookie-1 did not start: it printed nothing"
+    assert said == "b0 did not start: it printed nothing"
 
 
 async def test_the_exit_code_stands_for_the_words_of_a_server_whose_log_cannot_be_written(
@@ -65,8 +63,7 @@ async def test_the_exit_code_stands_for_the_words_of_a_server_whose_log_cannot_b
 ) -> None:
     said = await started(tmp_path, f"raise SystemExit({EXIT_DISK_FAILED})")
     assert said == (
-        "bookie-1 did not start: it exited with code 5 (its disk or network failed) and"
-        " printed nothing"
+        "b0 did not start: it exited with code 5 (its disk or network failed) and printed nothing"
     )
 
 
@@ -76,4 +73,4 @@ async def test_a_server_that_prints_anything_but_its_ports_is_killed(
 ) -> None:
     announced = f"{line}\n".encode()
     said = await started(tmp_path, f"import time; print('{line}', flush=True); time.sleep(600)")
-    assert said == f"bookie-1 did not start: it printed {announced!r} instead of its ports"
+    assert said == f"b0 did not start: it printed {announced!r} instead of its ports"

@@ -24,7 +24,7 @@ from labkit.worlds.live.processes.server_config import (
 )
 from tests.worlds.live.bookie_options import Options
 
-OPTIONS = Options("bookie-1", Path("data"), zookeeper="127.0.0.1:2181")
+OPTIONS = Options("b0", Path("data"), zookeeper="127.0.0.1:2181")
 
 
 def conf(folder: Path, *lines: str) -> Path:

@@ -38,7 +38,7 @@ STEP = Step(
         " `move_mark` return.",
     ),
     first_test=FirstTest(
-        "    labkit bookie --store mybookie.py --id bookie-1 --data ... --zookeeper ...",
+        "    labkit bookie --store mybookie.py --id b0 --data ... --zookeeper ...",
         _run_earlier_first_tests,
     ),
     trials=(),
