@@ -40,6 +40,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
+# %%
 from labkit.course.lessons import check, compare, hint, parameters, predict
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.producing.producer import Batching
@@ -66,6 +67,7 @@ parameters("12", globals())
 assert source in ("sample", "live"), f"source must be 'sample' or 'live', got {source!r}"
 
 
+# %%
 async def record(client, name, batching, entries_per_ledger):
     config = ManagedLedgerConfig(max_entries_per_ledger=entries_per_ledger)
     topic = await Topic.create(client, name, partitions=3, config=config)
@@ -78,6 +80,7 @@ async def record(client, name, batching, entries_per_ledger):
     return messages, chains, await flights.segments(client, chains)
 
 
+# %%
 async def record_all():
     async with LocalCluster(bookies=5, traced=False) as cluster:
         client = await cluster.connect()
