@@ -12,7 +12,7 @@
 # - find by hand an order of events that loses an acknowledged entry,
 # - fix the bug, and say what it means if a search finds nothing.
 #
-# **Takes** about 60 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 08.
+# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 08.
 #
 # **The rule.** *AcknowledgedIsDurable: every entry that was confirmed to its writer can still be read after
 # every recovery and at the end of the run.* The checks do not know the code; they only read a run's trace.

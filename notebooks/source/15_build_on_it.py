@@ -13,7 +13,7 @@
 # - say when a ledger that nothing points to can be deleted,
 # - say where Pulsar uses each of the three.
 #
-# **Takes** about 60 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 08.
+# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 08.
 #
 # > **The rule.** *Entries are stored in a ledger. A node in the metadata store lists the valid ledgers and is changed only by compare-and-set. A ledger is taken over only by recovery.*
 

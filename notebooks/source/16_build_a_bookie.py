@@ -5,7 +5,7 @@
 #
 # **At the end you can** write a journal with group commit, a memtable, an entry log, an index, a checkpoint and a replay that never lose an acknowledged entry, in Apache BookKeeper's formats, and demonstrate this for a crash at every disk operation.
 #
-# **Takes** about 360 minutes. **Needs** Python alone, in a browser tab as well; the last step needs ZooKeeper and real processes. **After** lesson 04.
+# **Takes** about 360 minutes. **Needs** only Python and also works in a browser tab; the last step needs ZooKeeper and real processes. **After** lesson 04.
 #
 # > **The rule.** *An acknowledgement is a promise: every acknowledged entry survives every crash, no matter which component was running.*
 

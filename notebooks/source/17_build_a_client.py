@@ -5,7 +5,7 @@
 #
 # **At the end you can** write a client whose confirmed entries survive the loss of bookies and writers, and find the run in which a plausible client loses an entry.
 #
-# **Takes** about 480 minutes. **Needs** Python alone, in a browser tab as well; the last step needs a terminal, Java and Linux or macOS. **After** lesson 08.
+# **Takes** about 480 minutes. **Needs** only Python and also works in a browser tab; the last step needs a terminal, Java and Linux or macOS. **After** lesson 08.
 #
 # > **The rule.** *A confirmed entry is on at least Qa bookies that the metadata lists, and no two clients disagree about where a ledger ends.*
 
