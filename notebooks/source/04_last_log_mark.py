@@ -325,9 +325,10 @@ for count in (1, 2):
 #
 # <details><summary>Why is an entry put into the memtable before its record is written to the journal?</summary>
 #
-# The mark is the position up to which the journal has been synced. If a record could be synced before
-# its entry reaches the memtable, the mark could cover an entry that is missing from the memtable being
-# flushed. Because an entry is put into the memtable first, every record that has been synced when the mark is taken already has its entry in a memtable.
+# The mark is the position up to which the journal has been synced. If a record could be synced before its
+# entry reaches the memtable, the mark could cover an entry that is missing from the memtable being flushed.
+# Because an entry is put into the memtable first, every record that has been synced when the mark is taken
+# already has its entry in a memtable.
 # </details>
 #
 # <details><summary>The power fails during replay. What happens at the next start?</summary>

@@ -2,9 +2,9 @@
 # # 07 · A bookie fails in the middle of a write. What now?
 #
 # A writer sends a ledger's entries to the bookies of its ensemble. One of them dies while entries are in
-# flight. The writer does not wait for it to come back, and it does not start a new ledger. It replaces
-# the dead bookie with another one and continues. But by then, some entries are confirmed, some are not, and some
-# are on two of three bookies. A reader that looks for an entry must know where to find it.
+# flight. The writer does not wait for it to come back, and it does not start a new ledger. It replaces the
+# dead bookie with another one and continues. But by then, some entries are confirmed, some are not, and
+# some are on two of three bookies. A reader that looks for an entry must know where to find it.
 #
 # **At the end you can**
 # - say at which entry the new ensemble starts, and why it cannot start at any other,
@@ -288,8 +288,9 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 
 # %% [markdown]
 # The ensemble does not change, because neither add nor close waits for the third copy. According to the
-# metadata `b2` has the entry, but it does not. The guarantee holds (Qa copies), but the goal is missed
-# (Qw copies). Later, the auditor discovers this and has the copy restored: see [lesson 09](09-re-replication.ipynb).
+# metadata `b2` has the entry, but it does not. The guarantee holds (Qa copies), but the goal is missed (Qw
+# copies). Later, the auditor discovers this and has the copy restored: see [lesson
+# 09](09-re-replication.ipynb).
 
 # %% [markdown]
 # ## What the real system does

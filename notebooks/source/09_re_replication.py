@@ -13,8 +13,8 @@
 #
 # **Takes** about 75 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 08.
 #
-# **The rule.** *No matter which process dies, and when, another process that knows nothing about the first one's
-# work can find every ledger that lacks a copy.*
+# **The rule.** *No matter which process dies, and when, another process that knows nothing about the first
+# one's work can find every ledger that lacks a copy.*
 
 # %% tags=["parameters"]
 lost = "b2"  # the bookie that is lost for good: b1 or b2
@@ -454,8 +454,8 @@ compare("second of the mark", next((e.time_us // 1_000_000 for e in marked(check
 
 # %% [markdown]
 # No bookie was lost, so neither the failed add nor the delay leads to a mark. Only the periodic check finds
-# the missing copy. It is the same check as the worker's: it reads the first and the last entry of each fragment from
-# each bookie. With the default interval, the entry has only two copies for up to a week.
+# the missing copy. It is the same check as the worker's: it reads the first and the last entry of each
+# fragment from each bookie. With the default interval, the entry has only two copies for up to a week.
 #
 # Does the check also find the missing entries that "the metadata first" left in the middle of a fragment?
 # `auditorLedgerVerificationPercentage` is the percentage of the other entries that it reads as well. The
@@ -517,7 +517,8 @@ for event in trace.events[marked(trace)[0].seq :]:
 # %% [markdown]
 # <details><summary>Why are marks persistent and locks ephemeral?</summary>
 #
-# A mark describes the ledger: it is valid until the ledger has been repaired, no matter which node dies. A lock identifies its worker: it is valid as long as that worker is alive.
+# A mark describes the ledger: it is valid until the ledger has been repaired, no matter which node dies. A
+# lock identifies its worker: it is valid as long as that worker is alive.
 # </details>
 #
 # ## What the real system does
