@@ -13,7 +13,7 @@
 #
 # > **The rule.** *A formula, not a list, determines which Qw bookies of the ensemble store an entry. All clients use the same formula.* The indices of these bookies in the ensemble are the entry's **write set**.
 #
-# Everything here runs in the simulated world: the real client and real bookies, but no sockets and no Java.
+# Everything in this lesson runs in the simulated world, with the real client and real bookies, but without sockets and Java.
 
 # %% tags=["parameters"]
 ensemble_size = 5  # E: bookies that the ledger is spread over

@@ -360,7 +360,7 @@ SpaceTime(pair, entries=(paused_after, entry_count))
 # %% [markdown]
 # ## Two brokers and one topic
 #
-# In Pulsar the writer is a broker, and the other client is the broker that takes over its topic. Here you
+# In Pulsar, the writer is a broker, and the other client is the broker that takes over its topic. Here, you
 # run two brokers and a producer that sends a message every 200 ms. Then the topic's owner is killed.
 #
 # **Predict.** The new owner finds that the topic's last ledger is still open. Does it `"continue"` in this

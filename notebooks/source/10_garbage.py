@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 10 · The backlog is zero. Why is the disk still full?
 #
-# Every message has been read and acknowledged, Pulsar has deleted the ledgers, and yet the bookies' disks are as full as before. Soon the bookies will be read-only and no client can write. In Pulsar's issues #12942, #15332 and #20320, users ask why. Often, nothing is broken: disk space is freed in several steps, long after the ledgers have been deleted.
+# Every message has been read and acknowledged, Pulsar has deleted the ledgers, and yet the bookies' disks are as full as before. Soon the bookies will be read-only, and no client will be able to write. In Pulsar's issues #12942, #15332 and #20320, users ask why. Often, nothing is broken: disk space is freed in several steps, long after the ledgers have been deleted.
 #
 # **At the end you can**
 # - say for every entry log of a bookie when its disk space is freed,

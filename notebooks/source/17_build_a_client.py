@@ -222,7 +222,7 @@ step("client", 7)
 SpaceTime(run(runs.TAKEN))
 
 # %% [markdown]
-# Until now, the checks created the ledger and called your `Writer`. Now you write the program around it, which chooses an ensemble, stores the metadata, keeps several adds in flight, and takes over a ledger whose writer does not respond. Your code of steps 1 to 6 does not change, but it now runs in the real world: ZooKeeper, four bookies and your program are processes, and the faults are signals.
+# Until now, the checks created the ledger and called your `Writer`. Now you write the program around it, which chooses an ensemble, stores the metadata, keeps several adds in flight, and takes over a ledger whose writer does not respond. Your code from steps 1 to 6 does not change, but it now runs in the real world, in which ZooKeeper, four bookies and your program are processes, and the faults are signals.
 #
 # | fault | what must hold |
 # | --- | --- |
@@ -293,7 +293,7 @@ for each in track("client").steps:
 #
 # <details><summary>Your client passes with every order of two adds' messages. What can still be wrong?</summary>
 #
-# Any bug that needs a third add, a fourth bookie or a timeout. The storms look for these, but they are only a sample.
+# Any bug that needs a third add, a fourth bookie or a timeout. The storms look for such bugs, but they are only a sample.
 # </details>
 #
 # <details><summary>Why does labkit's client, and not yours, read the entries that your client stored?</summary>
