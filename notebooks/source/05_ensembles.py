@@ -56,7 +56,7 @@ record()
 # %% [markdown]
 # ## 2 · Who knows?
 #
-# A writer creates a ledger and adds entries. Then you look at everything that is in the metadata store (ZooKeeper).
+# A writer creates a ledger and adds entries. Then you look at everything that is in the metadata store. This is ZooKeeper, which stores data in **znodes**; like files and directories, they form a tree.
 
 # %%
 write = Write(0, entry_count, *sizes, every_ms=50)
@@ -66,7 +66,7 @@ during, after = znodes_of(scenario, moments)
 during
 
 # %% [markdown]
-# - `available` has a node for each bookie that accepts writes. The node disappears when the bookie's session expires.
+# - `available` has a znode for each bookie that accepts writes. The znode disappears when the bookie's session expires.
 # - `cookies` record which directories belong to which bookie.
 # - `LAYOUT` determines how ledger ids are mapped to paths: here, ledger 0 is at `00/0000/L0000`.
 # - `L0000` is the ledger's metadata. These are its bytes:
@@ -77,7 +77,7 @@ XRay(during.piece(), width=8)
 # %% [markdown]
 # The metadata consists of three numbers (E, Qw, Qa), a state, and one **segment**: *from entry 0 on, these bookies, in this order*.
 #
-# **Predict.** How often did this node change while the entries were added? A node's version counts its changes.
+# **Predict.** How often did this znode change while the entries were added? A znode's version counts its changes.
 
 # %%
 # solution
@@ -122,9 +122,9 @@ layout = "flat"  # yours to change: "hierarchical", "legacyhierarchical", "longh
 print("\n".join(ledger_paths(layout)))
 
 # %% [markdown]
-# (ZooKeeper numbers all children of a node in one sequence, and `flat` takes its ids from the node that contains the ledgers. That is why its first ledger here does not have id 0.)
+# (ZooKeeper numbers all children of a znode in one sequence, and `flat` takes its ids from the znode that contains the ledgers. That is why its first ledger here does not have id 0.)
 #
-# **Predict.** With `flat`, all ledgers are children of one node, and a response that lists a node's children must fit into one megabyte. With `hierarchical`, how many ledgers can one node have at most? The path of ledger 12345 is `00/0001/L2345`.
+# **Predict.** With `flat`, all ledgers are children of one znode, and a response that lists a znode's children must fit into one megabyte. With `hierarchical`, how many ledgers can one znode have at most? The path of ledger 12345 is `00/0001/L2345`.
 
 # %%
 # solution
@@ -356,7 +356,7 @@ crash = Crash("b1", when=On("lac.advanced", nth=max(entry_count // 2, 1)))
 EnsembleHistory(run(scenario.with_fault(crash)))
 
 # %% [markdown]
-# Each row is a moment in time, and each column is a range of entries. The more copies of a range are durable, the fuller is its box. The old segment does not change: its entries are not moved, although one of their bookies is gone. [Lesson 07](07-ensemble-change.ipynb) shows how the change works, and [lesson 09](09-re-replication.ipynb) shows who restores the missing copies.
+# Each row is a moment in time, and each column is a range of entries. The more copies of a range are durable, the fuller its box is. The old segment does not change: its entries are not moved, although one of their bookies is gone. [Lesson 07](07-ensemble-change.ipynb) shows how the change works, and [lesson 09](09-re-replication.ipynb) shows who restores the missing copies.
 #
 # ### Where does the count start?
 #

@@ -71,10 +71,10 @@ SpaceTime(trace)
 #
 # ### The same in the stored bytes
 #
-# Now look at the ledger's node in ZooKeeper: while `w` is writing, after recovery has started, and after
+# Now look at the ledger's znode in ZooKeeper: while `w` is writing, after recovery has started, and after
 # the ledger has been closed.
 #
-# **Predict.** What is the `last_entry_id` in the node while the ledger is IN_RECOVERY?
+# **Predict.** What is the `last_entry_id` in the znode while the ledger is IN_RECOVERY?
 
 # %%
 my_last = None
@@ -389,7 +389,7 @@ result = "continue" if continues else "new ledger"
 compare("the ledger of the new owner's first message", result)
 
 # %% [markdown]
-# Ownership is an ephemeral node, so it disappears some seconds after the broker dies. But it is only a hint:
+# Ownership is an ephemeral znode, so it disappears some seconds after the broker dies. But it is only a hint:
 # a broker that was merely paused still believes that it owns the topic. The fence on the old ledger keeps it
 # out. So the new owner recovers the old ledger, which closes it, and starts a new one.
 #

@@ -124,11 +124,11 @@ compare("entries of ledger 0 to copy", len(copied(without, 0)))
 # To find these ledgers, the auditor reads the metadata of **all** ledgers, because there is no index by
 # bookie. It does not ask any bookie for entries. A mark is only a suspicion; the worker checks it.
 #
-# ## Marks, locks and votes are nodes
+# ## Marks, locks and votes are znodes
 #
-# The auditor and the workers never talk to each other. They only share this part of ZooKeeper. The nodes
+# The auditor and the workers never talk to each other. They only share this part of ZooKeeper. The znodes
 # are read one after another, starting at the moment when the second worker starts. One ledger has already been
-# repaired when its node is read:
+# repaired when its znode is read:
 
 # %%
 moment = On("replication.started", nth=2)
@@ -142,7 +142,7 @@ znodes
 # - `locks/urL…` says who is repairing the ledger. It is ephemeral: when the worker's session expires, the
 #   ledger is no longer locked, but it is still marked.
 #
-# The contents of these nodes are the same as BookKeeper's, byte for byte, and BookKeeper's workers accept marks
+# The contents of these znodes are the same as BookKeeper's, byte for byte, and BookKeeper's workers accept marks
 # that labkit's auditor has set.
 
 # %% [markdown]
@@ -525,9 +525,9 @@ for event in trace.events[marked(trace)[0].seq :]:
 #
 # | here | Apache BookKeeper 4.17 |
 # | --- | --- |
-# | `lostBookieRecoveryDelay`, default 0 | the same; a ZooKeeper node of that name takes precedence, and writing the same value to it triggers an audit |
+# | `lostBookieRecoveryDelay`, default 0 | the same; a znode of that name takes precedence, and writing the same value to it triggers an audit |
 # | no delay if more than one bookie is missing | the same (`Auditor.submitAuditTask`) |
-# | marks, locks, votes | the same nodes and contents (`ZkLedgerUnderreplicationManager`, `ZkLedgerAuditorManager`), except that a lock contains the host instead of the bookie id |
+# | marks, locks, votes | the same znodes and contents (`ZkLedgerUnderreplicationManager`, `ZkLedgerAuditorManager`), except that a lock contains the host instead of the bookie id |
 # | checks the first and last entry, and `auditorLedgerVerificationPercentage` of the rest | the same (`LedgerChecker`), but it looks only at the result code and does not verify digests |
 # | a new bookie receives only the entries of its stripes | every entry of the range is copied to every new bookie, even to bookies outside its write set (proposed change #3067) |
 # | `openLedgerRereplicationGracePeriod`, 30 s | the same, but a bookie that is only read-only counts as missing there, so a healthy writer can be fenced |

@@ -79,7 +79,7 @@ compare("bytes freed by the deletion", before - bytes_on_disk())
 logs(existing)
 
 # %% [markdown]
-# To delete a ledger, Pulsar deletes one node in the metadata store, ZooKeeper. It sends no request to any bookie. The hatched areas are garbage: bytes of a ledger that no longer exists. The bookie does not know that yet. You can still read ledger 6:
+# To delete a ledger, Pulsar deletes one znode in the metadata store, ZooKeeper. It sends no request to any bookie. The hatched areas are garbage: bytes of a ledger that no longer exists. The bookie does not know that yet. You can still read ledger 6:
 
 # %%
 len(bookie.read(6, 0)), store.ledger_ids()

@@ -550,8 +550,8 @@ await cluster.stop()
 # | --- | --- |
 # | four numbers, serialized as `MessageIdData` | the same: `MessageIdImpl`, `BatchMessageIdImpl`; `ledgerId` and `entryId` are required, the others are -1 if omitted |
 # | a ledger is full after a number of entries | `managedLedgerMaxEntriesPerLedger` 50,000, `managedLedgerMaxSizePerLedgerMbytes` 2048, `managedLedgerMaxLedgerRolloverTimeMinutes` 240; not before `managedLedgerMinLedgerRolloverTimeMinutes` 10 |
-# | the chain | node `/managed-ledgers/public/default/persistent/orders` (`ManagedLedgerInfo`), changed by compare-and-set |
-# | the cursor | a node below it (`ManagedCursorInfo`), and its own ledger (`PositionInfo`), stored at most once per second: after a crash, some acknowledged messages may be redelivered |
+# | the chain | znode `/managed-ledgers/public/default/persistent/orders` (`ManagedLedgerInfo`), changed by compare-and-set |
+# | the cursor | a znode below it (`ManagedCursorInfo`), and its own ledger (`PositionInfo`), stored at most once per second: after a crash, some acknowledged messages may be redelivered |
 # | acknowledgement of single messages of a batch | `acknowledgmentAtBatchIndexLevelEnabled`, off in 3.x and 4.0 |
 # | deduplication by producer and sequence id | `brokerDeduplicationEnabled`, off by default, or a namespace's policy; the marks are in a cursor named `pulsar.dedup` |
 # | retention | `defaultRetentionTimeInMinutes` and `defaultRetentionSizeInMB`, 0 and 0; `ManagedLedgerImpl.internalTrimLedgers` |

@@ -455,7 +455,7 @@ reasons.groupBy("topic", "reason").agg(
 # %% [markdown]
 # The interesting case would be a ledger that was *neither full nor old*. It would mean that an add failed,
 # or that the topic moved to another broker, which closed the ledger. Ids increase even then, because the
-# chain is a list in one node of the metadata store, and the new ledger gets a greater id from the counter.
+# chain is a list in one znode of the metadata store, and the new ledger gets a greater id from the counter.
 # If you sort by time, a stream may seem to go backwards (Pulsar #20094), but only the order of the list
 # counts.
 

@@ -15,7 +15,7 @@
 #
 # **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 08.
 #
-# > **The rule.** *Entries are stored in a ledger. A node in the metadata store lists the valid ledgers and is changed only by compare-and-set. A ledger is taken over only by recovery.*
+# > **The rule.** *Entries are stored in a ledger. A znode in the metadata store lists the valid ledgers and is changed only by compare-and-set. A ledger is taken over only by recovery.*
 
 # %% tags=["parameters"]
 edit_count = 20  # directories that each name node tries to create
@@ -190,7 +190,7 @@ compare("ledgers at the end", rolled.ledger_count)
 #
 # ## 3 · An object store
 #
-# A state machine writes snapshots of its state so that its log can be truncated. A snapshot can be larger than the maximum entry size, so it is split into chunks and stored in a ledger of its own. A node with the snapshot's name points to the ledger:
+# A state machine writes snapshots of its state so that its log can be truncated. A snapshot can be larger than the maximum entry size, so it is split into chunks and stored in a ledger of its own. A znode with the snapshot's name points to the ledger:
 
 # %%
 shots = stories.snapshots(chunk_bytes=chunk_bytes)
@@ -253,7 +253,7 @@ check("build_on_it.garbage", nothing_points_to_it, must_pass=False)
 # %% [markdown]
 # **In Pulsar**, three kinds of data are stored in this way:
 #
-# - the schemas of a topic: a node lists the ledger and the entry of each version;
+# - the schemas of a topic: a znode lists the ledger and the entry of each version;
 # - a **compacted topic**: its ledger contains the newest message for each key, and the properties of the cursor `__compaction` contain the ledger's id;
 # - the packages of functions.
 #
@@ -265,10 +265,10 @@ check("build_on_it.garbage", nothing_points_to_it, must_pass=False)
 # | here | there |
 # | --- | --- |
 # | `edit_log.NameNode` | HDFS's `BookKeeperJournalManager`, the first user of BookKeeper (HDFS now has its own quorum journal); `ManagedLedgerImpl` in Pulsar |
-# | `ledger_list.LedgerList` | `ManagedLedgerInfo` in `MetaStoreImpl`, changed by the node's version |
-# | `offset_store.OffsetStore` | `ManagedCursorImpl`: `PositionInfo` in the cursor's ledger, `ManagedCursorInfo` in a node |
+# | `ledger_list.LedgerList` | `ManagedLedgerInfo` in `MetaStoreImpl`, changed by the znode's version |
+# | `offset_store.OffsetStore` | `ManagedCursorImpl`: `PositionInfo` in the cursor's ledger, `ManagedCursorInfo` in a znode |
 # | `snapshot_store.SnapshotStore` | `BookkeeperSchemaStorage`, `CompactedTopicImpl`; `BookKeeperPackagesStorage` |
-# | finds garbage by version | each of these creates its ledger before a node refers to it; after a crash in between, the ledger remains until an operator finds it |
+# | finds garbage by version | each of these creates its ledger before a znode refers to it; after a crash in between, the ledger remains until an operator finds it |
 #
 # ## Questions
 #
