@@ -219,7 +219,7 @@ compare("clients whose ledger was named", len(named))
 #
 # ### Exercise 3: what is garbage?
 #
-# A client that dies leaves behind a ledger that no name points to. But a client that is still writing also has such a ledger. The metadata of each ledger contains the name and the version of its snapshot. You are given `ledgers`, a list of `(ledger_id, name, version)`, and `named`, which maps each name to the `(version, ledger_id)` that is currently in its node. Return the ids of the ledgers that can be deleted. A client reads the current version and writes the next one. Its compare-and-set fails if the node has changed in the meantime.
+# A client that dies leaves behind a ledger that no name points to. But a client that is still writing also has such a ledger. The metadata of each ledger contains the name and the version of its snapshot. You are given `ledgers`, a list of `(ledger_id, name, version)`, and `named`, which maps each name to the `(version, ledger_id)` that is currently in its znode. Return the ids of the ledgers that can be deleted. A client reads the current version and writes the next one. Its compare-and-set fails if the znode has changed in the meantime.
 
 
 # %%
