@@ -592,7 +592,7 @@ charts.copies(ledgers.copies_per_bookie(spark.createDataFrame(segments)).toPanda
 # ## 10 · A bookie is lost
 #
 # This is the *trace* of another recorded run: every event on five bookies, a topic's owner and a second
-# client. In the middle of the stream, `bookie-2` is killed and never comes back. How many ledgers lack
+# client. In the middle of the stream, `b1` is killed and never comes back. How many ledgers lack
 # copies, and for how long? Which bookies create the new copies?
 
 # %% tags=["nbval-ignore-output"]
