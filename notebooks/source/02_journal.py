@@ -262,7 +262,7 @@ except BKDigestMatchException as error:
 # %% [markdown]
 # ## 5 · Which journals can be deleted?
 #
-# A journal is not a single file but a sequence of files. This function lists a bookie's journal files and the entries in each:
+# A journal is not one file but a sequence of files. This function lists a bookie's journal files and the entries in each:
 
 
 # %%

@@ -74,7 +74,7 @@ MessageIdLineage(in_a_cluster(send_orders, bookies=5))
 # %% [markdown]
 # ## 2 · The official client
 #
-# From here on, you use a real cluster on this machine: ZooKeeper, three bookies and one labkit broker. The client is Pulsar's own, unchanged. The broker is configured to keep all ledgers, because with Pulsar's defaults, it would delete a ledger that no subscription needs within a few minutes (section 8).
+# From here on, you use a real cluster on this machine: ZooKeeper, three bookies and one labkit broker. The client is Pulsar's own, unchanged. The broker is configured to keep all ledgers. With Pulsar's defaults, a ledger that no subscription needs would be deleted within a few minutes (section 8).
 
 # %%
 broker_conf = {
@@ -195,7 +195,7 @@ MessageIdLineage(await find_lineage(bookkeeper, live_id, folders_of(cluster)))
 # %% [markdown]
 # ## 4 · The chain of ledgers
 #
-# A topic is not a single ledger but a chain of ledgers. The last one is open; the others are closed and never change. Pulsar's own tools get the chain from the broker like this:
+# A topic is not one ledger but a chain of ledgers. The last one is open; the others are closed and never change. Pulsar's own tools get the chain from the broker like this:
 
 
 # %%
@@ -392,7 +392,7 @@ print("mark-delete:", cursor["markDeletePosition"])
 print("ranges:     ", cursor["individuallyDeletedMessages"])
 
 # %% [markdown]
-# Positions have no batch index, because the broker knows only entries. Without `batch_index_ack_enabled`, the client acknowledges an entry only after all of its messages have been acknowledged, and a single unacknowledged message causes the whole batch to be redelivered. (In this mode, a cumulative acknowledgement in the middle of a batch acknowledges everything up to the *previous* entry. If the batch is entry 0 of ledger L, that is the position `L:-1`, which is valid and acknowledges nothing in L.)
+# Positions have no batch index, because the broker only knows entries. Without `batch_index_ack_enabled`, the client acknowledges an entry only after all of its messages have been acknowledged, and a single unacknowledged message causes the whole batch to be redelivered. (In this case, a cumulative acknowledgement in the middle of a batch acknowledges up to the *previous* entry. For entry 0 of ledger L, that is the position `L:-1`, which is valid and acknowledges nothing in L.)
 #
 # ### Exercise 2: has it been acknowledged?
 #
