@@ -124,9 +124,10 @@ CrashMapView(broken)
 # Look at the selected cell: `lastMark` points past records whose entries are in no other file. Replay
 # trusts the mark and starts too late.
 #
-# But why are even entries lost that arrived after the mark was taken? Replay does read their records, because
-# they come after the mark. But the ledger's *key* record comes before the mark, and no index file has the
-# key yet. So replay does not know ledger 5, assumes that it has been deleted, and skips its records.
+# But why does the crash lose even entries that arrived after the mark was taken? Replay does read their
+# records, because they come after the mark. But the ledger's *key* record comes before the mark, and no
+# index file has the key yet. So replay does not know ledger 5, assumes that it has been deleted, and
+# skips its records.
 #
 # Then look further down, where the cells become safe again. Only crashes within a certain window lose
 # entries, so a test that crashes at one random moment can miss the bug.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 11 · A message has an ID. What exactly does it name?
 #
-# A producer sends a message and gets back four numbers, such as `4:1:0:3`. A consumer receives the same four numbers with the message. People store these ids in files and databases, sort them, compare them, seek to them and acknowledge them. Which of this is safe?
+# A producer sends a message and gets back four numbers, such as `4:1:0:3`. A consumer receives the same four numbers with the message. People store these ids in files and databases, sort them, compare them, seek to them and acknowledge them. Which of these uses are safe?
 #
 # **At the end you can**
 # - find the bytes of a message on every bookie that stores it, from its id alone,
@@ -575,7 +575,7 @@ await cluster.stop()
 #
 # <details><summary>Two ids have the same ledger and entry; one has batch index -1, and the other has 3. Which one is first?</summary>
 #
-# The question makes no sense, because the ids do not identify two separate messages: -1 means the entry as a whole, and 3 is a message in it. Clients sort -1 first, simply because it is the smaller number. Use only one kind of id, or compare only ledger and entry.
+# Neither, because the ids do not identify two separate messages: -1 means the entry as a whole, and 3 is a message in it. Clients sort -1 first, simply because it is the smaller number. Use only one kind of id, or compare only ledger and entry.
 # </details>
 #
 # <details><summary>You store the id of the last message that you processed, and seek to it after a restart. What do you need for a topic with partitions?</summary>
