@@ -28,17 +28,51 @@ _REPLICATION_TITLE = "One client, three bookies: E=3, Qw=3, Qa=2, 1 KiB"
 
 
 _KEY_FIGURES = (
-    ("replication", "adds a second, times BookKeeper's"),
-    ("replication", "CPU of an add, all processes, times BookKeeper's"),
-    ("replication", "reads a second, tailing, times BookKeeper's"),
-    ("replication", "reads a second, catch-up, times BookKeeper's"),
-    ("replication", "re-replication, bytes a second, of the add path's"),
-    ("replication", "ZooKeeper and five bookies, from nothing to the first acknowledged add"),
-    ("storage", "adds in groups of 64, of raw append + fdatasync"),
-    ("storage", "adds in groups of 64, times RocksDB, synced WAL"),
-    ("storage", "memory of a bookie at rest"),
-    ("storage", "adds in groups of 256: what tracing takes without a listener"),
+    ("replication", "adds a second, times BookKeeper's", "adds per second, relative to BookKeeper"),
+    (
+        "replication",
+        "CPU of an add, all processes, times BookKeeper's",
+        "processor time per add, client and bookies, relative to BookKeeper",
+    ),
+    (
+        "replication",
+        "reads a second, tailing, times BookKeeper's",
+        "tailing reads per second, relative to BookKeeper",
+    ),
+    (
+        "replication",
+        "reads a second, catch-up, times BookKeeper's",
+        "catch-up reads per second, relative to BookKeeper",
+    ),
+    (
+        "replication",
+        "re-replication, bytes a second, of the add path's",
+        "bytes re-replicated per second, relative to adds",
+    ),
+    (
+        "replication",
+        "ZooKeeper and five bookies, from nothing to the first acknowledged add",
+        "time to start ZooKeeper and five bookies and acknowledge the first add",
+    ),
+    (
+        "storage",
+        "adds in groups of 64, of raw append + fdatasync",
+        "adds per second in groups of 64, relative to raw writes with `fdatasync`",
+    ),
+    (
+        "storage",
+        "adds in groups of 64, times RocksDB, synced WAL",
+        "adds per second in groups of 64, relative to RocksDB with a synced log",
+    ),
+    ("storage", "memory of a bookie at rest", "memory of an idle bookie"),
+    (
+        "storage",
+        "adds in groups of 256: what tracing takes without a listener",
+        "share of an add's time spent on tracing when nobody listens",
+    ),
 )
+"""Family and name of each figure on the page, and how the page words it."""
+
 _BEGIN, _END = "<!-- key figures: begin -->\n", "<!-- key figures: end -->\n"
 
 _INTRODUCTION = """\
@@ -87,10 +121,10 @@ def with_key_figures(text: str, runs: Sequence[Run]) -> str:
         raise ValueError(f"docs/performance.md needs the lines {_BEGIN}{_END}")
     latest = _latest(runs)
     rows = ["| figure | goal | measured | goal met | measured on |", "| --- " * 5 + "|"]
-    for family, name in _KEY_FIGURES:
+    for family, name, wording in _KEY_FIGURES:
         for figure in _figures_of(latest, family):
             if figure.name == name and not figure.conditions:
-                cells = (name, figure.goal, figure.seen, _result(figure), latest[family].day)
+                cells = (wording, figure.goal, figure.seen, _result(figure), latest[family].day)
                 rows.append(f"| {' | '.join(cells)} |")
     return before + _BEGIN + "\n".join(rows) + "\n" + _END + after
 

@@ -1,13 +1,13 @@
 # %% [markdown]
 # # 01 · What exactly is stored, and who checks it?
 #
-# An **entry** is the unit that is written, replicated, stored and read. In this lesson you take an entry apart, byte by byte, and put it together again with your own code.
+# An **entry** is the unit that is written, replicated, stored and read. In this lesson, you take an entry apart, byte by byte, and put it together again with your own code.
 #
 # **At the end you can** pack an entry yourself, explain what each byte of its header is for, compute the length field for a series of adds, and say who notices a damaged byte and who does not.
 #
-# **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** the tour.
+# **Takes** about 75 minutes. **Needs** only Python; also works in a browser tab. **After** the tour.
 #
-# > **The rule: one packing.** The client packs an entry once. Every bookie that stores the entry (its **write set**) receives these bytes and writes them, unchanged, to its journal and its entry log. The writing client computes the digest, and the reading client checks it. A bookie does neither.
+# > **The rule: packed only once.** The client packs an entry once. Every bookie that stores the entry (its **write set**) receives these bytes and writes them, unchanged, to its journal and its entry log. The writing client computes the digest, and the reading client checks it. Bookies do neither.
 #
 # This lesson is plain Python. It starts no cluster and needs no Java.
 
@@ -37,7 +37,7 @@ packed = encode_entry(entry, digest)
 XRay(Piece("entry 0", "", 0, packed, entry_spans(packed, 0, digest.size), len(packed)))
 
 # %% [markdown]
-# **May your predictions be saved?** Normally your predictions, and the hints you ask for, are lost when the kernel stops. If you turn this switch on, they are saved in a file next to this notebook, for all lessons in this folder. You can read the file and hand it in; nothing is sent anywhere. The switch is off by default. Turning it off again, or deleting the file, deletes what was saved.
+# **May your predictions be saved?** Normally, your predictions and the hints that you ask for are lost when the kernel stops. If you turn on this switch, they are saved in a file next to this notebook, for all lessons in this folder. You can read the file and hand it in; nothing is sent anywhere. The switch is off by default. Turning it off again, or deleting the file, deletes what was saved.
 
 # %%
 record()
@@ -79,7 +79,7 @@ for kind in DigestType:
     print(f"{kind.name:<6} {made.size:>2} bytes  {data[32 : 32 + made.size].hex()}")
 
 # %% [markdown]
-# CRC32 takes eight bytes although four would be enough. DUMMY protects nothing. The two CRCs detect accidental changes. Only HMAC uses the password, so only HMAC detects an attacker who changes the entry *and* recomputes its digest:
+# CRC32 takes eight bytes although four would be enough. DUMMY protects nothing. The two CRCs detect accidental changes. Only HMAC uses the password, so only HMAC detects an attack that changes the entry *and* recomputes its digest:
 
 # %%
 for kind in DigestType:
@@ -124,9 +124,9 @@ def ids_swapped(entry, digest):
 check("entry.pack", ids_swapped, must_pass=False)
 
 # %% [markdown]
-# ## 3 · Two fields that look back
+# ## 3 · Two fields about earlier entries
 #
-# A writer pushes entries without waiting for earlier ones to be acknowledged. When it packs entry 3, entry 1 may be the last confirmed one, and entry 3's **last add confirmed** records that. Its **length** refers to earlier entries as well.
+# A writer pushes entries without waiting for earlier ones to be acknowledged. When it packs entry 3, entry 1 may be the last confirmed one, and entry 3's **last add confirmed** records that. Its **length** depends on earlier entries as well.
 
 # %%
 sizes, confirmed = [5, 7, 0, 20], [-1, -1, 0, 1]
@@ -175,7 +175,7 @@ check("entry.length", my_lengths)
 # %% [markdown]
 # ## 4 · The same bytes everywhere
 #
-# Now send an entry to one bookie. Step through the moments: the client's bytes appear first in the journal and then in the entry log, while the index only records where they are. Hatched bytes would not survive a power cut. The slider is the bookie's timeline.
+# Now send an entry to one bookie. Move the slider, which is the bookie's timeline: the client's bytes appear first in the journal and then in the entry log, while the index only records where they are. Hatched bytes would not survive a power cut.
 
 # %%
 from labkit.course.runs.one_bookie import OneBookie
@@ -296,7 +296,7 @@ check("entry.intact", lambda data, digest: True, must_pass=False)
 #
 # **A known trap.** `bookkeeper shell readjournal -m` assumes that the digest starts at byte 24, so the data that it prints starts with the digest. Count 32 bytes yourself.
 #
-# **Why does the bookie not check the digest?** It would need the ledger's digest type and, for HMAC, the password, but it has only a key derived from the password. Besides, a check on the bookie would not protect the bytes on their way to the client.
+# **Why does the bookie not check the digest?** It would need the ledger's digest type and, for HMAC, the password, but it has only a key derived from the password. Besides, a check by the bookie would not protect the bytes on their way to the client.
 #
 # ## 7 · Questions
 #

@@ -3,13 +3,13 @@
 #
 # A bookie acknowledges thousands of adds per second, and a power cut must not lose a single one of them. The bookie keeps that promise with one kind of file: the **journal**, its write-ahead log.
 #
-# **At the end you can** read a journal byte by byte, explain why a bookie pads (fills up) blocks of its journal and write this padding, explain what it costs and gains to sync many adds at once, find the end of a journal whose last record was torn by a crash, and decide which journals can be deleted.
+# **At the end you can** read a journal byte by byte, explain why a bookie pads (fills up) the blocks of its journal, write this padding yourself, explain the costs and benefits of syncing many adds at once, find the end of a journal whose last record was torn by a crash, and decide which journals can be deleted.
 #
-# **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 01.
+# **Takes** about 75 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 01.
 #
 # > **The rule: ack after sync.** A bookie acknowledges an add only after the sync of the group that contains its journal record has returned. When the bookie starts, it reads the journal (**replay**) and finds everything that it had acknowledged.
 #
-# This lesson, too, is plain Python. The disks are simulated so that they can fail; the journal code is the real one.
+# This lesson is plain Python, too. The disks are simulated, so that they can fail on demand, but the journal code is the real one.
 
 # %% tags=["parameters"]
 payload_size = 20
@@ -366,10 +366,10 @@ print(crash_map(rolling).smallest() or "labkit's own journal: safe")
 # %% [markdown]
 # ## 7 · Questions
 #
-# <details><summary>The memtable gets an entry before the journal does. Isn't a write-ahead log written <i>ahead</i>?</summary>It is written ahead of the acknowledgement and ahead of the entry log, and those are what matters. The memtable is only memory: a crash destroys it, while everything synced to the journal survives. Lesson 04 shows why the order must be this one.</details>
-# <details><summary>A journal has zeros in the middle, followed by valid records. What does replay find?</summary>The records before the zeros. Replay takes the zeros for the end of the file and continues with the next file.</details>
+# <details><summary>The memtable gets an entry before the journal does. Isn't a write-ahead log written <i>ahead</i>?</summary>It is written ahead of the acknowledgement and ahead of the entry log, and that is what matters. The memtable is only memory: a crash destroys it, while everything synced to the journal survives. Lesson 04 shows why the memtable must come first.</details>
+# <details><summary>A journal has zeros in the middle, followed by valid records. What does replay find?</summary>Only the records before the zeros. Replay takes the zeros for the end of the file and continues with the next file.</details>
 # <details><summary>Why doesn't padding with 5 bytes left simply use those 5 bytes?</summary>The mask and the count take 8 bytes. If fewer are left, the padding has to extend to the end of the next block.</details>
 # <details><summary>How many bytes does a bookie write to its journal for a single add of 1 byte that is alone in its group?</summary>512: the record takes 41 bytes, and padding fills the rest. In a group of a hundred, each add costs little more than its 41 bytes.</details>
-# <details><summary>A sync fails with an error. Can the bookie retry?</summary>No. The operating system may have dropped the unwritten data from memory, and then the second sync would succeed without it. The bookie must stop acknowledging adds.</details>
+# <details><summary>A sync fails with an error. Can the bookie retry?</summary>No. The operating system may have dropped the unwritten data from memory, and then a second sync would succeed without having written it. The bookie must stop acknowledging adds.</details>
 #
 # **Next:** [03 memtable, entry log, index](03-memtable-entry-log-index.ipynb) follows the entry from here.

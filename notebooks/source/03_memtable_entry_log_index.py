@@ -1,20 +1,20 @@
 # %% [markdown]
 # # 03 · How does a bookie find one entry among millions, although it writes all ledgers into one file?
 #
-# A bookie stores thousands of ledgers at once. If each ledger had its own file, the disk would jump from file to file with every write. So a bookie does the opposite and writes all ledgers to **one** file, the entry log. In this lesson you follow entries from memory into that file, and then find one of them again by looking it up first in an index and then in the log.
+# A bookie stores thousands of ledgers at once. If each ledger had its own file, the disk would jump to another file with every write. So a bookie writes all ledgers to **one** file, the entry log. In this lesson, you follow entries from memory into that file. Then you find one of them again, first in an index and then in the log.
 #
-# **At the end you can** say in which order an entry log stores entries, split a location into file and offset, compute where the index stores it, and tell a tailing read from a catch-up read.
+# **At the end you can** say in which order an entry log stores entries, split a location into file and offset, compute where the index stores the location, and tell a tailing read from a catch-up read.
 #
-# **Takes** about 60 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 02.
+# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 02.
 #
 # | term | meaning |
 # | --- | --- |
 # | **memtable** | the newest entries, sorted, in memory |
 # | **flush** | writing the whole memtable to disk |
-# | **entry log** | a file that contains the entries of all ledgers, one after the other |
+# | **entry log** | a file that contains the entries of all ledgers, one after another |
 # | **index** | one file per ledger that maps each entry id to the entry's location in the entry logs |
 #
-# > **The rule.** The location of entry *e* is stored at byte *1024 + 8 e* of its ledger's index, and it is written there only after the entry itself is on disk: **an index never points to a missing entry.**
+# > **The rule.** The location of entry *e* is stored at byte *1024 + 8 e* of its ledger's index. It is written there only after the entry itself is on disk, so **an index never points to a missing entry.**
 
 # %% tags=["parameters"]
 ledger_count = 2
@@ -75,7 +75,7 @@ compare("order in the entry log", in_log[:3])
 #
 # ## 2 · Why sorted?
 #
-# Count how often a reader of one ledger has to jump because entries of other ledgers separate one entry from the next:
+# Count how often a reader of one ledger has to jump because the next entry does not directly follow the previous one:
 
 
 # %%
@@ -114,7 +114,7 @@ check("storage_path.flush_order", flush_order)
 #
 # ### One log for all ledgers, or one log per ledger?
 #
-# With `entryLogPerLedgerEnabled`, a bookie does exactly what the introduction warns about and gives each ledger its own log. Here you flush two ledgers with two entries each. The picture shows the logs from the first entry on.
+# With `entryLogPerLedgerEnabled`, a bookie does exactly what the introduction warns about: it gives each ledger its own log. Here you flush two ledgers with two entries each. The picture shows the logs from the first entry on.
 
 
 # %%
@@ -152,7 +152,7 @@ for per_ledger in (False, True):
     print(f"one log per ledger {per_ledger!s:<5}: {len([*logs_of(other)])} logs, {syncs} syncs")
 
 # %% [markdown]
-# With one log per ledger, the log can be deleted together with its ledger, without compaction ([lesson 10](10-garbage.ipynb)). The price is one open file, and one sync per flush, for every ledger that is being written.
+# With one log per ledger, the log can be deleted together with its ledger, without compaction ([lesson 10](10-garbage.ipynb)). The price is an open file, and a sync at each flush, for every ledger that is being written.
 #
 # ## 3 · A location is one number
 #
@@ -204,7 +204,7 @@ print("ledger", int.from_bytes(entry[:8], "big"), "entry", int.from_bytes(entry[
 print("same bytes as a read from the bookie:", entry == bookie.read(7, 1))
 
 # %% [markdown]
-# A lookup takes one read of the index and two reads of the log, whether the bookie stores eight entries or eight hundred million.
+# A lookup takes one read of the index and two reads of the log, no matter whether the bookie stores eight entries or eight hundred million.
 #
 # The index is read and written in **pages**. A page is simply a sequence of these 8-byte slots, so the page size can change between two starts of the bookie without moving any location.
 #
@@ -302,7 +302,7 @@ compare("reads that touch the disk", sum(detail != "memtable" for detail in serv
 #
 # ## 6 · When does a bookie flush?
 #
-# So far you called `flush()` yourself. Now let real bookies decide, in the simulated world. A writer adds 60 entries to three bookies, one every 10 ms, and the cell prints the flushes of one bookie.
+# So far, you have called `flush()` yourself. Now let real bookies decide, in the simulated world. A writer adds 60 entries to three bookies, one every 10 ms, and the cell prints the flushes of one bookie.
 
 
 # %%
@@ -340,7 +340,7 @@ compare("entries in a full memtable", flushes(memtable_bytes, 10_000)[0][1])
 #
 # ## 7 · "No such entry" and "cannot read" are different responses
 #
-# There are three cases: the slot in the index contains 0, the ledger has no index, or the location points to the wrong bytes. A client must be able to tell the third case from the first two, because only the first two mean that this bookie does not have the entry.
+# A lookup can fail in three ways: the slot in the index contains 0, the ledger has no index, or the location points to the wrong bytes. A client must be able to tell the third case from the first two, because only the first two mean that this bookie does not have the entry.
 
 # %%
 from labkit.system.model.errors import NoEntryException, NoLedgerException, StorageDamagedException

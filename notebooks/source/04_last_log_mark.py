@@ -8,12 +8,12 @@
 # the journal.
 #
 # **At the end you can**
-# - tell from a bookie's files which records it will replay when it next starts,
+# - tell from a bookie's files which records it will replay at its next start,
 # - write the function with which replay decides whether to apply a record,
-# - put the steps of a checkpoint into the one order that loses no entries, and for any other order say
+# - put the steps of a checkpoint into the one order that loses no entries, and say for any other order
 #   at which moment a crash loses some.
 #
-# **Takes** about 60 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 03.
+# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 03.
 #
 # > **The rule.** *LastLogMark never advances past a record until the record's entry is in the entry log
 # > and the index, and both have been synced.* Every entry before the mark is on disk, so replay starts
@@ -124,9 +124,10 @@ CrashMapView(broken)
 # Look at the selected cell: `lastMark` points past records whose entries are in no other file. Replay
 # trusts the mark and starts too late.
 #
-# But why are entries lost that arrived after the mark was taken? Replay does read their records, because
-# they come after the mark. The ledger's *key* record comes before it, though, and no index file has the
-# key yet. So replay does not know ledger 5, assumes that it has been deleted, and skips its records.
+# But why does the crash lose even entries that arrived after the mark was taken? Replay does read their
+# records, because they come after the mark. But the ledger's *key* record comes before the mark, and no
+# index file has the key yet. So replay does not know ledger 5, assumes that it has been deleted, and
+# skips its records.
 #
 # Then look further down, where the cells become safe again. Only crashes within a certain window lose
 # entries, so a test that crashes at one random moment can miss the bug.
@@ -193,7 +194,8 @@ for flush_interval_ms in (50, 100, 200, 1000):
     print(f"{line}, {count:>2} records replayed")
 
 # %% [markdown]
-# A long interval is cheap while the bookie runs and expensive when it starts. No entries are lost either way.
+# With a long interval, a bookie has less work while it runs, but more when it starts. No entries are lost
+# either way.
 #
 # ## Exercise 1: replay from the mark
 #
@@ -324,9 +326,9 @@ for count in (1, 2):
 #
 # <details><summary>Why is an entry put into the memtable before its record is written to the journal?</summary>
 #
-# The mark is the position up to which the journal has been synced. If a record could be synced before
-# its entry reaches the memtable, the mark could cover an entry that is missing from the memtable being
-# flushed. Because the memtable comes first, every record that has been synced when the mark is taken
+# The mark is the position up to which the journal has been synced. If a record could be synced before its
+# entry reaches the memtable, the mark could cover an entry that is missing from the memtable being flushed.
+# Because an entry is put into the memtable first, every record that has been synced when the mark is taken
 # already has its entry in a memtable.
 # </details>
 #

@@ -1,19 +1,19 @@
 # %% [markdown]
-# # 05 · Where is an entry, and who knows?
+# # 05 · Which bookies store an entry, and who knows?
 #
-# A **ledger** is stored on several bookies, and each of its entries is stored on some of them. Later another client wants to read the ledger: a reader that has never talked to the writer, or a client that closes the ledger after the writer died. Which bookies should it ask? And if some of them do not respond, what can it conclude from the others?
+# A **ledger** is stored on several bookies, and each of its entries is stored on some of them. Later, another client wants to read the ledger: a reader that has never talked to the writer, or a client that closes the ledger after the writer has died. Which bookies should this client ask? And if some of them do not respond, what can it conclude from the others?
 #
 # **At the end you can**
 # - read a ledger's metadata, byte by byte, and say what it does *not* contain,
 # - compute which bookies store a given entry,
-# - say for any E, Qw and Qa how many bookies can fail, and exactly what is lost if more do,
+# - say for any E, Qw and Qa how many bookies can fail, and exactly what is lost if more of them fail,
 # - decide when the responses of some bookies are enough.
 #
-# **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 01.
+# **Takes** about 75 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 01.
 #
-# > **The rule.** *A formula, not a list, says which Qw bookies of the ensemble store an entry. All clients use the same formula.* The indices of these bookies in the ensemble are the entry's **write set**.
+# > **The rule.** *A formula, not a list, determines which Qw bookies of the ensemble store an entry. All clients use the same formula.* The indices of these bookies in the ensemble are the entry's **write set**.
 #
-# Everything here runs in the simulated world: the real client and real bookies, but no sockets and no Java.
+# Everything in this lesson runs in the simulated world, with the real client and real bookies, but without sockets and Java.
 
 # %% tags=["parameters"]
 ensemble_size = 5  # E: bookies that the ledger is spread over
@@ -45,10 +45,10 @@ sizes = ensemble_size, write_quorum, ack_quorum
 Stripes(*sizes, entries=entry_count)
 
 # %% [markdown]
-# With each entry, the stripe moves on by one bookie. So if E is larger than Qw, every bookie stores only Qw / E of the entries, and all bookies share the work.
+# With each entry, the stripe moves by one bookie. So if E is larger than Qw, every bookie stores only the fraction Qw / E of the entries, and all bookies share the work.
 
 # %% [markdown]
-# **May your predictions be saved?** Normally your predictions, and the hints you ask for, are lost when the kernel stops. If you turn this switch on, they are saved in a file next to this notebook, for all lessons in this folder. You can read the file and hand it in; nothing is sent anywhere. The switch is off by default. Turning it off again, or deleting the file, deletes what was saved.
+# **May your predictions be saved?** Normally, your predictions and the hints that you ask for are lost when the kernel stops. If you turn on this switch, they are saved in a file next to this notebook, for all lessons in this folder. You can read the file and hand it in; nothing is sent anywhere. The switch is off by default. Turning it off again, or deleting the file, deletes what was saved.
 
 # %%
 record()
@@ -56,7 +56,7 @@ record()
 # %% [markdown]
 # ## 2 · Who knows?
 #
-# A writer creates a ledger and adds entries. Then you look at everything in the metadata store (ZooKeeper).
+# A writer creates a ledger and adds entries. Then you look at everything that is in the metadata store. This is ZooKeeper, which stores data in **znodes**; like files and directories, they form a tree.
 
 # %%
 write = Write(0, entry_count, *sizes, every_ms=50)
@@ -66,7 +66,7 @@ during, after = znodes_of(scenario, moments)
 during
 
 # %% [markdown]
-# - `available` has a node for each bookie that accepts writes. The node disappears when the bookie's session expires.
+# - `available` has a znode for each bookie that accepts writes. The znode disappears when the bookie's session expires.
 # - `cookies` record which directories belong to which bookie.
 # - `LAYOUT` determines how ledger ids are mapped to paths: here, ledger 0 is at `00/0000/L0000`.
 # - `L0000` is the ledger's metadata. These are its bytes:
@@ -77,7 +77,7 @@ XRay(during.piece(), width=8)
 # %% [markdown]
 # The metadata consists of three numbers (E, Qw, Qa), a state, and one **segment**: *from entry 0 on, these bookies, in this order*.
 #
-# **Predict.** How often did this node change while the entries were added? A node's version counts its changes.
+# **Predict.** How often did this znode change while the entries were added? A znode's version counts its changes.
 
 # %%
 # solution
@@ -90,7 +90,7 @@ predict("changes while entries were added", 0)
 compare("changes while entries were added", during.ledger()[1])
 
 # %% [markdown]
-# The metadata does not mention a single entry, although all entries have been confirmed. So adding entries puts no load on the metadata store, no matter how many entries you add. What does closing the ledger change?
+# The metadata does not mention a single entry, although all entries have been confirmed. So adds put no load on the metadata store, no matter how many there are. What does closing the ledger change?
 
 # %%
 for moment in (during, after):
@@ -101,7 +101,7 @@ for moment in (during, after):
 # %% [markdown]
 # While the ledger is open, `last_entry_id` has no meaning. Only the writer knows where the ledger ends; each bookie sees only its own entries. Section 5 and [lesson 08](08-fencing-recovery.ipynb) are about this problem.
 #
-# A **bookie** knows even less than the metadata store: it has entries, but it does not know E, Qw or Qa, or which other bookies have copies.
+# A **bookie** knows even less than the metadata store: it has entries, but it knows neither E, Qw and Qa, nor which other bookies have copies.
 
 # %% [markdown]
 # ### How ledger ids are mapped to paths
@@ -122,9 +122,9 @@ layout = "flat"  # yours to change: "hierarchical", "legacyhierarchical", "longh
 print("\n".join(ledger_paths(layout)))
 
 # %% [markdown]
-# (ZooKeeper numbers all children of a node in one sequence, and `flat` takes its ids from the node that contains the ledgers. That is why its first ledger here does not have id 0.)
+# (ZooKeeper numbers all children of a znode in one sequence, and `flat` takes its ids from the znode that contains the ledgers. That is why its first ledger here does not have id 0.)
 #
-# **Predict.** With `flat`, all ledgers are children of one node, and a response that lists a node's children must fit into one megabyte. With `hierarchical`, how many ledgers can one node have at most? The path of ledger 12345 is `00/0001/L2345`.
+# **Predict.** With `flat`, all ledgers are children of one znode, and a response that lists a znode's children must fit into one megabyte. With `hierarchical`, how many ledgers can one znode have at most? The path of ledger 12345 is `00/0001/L2345`.
 
 # %%
 # solution
@@ -197,7 +197,7 @@ check("quorums.write_set", next_free_indices, must_pass=False)
 #
 # ## 4 · What each number tolerates
 #
-# An add is confirmed by acknowledgements from *any* Qa of the Qw bookies, and nothing records which ones. So when bookies fail, assume the worst: the bookies that fail are exactly the ones that have the entry.
+# An add is confirmed by acknowledgements from *any* Qa of the Qw bookies, and nothing records which ones. So when bookies fail, assume the worst: exactly those bookies fail that have the entry.
 #
 # **Predict.** How many bookies, *no matter which ones*, can fail without putting any confirmed entry at risk?
 
@@ -245,7 +245,7 @@ for count in (write_quorum - ack_quorum, write_quorum - ack_quorum + 1):
 #
 # Recovery also writes the last entries back before it closes the ledger. For this it needs Qa bookies for each write set, either the ledger's own bookies or spares.
 #
-# The first two rows pull in opposite directions: a large Qa protects your data, while a small Qa tolerates slow bookies. A large E makes the ledger faster but *less* safe, because with E above Qw more groups of bookies share an entry.
+# The first two rows conflict: a large Qa protects your data, while a small Qa tolerates slow bookies. A large E makes the ledger faster but *less* safe, because with E above Qw more groups of bookies share an entry.
 #
 # ### Impossible numbers
 #
@@ -266,9 +266,9 @@ was_created = any(e.kind == "ledger.created" for e in impossible.events)
 compare("a ledger with Qa above Qw", "created" if was_created else "refused")
 
 # %% [markdown]
-# **E ≥ Qw ≥ Qa ≥ 1.** An entry is sent to Qw bookies, so no more than Qw can acknowledge it. With a larger Qa, an add would wait forever. And the ensemble must have at least Qw different bookies.
+# **E ≥ Qw ≥ Qa ≥ 1.** An entry is sent to Qw bookies, so no more than Qw can acknowledge it. With a larger Qa, an add would wait forever. And the ensemble must contain at least Qw different bookies.
 #
-# Valid numbers are not enough, either. The bookies of the first segment are chosen when the ledger is created, from the bookies that accept writes. Here a cluster has three bookies, and you ask for a ledger on more:
+# Valid numbers are not enough. When a ledger is created, the bookies of its first segment are chosen from the bookies that accept writes. Here the cluster has three bookies, and you ask for a ledger on more than that:
 
 # %%
 bookies_wanted = 4  # yours to change: 3, 5
@@ -277,7 +277,7 @@ print("\n".join(failures(too_few)) or "confirmed")
 print("ledgers created:", sum(e.kind == "ledger.created" for e in too_few.events))
 
 # %% [markdown]
-# The client raises `BKNotEnoughBookiesException` before it allocates a ledger id, so nothing is left behind. It does not wait, because no further bookie may ever start.
+# The client raises `BKNotEnoughBookiesException` before it allocates a ledger id, so nothing is left behind. It does not wait, because there may never be another bookie.
 # %% [markdown]
 # ## 5 · When are responses enough?
 #
@@ -318,7 +318,7 @@ check("quorums.coverage", majority, must_pass=False)
 # %% [markdown]
 # ## 6 · When is an entry lost?
 #
-# Now consider a single entry. You ask the Qw bookies of its write set for it. If one of them returns it, you have found it. Otherwise, `denied` of them respond with *no such entry*, `silent` of them fail, and the rest have not responded yet. When does that prove that the entry was never confirmed, so that the ledger can be closed before it?
+# Now consider a single entry. You ask the Qw bookies of its write set for it. If one of them returns it, you have found it. Otherwise, `denied` bookies have responded with *no such entry*, `silent` bookies have failed, and the rest have not responded yet. When does that prove that the entry was never confirmed, so that the ledger can be closed before it?
 #
 # Your function makes this decision in real recoveries. If it returns `True` too early, a confirmed entry is cut off. If it returns `True` too late, the ledger cannot be closed.
 
@@ -356,7 +356,7 @@ crash = Crash("b1", when=On("lac.advanced", nth=max(entry_count // 2, 1)))
 EnsembleHistory(run(scenario.with_fault(crash)))
 
 # %% [markdown]
-# Each row is a moment in time and each column a range of entries. A box is filled in proportion to how many of its copies are durable. The old segment does not change: its entries are not moved, and one of their bookies is gone. [Lesson 07](07-ensemble-change.ipynb) shows how the change works, and [lesson 09](09-re-replication.ipynb) shows who restores the missing copies.
+# Each row is a moment in time, and each column is a range of entries. The more copies of a range are durable, the fuller its box is. The old segment does not change: its entries are not moved, although one of their bookies is gone. [Lesson 07](07-ensemble-change.ipynb) shows how the change works, and [lesson 09](09-re-replication.ipynb) shows who restores the missing copies.
 #
 # ### Where does the count start?
 #
@@ -411,7 +411,7 @@ compare("the figure's ensemble", next(filter(is_figure, permutations(range(1, 5)
 # Known issues:
 # - **#2908**: a bookie with a damaged entry log responded with *no such entry*. Recovery believed it and closed ledgers before entries that existed.
 # - **#3952** asks why a reader gives up although one bookie responded successfully. The reason is that one response does not cover the other bookies (section 5).
-# - **#1390**: a write fails on the third bookie after the other two have acknowledged it. The entry has one copy too few, and only the auditor notices, later ([lesson 09](09-re-replication.ipynb)).
+# - **#1390**: a write fails on the third bookie after the other two have acknowledged it. The entry then has one copy too few, and nobody notices until the auditor checks the ledger ([lesson 09](09-re-replication.ipynb)).
 
 # %% [markdown]
 # ## Questions
@@ -433,7 +433,7 @@ compare("the figure's ensemble", next(filter(is_figure, permutations(range(1, 5)
 #
 # <details><summary>Why does "no such entry" count as a response in section 5, although it reports no entry?</summary>
 #
-# Coverage asks which bookies could have acknowledged an entry that we do not know of. A bookie that tells us what it has, even if it has nothing, is not one of them. After an error, we cannot tell.
+# To judge coverage, you ask which bookies could have acknowledged an entry that you do not know of. A bookie that tells you what it has, even if it has nothing, is not one of them. After an error, you cannot tell.
 # </details>
 #
 # <details><summary>In section 6, why does recovery keep an entry if it finds a single copy, even if Qa is larger than one?</summary>

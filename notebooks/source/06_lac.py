@@ -8,7 +8,7 @@
 # - explain how a reader learns LastAddConfirmed, and why the newest entry looks unconfirmed,
 # - show, in a run, what happens to a reader that reads too far.
 #
-# **Takes** about 60 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 05.
+# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 05.
 #
 # > **The rule.** *Entries are confirmed in the order of their ids, and each needs Qa acknowledgements. A reader may read up to a LastAddConfirmed that the writer has announced, and not one entry further.*
 #
@@ -41,7 +41,7 @@ parameters("06", globals())
 # %% [markdown]
 # ## 1 · The picture
 #
-# There are three bookies, each entry is stored on two of them, and both must acknowledge it: E = 3, Qw = 2, Qa = 2. The writer pushes all entries at once, because its `window` (the number of entries that may be unconfirmed) is large enough. The disk of `b1` is slow.
+# In this cluster of three bookies, each entry is stored on two of them, and both must acknowledge it: E = 3, Qw = 2, Qa = 2. The writer pushes all entries at once, because its `window` (the number of entries that may be unconfirmed) is large enough. The disk of `b1` is slow.
 
 # %%
 write = Write(0, entry_count, 3, 2, 2, window=entry_count)
@@ -69,14 +69,14 @@ first = min(written, key=lambda entry_id: written[entry_id].acked_ms[1])
 compare("first entry with both acknowledgements", first)
 
 # %% [markdown]
-# Entry 2 is on two disks long before it is confirmed, because it has to wait for the entries before it. So does the caller. That is the price of a single number that means *everything up to here*.
+# Entry 2 is on two disks long before it is confirmed, because it has to wait for the entries before it, and so does the caller. This delay is the price of a single number that means *everything up to here*.
 
 # %% [markdown]
 # ## 2 · Your turn: advance LastAddConfirmed
 #
 # The writer calls your function after each acknowledgement. `acks` counts the acknowledgements of the entries after LastAddConfirmed, in order: `acks[0]` belongs to entry `last_add_confirmed + 1`. Return the new LastAddConfirmed.
 #
-# The check uses your function in the real writer. In the first runs one bookie is slow. Then come **storms**: many random faults at about the same time, such as crashes, lost messages and cut links, generated from a seed.
+# The check uses your function in the real writer. In the first runs, one bookie is slow. The other runs are **storms**: many random faults at about the same time, such as crashes, lost messages and cut links, generated from a seed.
 
 
 # %%
@@ -112,7 +112,7 @@ check("lac.advance", highest_complete, must_pass=False)
 # %% [markdown]
 # ### Who keeps the order?
 #
-# Bookies do not. Here, entries of ledger 5 arrive at one bookie out of order, and entry 0 arrives twice, the second time with a different payload. Change `arrivals`.
+# Do bookies keep entries in order? Here, entries of ledger 5 arrive at one bookie out of order, and entry 0 arrives twice, the second time with a different payload. You can change `arrivals`.
 
 # %%
 arrivals = [(2, 20), (0, 20), (1, 20), (0, 99)]  # entry id, bytes of payload: yours to change
@@ -139,7 +139,7 @@ stored = decode_entry(bookie.read(5, 0), DIGEST, 5, 0)
 compare("bytes of entry 0", len(stored.payload))
 
 # %% [markdown]
-# A bookie neither orders entries nor compares them. The **writer** has to make sure that it uses entry ids in order and each one for a single payload. The writer may *send* an entry more than once, for example when `b1` dies and another bookie replaces it:
+# A bookie neither orders entries nor compares them. The **writer** has to make sure that it uses entry ids in order, and each id for a single payload. The writer may *send* an entry more than once, for example when `b1` dies and another bookie replaces it:
 
 # %%
 dies_at = 1  # b1 dies when this entry gets its id: yours to change
@@ -169,7 +169,7 @@ verdict
 SpaceTime(wrong, entries=(0, 2), broken=verdict)
 
 # %% [markdown]
-# The writer set LastAddConfirmed to 2, which confirms entries 0 and 1 as well. Recovery reads entry by entry. It asks for entry 0, and both b0 and b1 respond that they do not have it. Ledgers have no holes, so recovery closes the ledger before entry 0. The verdict reports entry 0, the first of the confirmed entries that are lost. Entry 2 is lost with it, although b2 and b3 still have it.
+# The writer set LastAddConfirmed to 2, which confirms entries 0 and 1 as well. Recovery reads entry by entry. It asks for entry 0, and both b0 and b1 respond that they do not have it. Ledgers have no holes, so recovery closes the ledger before entry 0. The verdict names entry 0, the first of the lost entries that had been confirmed. Entry 2 is lost with it, although b2 and b3 still have it.
 #
 # Now run the real client with the same faults:
 
@@ -181,12 +181,12 @@ confirmed = [each for each in written_entries(right).values() if each.confirmed_
 print("confirmed to the writer:", len(confirmed))
 
 # %% [markdown]
-# Nothing had been confirmed, so no promise was broken.
+# No entry had been confirmed, so no promise was broken.
 
 # %% [markdown]
 # ## 4 · How does a reader learn LastAddConfirmed?
 #
-# A reader never talks to the writer. The writer packs LastAddConfirmed into **each entry** ([lesson 01](01-entry.ipynb)), so a bookie that has entry *n* knows which entries had been confirmed when *n* was pushed. No extra message is needed. A reader asks the bookies for their newest entries.
+# A reader never talks to the writer. The writer packs LastAddConfirmed into **each entry** ([lesson 01](01-entry.ipynb)), so a bookie that has entry *n* knows which entries had been confirmed when *n* was pushed. No extra message is needed: a reader asks the bookies for their newest entries.
 #
 # **Predict.** A writer adds its entries one by one, waiting for each to be confirmed before it pushes the next. Then it goes idle. All of its entries are confirmed. Up to which entry can a reader read?
 
@@ -210,7 +210,7 @@ compare("what a reader learns", learned[-1])
 # The last entry is confirmed, but there is no later entry that says so. Readers consider it unconfirmed until the ledger is closed. In section 1, where the writer pushed everything at once, all entries carry −1.
 #
 # There are two remedies:
-# - **explicit LAC**: after a short time without adds, an idle writer announces its LastAddConfirmed in a message of its own;
+# - **explicit LAC**: after a short time without adds, an idle writer announces its LastAddConfirmed in a separate message;
 # - **closing** the ledger: from then on, the metadata records where the ledger ends.
 
 # %% [markdown]
@@ -243,9 +243,9 @@ show_delays(explicit_lac)
 # %% [markdown]
 # ## 6 · Your turn: how far may it read?
 #
-# The reader has received responses from so many bookies that it cannot miss a confirmed entry ([lesson 05](05-ensembles.ipynb)). `newest` has one pair for each of them: the id of its newest entry, and the LastAddConfirmed in that entry. `known` is the LastAddConfirmed that the reader knew before.
+# The reader has received responses from enough bookies that it cannot miss a confirmed entry ([lesson 05](05-ensembles.ipynb)). `newest` has one pair for each of them: the id of its newest entry, and the LastAddConfirmed in that entry. `known` is the LastAddConfirmed that the reader knew before.
 #
-# The check uses your function in the real reader. One bookie has missed the last entries. Another has entries that no other bookie has, and then it dies.
+# The check uses your function in the real reader. One bookie has missed the last entries. Another one has entries that no other bookie has, and later it dies.
 
 
 # %%
@@ -286,7 +286,7 @@ check("lac.readable", whatever_is_there, must_pass=False)
 # | long poll | `readLastAddConfirmedAndEntry`, protocol version 3 only; a version 2 client gets a plain read |
 # | a read beyond LastAddConfirmed raises `BKReadException` | the same; `readUnconfirmedEntries` skips the check, for clients that know the end from another source |
 #
-# A Pulsar broker reads, on behalf of its consumers, from ledgers that it writes itself. As the writer it always knows LastAddConfirmed, which is why consumers get the newest message immediately.
+# A Pulsar broker reads, on behalf of its consumers, from ledgers that it writes itself. As the writer, it always knows LastAddConfirmed, so consumers get the newest message immediately.
 #
 # A recovery must read beyond LastAddConfirmed, because it looks for entries that were confirmed but not yet announced. It writes every entry that it finds back to the entry's Qw bookies before it continues ([lesson 08](08-fencing-recovery.ipynb)).
 
@@ -300,7 +300,7 @@ check("lac.readable", whatever_is_there, must_pass=False)
 #
 # <details><summary>A reader learns that LastAddConfirmed is 5. It asks again, and every bookie that responds says 3. What happened?</summary>
 #
-# This time, different bookies responded, and they have missed the newest entries. 5 is still valid: LastAddConfirmed never decreases.
+# This time, different bookies responded, and they have missed the newest entries. The value 5 is still valid, because LastAddConfirmed never decreases.
 # </details>
 #
 # <details><summary>Why does a bookie not simply count the entries that it has?</summary>

@@ -1,17 +1,17 @@
 # %% [markdown]
-# # 07 · A bookie fails in mid-write. What now?
+# # 07 · A bookie fails in the middle of a write. What now?
 #
 # A writer sends a ledger's entries to the bookies of its ensemble. One of them dies while entries are in
-# flight. The writer does not wait for it to come back, and it does not start a new ledger. It replaces
-# the dead bookie with another one and continues. But some entries are confirmed, some are not, and some
-# are on two of three bookies. A reader that looks for an entry must know where to find it.
+# flight. The writer does not wait for it to come back, and it does not start a new ledger. It replaces the
+# dead bookie with another one and continues. But by then, some entries are confirmed, some are not, and
+# some are on two of three bookies. A reader that looks for an entry must know where to find it.
 #
 # **At the end you can**
 # - say at which entry the new ensemble starts, and why it cannot start at any other,
 # - say which entries the writer resends, and to which bookies,
 # - choose the new ensemble, and say what happens if there are not enough bookies.
 #
-# **Takes** about 60 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 06.
+# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 06.
 #
 # > **The rule.** *Whatever fails, readers find every confirmed entry on the bookies that the metadata lists
 # > for it. So no entry is confirmed while the ensemble changes.*
@@ -38,9 +38,9 @@ parameters("07", globals())
 # %% [markdown]
 # ## A picture first
 #
-# A scenario describes what each node does and which faults occur. Here a writer `w` writes to an
-# ensemble of three bookies. Each entry is sent to two of them (Qw), and both must acknowledge it (Qa).
-# Then `b1` dies.
+# A scenario describes what each node does and which faults occur. Here, a writer `w` writes to an ensemble
+# of three bookies. Each entry is sent to two of them (Qw = 2), and both must acknowledge it (Qa = 2). Then
+# `b1` dies.
 
 # %%
 write = Write(entries=entry_count, window=3, ensemble=3, write_quorum=2, ack_quorum=2)
@@ -52,9 +52,9 @@ SpaceTime(trace)
 
 # %% [markdown]
 # **How to read the diagram.** Each node has a lane, and time runs downwards. A dot is an event on a node,
-# and an arrow is a message. The rows are not to scale: the time of each is on the left. An arrow that
-# ends in a cross never got a response. The lane of a dead node is dotted. Writes to ZooKeeper end in the
-# lane *metadata*.
+# and an arrow is a message. The rows are not to scale; the time of each row is on the left. An arrow that
+# ends in a cross is a message that never got a response. The lane of a dead node is dotted. Writes to
+# ZooKeeper end in the lane *metadata*.
 #
 # Point at a dot to read what happened there; every other event of the same entry lights up as well.
 # If you follow one entry, everything else fades.
@@ -84,8 +84,9 @@ print(sentences(trace, "node.killed", "add.failed", "ensemble.changing", "ensemb
 #
 # 1. An add to `b1` fails. From now on, the writer confirms no entries.
 # 2. It chooses a bookie that accepts writes and is not in the ensemble yet.
-# 3. It writes a new **segment** into the ledger's metadata, which lists the new ensemble and its first entry.
-#    The write is a compare-and-set: it fails if another client has changed the metadata in the meantime.
+# 3. It writes a new **segment** into the ledger's metadata, which lists the new ensemble and its first
+#    entry. This write is a compare-and-set: it fails if another client has changed the metadata in the
+#    meantime.
 # 4. It sends the pending entries of `b1` to the new bookie, and to no other. The other bookies already
 #    have their entries.
 # 5. It resumes confirming entries, in order.
@@ -106,7 +107,7 @@ for kind in ("add.acked", "lac.advanced"):
 # ## Break it: the new ensemble starts too late
 #
 # It is tempting to start the new ensemble at the *next* entry to be added, because the pending ones have
-# been sent to the old ensemble. This variant does just that. It is the real writer with one line changed.
+# been sent to the old ensemble. This variant does just that. It is the real writer with one changed line.
 #
 # Here each entry is stored on two bookies, and both die while all entries are in flight.
 
@@ -287,8 +288,9 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 
 # %% [markdown]
 # The ensemble does not change, because neither add nor close waits for the third copy. According to the
-# metadata `b2` has the entry, but it does not. The guarantee holds (Qa copies), but the goal is missed
-# (Qw copies). The auditor finds this out and has the copy restored: see [lesson 09](09-re-replication.ipynb).
+# metadata `b2` has the entry, but it does not. The guarantee holds (Qa copies), but the goal is missed (Qw
+# copies). Later, the auditor discovers this and has the copy restored: see [lesson
+# 09](09-re-replication.ipynb).
 
 # %% [markdown]
 # ## What the real system does
@@ -306,8 +308,9 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # `maxNumEnsembleChanges` limits how often a ledger's ensemble can change.
 #
 # Known issues:
-# - **#1390**: if a write to one bookie fails after the entry has been acknowledged to the application,
-#   the entry has too few copies. That is the last run above, and the auditor's default check can miss it.
+# - **#1390**: if a write to one bookie fails after the entry has been acknowledged to the application, the
+#   entry has too few copies. This is what happened in the last run above. The auditor's default check can
+#   miss such an entry.
 # - The public TLA+ specification found a segment that starts *before* the previous one. This bug needs a
 #   recovery, so you will see it in [lesson 08](08-fencing-recovery.ipynb).
 
@@ -331,7 +334,7 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # What happens?</summary>
 #
 # The ongoing change replaces the second bookie as well: another compare-and-set with the same first entry
-# overwrites the segment. No entry was confirmed in between.
+# overwrites the segment. No entry was confirmed between the two writes.
 # </details>
 #
 # <details><summary>The compare-and-set fails. What can have happened?</summary>

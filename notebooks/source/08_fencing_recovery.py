@@ -1,22 +1,22 @@
 # %% [markdown]
-# # 08 · Two writers?
+# # 08 · What if there are two writers?
 #
 # A ledger has one writer. When the writer dies, another client must find out where the ledger ends and
 # close it there. But is the writer really dead? It may only be slow, paused, or cut off from that client.
 # If it comes back and continues, two clients decide where the ledger ends.
 #
 # No client can find out whether an unresponsive writer is dead. BookKeeper does not even try. Instead, it
-# makes sure that the answer does not matter.
+# makes sure that it does not matter whether the writer is dead.
 #
 # **At the end you can**
 # - explain what fencing does, and why it must be durable,
 # - say where recovery starts to read, what a response proves, and what recovery writes back,
 # - show a run in which one lost message loses an acknowledged entry, and the rule that prevents it.
 #
-# **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 07.
+# **Takes** about 75 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 07.
 #
-# **The rule.** *Before recovery decides where a ledger ends, it fences so many bookies that no further add
-# of the writer can be confirmed. It drops an entry only if the entry cannot have been confirmed.*
+# **The rule.** *Before recovery decides where a ledger ends, it fences enough bookies that no further add by
+# the writer can be confirmed. It drops an entry only if the entry cannot have been confirmed.*
 
 # %% tags=["parameters"]
 entry_count = 8
@@ -71,10 +71,10 @@ SpaceTime(trace)
 #
 # ### The same in the stored bytes
 #
-# Now look at the ledger's node in ZooKeeper: while `w` is writing, after recovery has started, and after
+# Now look at the ledger's znode in ZooKeeper: while `w` is writing, after recovery has started, and after
 # the ledger has been closed.
 #
-# **Predict.** What is the `last_entry_id` in the node while the ledger is IN_RECOVERY?
+# **Predict.** What is the `last_entry_id` in the znode while the ledger is IN_RECOVERY?
 
 # %%
 my_last = None
@@ -126,15 +126,15 @@ print(f"the last entry confirmed to w: {last}")
 print(sentences(short, "node.resumed", "recovery.covered", "ledger.closed", "step.ended"))
 
 # %% [markdown]
-# It must never be *before*, because confirmed entries must not be lost. *After* is allowed. Here, bookies
-# stored an add just before they were fenced, and `w` found out about the fence before it could confirm
-# that add. Recovery found the entry and kept it. Had there been too few copies, recovery could have
-# dropped the entry, because it was never confirmed.
+# The last entry must never be *before*, because confirmed entries must not be lost. *After* is allowed.
+# Here, bookies stored an add just before they were fenced, and `w` found out about the fence before it
+# could confirm that add. Recovery found the entry and kept it. Had there been too few copies, recovery
+# could have dropped the entry, because it was never confirmed.
 
 # %% [markdown]
 # ## Break it: no fencing
 #
-# In this variant, recovery sends the same requests as any other reader and does not fence the bookies.
+# In this variant, recovery reads like any other reader, without fencing the bookies.
 
 # %%
 unfenced = run(Scenario(Cluster(3), steps, (pause,), variant="recovery without fencing"))
@@ -152,7 +152,7 @@ SpaceTime(unfenced, broken=verdict, follow=min(lost_entries(unfenced), default=N
 #
 # ## Exercise 1: whom does a fence keep out?
 #
-# A bookie calls this function for each add. `by_recovery` tells whether the add has the recovery flag.
+# A bookie calls this function for each add. `by_recovery` says whether the add has the recovery flag.
 
 
 # %%
@@ -196,8 +196,8 @@ def start(reported, first_of_last_segment):
 check("recovery.start", start)
 
 # %% [markdown]
-# Why does the metadata matter here? The bookies of a new ensemble may not have any entries at all. This
-# function ignores that case. The public TLA+ specification found the same bug in BookKeeper.
+# Why does the metadata matter here? Because the bookies of a new ensemble may not have any entries at all.
+# This function ignores that case. The public TLA+ specification found the same bug in BookKeeper.
 
 
 # %% tags=["refused"]
@@ -213,7 +213,7 @@ check("recovery.start", only_what_is_reported, must_pass=False)
 # There are three bookies (Qw = 3, Qa = 2) and one entry. `b0` has acknowledged the entry, but the adds to
 # `b1` and `b2` are slow. `r` recovers the ledger, and its fencing request to `b2` is lost. Every random
 # decision of the simulation has a name: `lose r>b2 3` decides whether message 3 from `r` to `b2` is lost,
-# counting from 0. Message 0 from `w` opens the connection, so message 1 is the add.
+# counting from 0. Message 0 from `w` opens the connection, so the add is message 1.
 #
 # `b0` and `b1` are fenced. Is that enough?
 
@@ -226,12 +226,12 @@ fine = run(quiet)
 print(sentences(fine, "fence.answered", "recovery.covered", "ledger.closed"))
 
 # %% [markdown]
-# It is enough to start reading. By *coverage* (lesson 05), any two bookies that acknowledge an entry
+# It is enough to start reading. Because of *coverage* (lesson 05), any two bookies that acknowledge an entry
 # include at least one that is now fenced. So an add that reaches the bookies from now on cannot be
 # confirmed, but this says nothing about an add that `b0` acknowledged before its fence.
 #
 # Now recovery reads entry 0. `b1` and `b2` respond "no such entry", and `b0` is slow. Two of three bookies
-# deny the entry, so it cannot have two acknowledgements, and recovery closes the ledger before it.
+# deny the entry, so it cannot have two acknowledgements, and recovery closes the ledger before this entry.
 #
 # But `b2` was never fenced. What if the slow add arrives *after* its denial? In BookKeeper before 4.14,
 # recovery's reads did not fence the bookies (**#2614**). This variant does the same:
@@ -290,9 +290,9 @@ check("recovery.denies", denies)
 # %% [markdown]
 # ## "Could not read" is not "no such entry"
 #
-# A bookie can confuse the two as well. In BookKeeper **#2908**, a bookie with a damaged entry log responded
-# "no such entry". Here `b0` and `b1` have acknowledged the last entries, while `b2` was cut off. Then bits
-# flip in the entry log of `b1`, and `b0` is slow to respond.
+# Not only a client but also a bookie can confuse the two. In BookKeeper **#2908**, a bookie with a damaged
+# entry log responded "no such entry". Here `b0` and `b1` have acknowledged the last entries, while `b2` was
+# cut off. Then bits flip in the entry log of `b1`, and `b0` is slow to respond.
 
 # %%
 story = (Write(entries=4, window=1, close=False), Recover(when=At(500.0)))
@@ -324,7 +324,7 @@ for response, each in (('"no such entry"', denied), ('"cannot read"', honest)):
     print(f"b1 responds {response}: closed at {ends[0]}, lost {lost_entries(each)}")
 
 # %% [markdown]
-# One error code makes all the difference. A response that proves nothing may cost time: recovery waits for
+# One error code makes all the difference. A response that proves nothing costs at most time: recovery waits for
 # `b0`, or it fails and is retried. A response that claims too much costs entries.
 #
 # ## Why the fence must be durable
@@ -339,8 +339,8 @@ print(broken(check_all(in_memory))[0].reason)
 
 # %% [markdown]
 # No entries are lost in this run. But if a bookie restarted now, it would have forgotten the fence and
-# would accept the writer's adds again. The check does not wait until this happens: it requires the sync
-# before the response.
+# would accept the writer's adds again. The check does not wait until this happens: it requires that the fence
+# is synced before the response.
 #
 # ## Two recoveries at once
 #
@@ -360,7 +360,7 @@ SpaceTime(pair, entries=(paused_after, entry_count))
 # %% [markdown]
 # ## Two brokers and one topic
 #
-# In Pulsar the writer is a broker, and the other client is the broker that takes over its topic. Here you
+# In Pulsar, the writer is a broker, and the other client is the broker that takes over its topic. Here, you
 # run two brokers and a producer that sends a message every 200 ms. Then the topic's owner is killed.
 #
 # **Predict.** The new owner finds that the topic's last ledger is still open. Does it `"continue"` in this
@@ -389,7 +389,7 @@ result = "continue" if continues else "new ledger"
 compare("the ledger of the new owner's first message", result)
 
 # %% [markdown]
-# Ownership is an ephemeral node, so it disappears some seconds after the broker dies. But it is only a hint:
+# Ownership is an ephemeral znode, so it disappears some seconds after the broker dies. But it is only a hint:
 # a broker that was merely paused still believes that it owns the topic. The fence on the old ledger keeps it
 # out. So the new owner recovers the old ledger, which closes it, and starts a new one.
 #
@@ -440,5 +440,5 @@ compare("the ledger of the new owner's first message", result)
 # does.
 # </details>
 #
-# **Next:** [09 auditor and re-replication](09-re-replication.ipynb). A bookie is lost for good. Or:
-# [14 break the protocol](14-break-the-protocol.ipynb). Look for bugs in all of this.
+# **Next:** [09 auditor and re-replication](09-re-replication.ipynb). A bookie is lost for good. Alternatively,
+# continue with [14 break the protocol](14-break-the-protocol.ipynb), in which you look for bugs in all of this.

@@ -1,20 +1,20 @@
 # %% [markdown]
-# # 09 · A bookie is gone for good. Who notices, and who repairs?
+# # 09 · A bookie is lost for good. Who notices, and who restores its copies?
 #
 # In lesson 07, a writer replaced a bookie that had failed. But most ledgers no longer have a writer: they
-# are closed, and only their readers ever use them. When a bookie is lost, each of its ledgers has one copy
-# fewer, and no client notices. So the bookies look after each other.
+# are closed, and only readers still use them. When a bookie is lost, each of its ledgers loses a copy of some
+# entries, and no client notices. So the bookies have to look after each other.
 #
 # **At the end you can**
 # - say when a missing bookie counts as *lost*, and why a restarting bookie does not,
 # - read from ZooKeeper which bookie is the auditor, which ledgers lack copies, and who repairs them,
-# - decide which copies are missing, and put the steps of a repair into the one order that is safe no
+# - decide which copies are missing, and put the steps of a repair into the only order that is safe no
 #   matter when the worker dies.
 #
-# **Takes** about 75 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 08.
+# **Takes** about 75 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 08.
 #
-# **The rule.** *Whichever process dies, and whenever, a process that knows nothing about its work can find
-# every ledger that lacks a copy.*
+# **The rule.** *No matter which process dies, and when, another process that knows nothing about the first
+# one's work can find every ledger that lacks a copy.*
 
 # %% tags=["parameters"]
 lost = "b2"  # the bookie that is lost for good: b1 or b2
@@ -43,8 +43,8 @@ parameters("09", globals())
 # %% [markdown]
 # ## A picture first
 #
-# There are five bookies and three ledgers. One bookie is killed after a second and never comes back. The
-# reader's only purpose is to keep the run going for a minute.
+# This cluster has five bookies and three ledgers. One bookie is killed after a second and never comes back.
+# The reader's only purpose is to keep the run going for a minute.
 
 # %%
 config = AutoRecoveryConfig(lost_bookie_recovery_delay_s=delay_s)
@@ -65,7 +65,7 @@ RecoveryProgress(trace)
 # changed something. A shaded column is a wait, with its length above it. The top lane shows the auditor,
 # and each bookie has a lane of its own. Each ledger has a *strip* that shows who is working on it, and an
 # *area* that shows how many of its copies exist. Copies on a bookie that is not in the metadata yet are
-# pale blue. Point into the chart, or play it: the moment is shown in detail below.
+# pale blue. Point into the chart, or play it; below the chart, you see that moment in detail.
 #
 # Read the chart from left to right.
 #
@@ -74,7 +74,7 @@ RecoveryProgress(trace)
 #    and the bookie is still registered.
 # 3. Its registration disappears, and the auditor waits for `lostBookieRecoveryDelay`. Then it considers the
 #    bookie lost and **marks** every ledger whose metadata lists the bookie.
-# 4. **Workers**, one in each bookie, lock the marked ledgers and repair them. Two of them work at the same
+# 4. **Workers**, one in each bookie, lock the marked ledgers and repair them. Two workers work at the same
 #    time, on different ledgers.
 # 5. The repair of one ledger is *deferred*. You will see why in a later section.
 #
@@ -124,11 +124,11 @@ compare("entries of ledger 0 to copy", len(copied(without, 0)))
 # To find these ledgers, the auditor reads the metadata of **all** ledgers, because there is no index by
 # bookie. It does not ask any bookie for entries. A mark is only a suspicion; the worker checks it.
 #
-# ## Marks, locks and votes are nodes
+# ## Marks, locks and votes are znodes
 #
-# The auditor and the workers never talk to each other. They only share this part of ZooKeeper. The nodes
-# are read one by one from the moment when the second worker starts, and one ledger has been repaired
-# before its node is read:
+# The auditor and the workers never talk to each other. They only share this part of ZooKeeper. The znodes
+# are read one after another, starting at the moment when the second worker starts. One ledger has already been
+# repaired when its znode is read:
 
 # %%
 moment = On("replication.started", nth=2)
@@ -142,8 +142,8 @@ znodes
 # - `locks/urL…` says who is repairing the ledger. It is ephemeral: when the worker's session expires, the
 #   ledger is no longer locked, but it is still marked.
 #
-# The contents of these nodes are exactly those of BookKeeper, byte for byte, and BookKeeper's workers
-# accept marks set by labkit's auditor.
+# The contents of these znodes are the same as BookKeeper's, byte for byte, and BookKeeper's workers accept marks
+# that labkit's auditor has set.
 
 # %% [markdown]
 # ## A repair, event by event
@@ -173,12 +173,12 @@ for event in trace.events[start : first_copy.seq]:
 # (`auditorLedgerVerificationPercentage`, 0 by default, changes this). Then it reads the entries to copy,
 # each from a bookie that has it.
 #
-# Remember this check. It is cheap, and that has a price.
+# Remember this check. It is cheap, but it has a weakness.
 
 # %% [markdown]
 # ## Exercise 1: when is a bookie lost?
 #
-# A bookie that is restarting is missing, too. The auditor keeps a table of the missing bookies and of the
+# A bookie that is restarting is missing, too. The auditor keeps a table of the missing bookies, with the
 # second at which each one went missing. It calls your function to find out when to read the metadata and
 # mark ledgers, and calls it again whenever something changes. Return a time, or `None` if there is nothing
 # to wait for.
@@ -245,7 +245,7 @@ RecoveryProgress(hasty)
 # entry, the list of errors. `BKNoSuchEntryException` is a denial: the bookie does not have the entry.
 # `BKTimeoutException`, `BKDigestMatchException` and others mean that the copy could not be read.
 #
-# Recovery (lesson 08) had to distinguish these carefully. Do you have to as well?
+# Recovery (lesson 08) had to distinguish these errors carefully. Do you have to do the same here?
 
 
 # %%
@@ -345,8 +345,8 @@ hole = run(replace(early, variant="metadata before the copy"))
 RecoveryProgress(hole)
 
 # %% [markdown]
-# The repair has finished, the mark has been removed, all remaining bookies are up, and the ledger is at
-# **1 of 2 copies**. Predict which entries have only one copy. (The cell below reads this from the run's
+# The repair has finished, the mark has been removed, all remaining bookies are up, and yet the ledger has
+# **1 of 2 copies** of some entries. Predict which entries these are. (The cell below reads this from the run's
 # `epilogue`: after the last step of each run, the simulation repairs all faults and looks up every entry on
 # every bookie that should have it, as in lesson 07.)
 
@@ -366,7 +366,7 @@ print(broken(check_all(hole))[0].reason)
 
 # %% [markdown]
 # The second worker followed its rule and asked b3, which the metadata now lists, for its first and its last
-# entry. It had both. The missing entries are in between, and this check never finds them. If b2 dies, they
+# entry. b3 had both. The missing entries are in between, and this check never finds them. If b2 dies, they
 # are lost. If the copies are made first, the second worker finds the old metadata and starts over:
 
 # %%
@@ -379,7 +379,8 @@ print(RecoveryProgress(run(early)))
 # %% [markdown]
 # ## The auditor dies while it is marking ledgers
 #
-# The auditor has marked one ledger and dies before it marks the others. Its plan is not stored anywhere.
+# The auditor has marked one ledger, and it dies before it marks the others. Its plan is not stored
+# anywhere.
 
 # %%
 round_broken = Crash("b0", down_ms=1000, when=On("ledger.underreplicated"))
@@ -387,17 +388,17 @@ takeover = run(scenario.with_fault(round_broken))
 RecoveryProgress(takeover)
 
 # %% [markdown]
-# The auditor's vote exists as long as its session, so for some seconds the auditor is a dead bookie. b0 is
-# back within a second, but its new vote is the last in the list, so the next bookie takes over. The new
-# auditor knows nothing about the earlier round, and it does not need to. It compares the registered bookies
-# with the metadata of all ledgers and marks the ledgers that lack copies. It does not mark a ledger twice.
-# Starting over is always correct, just slow.
+# The auditor's vote exists as long as its session, so for some seconds, a dead bookie is still the auditor.
+# b0 is back within a second, but its new vote is the last in the list, so the next bookie takes over. The
+# new auditor knows nothing about the earlier round, and it does not need to. It compares the registered
+# bookies with the metadata of all ledgers and marks the ledgers that lack copies. It does not mark a ledger
+# twice. Starting over is always correct, just slow.
 
 # %% [markdown]
 # ### If one component dies, the others restart with it
 #
 # The auditor, the worker and the vote share one ZooKeeper session; the bookie's registration has another.
-# Here the auditor b0 is cut off from ZooKeeper, and only from ZooKeeper, for some seconds. The session
+# Here, the auditor b0 is cut off from ZooKeeper (but from nothing else) for some seconds. The session
 # timeout is 4 s, so both sessions expire.
 
 # %%
@@ -453,8 +454,8 @@ compare("second of the mark", next((e.time_us // 1_000_000 for e in marked(check
 
 # %% [markdown]
 # No bookie was lost, so neither the failed add nor the delay leads to a mark. Only the periodic check finds
-# the missing copy. It is the same check as the worker's: the first and the last entry of each fragment, from
-# each bookie. With the default interval of a week, the entry has only two copies for up to a week.
+# the missing copy. It is the same check as the worker's: it reads the first and the last entry of each
+# fragment from each bookie. With the default interval, the entry has only two copies for up to a week.
 #
 # Does the check also find the missing entries that "the metadata first" left in the middle of a fragment?
 # `auditorLedgerVerificationPercentage` is the percentage of the other entries that it reads as well. The
@@ -517,16 +518,16 @@ for event in trace.events[marked(trace)[0].seq :]:
 # <details><summary>Why are marks persistent and locks ephemeral?</summary>
 #
 # A mark describes the ledger: it is valid until the ledger has been repaired, no matter which node dies. A
-# lock describes a worker: it is valid as long as the worker is alive.
+# lock identifies its worker: it is valid as long as that worker is alive.
 # </details>
 #
 # ## What the real system does
 #
 # | here | Apache BookKeeper 4.17 |
 # | --- | --- |
-# | `lostBookieRecoveryDelay`, default 0 | the same; a ZooKeeper node of that name takes precedence, and writing the same value to it triggers an audit |
+# | `lostBookieRecoveryDelay`, default 0 | the same; a znode of that name takes precedence, and writing the same value to it triggers an audit |
 # | no delay if more than one bookie is missing | the same (`Auditor.submitAuditTask`) |
-# | marks, locks, votes | the same nodes and contents (`ZkLedgerUnderreplicationManager`, `ZkLedgerAuditorManager`), except that a lock contains the host instead of the bookie id |
+# | marks, locks, votes | the same znodes and contents (`ZkLedgerUnderreplicationManager`, `ZkLedgerAuditorManager`), except that a lock contains the host instead of the bookie id |
 # | checks the first and last entry, and `auditorLedgerVerificationPercentage` of the rest | the same (`LedgerChecker`), but it looks only at the result code and does not verify digests |
 # | a new bookie receives only the entries of its stripes | every entry of the range is copied to every new bookie, even to bookies outside its write set (proposed change #3067) |
 # | `openLedgerRereplicationGracePeriod`, 30 s | the same, but a bookie that is only read-only counts as missing there, so a healthy writer can be fenced |
@@ -558,9 +559,9 @@ for event in trace.events[marked(trace)[0].seq :]:
 #
 # Known bugs in repair:
 # - **#4163**: the flag that lets a copy through a fence was lost, so fenced ledgers could not be repaired.
-# - **#4668**: a bookie that looks for over-replicated ledgers can delete a ledger that is just being copied
-#   to it, because by our rule the metadata does not list the bookie yet. labkit also checks marks and
-#   recently added entries.
+# - **#4668**: a bookie that looks for over-replicated ledgers can delete a ledger that is still being copied
+#   to it, because (as our rule requires) the metadata does not list the bookie until the copy is complete.
+#   labkit therefore also checks marks and recently added entries.
 
 # %% [markdown]
 # ## Questions
@@ -575,9 +576,9 @@ for event in trace.events[marked(trace)[0].seq :]:
 #
 # <details><summary>Two bookies die within the delay. One ledger has Qw = 2. What happens?</summary>
 #
-# The auditor does not wait, because it marks ledgers immediately if more than one bookie is missing. But no
-# worker can copy the entries that were on exactly these two bookies. The worker reports which entry it
-# could not read, keeps the lock for a while, and retries after increasingly long pauses. If one of the two
+# The auditor does not wait: if more than one bookie is missing, it marks ledgers immediately. But no worker
+# can copy the entries whose only copies were on these two bookies. The worker reports which entry it
+# could not read, keeps the lock for a while, and retries after longer and longer pauses. If one of the two
 # bookies comes back, the repair succeeds.
 # </details>
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 10 · The backlog is zero. Why is the disk still full?
 #
-# Every message has been read and acknowledged, Pulsar has deleted the ledgers, and yet the bookies' disks are as full as before. Soon the bookies will be read-only and no client can write. Pulsar's issues #12942, #15332 and #20320 ask why. Often nothing is broken: disk space is freed long after the ledgers have been deleted, and in several steps.
+# Every message has been read and acknowledged, Pulsar has deleted the ledgers, and yet the bookies' disks are as full as before. Soon the bookies will be read-only, and no client will be able to write. In Pulsar's issues #12942, #15332 and #20320, users ask why. Often, nothing is broken: disk space is freed in several steps, long after the ledgers have been deleted.
 #
 # **At the end you can**
 # - say for every entry log of a bookie when its disk space is freed,
@@ -9,8 +9,7 @@
 # - choose the logs that are worth compacting, and say what that costs,
 # - put the steps of a compaction into the one order that survives a crash at any moment.
 #
-# **Takes** about 90 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 04.
-#
+# **Takes** about 90 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 04.
 # > **The rule.** A log is deleted only if no index on disk points to it, and every entry of an existing ledger is readable at all times.
 #
 # This lesson is plain Python: one bookie on a simulated disk, with the real storage code.
@@ -80,7 +79,7 @@ compare("bytes freed by the deletion", before - bytes_on_disk())
 logs(existing)
 
 # %% [markdown]
-# To delete a ledger, Pulsar deletes one node in the metadata store, ZooKeeper. It sends no request to any bookie. The hatched areas are garbage: bytes of a ledger that no longer exists. The bookie does not know that yet. You can still read ledger 6:
+# To delete a ledger, Pulsar deletes one znode in the metadata store, ZooKeeper. It sends no request to any bookie. The hatched areas are garbage: bytes of a ledger that no longer exists. The bookie does not know that yet. You can still read ledger 6:
 
 # %%
 len(bookie.read(6, 0)), store.ledger_ids()
@@ -88,7 +87,7 @@ len(bookie.read(6, 0)), store.ledger_ids()
 # %% [markdown]
 # ## 2 · Collect
 #
-# Every `gcWaitTime`, the bookie compares the ledgers that it stores with the ledgers in the metadata store. It deletes the index of each deleted ledger, and each log that has no entries of an existing ledger.
+# Every `gcWaitTime`, the bookie compares the ledgers that it stores with the ledgers in the metadata store. It deletes the index of each deleted ledger, and each log that contains no entries of an existing ledger.
 #
 # **Predict.** How many of the logs does it delete?
 
@@ -110,11 +109,11 @@ compare("logs deleted without compaction", len(empty))
 logs(existing)
 
 # %% [markdown]
-# So a single small live ledger keeps a whole log on disk. A quiet topic with a retention of weeks, or with an offline consumer, shares its logs with every busy topic on the bookie.
+# So a single small ledger that still exists keeps a whole log on disk. And a quiet topic that retains its messages for weeks, or whose consumer is offline, shares its logs with every busy topic on the bookie.
 #
 # ### Your turn: which ledgers can be dropped?
 #
-# Clients continue to work while the bookie compares the two lists. A client first creates a ledger in the metadata store and then adds entries to it. You get two functions: `list_stored()` lists the bookie's ledgers, and `ask_existing()` lists those in the metadata store. `ask_existing()` may raise an error. Return the ids of the ledgers to drop. A real bookie then drops them, while a client creates a ledger at every possible moment.
+# Clients continue to work while the bookie compares the two lists. A client first creates a ledger in the metadata store and then adds entries to it. You get two functions: `list_stored()` lists the bookie's ledgers, and `ask_existing()` lists those in the metadata store. `ask_existing()` may raise an error. Return the ids of the ledgers to drop. A real bookie then drops them. The check repeats this with a client that creates a ledger at every possible moment.
 
 
 # %%
@@ -182,7 +181,7 @@ compare("garbage after the major compaction", bytes_on_disk() - living)
 logs(existing)
 
 # %% [markdown]
-# Garbage in a log above the threshold remains until more of that log has been deleted. Why not use a threshold of 1? Because every live byte has to be rewritten. Here are twenty logs, from empty to 95 % live:
+# A log above the threshold keeps its garbage until more of its entries have been deleted. Why not use a threshold of 1? Because then every live byte would have to be rewritten. Here are twenty logs, from empty to 95 % live:
 
 # %%
 from labkit.system.storage.garbage import EntryLogMetadata
@@ -198,7 +197,7 @@ for threshold in (0.1, minor_threshold, 0.5, major_threshold, 1.0):
 # %% [markdown]
 # ### Your turn: which logs are worth compacting?
 #
-# `logs` lists a bookie's finished logs. Each has a `log.log_id` and a `log.usage`, the live share of the log from 0 to 1. Return the ids of the logs to compact, in the order in which to compact them.
+# `logs` lists a bookie's finished logs. Each has a `log.log_id` and a `log.usage`, the share of the log that is live, from 0 to 1. Return the ids of the logs to compact, in the order in which to compact them.
 
 
 # %%
@@ -251,11 +250,11 @@ compare("to lose an entry", "process" if by_a_kill else "power")
 CrashMapView(hasty)
 
 # %% [markdown]
-# The copies are still in a buffer of the process, so killing the process loses them. Replay does not help, because the journal no longer has these entries: their checkpoint was long ago.
+# The copies are still in a buffer of the process, so killing the process loses them. Replay does not help: the journal no longer contains these entries, because they were checkpointed long ago.
 #
 # ### Your turn: the order of a compaction
 #
-# Here are the five steps, in alphabetical order. The real garbage collector runs them in your order. It is crashed before every disk operation, and after each step every entry is read.
+# Here are the five steps, in alphabetical order. The real garbage collector runs them in your order. The check crashes it before every disk operation, and reads every entry after each step.
 
 # %%
 steps = [
@@ -342,7 +341,7 @@ for percent in living_percent:
     print(f"{percent:>3} % live: {when}")
 
 # %% [markdown]
-# Add the time needed for copying (`compactionRateByEntries`, or `compactionRateByBytes`) and everything that happens *before* the metadata is deleted. Pulsar deletes whole ledgers, so the ledger that a topic is writing to is kept even if all of it has been acknowledged. A ledger is closed at 50,000 entries, 2 GiB or 4 hours, but never before it is 10 minutes old (`managedLedgerMinLedgerRolloverTimeMinutes`). That was the explanation for #12942. Then retention must allow the deletion, and a timer checks every 2 minutes.
+# Add the time needed for copying (`compactionRateByEntries`, or `compactionRateByBytes`) and everything that happens *before* the metadata is deleted. Pulsar deletes whole ledgers, so the ledger that a topic is writing to is kept even if all of it has been acknowledged. A ledger is closed at 50,000 entries, 2 GiB or 4 hours, but never before it is 10 minutes old (`managedLedgerMinLedgerRolloverTimeMinutes`). This was the explanation for #12942. After that, retention must allow the deletion, which a timer checks every 2 minutes.
 #
 # <details><summary>Why is the current log never compacted?</summary>Its contents are not final before it is finished, and compactions write their copies to it.</details>
 #
@@ -365,9 +364,9 @@ for percent in living_percent:
 #
 # ## 7 · Questions
 #
-# <details><summary>A topic has one ledger and its backlog is zero. When is the ledger's disk space freed?</summary>Not as long as the topic writes to that ledger. The ledger must be closed and followed by another before Pulsar can delete it. Only then do the bookies' timers matter.</details>
+# <details><summary>A topic has one ledger and its backlog is zero. When is the ledger's disk space freed?</summary>Not while the topic writes to that ledger. The ledger must be closed, and another one must follow it, before Pulsar can delete it. Only then do the bookies' timers matter.</details>
 # <details><summary>Three topics with a retention of one month write 1 % of a bookie's data, in small amounts all the time. How much disk space does garbage collection free without compaction?</summary>None for a month, because every log contains some of their entries. A minor compaction frees almost everything.</details>
-# <details><summary>The machine crashes after the copies have been synced, but before the index points to them. What happens to the copies?</summary>They are garbage, but the log counts them as live. The index still points to the old log, which will be compacted again. A log's usage is computed per ledger, so such copies count as live. When their log is compacted, labkit does not copy them, because no index points to them.</details>
+# <details><summary>The machine crashes after the copies have been synced, but before the index points to them. What happens to the copies?</summary>They are garbage, but they count as live, because a log's usage is computed per ledger. The index still points to the old log, which will be compacted again. When the log with these copies is compacted, labkit does not copy them again, because no index points to them.</details>
 # <details><summary>The metadata store is not responding. What does the bookie collect?</summary>Nothing. If it treated the missing response as an empty list, it would drop every ledger.</details>
 #
 # **Next:** [11 topics and MessageIDs](11-topics.ipynb). A message has an ID. What exactly does it identify?

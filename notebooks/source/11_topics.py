@@ -1,17 +1,17 @@
 # %% [markdown]
 # # 11 · A message has an ID. What exactly does it name?
 #
-# A producer sends a message and gets back four numbers, such as `4:1:0:3`. A consumer receives the same four numbers with the message. People store these ids in files and databases, sort them, compare them, seek to them and acknowledge them. What can you safely do with them, and what can't you?
+# A producer sends a message and gets back four numbers, such as `4:1:0:3`. A consumer receives the same four numbers with the message. People store these ids in files and databases, sort them, compare them, seek to them and acknowledge them. Which of these uses are safe?
 #
 # **At the end you can**
 # - find the bytes of a message on every bookie that stores it, from its id alone,
-# - tell from two ids which message was stored first, and when the ids cannot tell,
+# - tell from two ids which message was stored first, and say when this is impossible,
 # - read from a stored cursor which messages its subscription has acknowledged,
 # - say which ledgers of a topic can be deleted, and why the disk space is not freed immediately.
 #
 # **Takes** about 105 minutes. **Needs** ZooKeeper, bookies and a broker as real processes. **After** lessons 08 and 10.
 #
-# > **The rule.** *A MessageID is an address, not a counter. Within one partition ids grow in the order in which messages were stored. Between two partitions they say nothing.*
+# > **The rule.** *A MessageID is an address, not a counter. Within a partition, ids increase in the order in which messages were stored. Ids of two partitions say nothing about the order.*
 
 # %% tags=["parameters"]
 batch_size = 5  # messages per batch
@@ -60,7 +60,7 @@ async def send_orders(node):
 MessageIdLineage(in_a_cluster(send_orders, bookies=5))
 
 # %% [markdown]
-# **How to read the picture.** Start at the top. Each of the four numbers narrows the search, and each has a different origin:
+# **How to read the picture.** Start at the top. Each of the four numbers narrows down the search, and each has a different origin:
 #
 # | number | assigned by | meaning on its own |
 # | --- | --- | --- |
@@ -69,7 +69,7 @@ MessageIdLineage(in_a_cluster(send_orders, bookies=5))
 # | partition | the topic name, `...-partition-1` | a separate topic |
 # | batch index | the producer, when it builds the batch | none without the entry |
 #
-# Next comes the *write set*: the entry id modulo the ensemble size determines which bookies store the entry. Click another bookie: the file and the offset are different, but the bytes are the same. Point at the bytes. BookKeeper's header contains the ledger id and the entry id. No byte encodes the partition: it is part of the topic name. The batch index is not encoded either: it is the number of messages before this one in the batch.
+# Next comes the *write set*: the entry id modulo the ensemble size determines which bookies store the entry. Click another bookie: it has the same bytes, but in a different file and at a different offset. Point at the bytes. BookKeeper's header contains the ledger id and the entry id. No byte encodes the partition: it is part of the topic name. The batch index is not encoded either: it is the number of messages before this one in the batch.
 
 # %% [markdown]
 # ## 2 · The official client
@@ -163,9 +163,9 @@ for kind, message_id in kinds.items():
 # %% [markdown]
 # - **Partition -1**: the topic name does not end with `-partition-N`.
 # - **Batch index -1**: the message was not batched, so it *is* the entry. A batch of one message is still a batch, and the message's index is 0.
-# - **All -1**: not an address at all. `MessageId.earliest` means "before everything". You will see it again in section 7.
+# - **All -1**: this id is not an address at all. For example, `MessageId.earliest` means "before everything". You will see such an id again in section 7.
 #
-# `serialize()` returns the bytes shown above. You can store them in a database, and `deserialize` restores the id. The bytes are protobuf and omit any number that is -1. (They also contain the size of the batch.) The printed text is only for people.
+# `serialize()` returns the bytes shown above. You can store them in a database, and `deserialize` restores the id. The bytes are a protobuf message that omits every number that is -1. (It also contains the size of the batch.) The printed text is only for people.
 #
 # **Which class?** Python has two classes for ids, and the one that the client returns is not the one that you can construct:
 
@@ -185,7 +185,7 @@ print("equal?", again == order_ids[0])
 # %% [markdown]
 # The constructor takes the partition **first**, but the id prints it third. You cannot compare an id that you constructed with one that the client returned (`pulsar.MessageId.wrap` converts the latter), and neither can be a dictionary key. That is why an error message could say that it expected a MessageId and got a MessageId (Pulsar #16555). It is best not to construct ids from numbers. Store the bytes, compare the results of `deserialize`, and use the bytes as keys.
 #
-# Where is this message stored? labkit traces the id in the real cluster in the same way. Timestamps and file names vary from run to run, and so does this picture.
+# Where is this message stored? In the real cluster, labkit traces the id in the same way. Timestamps and file names vary from run to run, and so does this picture.
 
 # %% tags=["nbval-ignore-output"]
 bookkeeper = await cluster.connect()
@@ -225,7 +225,7 @@ late_id = send("orders", [b"order after all"])[0]
 compare("the first id after the topic was reloaded", numbers(late_id))
 
 # %% [markdown]
-# So ids have gaps. Entry 0 of the new ledger directly follows the last order, but you cannot compute one id from the other. An address cannot tell you which message is ten thousand messages back, how many messages are between two others, or which id precedes this one. To count, you need the chain, and even the chain counts entries, not messages.
+# So ids have gaps. Entry 0 of the new ledger directly follows the last order, but you cannot compute one id from the other. From an address, you cannot tell which message is ten thousand messages back, how many messages are between two others, or which id precedes this one. To count, you need the chain, and even the chain only tells you the number of entries, not of messages.
 #
 # ### Full by age
 #
@@ -291,7 +291,7 @@ by_number = sorted(range(5), key=lambda n: numbers(visits[n])[:2])
 compare("first and last by ledger and entry", (by_number[0], by_number[-1]))
 
 # %% [markdown]
-# All visits to partition 0 come before all visits to partition 1, no matter which was sent first. Ledger ids come from one counter for the whole cluster, and each partition's ledger got its id when the partition was opened, not when a message was sent. Within a partition, the order is right. Between partitions, the ids tell you nothing. The client itself compares only ledger, entry and batch index, and does not warn you.
+# All visits to partition 0 come before all visits to partition 1, no matter which was sent first. Ledger ids come from one counter for the whole cluster, and each partition's ledger got its id when the partition was opened, not when a message was sent. Within a partition, ids have the order of the messages. Across partitions, they tell you nothing. The client itself compares only ledger, entry and batch index, and does not warn you.
 #
 # ### Exercise 1: which message was first?
 #
@@ -328,7 +328,7 @@ check(
 # %% [markdown]
 # ## 6 · Acknowledge
 #
-# A subscription does not keep a list of messages. It keeps a *cursor*: a compact record of what has been acknowledged. Here are two ledgers of a topic. Each entry is a batch of three messages or a single message. A consumer has acknowledged messages in all three possible ways:
+# A subscription does not keep a list of messages. It keeps a *cursor*: a compact record of what has been acknowledged. Here are two ledgers of a topic. Each entry is a batch of three messages or a single message. A consumer has acknowledged messages in all three ways that are possible:
 
 # %%
 after([Ack((4, 1), up_to=True), Ack((7, 0), (0,)), Ack((7, 2))])
@@ -396,7 +396,7 @@ print("ranges:     ", cursor["individuallyDeletedMessages"])
 #
 # ### Exercise 2: has it been acknowledged?
 #
-# `position` and `mark_delete` are tuples `(ledger id, entry id)`. `ranges` is a list of pairs of such tuples, open below. `left` is a number with the bits of *this* batch, bit 0 for message 0, or `None` if the batch is not partly acknowledged. Your function decides which messages are delivered after a restart, for the cursors that labkit has stored after ten ways of acknowledging.
+# `position` and `mark_delete` are tuples `(ledger id, entry id)`. `ranges` is a list of pairs of such tuples, open below. `left` is a number with one bit per message of *this* batch (bit 0 for message 0), or `None` if the batch is not partly acknowledged. Your function decides which messages are delivered after a restart, for the cursors that labkit has stored after ten ways of acknowledging.
 
 
 # %%
@@ -468,7 +468,7 @@ consumer.seek(order_ids[7])
 compare("the next order after the seek", int(consumer.receive(5000).data().split()[1]))
 
 # %% [markdown]
-# The broker and the client share the work. The broker only knows entries, so it moves the cursor to the *entry* of that id and sends all of it, including the target message. The client then skips the messages before the target in the batch, and the target itself unless `start_message_id_inclusive=True` is set. So it is the client that makes a seek exclusive, and after a seek to the last id that you processed, you receive the message after it.
+# The broker and the client share the work. The broker knows only entries, so it moves the cursor to the *entry* of that id and sends the whole entry, including the target message. The client then skips the messages before the target in the batch, and the target itself unless `start_message_id_inclusive=True` is set. So it is the client that makes a seek exclusive, and after a seek to the last id that you processed, you receive the message after it.
 #
 # **Deduplication.** A producer numbers its messages. If deduplication is enabled for the namespace, the broker stores each sequence number only once. The setting applies to topics that are loaded afterwards. This producer sends number 7 twice, as if the first receipt had been lost:
 
@@ -487,11 +487,11 @@ reader.close()
 payments
 
 # %% [markdown]
-# The broker acknowledges the second attempt as well, with an id that is not an address: the message is stored, but the broker does not know where. A program that keeps ids in a table must be prepared for that.
+# The broker acknowledges the second attempt as well, with an id that is not an address: the message is stored, but the broker does not know where. A program that stores the ids of receipts must be prepared for this.
 #
 # ## 8 · When is the disk space freed?
 #
-# Acknowledging a message deletes nothing. A topic deletes whole ledgers, starting with the oldest, and only ledgers that no subscription needs and that retention does not protect. Retention has two limits: the time since the ledger was closed, and the size that the topic keeps. A ledger is kept only while **both** limits protect it. The time limit protects it until it is older than the limit. The size limit protects it as long as the topic would keep less than the limit without it. -1 means no limit. With 0 and 0, Pulsar's default, a consumed ledger is deleted immediately. The last ledger is never deleted.
+# Acknowledging a message deletes nothing. A topic deletes whole ledgers, starting with the oldest, and only ledgers that no subscription needs and that retention does not protect. Retention has two limits: the time since the ledger was closed, and the size that the topic keeps. A ledger is kept only while **both** limits protect it. The time limit protects a ledger until it is older than the limit. The size limit protects a ledger as long as the topic would keep less than the limit without it. The value -1 means that there is no limit. With 0 and 0, Pulsar's default, a consumed ledger is deleted immediately. The last ledger is never deleted.
 #
 # ### Exercise 3: can it be deleted?
 #
@@ -528,7 +528,7 @@ check(
 )
 
 # %% [markdown]
-# Even after the ledger has been deleted, the disk is as full as before. The metadata is gone, but the bytes are not: on each bookie they are in entry logs, between entries of other ledgers. It takes a long chain of events to free them, and each step has its own timer:
+# Even after the ledger has been deleted, the disk is as full as before. The metadata is gone, but the bytes are not: on each bookie they are in entry logs, between entries of other ledgers. A long chain of events must happen before they are freed, and each step has its own timer:
 #
 # 1. The consumer acknowledges the messages (grouped, up to 100 ms later).
 # 2. The ledger is full and is closed (50,000 entries, 2 GiB or 4 hours, but not before 10 minutes).
@@ -536,7 +536,7 @@ check(
 # 4. Each bookie notices this (`gcWaitTime`: 10 minutes, 15 in Pulsar's own settings) and deletes the logs in which *all* ledgers have been deleted.
 # 5. Compaction rewrites other logs without the garbage, every hour and every day (lesson 10).
 #
-# A single forgotten subscription without a consumer stops the whole chain at step 3.
+# A single forgotten subscription without a consumer stops this chain at step 3.
 
 # %%
 consumer.close()
@@ -550,8 +550,8 @@ await cluster.stop()
 # | --- | --- |
 # | four numbers, serialized as `MessageIdData` | the same: `MessageIdImpl`, `BatchMessageIdImpl`; `ledgerId` and `entryId` are required, the others are -1 if omitted |
 # | a ledger is full after a number of entries | `managedLedgerMaxEntriesPerLedger` 50,000, `managedLedgerMaxSizePerLedgerMbytes` 2048, `managedLedgerMaxLedgerRolloverTimeMinutes` 240; not before `managedLedgerMinLedgerRolloverTimeMinutes` 10 |
-# | the chain | node `/managed-ledgers/public/default/persistent/orders` (`ManagedLedgerInfo`), changed by compare-and-set |
-# | the cursor | a node below it (`ManagedCursorInfo`), and its own ledger (`PositionInfo`), stored at most once per second: after a crash, some acknowledged messages may be redelivered |
+# | the chain | znode `/managed-ledgers/public/default/persistent/orders` (`ManagedLedgerInfo`), changed by compare-and-set |
+# | the cursor | a znode below it (`ManagedCursorInfo`), and its own ledger (`PositionInfo`), stored at most once per second: after a crash, some acknowledged messages may be redelivered |
 # | acknowledgement of single messages of a batch | `acknowledgmentAtBatchIndexLevelEnabled`, off in 3.x and 4.0 |
 # | deduplication by producer and sequence id | `brokerDeduplicationEnabled`, off by default, or a namespace's policy; the marks are in a cursor named `pulsar.dedup` |
 # | retention | `defaultRetentionTimeInMinutes` and `defaultRetentionSizeInMB`, 0 and 0; `ManagedLedgerImpl.internalTrimLedgers` |
@@ -573,9 +573,9 @@ await cluster.stop()
 # %% [markdown]
 # ## Questions
 #
-# <details><summary>Two ids have the same ledger and entry; one has batch index -1, the other 3. Which is first?</summary>
+# <details><summary>Two ids have the same ledger and entry; one has batch index -1, and the other has 3. Which one is first?</summary>
 #
-# They do not identify two separate messages: -1 means the entry as a whole, and 3 is a message in it. Clients sort -1 first, because it is the smaller number. So a batch and one of its messages are neither equal nor meaningfully ordered. Use only one kind of id, or compare only ledger and entry.
+# Neither, because the ids do not identify two separate messages: -1 means the entry as a whole, and 3 is a message in it. Clients sort -1 first, simply because it is the smaller number. Use only one kind of id, or compare only ledger and entry.
 # </details>
 #
 # <details><summary>You store the id of the last message that you processed, and seek to it after a restart. What do you need for a topic with partitions?</summary>
@@ -585,7 +585,7 @@ await cluster.stop()
 #
 # <details><summary>Can an id be reused after its ledger has been deleted?</summary>
 #
-# Not in the same cluster, because ledger ids come from a counter that only increases. But if the metadata is set up from scratch, the counter starts over at 0. Then stored ids lead to different messages, or a consumer silently drops new messages because they look old.
+# Not in the same cluster, because ledger ids come from a counter that only increases. But if the metadata is set up from scratch, the counter starts over at 0. Then stored ids refer to different messages, or a consumer silently drops new messages because they look old.
 # </details>
 #
 # <details><summary>A message was sent in chunks. What is its id?</summary>

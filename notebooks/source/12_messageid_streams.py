@@ -1,15 +1,17 @@
 # %% [markdown]
-# # 12 · What do a stream's MessageIDs tell?
+# # 12 · What do a stream's MessageIDs tell you?
 #
-# A MessageID consists of four numbers. A consumer sees a long list of them and nothing else: no bookies,
-# no ledgers, no failures. In this lesson you analyse more than 120,000 of them from a real run, with Spark.
+# A MessageID consists of four numbers. A consumer sees a long list of them and nothing else: no bookies, no
+# ledgers, no failures. In this lesson, you analyse more than 120,000 MessageIDs from a real run, with
+# Spark.
 #
 # **At the end you can**
 # - tell from a list of ids alone whether a reader lost messages, or received some twice or out of order,
 # - write these three checks as Spark jobs that work with partitions, batches and rollovers,
 # - say what the ids do *not* tell you, and where to find it instead.
 #
-# **Takes** about 105 minutes. **Needs** Spark; with `source = "live"` a cluster of real processes too. **After** lesson 11.
+# **Takes** about 105 minutes. **Needs** Spark; with `source = "live"`, also a cluster of real processes.
+# **After** lesson 11.
 #
 # **The rules.**
 #
@@ -18,12 +20,12 @@
 # | **M1** | A MessageID has four parts: `ledgerId:entryId:partition:batchIndex` |
 # | **M2** | The partition is -1 if the topic has no partitions |
 # | **M3** | The batch index is -1 if the message was not sent in a batch; a batch of one has index 0 |
-# | **M4** | A partition is a chain of ledgers. Only the newest is open, and no other partition writes to it |
+# | **M4** | A partition is a chain of ledgers. Only the newest one is open, and only this partition writes to it |
 # | **M5** | Within a ledger, entry ids count up from 0 without holes |
 # | **M6** | When the open ledger is full or old enough, or an add to it fails, the next messages are stored in a new one |
 # | **M7** | With batching, one entry contains several messages; without it, one entry is one message. The producer decides |
 #
-# *The lesson reads a recorded run, so it needs no cluster. With `source = "live"` it records a new one.*
+# *The lesson reads a recorded run, so it needs no cluster. With `source = "live"`, it records a new run.*
 
 # %% tags=["parameters"]
 source = "sample"  # or "live": start a cluster, publish to it, read back
@@ -59,7 +61,7 @@ parameters("12", globals())
 #
 # | topic | how it was published | rollover |
 # |---|---|---|
-# | `flights-paced` | three weeks of January at one day per second, in batches of at most 100 messages or 20 ms | after 4 seconds |
+# | `flights-paced` | three weeks of January, at one day per second, in batches of at most 100 messages or 20 ms | after 4 seconds |
 # | `flights-single` | as fast as possible, not in batches | at 1,000 entries |
 # | `flights-batched` | as fast as possible, in batches of at most 100 messages or 10 ms | at 50 entries |
 
@@ -102,9 +104,10 @@ messages.select(["topic", "ledger", "entry", "partition", "batch_index", "key"])
 # %% [markdown]
 # ## A picture first
 #
-# The picture shows a message from the middle of the stream and where its id leads. The partition selects
-# the chain, the ledger id selects a ledger in the chain, the entry id selects an entry in the ledger, and
-# the batch index selects a message in the entry. The dashed ledger is the partition's open one.
+# The picture shows how the id of a message from the middle of the stream leads to the message. The
+# partition selects the chain, the ledger id selects a ledger in the chain, the entry id selects an entry in
+# the ledger, and the batch index selects a message in the entry. The dashed ledger is the partition's open
+# one.
 
 # %%
 message_id_picture(messages, seq=messages.num_rows // 2)
@@ -112,8 +115,8 @@ message_id_picture(messages, seq=messages.num_rows // 2)
 # %% [markdown]
 # Each part has a different origin, and only all four together identify a message.
 #
-# **Predict.** Two messages of one topic have the ids `39:17:2:31` and `41:3:0:0`. Which was stored
-# first: `"39"`, `"41"`, or can't the ids tell (`"unknown"`)?
+# **Predict.** Two messages of one topic have the ids `39:17:2:31` and `41:3:0:0`. Which was stored first:
+# `"39"` or `"41"`? Or can you not tell from the ids (`"unknown"`)?
 
 # %%
 my_answer = None
@@ -153,8 +156,8 @@ stream.groupBy("topic").agg(
 # ## 1 · Four numbers from a string
 #
 # Logs contain ids as text, and text sorts differently: `"10:0:0:-1"` comes before `"9:0:0:-1"`. So the
-# first step is to turn the ids into numbers. `split` and a cast do this inside the JVM. A Python function
-# takes four to five times as long, because every row has to travel to a Python process and back.
+# first step is to turn the ids into numbers. `split` and a cast do this inside the JVM. A Python function would
+# take four to five times as long, because every row would have to be sent to a Python process and back.
 
 # %%
 ids = spark.createDataFrame(flights.message_ids(messages[:20_000]))
@@ -191,9 +194,9 @@ entries = stream.groupBy("topic", "ledger", "entry").agg(
 entries.where("messages = 1").groupBy("topic", "first_index").count().orderBy("topic").toPandas()
 
 # %% [markdown]
-# Each of these entries contains one message. A batch with a single message is still a batch, and its message
-# has index 0. So -1 does not mean "alone". It means "this message *is* the entry" (M3). An entry never has
-# ids of both kinds:
+# Each of these entries contains one message. But a batch with a single message is still a batch, and its
+# message has index 0. So -1 does not mean "alone". It means "this message *is* the entry" (M3). An entry
+# never has ids of both kinds:
 
 # %%
 mixed = stream.groupBy("ledger", "entry").agg(fn.collect_set("batch_index").alias("indexes"))
@@ -214,8 +217,9 @@ shown = stream.where(fn.col("topic") == shown_topic)
 charts.ledger_chains(ledgers.messages_per_ledger(shown).toPandas())
 
 # %% [markdown]
-# Within a partition they never overlap: the next ledger starts only after the last entry of the previous one
-# has been confirmed and that ledger has been closed. Different partitions are independent of each other.
+# Bars of the same partition never overlap: the next ledger starts only after the last entry of the previous
+# one has been confirmed and that ledger has been closed. Different partitions are independent of each
+# other.
 
 # %%
 shared = ledgers.shared_ledgers(stream).limit(1).toPandas()
@@ -225,9 +229,9 @@ print("Every ledger belongs to one partition of one topic (M4).")
 # %% [markdown]
 # ## 3 · Entry ids increase and start over
 #
-# Each line is a ledger: the ids of its entries, in the order of arrival. Where one line ends and the next
-# starts at 0, the partition rolled over to a new ledger. The lines have steps because the consumer alternates
-# between partitions: it receives a thousand messages from one, then from the next.
+# Each line shows a ledger: the ids of its entries, in the order of arrival. Where one line ends and the
+# next starts at 0, the partition rolled over to a new ledger. The lines have steps because the consumer
+# alternates between partitions: it receives a thousand messages from one, then from the next.
 
 # %% tags=["nbval-ignore-output"]
 charts.entry_ids(publishing.batch_sizes(shown).toPandas())
@@ -286,9 +290,9 @@ check("streams.order", ignores_streams, must_pass=False)
 #  63 bits:   ledger (23)  |  entry (28)  |  batch index + 1 (12)
 # ```
 #
-# The + 1 makes room for -1 and preserves the order. The price is a limit on each part. `with_position`
-# checks the limits and reports the first id that exceeds them. In a cluster that has run for years, ledger
-# ids exceed 2^23 = 8,388,608. Then you need the struct.
+# The + 1 makes room for -1 and preserves the order. The disadvantage is that each part has a limit.
+# `with_position` checks the limits and reports the first id that exceeds them. In a cluster that has run
+# for years, ledger ids can exceed 2^23 = 8,388,608. Then you need the struct.
 
 # %%
 packed = streams.with_position(stream).select("ledger", "entry", "batch_index", "position")
@@ -302,8 +306,8 @@ print("Every partition arrived in the order of its ids.")
 # %% [markdown]
 # ## 4 · Break it
 #
-# The run was healthy, so all jobs so far found nothing. A job that never finds anything would do the same.
-# So plant a known number of faults:
+# The run was healthy, so all jobs so far have found nothing. But a job that never finds anything would do
+# the same. To test your job, plant a known number of faults:
 #
 # - a **swap**: two consecutive messages are swapped,
 # - a **redelivery**: a message arrives again, five messages later,
@@ -341,8 +345,8 @@ print("All that was planted was found, and nothing else.")
 
 # %% [markdown]
 # Each swap breaks the order once. So does each redelivery, because the repeated id is smaller than the
-# previous one; it is also a duplicate. A lost entry does not break the order, because the ids that do arrive
-# still increase.
+# previous one; the repeated id is also a duplicate. A lost entry does not break the order, because the ids
+# that do arrive still increase.
 #
 # `stream_report` runs all three checks at once. All of its windows partition by stream, so the messages are
 # shuffled only once. They are sorted by arrival, and only one row per entry is sorted by id. The individual
@@ -452,10 +456,11 @@ reasons.groupBy("topic", "reason").agg(
 ).orderBy("topic").toPandas()
 
 # %% [markdown]
-# The interesting case would be a ledger that was *neither full nor old*. It would mean that an add failed, or
-# that the topic moved to another broker, which closed the ledger. Ids increase even then, because the chain
-# is a list in one node of the metadata store, and the new ledger gets a greater id from the counter. By the
-# clock, a stream may seem to go backwards (Pulsar #20094), but only the order of the list counts.
+# The interesting case would be a ledger that was *neither full nor old*. It would mean that an add failed,
+# or that the topic moved to another broker, which closed the ledger. Ids increase even then, because the
+# chain is a list in one znode of the metadata store, and the new ledger gets a greater id from the counter.
+# If you sort by time, a stream may seem to go backwards (Pulsar #20094), but only the order of the list
+# counts.
 
 # %% [markdown]
 # ## 6 · Batches: the producer decides
@@ -468,9 +473,10 @@ sizes = publishing.batch_size_distribution(stream).withColumnRenamed("entries", 
 charts.batch_histogram(sizes.orderBy("topic", "batch_size").toPandas())
 
 # %% [markdown]
-# The topic whose messages were published as fast as possible has fuller batches, because they fill up before the time
-# limit. At one day of flights per second, messages arrive more slowly, and the time limit closes a batch
-# before it is full. Hardly any flights depart at night, so there are batches of one.
+# The topic whose messages were published as fast as possible has fuller batches, because they fill up
+# before the time limit. In the other topic, with one day of flights per second, messages arrive more
+# slowly, and the time limit closes a batch before it is full. Hardly any flights depart at night, so some
+# batches contain a single message.
 
 # %%
 torn = publishing.batch_sizes(stream).where("arrived != batch_size").limit(1).toPandas()
@@ -493,8 +499,9 @@ print("Every key is in one partition.")
 # %% [markdown]
 # ## 7 · When were messages published, and when could they be read?
 #
-# Each entry has a timestamp from the producer's clock. A point in the chart covers 100 ms. The paced topic
-# shows days, nights and weekends; the other topics were published within two seconds.
+# Each entry has a timestamp from the producer's clock. A point in the chart covers 100 ms. In the paced
+# topic, you can see days, nights and weekends; the messages of the other topics were all published within
+# two seconds.
 
 # %% tags=["nbval-ignore-output"]
 charts.publish_rate(publishing.publish_rate(stream, bucket_ms=100).toPandas())
@@ -512,13 +519,14 @@ charts.latencies(publishing.latency_distribution(followed, bucket_ms=1).toPandas
 publishing.visible_latency(stream).orderBy("topic").toPandas() if source == "sample" else None
 
 # %% [markdown]
-# Here the producer and the consumer ran on the same machine. If they have different clocks, the difference
-# between two timestamps says as much about the clocks as about the system, and latencies can be negative.
+# Here the producer and the consumer ran on the same machine. If they run on machines with different clocks,
+# the difference between two timestamps says as much about the clocks as about the system, and latencies can
+# be negative.
 
 # %% [markdown]
 # ## 8 · Addresses, not counters
 #
-# Users often ask for the last 1,000 messages, or want to go back by 10,000. With Kafka's offsets this is a
+# Users often ask for the last 1,000 messages, or want to go back by 10,000. With Kafka's offsets, this is a
 # subtraction. Here it is not, because you cannot subtract 1,000 from `39:17:2:31`. The producer decides how
 # many messages an entry has, and the broker decides how many entries a ledger has. To go back, you have to
 # count:
@@ -543,8 +551,8 @@ counted_back.where("back in (1, 1000)").groupBy("topic", "partition").agg(
 # An entry was stored, but the receipt was lost. The producer resent its messages, and they were stored
 # again, under *another* id. `duplicates` finds nothing, because no id arrived twice. But every message
 # contains the name of its producer and the number that the producer assigned, `sequence_id`. Each producer
-# counts separately in each partition of a topic. Find the messages that were stored twice or more. Return one
-# row of `topic`, `partition`, `producer`, `sequence_id` for each.
+# counts separately in each partition of a topic. Find the messages that were stored twice or more. For each
+# of them, return one row with `topic`, `partition`, `producer` and `sequence_id`.
 
 
 # %%
@@ -579,15 +587,16 @@ check("streams.stored_twice", stored_twice)
 charts.copies(ledgers.copies_per_bookie(spark.createDataFrame(segments)).toPandas())
 
 # %% [markdown]
-# The dotted line marks an equal share. With so few ledgers, a random choice is uneven, because whole ledgers
-# are placed, not single entries. Large ledgers make this worse, and frequent rollovers make it better.
+# The dotted line marks an equal share. A random choice places whole ledgers and not single entries, so with
+# so few ledgers, the shares are uneven. Large ledgers make this worse, and frequent rollovers make it
+# better.
 
 # %% [markdown]
 # ## 10 · A bookie is lost
 #
 # This is the *trace* of another recorded run: every event on five bookies, a topic's owner and a second
-# client. In the middle of the stream, `b1` is killed for good. How many ledgers lack copies, and for
-# how long? Which bookies create the new copies?
+# client. In the middle of the stream, `b1` is killed and never comes back. How many ledgers lack
+# copies, and for how long? Which bookies create the new copies?
 
 # %% tags=["nbval-ignore-output"]
 events = spark.createDataFrame(pq.read_table(flights.SAMPLE_TRACE)).cache()
@@ -617,9 +626,9 @@ lives.groupBy("state").count().orderBy("state").toPandas()
 trace_charts.life_cycles(lives.toPandas())
 
 # %% [markdown]
-# Another client took over ledger 0 from its writer (fenced, recovered, closed), and ledger 1 was deleted. The
-# other ledgers form two chains, one after the other. Whenever a topic's owner started a new ledger, its trace
-# says why:
+# Another client took over ledger 0 from its writer (fenced, recovered, closed), and ledger 1 was deleted.
+# The other ledgers form two chains, one after the other. Whenever a topic's owner started a new ledger, the
+# trace says why:
 
 # %%
 rolled = events.where("kind = 'ledger.rolled'")
@@ -650,17 +659,17 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
     print(f"{answer} violations in {time.perf_counter() - start:.2f} s")
 
 # %% [markdown]
-# The first line is pandas, the second Spark. At this size pandas is much faster, even without counting
-# Spark's startup time. Every Spark query takes a few tenths of a second before it reads the first row. With
-# five million ids, DuckDB on the same two cores was still four to five times faster. This lesson uses Spark
-# because the same jobs also work if the ids do not fit on one machine. In lesson 13, Spark reads the ledgers
-# themselves.
+# The first line is for pandas, the second one for Spark. With so few rows, pandas is much faster, even if
+# you do not count Spark's startup time. Every Spark query takes a few tenths of a second before it reads
+# the first row. With five million ids, DuckDB on the same two cores was still four to five times faster.
+# This lesson uses Spark because the same jobs also work if the ids do not fit on one machine. In lesson 13,
+# Spark reads the ledgers themselves.
 
 # %% [markdown]
 # <details><summary>Why can the ledger ids of a partition have holes, while entry ids cannot?</summary>
 #
-# Ledger ids come from one counter for the whole cluster. Other partitions and topics (and the cluster's own
-# ledgers) take ids from it in between.
+# Ledger ids come from one counter for the whole cluster. Other partitions and topics (and ledgers that the
+# cluster uses internally) take ids from it in between.
 # </details>
 #
 # ## What the real system does
@@ -668,9 +677,9 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
 # - **Printing.** Java prints `ledger:entry:partition` and appends the batch index only for messages in a
 #   batch. The Python client prints `(ledger,entry,partition,batchIndex)`. The four numbers are the same.
 # - **Who assigns the parts.** The ledger id comes from ZooKeeper, and the entry id from the ledger's only
-#   writer, the broker. The producer receives *one* receipt per batch, with ledger and entry, and numbers the
-#   messages within the batch itself. Consumers compute the same indexes, because both count from 0. Pulsar
-#   does not guarantee that ids are unique in this way: they are not a public API (Pulsar #18835).
+#   writer, the broker. The producer receives *one* receipt per batch, with ledger and entry, and numbers
+#   the messages within the batch itself. Consumers compute the same batch indices, because both count from
+#   0. Pulsar does not guarantee that ids are unique in this way: they are not a public API (Pulsar #18835).
 # - **Rollover.** `managedLedgerMaxEntriesPerLedger` (50,000), `managedLedgerMaxSizePerLedgerMbytes`
 #   (2048), `managedLedgerMaxLedgerRolloverTimeMinutes` (240), but never before
 #   `managedLedgerMinLedgerRolloverTimeMinutes` (10): a busy partition reaches 50,000 entries long before
@@ -696,8 +705,9 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
 # it?</summary>
 #
 # `batch_sizes`: `arrived` is smaller than `batch_size`. But if the *last* message of the batch is missing,
-# the greatest index is smaller, too. Then only the size that the producer wrote into the entry shows it, as in
-# section 6. In the same way, a hole shows up in the ids, but a missing end of a ledger does not.
+# the greatest index is smaller, too. Then you notice it only by the size that the producer wrote into the
+# entry, as in section 6. In the same way, a hole shows up in the ids, but a missing end of a ledger does
+# not.
 # </details>
 #
 # <details><summary><code>duplicates</code> groups by id. <code>stream_report</code> subtracts the number of

@@ -1,21 +1,22 @@
 # %% [markdown]
-# # 13 · How does a query read each message once, while bookies die?
+# # 13 · How does a query read each message exactly once while bookies die?
 #
 # A query reads a topic that never ends. One day it stops or crashes, and you restart it. With which message
-# must it continue? If it starts too early, rows are duplicated; if it starts too late, rows are lost. Here
-# Spark reads the ledgers of a running cluster directly from the bookies, while a producer writes and a bookie
-# dies.
+# must the query continue? If it starts too early, rows are duplicated; if it starts too late, rows are
+# lost. Here Spark reads the ledgers of a running cluster directly from the bookies, while a producer writes
+# and a bookie dies.
 #
 # **At the end you can**
 # - read a checkpoint, and tell from it which messages the next run will read,
 # - write a sink that contains every row once, no matter when the query crashes,
-# - keep a state that detects missing entries, no matter how the stream is split into batches and replayed.
+# - maintain a state that detects missing entries, no matter how the stream is split into batches and
+#   replayed.
 #
 # **Takes** about 75 minutes. **Needs** a cluster of real processes, and Spark. **After** lesson 12.
 #
-# **The rule.** *An offset says for each partition how far the query reads. It is stored before the batch is
-# read, and the batch is committed after its sink has finished.* If the query crashes in between, it reads the
-# batch again, with the same rows.
+# **The rule.** *A batch's offset says for each partition how far the query reads. It is stored before the
+# batch is read, and the batch is committed after its sink has finished.* If the query crashes in between,
+# it reads the batch again, with the same rows.
 
 # %% tags=["parameters"]
 message_count = 600  # flights: a third before the query starts, two thirds while it runs
@@ -69,9 +70,10 @@ Steps(
 # %% [markdown]
 # ## A running topic
 #
-# There are four bookies, and a topic with two partitions whose ledgers roll over at 12 entries. Each ledger
-# is stored on three bookies, chosen in alphabetical order so that every run of this lesson is the same. For
-# the same reason, every batch of messages is either full or flushed explicitly, never closed by a timeout.
+# The cluster has four bookies, and a topic with two partitions whose ledgers roll over at 12 entries. Each
+# ledger is stored on three bookies, chosen in alphabetical order so that every run of this lesson is the
+# same. For the same reason, every batch of messages is either full or flushed explicitly, never closed by a
+# timeout.
 
 # %%
 cluster = await start(LocalCluster(4, traced=False))
@@ -134,10 +136,10 @@ shown = table.select("partition", "ledger", "entry", "batch_index", "key", "ense
 await in_thread(shown.orderBy("partition", "ledger", "entry", "batch_index").limit(3).toPandas)
 
 # %% [markdown]
-# Why do you have to wait until the newest message is *visible*? It is stored and confirmed, and its producer
-# has the receipt. But a reader may only read up to LastAddConfirmed, which bookies learn from the *next*
-# entry (lesson 06). If there is no next entry, the owner sends LastAddConfirmed after a while, as an explicit
-# LAC.
+# Why do you have to wait until the newest message is *visible*? It has been stored and confirmed, and its
+# producer has received the receipt. But a reader may only read up to LastAddConfirmed, which bookies learn
+# from the *next* entry (lesson 06). If there is no next entry, the topic's owner sends LastAddConfirmed
+# separately after a while, as an explicit LAC.
 
 # %%
 order = ["partition", "ledger", "entry", "batch_index"]
@@ -220,8 +222,9 @@ pd.DataFrame.from_dict(offsets(), orient="index")
 
 # %% [markdown]
 # An offset contains one MessageID for each partition. You cannot subtract ids to get the number of messages
-# between them, because ids are addresses (lesson 12). The source had to count. Is an offset the last message
-# that was delivered, or the first one that was not? Compare the newest offset with the producer's ids.
+# between them, because ids are addresses (lesson 12). So the source had to count messages. Is an offset the
+# last message that was delivered, or the first one that was not? Compare the newest offset with the
+# producer's ids.
 #
 # **Predict.** Is it `"last delivered"` or `"first not delivered"`?
 
@@ -240,13 +243,14 @@ is_last = all(newest[p].split(":")[:2] == str(stored[p]).split(":")[:2] for p in
 compare("the meaning of an offset", "last delivered" if is_last else "first not delivered")
 
 # %% [markdown]
-# So an offset is the id of the last delivered message of each partition. If all messages of an entry have been
-# delivered, the offset ends in -1: as a batch index, -1 means the whole entry. So the next run starts *after*
-# it. The query option `start` works the other way round: the message that you specify is the first one to be
-# delivered. Always say whether a position is inclusive. In Pulsar, this has confused many users (#6350, #23498).
+# So an offset is the id of the last delivered message of each partition. If all messages of an entry have
+# been delivered, the offset ends in -1: as a batch index, -1 means the whole entry. So the next run starts
+# *after* it. The query option `start` works the other way round: the message that you specify is the first
+# one to be delivered. So always say whether a position is inclusive. In Pulsar, this has confused many users
+# (#6350, #23498).
 
 # %% [markdown]
-# ## A bookie dies in mid-stream
+# ## A bookie dies while the query is running
 #
 # Now the query keeps running and checks for new messages twice a second. The producer publishes a third of the
 # flights, then you kill a bookie, and the producer publishes another third.
@@ -324,9 +328,9 @@ print("Exactly the new messages: no gaps and no duplicates.")
 # %% [markdown]
 # ## Crash between sink and commit
 #
-# This is the worst moment: a micro-batch is in the sink, and the driver dies before it writes the commit. The
-# sink of the second query here only records the number of each batch and how many rows it has. It writes
-# these records to a file, because with Spark Connect the function runs in the server.
+# This is the worst moment: a micro-batch is in the sink, and the driver dies before it writes the commit.
+# Here, the sink of a second query only records the number of each batch and how many rows it has. It writes
+# these records to a file, because with Spark Connect, the function runs in the server.
 
 # %%
 noted, notes_file = Path(folder.name) / "noted", Path(folder.name) / "notes"
@@ -389,7 +393,7 @@ compare("batches after the crash", notes()[before:])
 # `foreachBatch` calls a function with the rows of a micro-batch and its number. After a crash, the same batch
 # is delivered again, with the same number and the same rows. The first attempt may have stored all, some or
 # none of the rows. Write the function, using `rows.write...parquet(...)`, so that it stores the rows in files
-# below `folder`. In the end, every row must be there exactly once.
+# below `folder`. In the end, the files must contain every row exactly once.
 
 
 # %%
@@ -454,7 +458,7 @@ check("streaming.gaps", step)
 # In Spark, the function is part of a `StatefulProcessor`, and its state is stored in the checkpoint. Here a
 # filter drops four entries of partition 0, including the first one of its second ledger, and one entry of
 # partition 1, before the detector sees them. Spark's workers print messages in red, which vary from run to
-# run. Continue below them.
+# run. Continue below these messages.
 
 # %%
 for name, value in gaps.STATE_STORE.items():
@@ -490,7 +494,7 @@ state.select("key.partition", "value.ledger", "value.entry").orderBy("partition"
 # %% [markdown]
 # ## When a query fails
 #
-# This topic does not exist, and yet the cell raises no error. Only `q.exception()` returns it:
+# The topic in this query does not exist, and yet the cell raises no error. Only `q.exception()` returns it:
 
 # %%
 wrong = spark.readStream.format("bookkeeper").options(**options).option("topic", "fligths").load()
@@ -513,27 +517,29 @@ print(next(line for line in reversed(lines) if "fligths" in line).partition(" in
 # | `explicit_lac_interval_ms` | `explicitLacInterval` of BookKeeper's client: 0 (off) by default |
 #
 # - **Retention does not know about checkpoints.** A cursor prevents ledgers from being deleted, but a query
-#   that reads ledgers has no cursor. If it is down for longer than the retention time, the ledgers are gone.
+#   that reads ledgers has no cursor. If it is down for longer than the retention time, the ledgers will have
+#   been deleted.
 # - **An entry id of -1** is a valid position: it is before the first entry of a ledger (Pulsar #1277). It is
 #   the offset of a partition that has no messages yet.
-# - **Ids that seem to decrease** (#20094): after a failure, a topic continues in a new ledger, whose entry ids
-#   start at 0. The pair of ledger and entry still increases. An entry id alone never tells which is newer.
+# - **Ids that seem to decrease** (#20094): after a failure, a topic continues in a new ledger, whose entry
+#   ids start at 0. The pair of ledger and entry still increases. From the entry ids alone, you cannot tell
+#   which message is newer.
 
 # %% [markdown]
 # ## Questions
 #
 # <details><summary>Why is the offset written before the rows are read, and not afterwards?</summary>
 #
-# So that a repeated batch has the same rows. If its end were determined only afterwards, it might have more
-# rows the second time, and no sink could tell which of them it already has.
+# Because a repeated batch must have the same rows. If its end were determined only afterwards, it might have
+# more rows the second time, and no sink could tell which of them it already has.
 # </details>
 #
 # <details><summary>You delete the checkpoint and restart the query. What does the file sink contain
 # then?</summary>
 #
 # The query starts at `start`, by default with the topic's first message, and numbers its batches from 0
-# again. The sink already has batches with these numbers and skips the new ones, so new rows may be lost. The sink
-# and the checkpoint belong together.
+# again. The sink already has batches with these numbers and skips the new ones, so new rows may be lost.
+# The sink and the checkpoint belong together.
 # </details>
 #
 # <details><summary>How many messages is the query behind?</summary>

@@ -3,7 +3,7 @@
 #
 # A protocol is correct if its promises hold for *every* order of events: with late or lost messages, with
 # nodes that crash between two steps, and with disks that lose data. A test on real machines sees one order
-# today and a different one tomorrow. Here the machines, the network, the disks and the clocks are simulated,
+# today and another one tomorrow. Here the machines, the network, the disks and the clocks are simulated,
 # but the code is the real one. All randomness comes from a seed, so a run is a value: you can store it, repeat
 # it, step through it backwards, and change a single decision.
 #
@@ -12,10 +12,11 @@
 # - find by hand an order of events that loses an acknowledged entry,
 # - fix the bug, and say what it means if a search finds nothing.
 #
-# **Takes** about 60 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 08.
+# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 08.
 #
 # **The rule.** *AcknowledgedIsDurable: every entry that was confirmed to its writer can still be read after
-# every recovery and at the end of the run.* The checks do not know the code; they only read a run's trace.
+# every recovery and at the end of the run.* The checks know nothing about the code; they only read a run's
+# trace.
 
 # %% tags=["parameters"]
 # or "recovery without fencing", "recovery trusts one bookie"
@@ -62,13 +63,13 @@ begun = [e.seq for e in run(stormy).events if e.kind == "recovery.started"]
 timeline(stormy, at=begun[0] if begun else None)
 
 # %% [markdown]
-# **How to read the timeline.** It opens where `r` starts the recovery. The top shows what each client is doing
-# and which entries each bookie has at this moment. Below it, a bar plays the run, with marks where something
-# went wrong. The bottom lists all events and the causes of the selected one. Step with the arrow keys, play with
-# the space bar, or select an event in the list. The box *What if* injects a fault just after the selected
-# event: the real code runs again, and you see the alternative future next to the original one.
+# **How to read the timeline.** It opens where `r` starts the recovery. At the top, you see what each client
+# is doing and which entries each bookie has at this moment. Below it, a bar plays the run, with marks where
+# something went wrong. The bottom lists all events and the causes of the selected one. Step with the arrow
+# keys, play with the space bar, or select an event in the list. The box *What if* injects a fault just after
+# the selected event: the real code runs again, and you see the alternative future next to the original one.
 #
-# Every run ends with an **epilogue**: the simulation repairs all faults, cuts the power of all bookies once, and
+# Every run ends with an **epilogue**: the simulation repairs all faults, cuts power to all bookies once, and
 # then looks up every entry on every bookie. So the trace alone shows whether anything was lost.
 
 # %% [markdown]
@@ -83,7 +84,7 @@ print(VARIANTS[variant].name, "-", VARIANTS[variant].description)
 # ## Predict
 #
 # The search runs the variant with the seeds 0, 1, 2, ... How rare is the bug? Is the first seed that loses an
-# acknowledged entry `"below 10"`, is it `"10 or more"`, or is there `"none"`?
+# acknowledged entry `"below 10"` or `"10 or more"`, or is there `"none"`?
 
 # %%
 my_seed = None
@@ -113,12 +114,12 @@ size = "none" if found is None else "below 10" if found.scenario.seed < 10 else 
 compare("the first seed that loses an entry", size)
 
 # %% [markdown]
-# ## Smaller
+# ## Shrink the run
 #
-# Most events in a failing storm do not matter. Every random decision has a name, such as `delay b0>w 0`, and a
-# harmless default. So you can describe a run without its seed, as the list of its decisions that were not
-# harmless. Removing one does not change the others. `shrink` removes decisions, faults, steps and bookies for
-# as long as the promise is still broken.
+# Most events in a failing storm do not matter. Every random decision has a name, such as `delay b0>w 0`,
+# and a harmless default. So you can describe a run without its seed, as the list of those decisions that
+# differ from their defaults. Removing one of them does not change the others. `shrink` removes decisions,
+# faults, steps and bookies for as long as the promise is still broken.
 
 # %%
 smallest = None if found is None else shrink(found.scenario, "AcknowledgedIsDurable").scenario
@@ -178,10 +179,11 @@ for part in (*smallest.workload, *smallest.faults, *smallest.decisions):
 timeline(smallest, other=replace(smallest, variant=""), promise="AcknowledgedIsDurable")
 
 # %% [markdown]
-# A broken promise tells you that a run went wrong, but not when it was too late. Decide at which event this run was
-# lost, and then press *When did it become inevitable?* labkit tries other futures of the run. Such a future equals the
-# run up to some moment; after it, the delay of every message is drawn anew, and no further fault strikes. The curve
-# below the slider shows in how many of these futures the entry is lost.
+# A broken promise tells you that a run went wrong, but not from which moment on this could no longer be
+# averted. Decide for yourself at which event this run was lost, and then press *When did it become
+# inevitable?* labkit tries other futures of the run. Such a future is identical to the run up to some moment;
+# after it, the delay of every message is drawn again, and no more faults occur. The curve below the slider
+# shows in how many of these futures the entry is lost.
 
 # %%
 timeline(smallest, promise="AcknowledgedIsDurable")
@@ -189,15 +191,15 @@ timeline(smallest, promise="AcknowledgedIsDurable")
 # %% [markdown]
 # ## Exercise 1: lose an acknowledged entry by hand
 #
-# What a search finds by trial and error, you can also find by reasoning. The variant is *no fencing on recovery reads*:
-# recovery fences the bookies when it asks for LastAddConfirmed, but its reads of entries do not fence.
-# BookKeeper up to 4.13 did the same.
+# What a search finds by trial and error, you can also find by reasoning. The variant is *no fencing on
+# recovery reads*: recovery fences the bookies when it asks for LastAddConfirmed, but its reads of entries
+# do not fence. BookKeeper up to 4.13 did the same.
 #
-# There are one entry and three bookies, with Qw = 3 and Qa = 2. So far, nothing is lost. Open the timeline,
-# select events, and try *Lose this message* and *Delay this message* in the box. *Go on from the other future*
-# adds a second change to the first. Express your result as a list of decisions. The box shows the name of an event's
-# message, for example `w → b0 1`. The decision is then `"delay w>b0 1"` with a number of milliseconds, or
-# `"lose w>b0 1"` with 1.
+# The run has one entry and three bookies, with Qw = 3 and Qa = 2. So far, nothing is lost. Open the timeline,
+# select events, and try *Lose this message* and *Delay this message* in the box. With *Go on from the other
+# future*, you can add a second change to the first one. Express your result as a list of decisions. The box
+# shows the name of an event's message, for example `w → b0 1`. The decision is then `"delay w>b0 1"` with a
+# number of milliseconds, or `"lose w>b0 1"` with 1.
 
 # %%
 base = Scenario(
@@ -289,8 +291,8 @@ check("break_protocol.answer", lambda found: "NO_ENTRY", must_pass=False)
 # is lost. But the rule is broken in every run. Write a function that takes a run's events and returns `True`
 # for every run of the real protocol and `False` for every run of this variant. Here Qa is 2.
 #
-# An event has `kind`, `node`, `ledger`, `entry` and `peer`. When a writer receives an acknowledgement, `kind` is
-# `"add.acked"` and `peer` is the bookie. When an entry is confirmed, `kind` is `"lac.advanced"`.
+# An event has `kind`, `node`, `ledger`, `entry` and `peer`. When a writer receives an acknowledgement,
+# `kind` is `"add.acked"` and `peer` is the bookie. When an entry is confirmed, `kind` is `"lac.advanced"`.
 
 
 # %%
@@ -317,7 +319,7 @@ check("break_protocol.invariant", keeps)
 
 # %% [markdown]
 # labkit has invariants like this one for every promise, most of them with the names from BookKeeper's TLA+
-# specification. They find in the first run what a search for data loss finds much later:
+# specification. In the first run, they find what a search for data loss finds much later:
 
 # %%
 one_run = check_all(run(replace(scenario, variant="ack after one bookie")))
@@ -342,11 +344,11 @@ print("broken in one run without faults:", [verdict.name for verdict in broken(o
 # There are three ways to look for such bugs, and each misses something:
 # - **Model checking** (TLA+) explores all states of a small model and proves that the model is correct. But the
 #   model is not the code, and it is small: two clients, and one or two entries.
-# - **Deterministic simulation** runs the real code, in as many orders as there are seeds. This is only a sample:
-#   finding no failures in n runs is not a proof. What it finds depends on the faults that it generates.
-#   FoundationDB was developed with it.
-# - **Tests on real machines** with real faults (Jepsen and others) include the real disks, kernels and networks,
-#   which models and simulations lack. Their failures can rarely be reproduced.
+# - **Deterministic simulation** runs the real code, in as many orders as there are seeds. This is only a
+#   sample: finding no failures in n runs is not a proof. What it finds depends on the faults that it
+#   generates. FoundationDB was developed in this way.
+# - **Tests on real machines** with real faults (Jepsen and others) include the real disks, kernels and
+#   networks, which models and simulations lack. But their failures can rarely be reproduced.
 #
 # All of them can check only promises that someone has written down.
 
@@ -356,8 +358,8 @@ print("broken in one run without faults:", [verdict.name for verdict in broken(o
 # <details><summary>Why does removing one decision not change all later ones?</summary>
 #
 # Each decision is computed from the seed and the decision's name, not taken from a single stream of random
-# numbers. With a single stream, one decision fewer would shift all later ones, and every smaller run would be a
-# completely different run.
+# numbers. With a single stream, removing one decision would shift all later ones, and every smaller run
+# would be a completely different run.
 # </details>
 #
 # <details><summary>Can a bookie respond NO_ENTRY if it has no entries of the ledger at all?</summary>

@@ -1,21 +1,21 @@
 # %% [markdown]
-# # 15 · What else can be built on it?
+# # 15 · What else can you build on ledgers?
 #
-# You can build topics on ledgers, but BookKeeper was made for something else: the log of the HDFS name node. In this lesson you study three small systems, each a real program of about a hundred lines that uses labkit's client, and you break them:
+# Pulsar builds topics on ledgers, but BookKeeper was made for something else: the log of the HDFS name node. In this lesson, you study three small systems and break them. Each is a real program of about a hundred lines that uses labkit's client:
 #
 # - a **write-ahead log** for a server with a standby,
 # - an **offset store** that records how far each consumer group has read,
 # - an **object store** for snapshots of a state machine.
 #
 # **At the end you can**
-# - take over a log from a server that may still be alive, without losing an acknowledged edit,
+# - take over a log from a server that may still be running, without losing an acknowledged edit,
 # - store small, changing values in files that can only grow,
 # - say when a ledger that nothing points to can be deleted,
 # - say where Pulsar uses each of the three.
 #
-# **Takes** about 60 minutes. **Needs** only Python, in a browser tab as well. **After** lesson 08.
+# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 08.
 #
-# > **The rule.** *Entries are stored in a ledger. A node in the metadata store lists the valid ledgers and is changed only by compare-and-set. A ledger is taken over only by recovery.*
+# > **The rule.** *Entries are stored in a ledger. A znode in the metadata store lists the valid ledgers and is changed only by compare-and-set. A ledger is taken over only by recovery.*
 
 # %% tags=["parameters"]
 edit_count = 20  # directories that each name node tries to create
@@ -38,7 +38,7 @@ parameters("15", globals())
 #
 # A **name node** keeps the directories of a file system in memory. It acknowledges a `mkdir` only after the edit has been stored in a ledger. If it dies, a second name node replays the log, and then has every directory whose creation was acknowledged.
 #
-# But is it really dead? Here `n1` is alive and well when `n2` takes over, and later `n3` does the same to `n2`. The picture shows the end of the ledger that `n1` writes.
+# But is the first one really dead? Here, `n1` is alive and well when `n2` takes over, and later `n3` takes over from `n2` in the same way. The picture shows the end of the ledger that `n1` writes.
 
 # %%
 active = stories.name_nodes(edits=edit_count)
@@ -72,7 +72,7 @@ kinds = "recovery.started", "recovery.ended", "ledger.closed", "ledger.created"
 print(sentences(active.trace, *kinds))
 
 # %% [markdown]
-# A takeover has five steps, which you will put in order in exercise 1. The program is `labkit/course/runs/uses/edit_log.py`. What if the new name node dies between two steps? Then `n3` has to start from what it left behind:
+# A takeover has five steps, which you will put in order in exercise 1. The program is `labkit/course/runs/uses/edit_log.py`. What if the new name node dies between two steps? Then `n3` has to start from what `n2` has left behind:
 
 # %%
 dies_after = 3  # number of steps that n2 completes; yours to change: 0 to 5
@@ -115,7 +115,7 @@ check("build_on_it.take_over", [steps[i] for i in (3, 0, 2, 1, 4)], must_pass=Fa
 #
 # ## 2 · An offset store
 #
-# Consumer groups repeatedly commit how far they have read, which means many small changes to few values. Each commit is an entry. A client that wants to know the offsets reads the ledger from the start.
+# Consumer groups repeatedly commit how far they have read. These are many small changes to a few values. Each commit is an entry. A client that wants to know the offsets reads the ledger from the start.
 
 # %%
 commits = [("billing", 5), ("audit", 3), ("billing", 9), ("billing", 4), ("stock", 7)]
@@ -137,7 +137,7 @@ predict("billing continues at", 4)
 compare("billing continues at", stored.found["billing"])
 
 # %% [markdown]
-# A group may go back to reread messages. So the last commit counts, even if its offset is smaller.
+# A group may go back to reread messages, so the last commit counts, even if its offset is smaller than an earlier one.
 #
 # ### Exercise 2: the newest offsets
 #
@@ -166,7 +166,7 @@ check("build_on_it.offsets", my_newest)
 #
 # A ledger cannot be truncated. But a new ledger can start with the newest offset of each group, and when the list contains the new ledger, the old one is deleted.
 #
-# **Predict.** Two groups make twenty commits, and the store starts a new ledger after every `records_per_ledger` of them. How many ledgers are there at the end?
+# **Predict.** Two groups make twenty commits altogether, and the store starts a new ledger after every `records_per_ledger` commits. How many ledgers are there at the end?
 
 # %%
 # solution
@@ -184,20 +184,20 @@ print("found:  ", rolled.found)
 compare("ledgers at the end", rolled.ledger_count)
 
 # %% [markdown]
-# The store first copies the newest offsets, then adds the new ledger to the list, and then deletes the old one. With this order, a crash between two steps at most leaves a ledger that is not in the list.
+# The store first copies the newest offsets, then adds the new ledger to the list, and then deletes the old one. With this order, the worst that a crash between two steps can do is to leave behind a ledger that is not in the list.
 #
-# **In Pulsar**, a subscription's cursor is stored like this: each change of the mark-delete position is an entry in the cursor's own ledger, and only the last one counts. After 50,000 entries (`managedLedgerCursorMaxEntriesPerLedger`) or four hours, the cursor starts a new ledger, and the old one is deleted. Unlike this store, a broker writes at most one position per second, so a few messages may be redelivered after a crash.
+# **In Pulsar**, a subscription's cursor is stored in the same way: each change of the mark-delete position is an entry in the cursor's own ledger, and only the last one counts. After 50,000 entries (`managedLedgerCursorMaxEntriesPerLedger`) or four hours, the cursor starts a new ledger, and the old one is deleted. Unlike this store, a broker writes at most one position per second, so a few messages may be redelivered after a crash.
 #
 # ## 3 · An object store
 #
-# A state machine writes snapshots of its state so that its log can be truncated. A snapshot can be larger than the maximum entry size, so it is split into chunks and stored in a ledger of its own. A node with the snapshot's name points to the ledger:
+# A state machine writes snapshots of its state so that its log can be truncated. A snapshot can be larger than the maximum entry size, so it is split into chunks and stored in a ledger of its own. A znode with the snapshot's name points to the ledger:
 
 # %%
 shots = stories.snapshots(chunk_bytes=chunk_bytes)
 print(sentences(shots.trace, "ledger.created", "ledger.closed", "ledger.deleted"))
 
 # %% [markdown]
-# Clients `p1` to `p4` each stored a version of the same snapshot, while `c` was looking for garbage. `p2` and `p3` worked at the same time, and both wrote version 2.
+# Clients `p1` to `p4` each stored a version of the same snapshot while `c` was looking for garbage. `p2` and `p3` worked at the same time, and both wrote version 2.
 #
 # **Predict.** For how many of the four clients did the name point to their ledger?
 
@@ -215,11 +215,11 @@ named = [result for result in shots.stored.values() if isinstance(result, int)]
 compare("clients whose ledger was named", len(named))
 
 # %% [markdown]
-# A reader follows the name to a closed ledger. So it always reads a complete snapshot, never part of a new one.
+# A name always points to a closed ledger, so a reader always gets a complete snapshot, never a part of a new one.
 #
 # ### Exercise 3: what is garbage?
 #
-# A client that dies leaves behind a ledger that no name points to. But a client that is still writing also has such a ledger. The metadata of each ledger contains the name and the version of its snapshot. You get `ledgers`, a list of `(ledger_id, name, version)`, and `named`, which maps each name to the `(version, ledger_id)` currently in its node. Return the ids of the ledgers that can be deleted. A client reads the current version and writes the next one. Its compare-and-set fails if the node has changed in the meantime.
+# A client that dies leaves behind a ledger that no name points to. But a client that is still writing also has such a ledger. The metadata of each ledger contains the name and the version of its snapshot. You are given `ledgers`, a list of `(ledger_id, name, version)`, and `named`, which maps each name to the `(version, ledger_id)` that is currently in its znode. Return the ids of the ledgers that can be deleted. A client reads the current version and writes the next one. Its compare-and-set fails if the znode has changed in the meantime.
 
 
 # %%
@@ -251,9 +251,9 @@ def nothing_points_to_it(ledgers, named):
 check("build_on_it.garbage", nothing_points_to_it, must_pass=False)
 
 # %% [markdown]
-# **In Pulsar**, three things are stored like this:
+# **In Pulsar**, three kinds of data are stored in this way:
 #
-# - the schemas of a topic: a node lists the ledger and the entry of each version;
+# - the schemas of a topic: a znode lists the ledger and the entry of each version;
 # - a **compacted topic**: its ledger contains the newest message for each key, and the properties of the cursor `__compaction` contain the ledger's id;
 # - the packages of functions.
 #
@@ -265,10 +265,10 @@ check("build_on_it.garbage", nothing_points_to_it, must_pass=False)
 # | here | there |
 # | --- | --- |
 # | `edit_log.NameNode` | HDFS's `BookKeeperJournalManager`, the first user of BookKeeper (HDFS now has its own quorum journal); `ManagedLedgerImpl` in Pulsar |
-# | `ledger_list.LedgerList` | `ManagedLedgerInfo` in `MetaStoreImpl`, changed by the node's version |
-# | `offset_store.OffsetStore` | `ManagedCursorImpl`: `PositionInfo` in the cursor's ledger, `ManagedCursorInfo` in a node |
+# | `ledger_list.LedgerList` | `ManagedLedgerInfo` in `MetaStoreImpl`, changed by the znode's version |
+# | `offset_store.OffsetStore` | `ManagedCursorImpl`: `PositionInfo` in the cursor's ledger, `ManagedCursorInfo` in a znode |
 # | `snapshot_store.SnapshotStore` | `BookkeeperSchemaStorage`, `CompactedTopicImpl`; `BookKeeperPackagesStorage` |
-# | finds garbage by version | each of these creates its ledger before a node refers to it; after a crash in between, the ledger remains until an operator finds it |
+# | finds garbage by version | each of these creates its ledger before a znode refers to it; after a crash in between, the ledger remains until an operator finds it |
 #
 # ## Questions
 #
@@ -279,7 +279,7 @@ check("build_on_it.garbage", nothing_points_to_it, must_pass=False)
 #
 # <details><summary>A name node loses its connection to all bookies for a minute. Is it still active?</summary>
 #
-# Its adds fail or wait, so it cannot acknowledge any edits. It learns whether another name node has taken over from the fence, or when it tries to change the list.
+# Its adds fail or wait, so it cannot acknowledge any edits. Only later does it learn whether another name node has taken over: when a bookie rejects an add because of the fence, or when it tries to change the list.
 # </details>
 #
 # <details><summary>Why does the offset store not simply overwrite a value in the metadata store?</summary>

@@ -1,13 +1,13 @@
 # %% [markdown]
 # # 16 · How do you build a bookie?
 #
-# So far you have changed individual decisions of a bookie. Now you write a whole one: six components in one file, `mybookie.py`, which grows with each step. labkit provides the components that you have not written yet, so your first forty lines already run inside a complete bookie.
+# So far, you have changed individual decisions of a bookie. Now you write a whole bookie: six components in one file, `mybookie.py`, which grows with each step. labkit provides the components that you have not written yet, so even your first forty lines run inside a complete bookie.
 #
 # **At the end you can** write a journal with group commit, a memtable, an entry log, an index, a checkpoint and a replay that never lose an acknowledged entry, in Apache BookKeeper's formats, and demonstrate this for a crash at every disk operation.
 #
-# **Takes** about 360 minutes. **Needs** Python alone, in a browser tab as well; the last step needs ZooKeeper and real processes. **After** lesson 04.
+# **Takes** about 360 minutes. **Needs** only Python and also works in a browser tab; the last step needs ZooKeeper and real processes. **After** lesson 04.
 #
-# > **The rule.** *An acknowledgement is a promise: every acknowledged entry survives every crash, no matter which component was running.*
+# > **The rule.** *An acknowledgement is a promise: every acknowledged entry survives every crash, no matter which component was at work.*
 
 # %% tags=["parameters"]
 entry_count = 4  # entries in the pictures
@@ -39,7 +39,7 @@ parameters("16", globals())
 # %% [markdown]
 # ## The picture: what you will build
 #
-# Press ▶. You will write every box, and every arrow between them.
+# Press ▶. You will write the code for every box, and for every arrow between them.
 
 # %%
 bookie = OneBookie()
@@ -110,7 +110,7 @@ written = sum(operation.size for operation in done if operation.kind == "write")
 compare("bytes written for 64 adds", written)
 
 # %% [markdown]
-# The key record pushes the first group into a second block: 44 + 8 · 60 = 524 bytes. Every other group fits into one block. In groups of one, each add would take a whole block, or 32,768 bytes in total.
+# The key record pushes the first group into a second block: 44 + 8 · 60 = 524 bytes. Every other group fits into one block. With groups of one, each add would take a whole block, and all of them together would take 32,768 bytes.
 #
 # Write the class `Journal`, then run its check:
 
@@ -149,7 +149,7 @@ for entry_id in range(entry_count):
 BookieInside(waiting.trace)
 
 # %% [markdown]
-# Entries arrive interleaved and are flushed in sorted order, so that a reader of one ledger finds its entries next to each other in the entry log ([lesson 03](03-memtable-entry-log-index.ipynb)). A client that gets no response resends an entry, so the same entry may arrive twice. Readers frequently ask for a ledger's last entry, so this must be fast.
+# Entries arrive interleaved and are flushed in sorted order, so that a reader of one ledger finds its entries next to each other in the entry log ([lesson 03](03-memtable-entry-log-index.ipynb)). A client that gets no response resends an entry, so the same entry may arrive twice. Readers often ask for a ledger's last entry, so finding it must be fast.
 #
 # Write the class `Memtable`, then run its check:
 
@@ -169,7 +169,7 @@ spans = tuple(span for span in entry_log_spans(disk, 0) if span.offset >= 1024)
 XRay(Piece("entry log", "current/0.log", 1024, log.read(1024, log.size()), spans, log.size()))
 
 # %% [markdown]
-# After the header of 1024 bytes, each entry is preceded by its length. A location points to the entry, not to its length. `read_entry` must not trust the bytes that it reads: a location may point to another entry, and a damaged length may claim two gigabytes.
+# After the header of 1024 bytes, each entry is preceded by its length. A location points to the entry, not to its length. `read_entry` must not trust the bytes that it reads: a location may point to another entry, and a damaged length field may say two gigabytes.
 #
 # Write the class `EntryLog` and the function `read_entry`, then run their check:
 
@@ -188,7 +188,7 @@ spans = tuple(span for span in index_spans(disk, 5) if span.offset + span.size <
 XRay(Piece("index", "current/0/5/5.idx", 0, index.read(0, 1024), spans, index.size()))
 
 # %% [markdown]
-# The header contains the ledger's master key, whether the ledger is fenced, and its explicit LAC. The slots follow, eight bytes for each entry id. The name of a new file must be made durable like any other data, and so must the names of its parent directories.
+# The header contains the ledger's master key, whether the ledger is fenced, and its explicit LAC. The slots follow, eight bytes for each entry id. The name of a new file must be made durable, just like its contents, and so must the names of its parent directories.
 #
 # Write the class `Index`, then run its check:
 
@@ -280,7 +280,7 @@ check("bookie", 6, my_file, seeds=seed_count)
 # labkit workshop bookie 7      your bookie as a process of a live cluster
 # ```
 #
-# A client writes to your bookie, which is killed with SIGKILL in the middle of its adds and then restarted. It must still have everything that it acknowledged, and labkit's shell must be able to read its files. The files have BookKeeper's own formats, so `bookkeeper shell readjournal` and `readlog` can read them too, and BookKeeper's bookie can continue with your directories. With `labkit bookie --store mybookie.py`, your bookie serves any client.
+# A client writes to your bookie, which is killed with SIGKILL in the middle of its adds and then restarted. Your bookie must still have everything that it acknowledged, and labkit's shell must be able to read its files. The files have BookKeeper's own formats, so `bookkeeper shell readjournal` and `readlog` can read them too, and BookKeeper's bookie can continue with your directories. With `labkit bookie --store mybookie.py`, your bookie serves any client.
 #
 # ## Challenges
 #
@@ -308,7 +308,7 @@ for each in track("bookie").steps:
 #
 # <details><summary>Your bookie survives 200 storms. Is it correct?</summary>
 #
-# The storms are only a sample. The check is exhaustive: it tries every crash in the scripts and every order of the small scenario. But anything that no script does has not been tried.
+# You cannot be sure, because the storms are only a sample. Other parts of the check are exhaustive: they try every crash in the scripts and every order of the small scenario. But they have not tried anything that no script does.
 # </details>
 #
 # <details><summary>Why does the cost limit count operations and bytes, not seconds?</summary>

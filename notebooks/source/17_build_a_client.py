@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 17 · How do you build a client?
 #
-# A bookie stores whatever it receives. The client is responsible for everything else that BookKeeper promises: which bookies store an entry, when it is confirmed, how far a reader may read, and where a ledger ends if its writer has died. You write this client in one file, `myclient.py`, in seven steps.
+# A bookie stores whatever it receives. The client is responsible for everything else that BookKeeper promises: which bookies store an entry, when it is confirmed, how far a reader may read, and where a ledger ends if its writer has died. In this lesson, you write such a client in one file, `myclient.py`, in seven steps.
 #
-# **At the end you can** write a client whose confirmed entries survive the loss of bookies and writers, and find the run in which a plausible client loses an entry.
+# **At the end you can** write a client whose confirmed entries survive the loss of bookies and writers, and find the run in which a client that looks correct loses an entry.
 #
-# **Takes** about 480 minutes. **Needs** Python alone, in a browser tab as well; the last step needs a terminal, Java and Linux or macOS. **After** lesson 08.
+# **Takes** about 480 minutes. **Needs** only Python and also works in a browser tab; the last step needs a terminal, Java and Linux or macOS. **After** lesson 08.
 #
 # > **The rule.** *A confirmed entry is on at least Qa bookies that the metadata lists, and no two clients disagree about where a ledger ends.*
 
@@ -36,7 +36,7 @@ parameters("17", globals())
 # %% [markdown]
 # ## The picture: what you will build
 #
-# A writer `w` adds entries to three bookies, with two copies of each. `w` dies, and a client `r` recovers the ledger. You will write the code for everything in the lanes of `w` and `r`.
+# A writer `w` adds entries to a ledger on three bookies, with two copies of each entry. `w` dies, and a client `r` recovers the ledger. You will write the code for everything in the lanes of `w` and `r`.
 
 # %%
 write = runs.write(entry_count, (3, 2, 2), window=2)
@@ -55,7 +55,7 @@ SpaceTime(handed_over)
 # | 6 | `recover` | where a ledger ends if its writer has died |
 # | 7 | `create_ledger`, `append_all`, `take_over` | what a program in a live cluster can promise |
 #
-# The class `Cluster` gives you requests to individual bookies, and the ledger's metadata with its version. Its docstrings are the contract: see `from labkit.course.workshop.client.api import Cluster` and `help(Cluster)`. Every step has the same structure: the **contract**, whose lines begin with "Always", a picture, the **red test**, which fails until you start, and the check. A refusal names the line that your code breaks. `hint("client", 1)` gives up to three hints for step 1. Steps 4 and 6 are long, so their checks list small tests that turn green one after the other: start with the first red one. The check runs your client in small clusters with faults, with every order of a few messages, and in storms of random faults. Then labkit's own client reads the entries that yours stored. Finally the check compares your client's requests, or its simulated time, with labkit's own client.
+# With the class `Cluster`, you can send requests to individual bookies, and read and change the ledger's metadata, which has a version. Its docstrings are the contract: see `from labkit.course.workshop.client.api import Cluster` and `help(Cluster)`. Every step has the same structure: the **contract**, whose lines begin with "Always", a picture, the **red test**, which fails until you start, and the check. A refusal names the line that your code breaks. `hint("client", 1)` gives up to three hints for step 1. Steps 4 and 6 are long, so their checks list small tests that turn green one after the other: start with the first red one. The check runs your client in small clusters with faults, with every order of a few messages, and in storms of random faults. Then labkit's own client reads the entries that yours stored. Finally the check compares your client's requests, or its simulated time, with labkit's own client.
 #
 # ## Your file
 #
@@ -79,7 +79,7 @@ step("client", 1)
 SpaceTime(run(runs.ONE_IS_LATE))
 
 # %% [markdown]
-# The messages to and from some bookies are slow here, so acknowledgements arrive out of order. Confirmations do not.
+# Here, the messages to and from some bookies are slow, so acknowledgements arrive out of order. Nevertheless, entries are confirmed in order.
 #
 # **Predict.** A writer makes 12 adds with E=5, Qw=3, Qa=2, and there are no faults. How many add requests does it send to bookies?
 
@@ -121,7 +121,7 @@ step("client", 2)
 SpaceTime(run(runs.FOLLOWED))
 
 # %% [markdown]
-# Only the writer knows which entries are confirmed; no bookie does. So the writer puts its current LastAddConfirmed into each entry, and a reader asks the bookies for their last entries. A response may come from a bookie that missed everything, and some responses may never arrive.
+# Only the writer knows which entries are confirmed; no bookie does. So the writer puts its current LastAddConfirmed into each entry, and a reader asks the bookies for their last entries. A response may come from a bookie that has missed all entries, and some responses may never arrive.
 #
 # Set `last_add_confirmed` in `Writer.add`, write `Reader.read_last_add_confirmed`, then run their check:
 
@@ -205,7 +205,7 @@ step("client", 6)
 SpaceTime(run(runs.lost_fence()))
 
 # %% [markdown]
-# One bookie has the last entry, one receives it late, one never receives it, and a fencing request is lost. Does this ledger end before or after the entry? Both may be right. But once a client has decided, no other client may ever decide differently.
+# One bookie has the last entry, one receives it late, one never receives it, and a fencing request is lost. Does this ledger end before or after the entry? Either may be right. But once a client has decided, no other client may ever decide differently.
 #
 # Write `recover`, then run its check:
 
@@ -222,11 +222,11 @@ step("client", 7)
 SpaceTime(run(runs.TAKEN))
 
 # %% [markdown]
-# Until now, the checks created the ledger and called your `Writer`. Now you write the program around it, which chooses an ensemble, stores the metadata, keeps several adds in flight, and takes over a ledger whose writer does not respond. Your code of steps 1 to 6 does not change, but it now runs in the real world: ZooKeeper, four bookies and your program are processes, and the faults are signals.
+# Until now, the checks created the ledger and called your `Writer`. Now you write the program around it, which chooses an ensemble, stores the metadata, keeps several adds in flight, and takes over a ledger whose writer does not respond. Your code from steps 1 to 6 does not change, but it now runs in the real world, in which ZooKeeper, four bookies and your program are processes, and the faults are signals.
 #
 # | fault | what must hold |
 # | --- | --- |
-# | a bookie receives SIGKILL in mid-write | the program continues, and the metadata in ZooKeeper lists another bookie |
+# | a bookie receives SIGKILL in the middle of a write | the program continues, and the metadata in ZooKeeper lists another bookie |
 # | your program receives SIGSTOP, and a second one takes over its ledger | every confirmed entry is in the ledger |
 # | the first program receives SIGCONT | its adds are rejected, and it exits with an error |
 #
@@ -248,7 +248,7 @@ late = [
 compare("entries confirmed after the close", len(late))
 
 # %% [markdown]
-# The acknowledgements of an entry may already be in flight when the bookies are fenced. The writer confirms this entry late, and it may do so, because recovery has found the entry. The only rule that matters is that every confirmed entry is in the ledger.
+# The acknowledgements of an entry may already be in flight when the bookies are fenced. The writer confirms this entry late. It is allowed to do so, because recovery has found the entry. What counts is only that every confirmed entry is in the ledger.
 #
 # Write `create_ledger`, `append_all` and `take_over`. This step starts processes, which cannot run in a browser tab. On your own machine or on Binder, run these commands in a terminal, in the directory of your file:
 #
@@ -293,7 +293,7 @@ for each in track("client").steps:
 #
 # <details><summary>Your client passes with every order of two adds' messages. What can still be wrong?</summary>
 #
-# Any bug that needs a third add, a fourth bookie or a timeout. The storms look for these, but they are only a sample.
+# Any bug that needs a third add, a fourth bookie or a timeout. The storms look for such bugs, but they are only a sample.
 # </details>
 #
 # <details><summary>Why does labkit's client, and not yours, read the entries that your client stored?</summary>

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 00 · Where does a message go?
 #
-# You publish a message. A moment later it is on three disks, and you will not lose it even if any one of the three machines crashes. In this tour you follow one entry all the way down. It runs in your browser. The client and the five bookies are labkit's real code, while time, network and disks are **simulated**. So you can repeat a run exactly, and change it at any moment.
+# You publish a message. A moment later it is on three disks, and you will not lose it even if any one of the three machines crashes. In this tour, you follow one entry all the way down to the disk. The tour runs in your browser. The client and the five bookies are labkit's real code, while time, network and disks are **simulated**. So you can repeat a run exactly, and change it at any moment.
 #
-# The same tour with processes, sockets and ZooKeeper runs on Binder or on your own machine. Everything that you learn here applies there as well.
+# The same tour with processes, sockets and ZooKeeper runs on Binder or on your own machine. Everything that you learn here also applies to the real cluster.
 #
 # **At the end you can** say which bookies store an entry and what a bookie's crash does to your data, and find an entry's bytes in a journal file.
 #
@@ -49,7 +49,7 @@ ClusterView(trace)
 compare("write set of entry 3", write_set(3, 4, 3))
 
 # %% [markdown]
-# Each column is a bookie and each row an entry. Press ✕ under a bookie to repeat the run without it from that moment on. Each entry starts one bookie further than the previous one. The ledger is **striped**, so all four disks share the work although each entry has only three copies.
+# Each column is a bookie, and each row is an entry. Press ✕ under a bookie to repeat the run with this bookie killed at the moment that is shown. Each entry starts one bookie further than the previous one. The ledger is **striped**, so all four disks share the work although each entry has only three copies.
 #
 # ## 2 · What happened to entry 2?
 #
@@ -66,7 +66,7 @@ for event in path:
 #
 # ## 3 · Kill a bookie
 #
-# You repeat the run, but one of the ledger's bookies loses power just after entry 3 has been confirmed. All of its unsynced data is lost.
+# You repeat the run, but now one of the ledger's bookies loses power just after entry 3 has been confirmed. All of its unsynced data is lost.
 #
 # **Predict.** Which of the entries 0 to 3 can you still read? Give a list of their ids. Can the writer still write?
 
