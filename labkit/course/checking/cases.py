@@ -2,9 +2,10 @@
 
     @exercise("quorums.lost", ..., like=is_lost, cases=Cases(draw_counts, is_lost, _RULE))
 
-A trial's runs show what a wrong answer leads to, but there are few of them, and a wrong answer may
-pass them by luck. After the trial, the learner's function is therefore compared with a correct one
-on generated cases, which are the same on every machine. The smallest failing case is shown.
+A trial's runs show the consequences of a wrong answer, but there are only a few of them, and a
+wrong answer may pass them by luck. After the trial, the learner's function is therefore compared
+with a correct one on generated cases, which are the same on every machine. The smallest failing
+case is shown.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +35,7 @@ def _no_picture() -> Picture:
 
 @dataclass(frozen=True, slots=True)
 class WrongAnswer:
-    """A call of the learner's function that returned a wrong result, and the correct result.
+    """A call to the learner's function that returned a wrong result, and the correct result.
 
     why: explains the case; picture: draws it.
     """
@@ -123,7 +124,7 @@ class Cases:
         return None
 
     def is_wrong(self, arguments: Arguments, answer: Any) -> bool:
-        """Return whether the part of this answer that counts differs from the correct answer."""
+        """Return whether this answer differs from the correct one in the part that is compared."""
         right = self._right(arguments)
         return bool(self.counts(arguments, answer) != self.counts(arguments, right))
 
@@ -141,7 +142,7 @@ class Cases:
 
 
 class WrongCalls:
-    """Records the calls in a trial to which the learner's function returned a wrong answer."""
+    """Records the calls in a trial for which the learner's function returned a wrong answer."""
 
     def __init__(self, cases: Cases, name: str) -> None:
         self._cases, self._name = cases, name
@@ -158,8 +159,9 @@ class WrongCalls:
     def breaking(self, rule: str) -> tuple[str, WrongAnswer] | None:
         """Return this rule and the first call that broke it.
 
-        If no call broke it, return the rule that was broken last, with the first call that broke
-        that one, because the run on the card ends there. Rules in `of_runs` take precedence.
+        If no call broke this rule, return the rule that was broken most recently, with the first
+        call that broke it, because the run on the card ends there. Rules in `of_runs` take
+        precedence.
         """
         if rule in self._first:
             return rule, self._first[rule]
@@ -181,7 +183,7 @@ def shown(value: object) -> str:
         text = f"[{inside}]" if isinstance(value, list) else f"({inside})"
     elif is_dataclass(value) and type(value).__str__ is object.__str__:
         parts = [getattr(value, each.name) for each in fields(value)]
-        # A function in a field, such as the one that computes a digest, says nothing to a learner.
+        # A function in a field, such as the one that computes a digest, tells a learner nothing.
         inside = ", ".join(shown(part) for part in parts if not isfunction(part))
         text = f"{type(value).__name__}({inside})"
     elif isinstance(value, Enum):
@@ -196,7 +198,7 @@ def shown(value: object) -> str:
 def shown_apart(one: object, other: object) -> tuple[str, str]:
     """Return two values as text, shortened so that their first difference is visible.
 
-    `shown` might truncate both to the same text.
+    In contrast, `shown` might truncate both to the same text.
     """
     if isinstance(one, bytes) and isinstance(other, bytes):
         at = _first_difference(one, other)
@@ -217,7 +219,7 @@ def _first_difference(one: Sequence[object], other: Sequence[object]) -> int:
 
 
 def _bytes_from(value: bytes, at: int) -> str:
-    """Format some bytes, starting at the index `at`."""
+    """Format the bytes from index `at` on, truncated if there are many."""
     if len(value) <= _SHOWN_BYTES or at + 1 < _SHOWN_BYTES:
         return shown(value)
     part = value[at : at + _SHOWN_BYTES].hex(" ")
@@ -225,7 +227,9 @@ def _bytes_from(value: bytes, at: int) -> str:
 
 
 def _items_with(value: list[Any] | tuple[Any, ...], at: int, item: str | None) -> str:
-    """Return the text of a list with item `at` in view; `item` replaces that item's own text."""
+    """Return the text of a list, shortened so that item `at` is visible; `item` replaces that
+    item's own text.
+    """
     texts = [shown(each) for each in value]
     if item is not None:
         texts[at] = item

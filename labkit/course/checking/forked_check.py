@@ -120,8 +120,8 @@ def in_forked_copy(
     limit_s: the time limit for the function `learner`; file: the learner's file, if the function is
     not defined in it; wall_s: the time limit for all the work; processor_s: returns the processor
     time that the copy, whose process id it gets, and the function have used. If it is given, the
-    function is late only if more than `limit_s` of that has been used, so that a busy machine does
-    not make it late.
+    function is late only if that processor time exceeds `limit_s`, too, so that a busy machine does
+    not make a function late.
     """
     clock = Clock()
     answers, answer_end = os.pipe()
@@ -240,9 +240,10 @@ def _answer_of(
 
 
 def _without_answer(status: int) -> Stopped | None:
-    """Interpret the exit status of a copy that sent no result."""
+    """Interpret the exit status of a copy that did not send a result."""
     if os.WIFSIGNALED(status):
-        # For example, a stack overflow in C code, which would have crashed this process.
+        # For example, a stack overflow in C code killed the copy; it would have crashed this
+        # process.
         return Stopped(Reason.ENDED)
     by_itself = {_DONE: None, _NO_MEMORY: Stopped(Reason.MEMORY)}
     return by_itself.get(os.WEXITSTATUS(status), Stopped(Reason.ENDED))

@@ -1,7 +1,7 @@
 """parameters: check that a lesson's parameters are in range, even if papermill sets them.
 
 Papermill only warns about a parameter that a notebook does not have, and it accepts any value. With
-a wrong value, a lesson would fail somewhere later or, worse, show something false, so the cell
+a wrong value, a lesson would fail in a later cell or, worse, show something false, so the cell
 after the parameters calls `parameters`.
 """
 
@@ -25,7 +25,8 @@ class ParameterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """Numbers from `least` to `most`, or only whole multiples of `step` if `is_whole`."""
+    """A range of numbers from `least` to `most`; with `is_whole`, only integer multiples of `step`.
+    """
 
     least: float
     most: float
@@ -69,7 +70,7 @@ class ShortText:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of 1 to `most` numbers, each within a range."""
+    """Lists of 1 to `most` numbers, each within a range."""
 
     each: NumberRange
     most: int
@@ -122,13 +123,13 @@ LESSONS: dict[str, dict[str, Rule]] = {
     },
     "07": {
         "entry_count": NumberRange(4, 40),
-        # Acknowledgements arrive for a whole window at once, and a window has three entries.
+        # The acknowledgements of a whole window arrive at once, and a window has three entries.
         "dies_after": lambda values: NumberRange(3, values["entry_count"] - 1, step=3),
         "bookie_count": NumberRange(4, 10),
     },
     "08": {
         "entry_count": NumberRange(5, 30),
-        # With fewer entries left, none is in flight when the bookies are fenced.
+        # If fewer entries were left, none would be in flight when the bookies are fenced.
         "paused_after": lambda values: NumberRange(1, values["entry_count"] - 4),
         "paused_ms": NumberRange(15, 200, is_whole=False),
     },
@@ -202,7 +203,7 @@ INJECTED = "# Parameters"
 def parameters(lesson: str, values: Values) -> None:
     """Check the parameter values in a lesson's notebook, passed as its `globals()`.
 
-    Raises `ParameterError` for a value out of range, and for a parameter that papermill set but the
+    Raises `ParameterError` if a value is out of range, or if papermill has set a parameter that the
     lesson does not have.
     """
     rules = LESSONS[lesson]
@@ -226,8 +227,8 @@ def parameters(lesson: str, values: Values) -> None:
 
 
 def started_lesson() -> tuple[str, Values]:
-    """Return the number of this kernel's lesson and its parameter values; ("", {}) before it has
-    started.
+    """Return the number of this kernel's lesson and its parameter values, or ("", {}) if no lesson
+    has been started.
     """
     return _started[0] if _started else ("", {})
 

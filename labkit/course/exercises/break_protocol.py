@@ -41,7 +41,7 @@ _DECISIONS = '"delay w>b0 1" or "lose w>b0 1"'
 
 @dataclass(frozen=True, slots=True)
 class UnbrokenRun:
-    """A run in which no promise was broken, and an explanation of what it shows."""
+    """A run in which no promise was broken, and an explanation of what the run shows."""
 
     trace: Trace
     message: str
@@ -194,12 +194,12 @@ def answer(found: str) -> str:
         answer,
         "NO_LEDGER and NO_ENTRY mean that the bookie does not have the entry, IO_ERROR that it"
         " cannot read it.",
-        # Either denial is correct, because recovery treats both the same.
+        # Either denial is correct, because recovery treats both the same way.
         counts=lambda _, answer: "denied" if answer in (NO_LEDGER, NO_ENTRY) else answer,
     ),
 )
 def fixed(learner: Callable[[str], str]) -> str:
-    """A bookie denies an entry if and only if it does not have it."""
+    """A bookie denies having an entry if and only if it does not have the entry."""
 
     def judged(found: str) -> str:
         response = learner(found)
@@ -242,8 +242,8 @@ def fixed(learner: Callable[[str], str]) -> str:
 
 
 def _damaged() -> Iterator[Scenario]:
-    """Yield runs in which recovery starts while the ledger is open, and a bit flips on two of three
-    bookies.
+    """Yield runs in which a bit flips on two of three bookies, and recovery starts while the ledger
+    is still open.
     """
     # All four entries are in flight at the same time, so none of them contains a useful
     # LastAddConfirmed.
@@ -358,7 +358,7 @@ def invariant(learner: Callable[[list[Event]], bool]) -> str:
 
 
 def _first_objection(learner: Callable[[list[Event]], bool], trace: Trace) -> UnbrokenRun:
-    """Find, by bisection, an event at which the learner's function changes to False."""
+    """Find, by bisection, an event at which the learner's function changes from True to False."""
     if not learner([]):
         return UnbrokenRun(trace, "Your function returns False even for an empty list of events.")
     holds, fails = 0, len(trace.events)

@@ -200,7 +200,8 @@ def resend(learner: MustSend) -> str:
 
 
 def _all_ended(trace: Trace) -> None:
-    """Raise `Refused` if an entry of a run with only one workload step is never confirmed."""
+    """Raise `Refused` if an entry is never confirmed, provided that the workload has only one step.
+    """
     if len(trace.scenario.workload) > 1:
         return
     sent = [e for e in trace.events if e.kind == "add.pushed" and e.node == "w"]
@@ -254,8 +255,7 @@ def _broken_rule(case: Arguments, new: tuple[str, ...]) -> str:
         " run out of candidates, leave the rest unchanged.",
     ),
     like=new_ensemble,
-    # Compare answers by the rule that they break, because any spare bookie may replace any failed
-    # one.
+    # Compare which rule the answers break, because any spare bookie may replace any failed one.
     cases=Cases(generated.failed_bookies, new_ensemble, _broken_rule, counts=_broken_rule),
 )
 def replacement(learner: NewEnsemble) -> str:

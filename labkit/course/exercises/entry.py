@@ -85,7 +85,7 @@ def pack(learner: Pack) -> str:
 
 
 def _field_rule(packed: bytes, entry: Entry, digest: Digest) -> str:
-    """Describe the first wrong field or, if the size is wrong, the size."""
+    """Describe the first wrong field or, if the size is wrong, the two sizes."""
     right = encode_entry(entry, digest)
     if len(packed) != len(right):
         return (

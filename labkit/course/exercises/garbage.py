@@ -181,9 +181,10 @@ def _bars(case: Arguments, _: list[int]) -> LogUsage:
 
 
 def _by_tenths(case: Arguments, chosen: list[int]) -> tuple[list[int], list[int]]:
-    """Return the chosen logs by id, and the tenths of their usage in the order of choice.
+    """Return the chosen logs sorted by id, and the tenths of their usage in the order in which they
+    were chosen.
 
-    Logs whose usage is in the same tenth may be chosen in any order.
+    This way, logs whose usage is in the same tenth may be chosen in any order.
     """
     tenth = {log.log_id: min(9, int(10 * log.usage)) for log in case[0]}
     return sorted(chosen), [tenth.get(each, -1) for each in chosen]
@@ -245,7 +246,7 @@ COPY, SYNC, POINT, FLUSH, REMOVE = STEPS = (
     "remove the old log",
 )
 
-# Rules that are broken if the first step does not precede the second. The first match is reported.
+# Each rule is broken unless the first step precedes the second. The first match is reported.
 _RULES = (
     (COPY, REMOVE, "The live entries must be copied before the old log is deleted."),
     (COPY, SYNC, "The entries must be copied before the copies can be synced."),

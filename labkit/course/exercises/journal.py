@@ -1,4 +1,4 @@
-"""Lesson 02: the padding rule, reading up to a torn tail, and deleting old journals."""
+"""Lesson 02: padding a journal, reading up to a torn tail, and deleting old journals."""
 
 from collections.abc import Callable, Iterator
 from itertools import zip_longest

@@ -125,7 +125,9 @@ def _advancing(decide: Advance) -> type[LedgerWriter]:
 
 
 def _writers() -> Iterator[Scenario]:
-    """Yield two runs in which a slow bookie reorders acknowledgements, and then storms."""
+    """Yield two runs in which a slow bookie changes the order of the acknowledgements, followed by
+    storms.
+    """
     slow = SlowDisk("b1", 20)
     yield Scenario(Cluster(3), (Write(0, 6, 3, 2, 2),), (slow,), limit_s=5)
     yield Scenario(Cluster(3), (Write(0, 6, 3, 3, 2),), (slow,), limit_s=5)
@@ -219,7 +221,7 @@ def _reading(decide: Readable) -> type[LedgerReader]:
 
 
 def _readers() -> Iterator[Scenario]:
-    """Yield a run in which b0 misses all entries after the third one, a run in which only b1
+    """Yield a run in which b0 misses all entries after the third one, a run in which b1 alone
     receives the last entries and then dies, and storms.
     """
     late = [Delay(name, "r", 10) for name in ("b1", "b2")]
@@ -236,7 +238,7 @@ def _readers() -> Iterator[Scenario]:
         yield storm(scenario, seed, fault_count=2)
 
 
-# Tools for the runs in the lesson itself
+# Functions for the runs in the lesson itself
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -263,7 +265,7 @@ class Tail(Value):
 
 
 def read_delays_ms(trace: Trace, writer: str = "w", reader: str = "r") -> dict[int, float]:
-    """Return, for each entry that `reader` has read, the time between the push by `writer` and the
+    """For each entry that `reader` has read, return the time between the push by `writer` and the
     read.
 
     Events of other nodes are ignored, because the epilogue pushes entries again when it recovers

@@ -159,9 +159,11 @@ def _silent_stripes(case: Arguments, _: bool) -> Stripes:
     ),
 )
 def coverage(learner: Covered) -> str:
-    """In every write set, fewer than Qa bookies have yet to respond."""
+    """Enough bookies have responded once fewer than Qa bookies of each write set have yet to
+    respond.
+    """
     if not learner(frozenset({0, 1, 2}), 3, 3, 2):
-        raise Refused(_TOO_LATE)  # Otherwise no run would ever end.
+        raise Refused(_TOO_LATE)  # Without this check, no run would ever end.
     guest = Guest(lambda known, *sizes: learner(frozenset(known), *sizes))
     with replacing(quorum.is_covered, guest):
         traces = must_hold(_readers(), guest.run, {"ReadersLearnWhatIsConfirmed": _TOO_EARLY})
@@ -204,10 +206,10 @@ def _readers() -> Iterator[Scenario]:
 
 
 def is_lost(denied: int, silent: int, write_quorum: int, ack_quorum: int) -> bool:
-    """Return whether it is certain that an entry was not acknowledged by Qa bookies.
+    """Return whether an entry certainly was not acknowledged by Qa bookies.
 
     In the entry's write set, `denied` bookies responded that they do not have the entry, and
-    `silent` bookies failed to respond.
+    `silent` bookies did not respond.
     """
     return denied >= write_quorum - ack_quorum + 1
 

@@ -1,4 +1,6 @@
-"""Lesson 08: where recovery starts to read, what responses prove, and whose adds a fence blocks."""
+"""Lesson 08: where recovery starts to read, what a bookie's response proves, and whose adds a fence
+blocks.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 

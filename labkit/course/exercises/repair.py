@@ -103,7 +103,7 @@ def lost_bookies(learner: Function) -> str:
 
 
 def _due(at_s: float | None, now_s: float) -> float | None:
-    # Treat a time in the past like the current time.
+    # Treat a time in the past as the current time.
     return None if at_s is None else max(at_s, now_s)
 
 
@@ -214,7 +214,7 @@ def _copies_rule_of(case: Arguments, answer: list[int]) -> str:
     cases=Cases(generated.checked_copies, missing_copies, _copies_rule_of, counts=in_any_order),
 )
 def fragments(learner: Function) -> str:
-    """A copy that cannot be read counts as missing, whatever the reason."""
+    """A copy that cannot be read counts as missing, no matter why."""
     guest = Guest(partial(_indices_of, learner))
     is_too_many = False
 
@@ -278,7 +278,7 @@ _NEVER_ENDS = (
     " missing copies, and the repair starts over, forever."
 )
 
-# Rules that are broken if the first step does not precede the second. The first match is reported.
+# Each rule is broken unless the first step precedes the second. The first match is reported.
 _ORDER_RULES = (
     (
         STORE,

@@ -31,10 +31,12 @@ def store(rows: DataFrame, batch_id: int, folder: str) -> None:
 class BatchRun:
     """A sequence of calls to the sink, and the rule that it tests.
 
-    batches: the batch number of each call. A crash happens between two calls with the same number.
-    cut: the index of the call during which a crash happens when half of the rows are stored.
-    partitions: if there are two, every other batch has the entry ids of the previous batch, but in
-    another ledger.
+    batches: the batch number of each call. Two calls with the same number mean that a crash
+    happened between them.
+    cut: the index of the call during which a crash happens, after half of the rows have been
+    stored.
+    partitions: if there are two, every other batch has the same entry ids as the previous batch,
+    but in another ledger.
     """
 
     rule: str

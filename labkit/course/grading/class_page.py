@@ -1,4 +1,6 @@
-"""The page about the class, to read and to print: totals, what was hard, and who passed what."""
+"""Writes the page about the class, for reading and printing: totals, the hardest exercises, and
+which student passed which exercise.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +29,7 @@ _STYLE = (
     "text-decoration:none}thead{display:table-header-group}tfoot{display:table-row-group}"
     "tr{break-inside:avoid}h2,p{break-after:avoid}h1,h2{margin:.6em 0 .2em}"
     ".bar,tbody tr{print-color-adjust:exact}.students{break-before:page}"
-    # A class of 100 fits on the back of the sheet.
+    # With these sizes, a class of 100 fits on the back of the sheet.
     ".grid td,.grid th{font-size:6pt;line-height:1.05;padding:0 .5em}}"
 )
 Row = Sequence[object]

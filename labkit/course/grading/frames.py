@@ -54,11 +54,13 @@ class RemoteRows:
 
     @property
     def stands_for(self) -> type[DataFrame]:
-        """The type of the job's actual result."""
+        """The type that the job actually returned."""
         return DataFrame
 
     def select(self, *names: str) -> "RemoteRows":
-        """Return only these columns. Raises `Refused` if one has values of other types."""
+        """Return only these columns. Raises `Refused` if a column contains neither numbers nor
+        strings.
+        """
         for name in names:
             if name not in self.values:
                 raise Refused(f"The column {name} must contain numbers or strings.")
@@ -75,7 +77,7 @@ class RemoteRows:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """A folder as a value: the contents of each file by its relative path.
+    """A folder as a value that can be sent: the contents of each file, by relative path.
 
     Raises ValueError for a path outside the folder.
     """
@@ -111,7 +113,8 @@ def stored_rows(files: Files) -> list[Row]:
 
 
 def after_crash(files: Files, rows: list[Row]) -> Files:
-    """Return the folder as left by a crash in the middle of writing these rows."""
+    """Return the folder in the state in which a crash leaves it while these rows are being written.
+    """
     with files.laid_out() as folder:
         simulate_crash(folder, rows)
         return Files.below(folder)
@@ -126,7 +129,8 @@ READER = [
 
 
 class RemoteFolder:
-    """The folder in which the submission's process stores batches; here, only an opaque value.
+    """The folder in which the submission's process stores batches; the grader does not look inside
+    it.
 
     `ask` calls `stored_rows` and `after_crash` in a separate process that runs none of the
     submission's code, so Parquet parses the submission's files in a sandbox.

@@ -51,7 +51,7 @@ class OldFormatError(Exception):
 
 
 def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) -> Iterator[Judged]:
-    """Yield the result of every exercise in the lessons that the submission answers."""
+    """Yield the names of each notebook's exercises, and then the result of each exercise."""
     result = partial(Result.bounded, student=submission.student)
     if submission.problem or not submission.notebooks:
         why = submission.problem or "There is no notebook to grade."
@@ -145,7 +145,7 @@ def _of_one_kind(
     limits: Limits,
     is_sandboxed: bool,
 ) -> Iterator[Result]:
-    """Yield the results of exercises that either all need Spark or all do not.
+    """Yield the results of exercises, all of which need Spark or none of which do.
 
     Raises `MissingPart` if no process can be started.
     """

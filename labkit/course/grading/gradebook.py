@@ -29,7 +29,7 @@ class PointsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """The points of an exercise: for a passed answer, and for a refused one."""
+    """The points for a passed answer, and for a refused one."""
 
     passed: float = 1.0
     attempted: float = 0.0
@@ -70,8 +70,9 @@ def read_points(file: Path) -> dict[str, Worth]:
 class Gradebook:
     """The results of a class.
 
-    points: the points of each exercise; outcomes: by student, the outcome of each exercise; ids:
-    by student, the id in the class list; late: the students who handed in after the deadline.
+    points: the points for each exercise; outcomes: for each student, the outcome of each exercise;
+    ids: for each student, the id in the class list; late: the students who handed in after the
+    deadline.
     """
 
     points: Mapping[str, Worth]
@@ -86,7 +87,8 @@ class Gradebook:
         points: Mapping[str, Worth] | None,
         students: Mapping[str, Student],
     ) -> "Gradebook":
-        """Collect the results; `students` also lists those who may have handed in nothing."""
+        """Collect the results; `students` also lists students who may not have handed in anything.
+        """
         outcomes: dict[str, dict[str, str]] = {student: {} for student in students}
         late = set()
         for each in results:

@@ -25,8 +25,8 @@ def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]]
     """Return a student's records as rows of the class report, and messages about ignored files and
     lines.
 
-    Of the sittings of the inventory, the first one before the course and the last one after it
-    count.
+    If a student has taken the inventory repeatedly, only the first sitting before the course and
+    the last one after it count.
     """
     rows: list[dict[str, Any]] = []
     sittings: dict[str, dict[str, Any]] = {}
@@ -59,7 +59,9 @@ def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]]
 
 
 def _noted(line: str) -> dict[str, Any] | None:
-    """Return what the line holds, {} if its event is not counted, or None if it is invalid."""
+    """Return the event on the line, {} if it is of a kind that is not counted, or None if it is
+    invalid.
+    """
     try:
         noted = json.loads(line)
     except (ValueError, RecursionError):

@@ -50,5 +50,6 @@ def _cut(text: str, name: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Replace each lone surrogate by "?": JSON and Python strings can contain it, UTF-8 cannot."""
+    """Replace each lone surrogate with "?": JSON and Python strings can contain it, UTF-8 cannot.
+    """
     return text.encode("utf-8", "replace").decode("utf-8")

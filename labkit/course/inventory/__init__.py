@@ -1,4 +1,5 @@
-"""The concept inventory: 20 questions about common misconceptions, before and after the course.
+"""The concept inventory: 20 questions about common misconceptions, asked before and after the
+course.
 
 labkit works out the right answer of each question by running its own code, with the numbers that
 the seed has drawn.  Every wrong option is what a student would choose who holds a certain belief,

@@ -78,7 +78,7 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
         body, cell_id = text[mark.end() : end].strip(), f"{prefix}-{number:02}"
         if mark["markdown"]:
             markdown = re.sub(r"(?m)^# ?", "", body)
-            if version == "solution":  # The tour is one folder up, because it has no solution.
+            if version == "solution":  # The tour has no solution, and is one folder up.
                 markdown = markdown.replace("](00-tour.ipynb", "](../00-tour.ipynb")
             cells.append(new_markdown_cell(markdown, id=cell_id))
         else:
@@ -114,7 +114,8 @@ def _with_comparison(tags: list[str]) -> list[str]:
 
 
 def execute(notebook: NotebookNode) -> None:
-    """Run all cells in a new kernel and an empty directory, without widget state and timestamps.
+    """Run all cells in a new kernel and an empty directory, without storing widget state or
+    timestamps.
 
     Raises `nbclient.exceptions.CellExecutionError` if a cell fails.
     """
