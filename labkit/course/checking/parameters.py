@@ -25,7 +25,8 @@ class ParameterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """A range of numbers from `least` to `most`; with `is_whole`, only integer multiples of `step`.
+    """A range of numbers from `least` to `most`; with `is_whole`, only integer multiples of
+    `step`.
     """
 
     least: float

@@ -1,4 +1,5 @@
-"""Lesson 15: taking over a log, finding each group's newest offset, and finding garbage snapshots.
+"""Lesson 15: taking over a log, finding each group's newest offset, and finding garbage
+snapshots.
 """
 
 from collections.abc import Callable

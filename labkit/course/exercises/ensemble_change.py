@@ -200,7 +200,8 @@ def resend(learner: MustSend) -> str:
 
 
 def _all_ended(trace: Trace) -> None:
-    """Raise `Refused` if an entry is never confirmed, provided that the workload has only one step.
+    """Raise `Refused` if an entry is never confirmed, provided that the workload has only one
+    step.
     """
     if len(trace.scenario.workload) > 1:
         return

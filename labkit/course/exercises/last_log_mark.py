@@ -164,7 +164,8 @@ def _is_reversed(order: Sequence[str], first: str, second: str) -> bool:
 
 
 class ReorderedCheckpoint(LedgerStore):
-    """Runs the steps of a checkpoint in a given order. Adds arrive just before step number `gap`.
+    """Runs the steps of a checkpoint in a given order. Adds arrive just before step number
+    `gap`.
     """
 
     order: Sequence[str] = STEPS

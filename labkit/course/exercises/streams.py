@@ -34,7 +34,8 @@ def job(messages: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A stream for which a naive job returns a wrong result, and the rule that such a job breaks.
+    """A stream for which a naive job returns a wrong result, and the rule that such a job
+    breaks.
     """
 
     rule: str

@@ -113,7 +113,8 @@ def stored_rows(files: Files) -> list[Row]:
 
 
 def after_crash(files: Files, rows: list[Row]) -> Files:
-    """Return the folder in the state in which a crash leaves it while these rows are being written.
+    """Return the folder in the state in which a crash leaves it while these rows are being
+    written.
     """
     with files.laid_out() as folder:
         simulate_crash(folder, rows)

@@ -87,7 +87,8 @@ class Gradebook:
         points: Mapping[str, Worth] | None,
         students: Mapping[str, Student],
     ) -> "Gradebook":
-        """Collect the results; `students` also lists students who may not have handed in anything.
+        """Collect the results; `students` also lists students who may not have handed in
+        anything.
         """
         outcomes: dict[str, dict[str, str]] = {student: {} for student in students}
         late = set()

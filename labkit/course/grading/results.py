@@ -50,6 +50,7 @@ def _cut(text: str, name: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Replace each lone surrogate with "?": JSON and Python strings can contain it, UTF-8 cannot.
+    """Replace each lone surrogate with "?": JSON and Python strings can contain it, UTF-8
+    cannot.
     """
     return text.encode("utf-8", "replace").decode("utf-8")

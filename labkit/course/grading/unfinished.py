@@ -23,7 +23,8 @@ class UnfinishedRun:
         self._settings = settings
 
     def graded(self, submission: Submission) -> Graded | None:
-        """Return the stored outcome, or None if there is none or the submission has changed since.
+        """Return the stored outcome, or None if there is none or the submission has changed
+        since.
         """
         try:
             stored = json.loads(self._file(submission).read_text(encoding="utf-8"))

@@ -1,4 +1,5 @@
-"""A question of the inventory: its numbers are drawn at random, and its right answer is computed.
+"""A question of the inventory: its numbers are drawn at random, and its right answer is
+computed.
 """
 
 from collections.abc import Callable, Mapping

@@ -46,7 +46,8 @@ _KINDS = (
 
 
 class SubmissionProcessError(Exception):
-    """The submission's process has exited, or sent something that the grader does not understand.
+    """The submission's process has exited, or sent something that the grader does not
+    understand.
     """
 
 
@@ -193,7 +194,8 @@ class SubmissionConnection:
         return processor_s_of(self._pid)
 
     def is_responsive(self) -> bool:
-        """Return whether the process responds to a ping; if so, no earlier call is still running.
+        """Return whether the process responds to a ping; if so, no earlier call is still
+        running.
         """
         number = next(self._ids)
         until = time.monotonic() + PING_S

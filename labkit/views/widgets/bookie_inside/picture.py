@@ -23,7 +23,8 @@ component.
 """
 LINE = HIGH + NOTE + 5
 MOMENTS = 300
-"""If a run has more moments than this, a sample of this size determines the height of the picture.
+"""If a run has more moments than this, a sample of this size determines the height of the
+picture.
 """
 
 _INKS = {"up": "well", "down": "lost"}

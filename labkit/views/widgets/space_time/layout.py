@@ -16,7 +16,8 @@ from labkit.views.widgets.text_metrics import width_of
 BETWEEN = 20
 """The part of each lane's width that is not available for labels."""
 LONG = 6
-"""A gap between rows is marked as a quiet period if it is more than this many times the median gap.
+"""A gap between rows is marked as a quiet period if it is more than this many times the median
+gap.
 """
 CAUSES = 12
 """The maximum length of the causal chain that is highlighted together with an event."""
