@@ -18,7 +18,7 @@ _MOST_TEXT = 46
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Znodes:
-    """Every znode below `/ledgers`: its data and its version, by path."""
+    """The data and the version of every znode below `/ledgers`, by path."""
 
     nodes: dict[str, tuple[bytes, int]]
 
@@ -77,7 +77,7 @@ class ReadZnodes:
 
 @dataclass(frozen=True, slots=True)
 class SetLayout:
-    """A workload step that sets another ledger manager in LAYOUT, before any ledger is created."""
+    """A workload step that writes another ledger manager to LAYOUT before any ledger is created."""
 
     layout: LedgerLayout
     client: str = "admin"
@@ -96,7 +96,8 @@ def znodes_of(
 ) -> list[Znodes]:
     """Run the scenario, and return the znodes below `root` at each of the moments.
 
-    Reading takes half a millisecond per znode, so a snapshot of fewer znodes is more consistent.
+    Reading takes half a millisecond per znode, so the fewer znodes there are below `root`, the more
+    consistent each snapshot is.
     """
     looks = [ReadZnodes(f"look{number}", when, root) for number, when in enumerate(moments)]
     run(replace(scenario, workload=(*scenario.workload, *looks)))

@@ -68,9 +68,9 @@ def serves_a_cluster(learner: Learner) -> str:
 
 
 def processor_times(learner: Learner) -> tuple[float, float]:
-    """Return the CPU milliseconds that the learner's program and labkit's client take.
+    """Return the CPU time, in milliseconds, that the learner's program and labkit's client take.
 
-    They write the same entries, alternately on one cluster; each cost is the minimum of three
+    They take turns writing the same entries to one cluster; each cost is the minimum of three
     rounds.
     """
 
@@ -277,7 +277,7 @@ async def _lose_a_bookie(live: _Live) -> str:
     await live.cluster.kill(killed)
     await writer.give(_lines(_ENTRIES, 2 * _ENTRIES))
     await writer.wait_for_lines(2 * _ENTRIES, "confirmed")
-    # Read the metadata before the ledger is closed, because that stores them again.
+    # Read the metadata before the ledger is closed, because closing stores them again.
     stored = (await ledgermetadata(live.client, live.ledger_id)).metadata.segments[-1].ensemble
     if killed in stored:
         raise Refused(

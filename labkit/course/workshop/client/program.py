@@ -40,7 +40,8 @@ class Program:
         created: Callable[[int], None],
         confirmed: Callable[[int], None],
     ) -> int:
-        """Create a ledger, add the payloads, and close it; return the most adds in flight at once.
+        """Create a ledger, add the payloads, and close it; return the maximum number of adds in
+        flight.
 
         Calls `created` with the ledger's id, and `confirmed` with the id of each entry once it is
         confirmed.
@@ -110,7 +111,8 @@ class _Flow:
     async def payloads(self) -> AsyncIterator[bytes]:
         """Yield the payloads one by one. Raises `Refused` if the window is exceeded."""
         async for payload in self._payloads:
-            # The program may have consumed one more payload and be waiting for room in the window.
+            # The program may have consumed one more payload and may be waiting for room in the
+            # window.
             if self.consumed - self.confirmed > self._window:
                 raise Refused(
                     f"At most {self._window} entries may be unconfirmed, but `append_all` consumed"

@@ -51,7 +51,9 @@ ALL_DENY = "If all bookies of the write set deny having the entry, `PROVES_ABSEN
 
 
 class _Growing:
-    """A ledger whose bookies report their segment's LastAddConfirmed; records which were asked."""
+    """A ledger whose bookies report their segment's LastAddConfirmed; records which bookies were
+    asked.
+    """
 
     ledger_id = 0
 
@@ -73,7 +75,7 @@ class _Growing:
 
 
 def last_add_confirmed_is_current(learner: Learner) -> str:
-    """Check that a reader asks the last ensemble, and notices changes of the metadata."""
+    """Check that a reader asks the last ensemble, and notices when the metadata change."""
     old = replace(_METADATA, segments=_METADATA.segments[:1])
     changed = (
         f"the reader begins with {old.segments}; by now, the metadata has {_METADATA.segments}"

@@ -80,7 +80,7 @@ class ProgramProcess:
 
     async def give(self, lines: bytes) -> None:
         assert self._process.stdin is not None
-        with suppress(ConnectionError):  # Whoever waits for lines will notice the exit.
+        with suppress(ConnectionError):  # Whoever waits for output lines will notice the exit.
             self._process.stdin.write(lines)
             await self._process.stdin.drain()
 

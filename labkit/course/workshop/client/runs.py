@@ -21,7 +21,7 @@ SIZES = ((3, 3, 2), (3, 2, 2), (4, 3, 2), (5, 3, 2), (3, 3, 3), (2, 2, 1))
 
 
 def write(entries: int, sizes: tuple[int, int, int] = (3, 3, 2), **fields: float) -> Write:
-    """Return a writer's step that leaves its ledger open."""
+    """Return a workload step that writes entries and leaves the ledger open."""
     ensemble, write_quorum, ack_quorum = sizes
     step = Write(0, entries, ensemble, write_quorum, ack_quorum, close=False)
     return replace(step, **fields)  # type: ignore[arg-type]
@@ -80,7 +80,7 @@ def one_knows_the_last() -> Scenario:
 
 
 def one_knows_nothing() -> Scenario:
-    """b0 missed everything and responds first; b1 and b2 have the entries."""
+    """b0, which responds first, has no entries; b1 and b2 have all of them."""
     faults = (Partition(("w",), ("b0",)), Delay("b1", "q", 4.0), Delay("b2", "q", 4.0))
     return quiet(write(6), Read(client="q", when=At(30.0)), faults=faults)
 
@@ -329,9 +329,8 @@ def cut_off_by_another() -> Scenario:
 
 
 def taken_by(*clients: str) -> tuple[Recover, ...]:
-    """Return steps of clients that recover the ledger at about the same time.
-
-    Its writer may still be alive.
+    """Return steps in which these clients recover the ledger at about the same time, perhaps while
+    its writer is still alive.
     """
     return tuple(
         Recover(client=name, when=At(12.0 + number)) for number, name in enumerate(clients)
@@ -341,7 +340,7 @@ def taken_by(*clients: str) -> tuple[Recover, ...]:
 def storms(
     seeds: int, *more: Step, bookies: int = 5, close: bool = False, faults: int = 3
 ) -> Iterator[Scenario]:
-    """Yield a scenario for each seed: a writer under random faults, and further steps."""
+    """Yield a scenario for each seed: a writer, further steps, and random faults."""
     for seed in range(seeds):
         sizes = SIZES[seed % len(SIZES)]
         step = write(12, sizes, window=6, every_ms=(0.0, 2.0)[seed % 2], close=close)

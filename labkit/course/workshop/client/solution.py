@@ -194,7 +194,7 @@ async def close_at(
     return metadata
 
 
-# Step 2 and 3: read
+# Steps 2 and 3: read
 
 
 class Reader:

@@ -61,7 +61,9 @@ def the_mark_is_whole_or_the_old_one(learner: Learner) -> str:
 
 
 def odd_marks_are_none(learner: Learner) -> str:
-    """Check that a mark that was corrupted, by a crash or by a person, counts as no mark."""
+    """Check that a corrupt mark, whether corrupted by a crash or by a person, is treated as
+    missing.
+    """
     whole = struct.pack(">qq", 10, 512)
     cases = {
         "no file": None,
@@ -178,7 +180,7 @@ class _OrderJudge:
 
 
 def each_call_is_in_order(learner: Learner) -> str:
-    """Check that a checkpoint makes each call only after the calls on which it relies."""
+    """Check that a checkpoint makes each call only after the calls that it depends on."""
     bookie = _OrderJudge()
     yours = learner.make("Checkpoint", bookie)
     bookie.is_flushing = True

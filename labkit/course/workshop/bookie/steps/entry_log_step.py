@@ -26,7 +26,7 @@ Syncs = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class LogCase:
-    """Entries, given by their payload sizes and synced in groups, and the problem found."""
+    """Entries that are synced in groups, given by their payload sizes, and the problem found."""
 
     syncs: Syncs
     problem: str
@@ -119,7 +119,7 @@ def _problem(learner: Learner, syncs: Syncs) -> Problem | None:
 
 
 class _CountedFile(SimFile):
-    """A file that remembers the largest number of bytes that one read requested."""
+    """A file that records the largest number of bytes requested by a single read."""
 
     most = 0
 

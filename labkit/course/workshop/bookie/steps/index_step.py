@@ -193,7 +193,7 @@ def the_first_file_is_whole(learner: Learner) -> str:
 
 
 def what_was_not_synced_is_synced(learner: Learner) -> str:
-    """Check that the first flush makes a write durable that a killed process had not synced."""
+    """Check that the first flush syncs what a killed process has written without syncing it."""
     disk = SimDisk()
     written = LedgerIndex(LEDGER, IndexHeader(MASTER_KEY), SimDisk(), PAGE)
     written.set_locations((0,), (1028,))

@@ -46,7 +46,9 @@ def every_whole_record_is_found(learner: Learner) -> str:
 
 
 def a_missing_journal_stops_the_start(learner: Learner) -> str:
-    """Check that the start fails without LastLogMark's journal, because entries are lost."""
+    """Check that replay fails if the journal that LastLogMark refers to is missing, because entries
+    are lost.
+    """
     machine = new_machine(Fuse())
     bookie = ReplayView(machine.open(LedgerStore, CONFIG))
     try:
@@ -217,7 +219,9 @@ _END = "`replay` returns the id of the last journal file and the offset where it
 
 
 def _replayed(learner: Learner | None) -> float:
-    """Return the number of records replayed for each entry that is only in the journal."""
+    """Return the number of records replayed, divided by the number of entries that are only in the
+    journal.
+    """
     machine = new_machine(Fuse())
     kind = LedgerStore if learner is None else store_of(learner)
     store = machine.open(LedgerStore, CONFIG)
