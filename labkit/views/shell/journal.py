@@ -101,7 +101,7 @@ def explicit_lac_of(body: bytes) -> int | None:
 
 
 def journal_end(file: File, name: str, end: int) -> Damage | None:
-    """Return the damage after the last record, which ends at `end`, or None.
+    """Return the damage after the last record, which ends at `end`, or None if there is none.
 
     The bookie leaves only zeros, or nothing, after the last record.
     """
@@ -126,7 +126,7 @@ def journal_end(file: File, name: str, end: int) -> Damage | None:
 
 
 def last_marks(folders: BookieFolders) -> tuple[LastMark, ...]:
-    """Return LastLogMark of each journal directory.
+    """Return the LastLogMark of each journal directory.
 
     Raises `ShellError` if no journal directory or no ledger directory was given.
     """

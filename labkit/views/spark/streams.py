@@ -1,7 +1,7 @@
 """Spark jobs over the MessageIDs in a table of received messages.
 
-A job takes a DataFrame and returns one. It reads the columns `topic`, `partition`, `ledger`,
-`entry`, `batch_index` and `seq` (the arrival order); some jobs read one more column. A stream is
+A job takes a DataFrame and returns one. All jobs read the columns `topic`, `partition`, `ledger`,
+`entry`, `batch_index` and `seq` (the arrival order); some of them read one more column. A stream is
 one partition of one topic. Ids from different streams cannot be compared.
 
 The queries rely on these rules:
@@ -34,7 +34,8 @@ def parse_message_ids(ids: DataFrame, column: str = "message_id") -> DataFrame:
 
     If the text is not a MessageID, all four are null.
     """
-    # Use three projections: in a single one, Spark would split the text for every use of a part.
+    # Use three projections: in a single one, Spark would split the text again for each use of a
+    # part.
     parts = ids.withColumn(PARTS, fn.split(column, ":"))
     numbers = [fn.get(PARTS, fn.lit(i)).try_cast("bigint") for i in range(4)]
     cast = parts.withColumns(dict(zip(ID_PARTS, numbers, strict=True)))

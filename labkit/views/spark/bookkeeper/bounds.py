@@ -1,4 +1,4 @@
-"""Turns the options for start and end into the first and the last position of each lane.
+"""Converts the options for start and end to the first and the last position of each lane.
 
 For one topic, `start` and `end` may contain an id for each partition; for ledgers, one id applies
 to all.  For any number of topics, `startingTime` and `endingTime` apply to all partitions.
@@ -56,7 +56,9 @@ def batch_bounds(options: Options, chains: Chains) -> Bounds:
 async def with_times(
     bounds: Bounds, options: Options, chains: Chains, directory: LedgerDirectory
 ) -> Bounds:
-    """Replace the bounds that are given as publish times.  Raises the errors of the search."""
+    """Replace the bounds that are given as publish times with positions. Raises the same errors as
+    `first_published_from`.
+    """
 
     async def of_lane(lane: Lane) -> tuple[ReadPosition, ReadPosition]:
         find = partial(first_published_from, directory, options, lane, chains[lane])

@@ -224,7 +224,7 @@ def _ledgers(text: str) -> tuple[tuple[int, int], ...]:
 def _bound(name: str, text: str, partition: int) -> Bound:
     """Parse the option.
 
-    `partition` is the topic's index if the topic is itself a partition, else -1.
+    `partition` is the topic's partition index if the topic is itself a partition, otherwise -1.
     """
     if text == "earliest":
         return "earliest"
@@ -238,12 +238,13 @@ def _bound(name: str, text: str, partition: int) -> Bound:
         return "earliest"
     if ids == (LATEST,):
         return "latest"
-    # For such a topic, the Java producer prints -1, while all other clients print the partition.
+    # If the topic is a partition, the Java producer prints -1, but all other clients print the
+    # index.
     return tuple(replace(each, partition=partition) if each.partition < 0 else each for each in ids)
 
 
 def _time(name: str, text: str) -> int:
-    """Parse a time to milliseconds since 1970; "" means -1."""
+    """Convert a time to milliseconds since 1970, and "" to -1."""
     if not text:
         return -1
     if re.fullmatch(r"\d+", text):

@@ -1,4 +1,6 @@
-"""Step 2: each entry carries LastAddConfirmed, from which readers learn how far they may read."""
+"""Step 2: LastAddConfirmed, which each entry carries and which tells readers how far they may
+read.
+"""
 
 from labkit.course.workshop.client import runs
 from labkit.course.workshop.client.contract import ANNOUNCES, CURRENT, LAST_ENSEMBLE

@@ -1,4 +1,6 @@
-"""Step 3: read an entry, from another copy if one fails, and know what a response proves."""
+"""Step 3: read an entry, from another copy if the first one fails, and know what a response
+proves.
+"""
 
 from labkit.course.workshop.client import runs
 from labkit.course.workshop.client.reading import (
