@@ -15,10 +15,10 @@ _INKS = {"up": "well", "down": "lost"}
 
 
 class Chips:
-    """Lays out the chips, with as many in a line as fit with their names and buttons.
+    """Lays out the chips: each line contains as many as fit with their names and buttons.
 
-    names: all bookies that the run will ever have. acts: the buttons; without any, no chips are
-        drawn.
+    names: all bookies that appear at any time during the run. acts: the buttons; if there are none,
+    no chips are drawn.
     """
 
     def __init__(self, names: Collection[str], acts: Acts, width: float) -> None:

@@ -50,7 +50,7 @@ COMMANDS = ("kill", "pause", "resume", "restart")
 
 
 class Live(Protocol):
-    """What a follower needs from its view.
+    """The part of a view that its follower uses.
 
     waiting: events since the last message to the browser.
     ended: why the picture no longer changes, or "".

@@ -1,7 +1,7 @@
 """Draws entry logs as bars: which ledgers share each log, and how many of its bytes are live.
 
-Bytes of existing ledgers are coloured, and garbage is hatched. The picture is not interactive, so
-draw it again to see changes.
+Bytes of existing ledgers are coloured, and garbage is hatched. The picture is not interactive; to
+see changes, draw it again.
 """
 
 from collections.abc import Collection, Mapping, Sequence

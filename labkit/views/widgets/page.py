@@ -49,7 +49,7 @@ def page(views: Sequence[SceneView], title: str = "labkit") -> str:
 
 
 def state_of(view: SceneView) -> str:
-    """Return what a page needs to know about a view, as JSON."""
+    """Return the traits of a view that a page needs, as JSON."""
     return json.dumps({name: getattr(view, name) for name in _TRAITS}, separators=(",", ":"))
 
 

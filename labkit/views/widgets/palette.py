@@ -1,9 +1,9 @@
 """The named colours of all views, for light and dark pages, and the CSS rules that apply them.
 
-A colour name has the same meaning in every view. Colour-blind readers can tell the eight hues apart
-(Okabe and Ito's blue, vermilion, purple and green, made darker or lighter for contrast), and no
-view conveys anything by colour alone. Marks refer to colours by class (`f-stored` fills, `s-stored`
-strokes), because every SVG renderer supports classes but not all support CSS variables.
+A colour name has the same meaning in every view. The eight hues (Okabe and Ito's blue, vermilion,
+purple and green, made darker or lighter for contrast) can be distinguished by colour-blind readers,
+and no view conveys anything by colour alone. Marks refer to colours by class (`f-stored` fills,
+`s-stored` strokes), because every SVG renderer supports classes but not all support CSS variables.
 """
 
 import re

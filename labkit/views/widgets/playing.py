@@ -37,7 +37,7 @@ there are more than 1.5 times as many.
 
 
 class Picture(Protocol):
-    """A fold over events, with a function from its state to a scene.
+    """Takes the events of a run one by one, and draws the resulting state as a scene.
 
     explained_until: the clock position at which the current explanation of an event disappears.
     """
@@ -103,7 +103,7 @@ class PlayingView(SceneView):
         self.forks: list[Fork] = []
         """The faults that the reader has injected into the displayed run, in order."""
         self._number = 0
-        # It shows the state after the last event of the film.
+        # The picture of the state after the last event of the film.
         self.current_picture: Any = None
         self.is_live = hasattr(source, "trace")
         self.open_run(source)
@@ -135,7 +135,7 @@ class PlayingView(SceneView):
         return f"✘ {broken}" if broken else "✔ no promise was broken"
 
     def moment(self) -> float:
-        """Return the position at which a page continues if it has just displayed another run."""
+        """Return the position at which a page continues after it has displayed another run."""
         if self._moment is None or self._moment >= len(self.run.events):
             return self.opening()
         return self.run.at(self.run.events[self._moment].seq)
@@ -169,7 +169,7 @@ class PlayingView(SceneView):
         return Acts(FAULTS if isinstance(self._source, Forkable) else (), *undo)
 
     def bookies(self) -> Sequence[str]:
-        """Return bookies that exist even if no event mentions them."""
+        """Return the bookies that exist even if no event mentions them."""
         return self._source.bookie_names if self.is_live else ()
 
     # Stills
@@ -290,8 +290,8 @@ class PlayingView(SceneView):
         self._hide_explanation(self.run.clock.end)
 
     def _live_words(self, beat: Sequence[Event], at: float) -> str:
-        """Return the previous sentence if the beat is only background work, or if the previous
-        sentence tells what the reader did and has not been shown for long enough.
+        """Return the previous sentence if the beat consists only of background work, or if the
+        previous sentence describes the reader's own action and has not been shown for long enough.
         """
         first = min(map(rank, beat))
         if first == 2 or (first == 1 and at < self._read_until):
@@ -376,6 +376,6 @@ class PlayingView(SceneView):
 
 
 def _common(one: Sequence[Event], other: Sequence[Event]) -> int:
-    """Return the number of events with which both runs begin."""
+    """Return the number of events that both runs have in common at the beginning."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

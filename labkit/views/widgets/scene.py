@@ -1,7 +1,7 @@
 """Pictures as values: immutable trees of marks, and their rendering as SVG.
 
 A view is a pure function from a state to such a tree. `film` encodes the trees for the browser,
-where `browser/stage.js` draws them. Neither module depends on what a view shows.
+where `browser/stage.js` draws them. Neither of these modules depends on what a view shows.
 
 Rules:
 
@@ -35,7 +35,9 @@ Anchor = Literal["start", "middle", "end"]
 
 
 class Style(TypedDict, total=False):
-    """Colours by their names in `palette`, the stroke width (`thick`) and the dash pattern."""
+    """The colours (by their names in `palette`), the stroke width (`thick`) and the dash
+    pattern.
+    """
 
     fill: str
     stroke: str
@@ -243,7 +245,9 @@ def hatch(width: float, height: float, *, step: float = 6, falling: bool = False
 
 
 class PartCache:
-    """Caches parts of a picture, and redraws a part only if its arguments have changed."""
+    """A cache for the parts of a picture, which redraws a part only if its arguments have
+    changed.
+    """
 
     def __init__(self) -> None:
         self._last: dict[object, tuple[tuple[object, ...], Mark]] = {}
@@ -309,10 +313,10 @@ def _without_buttons(mark: Mark) -> tuple[Mark, ...]:
 
 
 def still(*scenes: Mark, words: str, position: float = 0, title: str = "", note: str = "") -> str:
-    """Return a self-contained SVG document: a title line and the scenes, stacked.
+    """Return a self-contained SVG document with a title line and the scenes, one below another.
 
-    The document uses dark colours if the reader prefers them.  It lacks the buttons that act on the
-    run.  note: a text at the end of the title line, which is left out if there is no room.
+    The document uses dark colours if the reader prefers them.  It does not contain the buttons that
+    act on the run. note: a text at the end of the title line, which is omitted if there is no room.
     """
     width = max(size_of(scene)[0] for scene in scenes)
     lines = lines_of(title, width - 24, 13, bold=True)

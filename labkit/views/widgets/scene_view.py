@@ -1,7 +1,7 @@
 """The base class of views that are drawn as scenes: the picture, its controls, and clicks.
 
-The browser is unaware of what a view shows. It plays the film, displays the controls and reports
-clicks. `PlayingView` is the base class of views of a run.
+The browser does not know what a view shows: it only plays the film, displays the controls and
+reports clicks. `PlayingView` is the base class of views of a run.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,9 @@ Message = dict[str, Any]
 
 
 class SceneView(View):
-    """Base class of all views; one that shows no run defines `scene` and calls `redraw`."""
+    """Base class of all views; a view that does not show a run defines `scene` and calls
+    `redraw`.
+    """
 
     _esm = MODULE
     _css = STYLE
@@ -88,7 +90,7 @@ class SceneView(View):
         return self.choices_message(film, 0)
 
     def film_message(self, film: Film) -> Message:
-        """Return the part of a message that contains a film, the legend and the texts."""
+        """Return the part of a message that contains the film, the legend and the texts."""
         legend = self.legend()
         row = film.number(legend) if legend else -1
         return {

@@ -232,8 +232,8 @@ def _slot_item(
 
 
 def _missing_between(entries: list[int]) -> Iterator[int]:
-    """Yield the entries in small gaps, that is, those that have no location but are followed by one
-    that has.
+    """Yield the entries in small gaps, that is, entries without a location that are followed by an
+    entry with one.
     """
     for one, next_one in pairwise([-1, *entries]):
         if next_one - one <= 4:
@@ -253,8 +253,8 @@ def _slots(state: BookieState) -> dict[int, Slots]:
 
 
 def _found_at(state: BookieState) -> tuple[int, int, str, int] | None:
-    """Return the ledger, entry, file and offset of the entry that was just read from an
-    entry log.
+    """Return the ledger, entry, file and offset of the entry that has just been read from an entry
+    log.
     """
     found = state.served
     if found is None or found.where != "entry log":

@@ -73,7 +73,7 @@ class BookiePicture:
     """Draws one bookie of a run.
 
     acts: the buttons of the bookie.
-    events: the events for which the picture reserves its height; it grows with later ones.
+    events: the events for which the picture reserves space; later events make it grow.
     """
 
     def __init__(
@@ -255,14 +255,14 @@ def _placed(band: Band) -> tuple[PlacedItem, ...]:
 
 
 def _names_of(item: Item, title: str, before: str) -> tuple[str, str]:
-    """Return a key that identifies the item across scenes, and the item's kin, that is, the names
-    of the things that it shows.
+    """Return a key that identifies the item across scenes, and the item's kin, which groups related
+    marks.
     """
     if item.kind == "entry":
         name = f"e{item.ledger}-{item.entry}"
         return name, name
     if item.kind == "special":
         return f"r{item.note}", f"r{title}-{item.note}"
-    if item.kind == "mark":  # One key for all places, so that the mark is seen to advance.
+    if item.kind == "mark":  # Use one key at all offsets, so that readers see the mark advance.
         return "mark", ""
     return f"{item.kind} {item.label if item.kind == 'page' else before}", ""

@@ -27,8 +27,8 @@ LIVE_ROWS = FEWEST_ROWS, 12
 class ClusterView(PlayingView):
     """Shows a log, a simulated run, or a running cluster.
 
-    ledger: the id of the only ledger to show.  By default, the view shows the newest ledger and
-    lets the reader choose another.
+    ledger: the id of the only ledger to show.  By default, the view shows the newest ledger, and
+    the reader can choose another.
     at: the `seq` of the event at which the view opens. By default, this is the end of the workload.
     """
 

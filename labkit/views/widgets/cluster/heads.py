@@ -46,7 +46,9 @@ class Button(NamedTuple):
 
 
 def quorum_words(ledger: Ledger) -> dict[str, str]:
-    """Return `on 4 bookies`, `3 copies` and `2 acks`; the sizes of an unknown ledger are -1."""
+    """Return the ledger's quorums as `on 4 bookies`, `3 copies` and `2 acks`, with `?` for an
+    unknown size (-1).
+    """
     return {
         "E": f"on {_counted(ledger.ensemble_size, 'bookie', 'bookies')}",
         "Qw": _counted(ledger.write_quorum, "copy", "copies"),
@@ -141,7 +143,7 @@ def _lines(name: str, state: str, words: list[str], width: float) -> list[Mark]:
 
 
 def _broken(name: str, room: float) -> tuple[str, str]:
-    """Break the name into two lines, after a hyphen if both parts fit."""
+    """Break the name into two lines, after the last hyphen if both parts fit."""
     before, hyphen, after = name.rpartition("-")
     if hyphen and max(width_of(each, bold=True) for each in (before + hyphen, after)) <= room:
         return before + hyphen, after

@@ -76,7 +76,9 @@ class CrashMapView(SceneView):
         return self._number_of(row, column) * self._cell_ms
 
     def _signs(self) -> list[list[Any]]:
-        """Return a sign for the first unsafe cell of each sequence of rows with unsafe cells."""
+        """Return a sign for the first unsafe cell in each run of consecutive rows with unsafe
+        cells.
+        """
         first = {row: (row, column) for row, column in reversed(self.crashes.unsafe)}
         return [
             [self._position_of(*cell), "✕", self.crashes.words(*cell), "lost"]

@@ -48,7 +48,7 @@ class _Line(NamedTuple):
 
 
 class CrashMapPicture:
-    """Draws the map with one selected cell; `at` returns the position of a cell on the clock."""
+    """Draws the map with one selected cell; `at` returns the clock position of a cell."""
 
     def __init__(self, crashes: Crashes, at: Callable[[int, int], int]) -> None:
         self.crashes, self._at = crashes, at
@@ -230,7 +230,7 @@ class CrashMapPicture:
             x += width + 8
         return group("more", *parts)
 
-    # The crash that the selected cell stands for
+    # The crash of the selected cell
 
     def _story(self, row: int, column: int) -> Mark:
         y, parts = float(TOP - 24), list[Mark]()

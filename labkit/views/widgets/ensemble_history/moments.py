@@ -63,7 +63,7 @@ class SegmentPlace:
 @dataclass(frozen=True, slots=True)
 class SegmentEntries:
     """A segment with its entries.  If it has none, `last` is `first` - 1.  `is_deferred`: whether
-    only the client that recovers the ledger is aware of the segment.
+    only the client that recovers the ledger knows the segment.
     """
 
     first: int
@@ -165,7 +165,7 @@ def moments_of(events: Sequence[Event], ledger_id: int) -> list[HistoryMoment]:
 
 def _is_one_moment(earlier: Event, event: Event) -> bool:
     """Return whether the events belong to the same moment.  A deferred ensemble change and its
-    publication never belong to the same moment.
+    publication belong to different moments.
     """
     both = {earlier.kind, event.kind}
     return (

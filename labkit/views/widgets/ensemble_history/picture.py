@@ -60,7 +60,7 @@ LEGEND = (
 
 
 class Column(NamedTuple):
-    """A range of entries that was never split between two segments.
+    """A range of entries that belong to one segment at every moment.
 
     The last column is open-ended while the ledger is open.
 
@@ -124,7 +124,7 @@ class EnsemblePicture:
         self._cache = PartCache()
 
     def hide_explanation(self) -> None:
-        """Do nothing. Because each moment has its own text, this view does not explain events."""
+        """Do nothing. This view does not explain events, because each moment has its own text."""
 
     def take(self, event: Event) -> None:
         self.history.take(event)

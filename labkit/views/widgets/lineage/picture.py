@@ -1,7 +1,7 @@
 """The lineage of a message as a scene: its id, rows of boxes, and the bytes of one copy below them.
 
-Each number of the id has the same colour in the id, in the rows and in the bytes. It is highlighted
-in all three at the same time.
+Each number of the id has the same colour in the id, in the rows and in the bytes, and is
+highlighted in all three at the same time.
 """
 
 from collections.abc import Sequence

@@ -58,7 +58,9 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class BoxRow:
-    """A row of boxes. `before` and `after` are the numbers of boxes omitted on each side."""
+    """A row of boxes. `before` and `after` are the numbers of boxes omitted on the left and on the
+    right.
+    """
 
     part: str
     label: str
@@ -220,7 +222,7 @@ def legend_of(lineage: Lineage) -> list[str]:
 
 
 def belongs_to(lineage: Lineage, piece: Piece, span: Span) -> str:
-    """Return the number of the id, or the item of `LEGEND`, to which a field of a copy belongs."""
+    """Return which number of the id, or which item of `LEGEND`, a field of a copy belongs to."""
     at = span.offset - piece.offset
     if lineage.offset <= at < lineage.offset + lineage.size:
         return PAYLOAD if span.name == "payload" else OWN

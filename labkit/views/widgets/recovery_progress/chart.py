@@ -98,8 +98,8 @@ def chart_of(steps: Sequence[RepairStep], bookies: Sequence[str]) -> Chart:
 
 
 def _touched(step: RepairStep, ledgers: Sequence[int]) -> list[int]:
-    """Return those ledgers whose appearance the step may change.  A step that is not about a ledger
-    can change any ledger, because the worker that repairs it may have died.
+    """Return the ledgers whose appearance the step may change. A step that does not concern a
+    ledger may change any ledger, because the worker that repairs the ledger may have died.
     """
     named = {step.event.ledger, *(each.ledger for each in step.stored)}
     is_of_node = step.event.ledger < 0

@@ -24,7 +24,7 @@ more, only a sample of them are steps.
 
 
 def first_bookies(events: Sequence[Event]) -> list[str]:
-    """Return the bookies that register before the first ledger is created. They are in the picture
+    """Return the bookies that register before the first ledger is created, which the picture shows
     from the start.
     """
     names: dict[str, None] = {}
@@ -80,9 +80,9 @@ class _Repair:
 
 
 class Progress:
-    """Adds repairs, and what the auditor considers lost, to the state of the cluster.
+    """Adds repairs, and the bookies that the auditor considers lost, to the state of the cluster.
 
-    The cluster takes only the events of steps, so every copy that it has is durable.
+    The cluster state receives only the events of steps, so every copy in it is durable.
     """
 
     def __init__(self, bookies: Iterable[str]) -> None:
@@ -216,7 +216,7 @@ class Progress:
     def _session_lost(self, event: Event) -> bool:
         """Drop the node's registration, auditor role and locks.
 
-        If the node is running again, only what its previous process held is dropped.
+        If the node is running again, drop only those of its previous process.
         """
         is_dead = self.bookies.get(event.node) in ("down", "gone", "lost")
         changed = self._end_session(event.node, only_of_the_dead=not is_dead)

@@ -91,7 +91,7 @@ class RecoveryPicture:
         self.state = self._progress.state()
 
     def hide_explanation(self) -> None:
-        """Do nothing. Because the bars have labels, this view does not explain events."""
+        """Do nothing. This view does not explain events, because the bars have labels."""
 
     def take(self, event: Event) -> None:
         count = self.state.step_count
@@ -212,14 +212,16 @@ def _span(chart: Chart, each: LaneSpan, height: float) -> Mark:
 
 
 def _fitting(each: LaneSpan, width: float) -> str:
-    """Return the label, or its last word, if it fits into a box."""
+    """Return the label or, if that does not fit into a box, its last word, or "" if neither
+    fits.
+    """
     labels = (each.label, each.label.rpartition(" ")[2])
     return next((label for label in labels if width_of(label) + 10 <= width), "")
 
 
 def _labels(chart: Chart, lane: Lane, y: float) -> list[Mark]:
-    """Return the labels of lines, and those that do not fit into their boxes and are written on the
-    line before the box.
+    """Return the labels of lines, and the labels of boxes that are too narrow for them, which are
+    written on the line before the box.
     """
     parts = []
     for before, each in zip((None, *lane.spans), lane.spans, strict=False):

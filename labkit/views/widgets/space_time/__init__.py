@@ -31,7 +31,7 @@ _SCALES = [["order", "one per moment"], ["time", "spaced by time"]]
 
 
 class BrokenPromise(Protocol):
-    """What the view needs from a verdict of `labkit.system.check`."""
+    """The part of a verdict of `labkit.system.check` that the view uses."""
 
     @property
     def name(self) -> str:
@@ -47,7 +47,7 @@ class BrokenPromise(Protocol):
 
 
 class SpaceTime(PlayingView):
-    """Shows which node sent which message to which node, and when.
+    """Shows which node sent which message to which other node, and when.
 
     source: a trace, or its events.
     ledger: the id of the ledger to show; by default, the newest one.
@@ -93,7 +93,7 @@ class SpaceTime(PlayingView):
         return None if self.forks else self._broke
 
     def open_run(self, source: Any) -> None:
-        """Show another run, and reset everything that the reader did not choose to fit this run."""
+        """Show another run, and adapt to it everything that the reader has not chosen."""
         events = self._shown(events_of(source))
         self.entries = self._wanted_entries or _few(
             diagram_of(events, self._ledger).events, self._broken

@@ -30,7 +30,7 @@ LOOKS: dict[str, tuple[str, float, str]] = {
 
 
 class ExchangeProgress(NamedTuple):
-    """The state of a message at a moment: the row of each of its events, or -1 if the event has not
+    """How far a message has travelled: the row of each of its events, or -1 if the event has not
     happened yet.
 
     lost: whether either the request or its response will never arrive.

@@ -1,7 +1,7 @@
-"""Chooses where the label of each dot goes, so that arrows, dots and other labels do not cross it.
+"""Chooses the position of each dot's label, so that arrows, dots and other labels do not cross it.
 
-A label is beside its dot, above or below the middle of the row, on one line or on two.  It stays
-where it is while the run plays, because its place depends on the whole diagram.
+A label is beside its dot, above or below the middle of the row, on one line or on two.  It does not
+move while the run plays, because its position depends on the whole diagram.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -51,7 +51,9 @@ class Box(NamedTuple):
         return across and self.top < other.bottom and other.top < self.bottom
 
     def covered_by(self, begin: Point, end: Point) -> float:
-        """Return which part of the width a line covers that is not vertical."""
+        """Return the fraction of the box's width that a line covers, which is 0 for a vertical
+        line.
+        """
         (x1, y1), (x2, y2) = begin, end
         if max(y1, y2) <= self.top or min(y1, y2) >= self.bottom:
             return 0
@@ -110,7 +112,7 @@ def place_labels(
     arrows: Collection[tuple[Point, Point]],
     edges: tuple[float, float],
 ) -> dict[int, LabelPlace]:
-    """Return the place of each label of a row, by lane.
+    """Return the position of each label of a row, by lane.
 
     labels: the lane and the label of each dot, from left to right.
     arrows: the lines that cross the row, or start or end in it.

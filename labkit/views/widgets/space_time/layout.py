@@ -95,7 +95,9 @@ class Plan:
 
 
 def plan_of(diagram: Diagram, choice: ShownPart, left: float, width: float, least: float) -> Plan:
-    """Return the plan of lanes that start at `left`, with this total and minimum width."""
+    """Return the plan with lanes that start at `left` and have this total width, each at least
+    `least` wide.
+    """
     found: dict[tuple[int, int], list[int]] = {}
     metadata = diagram.lanes.index(METADATA) if METADATA in diagram.lanes else -1
     for at, event in enumerate(diagram.events):
@@ -108,7 +110,7 @@ def plan_of(diagram: Diagram, choice: ShownPart, left: float, width: float, leas
     dots = tuple(Dot(lane, rows[time], tuple(at)) for (time, lane), at in sorted(found.items()))
     row = {at: dot.row for dot in dots for at in dot.events}
     plan = Plan(diagram, choice, dots, times, (), (), row, quiet)
-    # Arrows leave the first lane to its right, so the labels of a client go to its left.
+    # The arrows of the first lane are on its right, so put the labels of a client on its left.
     begins_with_client = all(message.target for message in diagram.messages)
     outside = 0.0
     whole = [max(least - BETWEEN, width_of(name, bold=True)) for name in diagram.lanes]
@@ -146,7 +148,7 @@ def _rows(
 
 def _shared(wanted: Sequence[float], least: Sequence[float], width: float) -> list[float]:
     """Return the width of each lane: between `least` and `wanted` if there is not enough space,
-    else the wanted width and an equal share of the rest.
+    otherwise the wanted width and an equal share of the rest.
     """
     if sum(least) > width:
         return _up_to(least, width)
@@ -180,7 +182,7 @@ def causal_chain(diagram: Diagram, entry: int) -> frozenset[int]:
 
 
 def effects_of(plan: Plan) -> dict[int, list[int]]:
-    """Return, for each displayed event, the displayed events to which it led, including the event
+    """For each displayed event, return the displayed events that it led to, including the event
     itself. Events are given by index. Chains of causes are followed for at most `CAUSES` events.
     """
     events = plan.diagram.events

@@ -129,8 +129,8 @@ def dot_mark(
     pin: str,
     at_clock: str,
 ) -> Mark:
-    """Return the dot for the simultaneous events on a lane, with its label.  If the reader clicks
-    it, the view moves to that moment and highlights the causes.
+    """Return the dot for the simultaneous events on a lane, with its label.  A click on it moves
+    the view to that moment and highlights the causes.
     """
     x, y = place
     left, right, top, bottom = reach_of(x, y, spot, label)

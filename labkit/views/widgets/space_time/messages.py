@@ -1,4 +1,4 @@
-"""Draws the messages that are visible at a moment, each as far as it has travelled."""
+"""Draws the messages that are visible at a moment, each up to the point that it has reached."""
 
 from collections.abc import Collection, Iterator
 from functools import lru_cache

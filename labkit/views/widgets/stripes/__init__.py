@@ -57,8 +57,8 @@ class Stripes(SceneView):
         return legend()
 
     def choices(self) -> list[Message]:
-        """Return the input fields for E, Qw, Qa and the number of entries, and a button that ends
-        all failures.
+        """Return the input fields for E, Qw, Qa and the number of entries, and a button that
+        restores all bookies.
         """
         e, qw, qa = self._sizes
         return [

@@ -73,7 +73,8 @@ class TimelineView(PlayingView):
         self._curves_of = None if palette is None else palette.curves
         self._ledger: int | None = None
         self._filters = {"of node": "", "of kind": ""}
-        # The fault of the fork and its bookie, if the bookie can have a button that undoes it.
+        # The fault of the fork and the fault's bookie, if that bookie can have a button that undoes
+        # the fault.
         self._fault: tuple[str, str] = ("", "")
         self._show(run, other)
         self.at = self._opening(at)
@@ -238,8 +239,8 @@ class TimelineView(PlayingView):
         self.controls = self.choices()
 
     async def _try(self, curves: Iterator[LossCurve]) -> None:
-        """Show each curve until there is no more precise one, or until the reader presses Stop or
-        opens another run.
+        """Show each curve until the last one, or until the reader presses Stop or opens another
+        run.
         """
         with self.reporting_errors("The futures of this run could not be tried"):
             for curve in curves:
@@ -262,7 +263,7 @@ class TimelineView(PlayingView):
         self._last = sum(step.of_first <= one and step.of_other <= two for step in self._steps)
 
     def _merged(self) -> list[Event]:
-        """Return the steps as events. In these events, step numbers replace the values of `seq` and
+        """Return the steps as events, in which step numbers replace the values of `seq` and
         `cause`.
         """
         numbers: tuple[dict[int, int], ...] = ({}, {})

@@ -29,7 +29,7 @@ class Panel:
 
     rows: the number of visible entries.
     lines: the number of lines for the verdict on the run's promises.
-    clients: the number of clients that fit.
+    clients: the number of clients for which there is room.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ class PlayedRun:
 
 @dataclass(frozen=True, slots=True)
 class LossCurve:
-    """How many other futures of a run break its first promise.
+    """The share of a run's other futures that also break the promise that the run broke first.
 
     points: the share (0 to 1) at some moments (µs of the run), in time order.
     seq: the event at which most futures were lost, or -1 if none stands out.

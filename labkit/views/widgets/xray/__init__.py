@@ -26,7 +26,7 @@ STEP_MS = 1500
 
 
 class XRay(SceneView):
-    """Shows pieces of bytes.
+    """Shows pieces of files.
 
     source: one piece, several pieces, or several pieces for each moment (`{"before the sync":
         [...], ...}`).

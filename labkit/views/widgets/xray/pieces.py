@@ -34,7 +34,7 @@ AS_BEFORE = "as before"
 
 
 class PieceStyle(NamedTuple):
-    """How to draw pieces.
+    """The settings for drawing pieces.
 
     width: the number of bytes in a row.
     panel: the width of a piece.
@@ -156,8 +156,8 @@ def tint_of(field: str) -> str:
 
 
 def field_kin(piece: Piece, span: Span) -> str:
-    """Return the kin that a field shares with equal fields of other pieces. The kin of meaningless
-    zeros is unique.
+    """Return the kin that a field shares with equal fields of other pieces. Zeros without meaning
+    have a kin of their own.
     """
     field = field_of(span)
     about = (field, span.value) if field else (piece.title, piece.file, span.offset)

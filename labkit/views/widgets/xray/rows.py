@@ -1,4 +1,4 @@
-"""The layout of a piece in rows of bytes, and the fields and entries to which the bytes belong."""
+"""The layout of a piece in rows of bytes, and the fields and entries that the bytes belong to."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,8 @@ def field_of(span: Span) -> str:
 def rows_of(piece: Piece, width: int) -> Iterator[ByteRow]:
     """Yield the rows of a piece, aligned so that one of them starts at `piece.lined_up`.
 
-    Inside a long field, a gap replaces some of the rows, or all rows if the field is zero.
+    Inside a long field, a gap replaces some of the rows, or all of them if the field contains only
+    zeros.
     """
     end = piece.offset + len(piece.data)
     gaps = dict(_gaps(piece, width))
