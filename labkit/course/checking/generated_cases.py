@@ -1,8 +1,8 @@
 """Generates test cases from a seed, and shrinks a failing one.
 
-Each case is built from a sequence of random numbers.  A `Draw` records the numbers, so the same
+Each case is built from a sequence of random numbers. A `Draw` records the numbers, so the same
 case can be rebuilt from them, and a smaller case can be built from smaller or fewer numbers.
-Whatever numbers a recipe receives, the case that it builds is a valid one.  (Hypothesis works the
+Whatever numbers a recipe receives, the case that it builds is a valid one. (Hypothesis works the
 same way, but it is a compiled package that cannot be loaded in a browser, and a learner's card
 would change with its version.)
 """
@@ -125,7 +125,7 @@ class _Shrinking(Generic[T]):
         self._steps_left = _SHRINK_STEPS
 
     def remove_numbers(self) -> None:
-        """Remove runs of numbers.  Also try decreasing the number before a run, which may be its
+        """Remove runs of numbers. Also try decreasing the number before a run, which may be its
         length.
         """
         for length in range(8, 0, -1):

@@ -143,7 +143,7 @@ def _writers() -> Iterator[Scenario]:
 def readable(known: int, newest: list[tuple[int, int]]) -> int:
     """Return the last entry that a reader may read.
 
-    known: the LastAddConfirmed that the reader knew before.  newest: for each bookie that
+    known: the LastAddConfirmed that the reader knew before. newest: for each bookie that
     responded, the id of its newest entry and the LastAddConfirmed in that entry.
     """
     return max([known, *(last_add_confirmed for _, last_add_confirmed in newest)])

@@ -6,8 +6,8 @@ The file contains one name per line, or is a CSV file whose first line names the
     Ada,4711,2026-12-01T17:30
     Bob,4712,
 
-Only the column `student` is required.  `id` is the student's number or address in a learning
-management system.  `handed_in` replaces the time at which the notebooks were last changed, which is
+Only the column `student` is required. `id` is the student's number or address in a learning
+management system. `handed_in` replaces the time at which the notebooks were last changed, which is
 lost when files are copied.
 """
 

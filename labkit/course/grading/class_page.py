@@ -38,7 +38,7 @@ Row = Sequence[object]
 def write_class_page(
     book: Gradebook, results: Iterable[Result], noted: Iterable[Mapping[str, Any]], folder: Path
 ) -> None:
-    """Write `class.html`, which links to the students' pages.  Raises OSError.
+    """Write `class.html`, which links to the students' pages. Raises OSError.
 
     noted: rows of `records.parquet`.
     """

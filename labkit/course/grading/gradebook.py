@@ -5,7 +5,7 @@
     quorums.lost,1,0
 
 An exercise is worth its points if it is passed, the points in the column `attempted`, which can be
-left out, if the answer is refused, and 0 otherwise.  Without such a file, every exercise that a
+left out, if the answer is refused, and 0 otherwise. Without such a file, every exercise that a
 submission contains is worth one point.
 """
 
@@ -120,7 +120,7 @@ class Gradebook:
 
 
 def write_grades(book: Gradebook, folder: Path) -> None:
-    """Write `grades.csv`.  Raises OSError."""
+    """Write `grades.csv`. Raises OSError."""
     with (folder / GRADES).open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(["student", "id", *book.points, "total", "late"])

@@ -69,7 +69,7 @@ def write(
     """Write the reports about the class into a folder; `noted` contains rows from `records`.
 
     Earlier results in the folder are kept unless they are for the same student and exercise, so
-    that a teacher can grade one student again.  Return all results and all rows.  Raises OSError.
+    that a teacher can grade one student again. Return all results and all rows. Raises OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
     new = {(each.student, each.exercise) for each in results}

@@ -1,7 +1,7 @@
 """Encodes values as JSON to send them between the grader and a submission.
 
 Numbers, strings, booleans, None and lists are encoded directly. Every other value becomes an
-object with a single key that names its type.  labkit's own classes from `MODULES` are encoded field
+object with a single key that names its type. labkit's own classes from `MODULES` are encoded field
 by field. Nothing is ever unpickled, so a message from a submission can only become one of these
 values.
 """

@@ -13,8 +13,8 @@ text cell whose lines are comments. Tags follow, for example `tags=["parameters"
     nbval-ignore-output   its output varies from run to run (the text must explain why)
     talkative             as above, with so much output that JupyterLab should show a scroll box
 
-nbval compares the outputs of all other cells.  In the learner's version, outputs that reveal the
-answer to a prediction are folded (`hide_outputs`).  Both versions open with their first picture
+nbval compares the outputs of all other cells. In the learner's version, outputs that reveal the
+answer to a prediction are folded (`hide_outputs`). Both versions open with their first picture
 (`opening`), and can be shown as talks (`slides`).
 Inside a code cell:
 

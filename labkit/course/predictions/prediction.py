@@ -20,7 +20,7 @@ Values = Mapping[str, Any]
 """The values of a lesson's parameters."""
 
 Likely = Mapping[Any, str]
-"""Maps likely wrong values to what is wrong with them.  A tuple also stands for a list, and a tuple
+"""Maps likely wrong values to what is wrong with them. A tuple also stands for a list, and a tuple
 of items for a dictionary.
 """
 

@@ -28,7 +28,7 @@ class WrittenEntry:
 
 
 def written_entries(trace: Trace, writer: str = "w") -> dict[int, WrittenEntry]:
-    """Return the writer's entries by id.  Events of other nodes, such as those of the epilogue, are
+    """Return the writer's entries by id. Events of other nodes, such as those of the epilogue, are
     ignored.
     """
     entries: dict[int, WrittenEntry] = {}

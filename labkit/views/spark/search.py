@@ -4,7 +4,7 @@
     table.groupBy("broken").count().show()
 
 The executors draw the scenarios, run them and check the promises; a row is as small as a line of
-text.  The rows are appended to Parquet files in rounds, so an interrupted search loses only its
+text. The rows are appended to Parquet files in rounds, so an interrupted search loses only its
 last round.
 """
 
@@ -33,7 +33,7 @@ COLUMNS = {
     "events": "int",
     "seconds": "double",
 }
-"""name -> type.  `scenario` is JSON, `broken` lists the broken promises with their `reasons`, and
+"""name -> type. `scenario` is JSON, `broken` lists the broken promises with their `reasons`, and
 `digest` identifies the trace, or is null if the run never ended.
 """
 
@@ -56,7 +56,7 @@ def search(
     """Run the seeds that the table in `folder` does not contain yet; return the rows of all seeds.
 
     Stop after the round in which the number of rows with broken promises reaches `stop_at` (0: run
-    all seeds).  Delete the table after changing the code, because seeds that it contains are not
+    all seeds). Delete the table after changing the code, because seeds that it contains are not
     run again. `on_progress` is called with the number of seeds run and the number of runs with
     broken promises.
     """

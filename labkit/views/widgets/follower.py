@@ -74,7 +74,7 @@ class Live(Protocol):
 
 
 class Follower:
-    """Connects a view to a cluster.  A follower must be created in the event loop that runs the
+    """Connects a view to a cluster. A follower must be created in the event loop that runs the
     cluster's coroutines.
     """
 

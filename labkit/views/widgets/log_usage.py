@@ -35,7 +35,7 @@ class LogBar:
 
 
 class LogUsage(StillPicture):
-    """Draws entry logs.  Entries of ledgers that are not in `existing` are garbage."""
+    """Draws entry logs. Entries of ledgers that are not in `existing` are garbage."""
 
     def __init__(self, bars: Sequence[LogBar], existing: Collection[int]) -> None:
         self.bars = [bar for bar in bars if bar.total_bytes]

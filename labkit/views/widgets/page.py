@@ -38,7 +38,7 @@ for (const place of document.querySelectorAll(".labkit")) {
 
 
 def page(views: Sequence[SceneView], title: str = "labkit") -> str:
-    """Return the HTML page.  Views of the same run share one clock."""
+    """Return the HTML page. Views of the same run share one clock."""
     places = "\n".join(_place(view) for view in views)
     module = MODULE.replace("export default { render: _view.render };", "const { render } = _view;")
     return (

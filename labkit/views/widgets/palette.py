@@ -41,7 +41,7 @@ HUES: dict[str, tuple[str, str]] = {
     **{f"tint{place}": each for place, each in enumerate(_TINTS)},
 }
 """The light and dark colours that distinguish things of the same kind, such as ledgers or fields of
-bytes.  Text in `ink` is readable on a tint.
+bytes. Text in `ink` is readable on a tint.
 """
 
 _COMMON = (

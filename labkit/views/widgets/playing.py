@@ -1,7 +1,7 @@
 """The base class of views that play a run, in which the reader can inject faults.
 
-A `Picture` takes the events of a run one by one and returns the current scene.  `PlayingView` turns
-these scenes into a film, and extends it while a cluster is running.  A click on a button calls a
+A `Picture` takes the events of a run one by one and returns the current scene. `PlayingView` turns
+these scenes into a film, and extends it while a cluster is running. A click on a button calls a
 method of the running cluster, or forks a simulated run: the scenario runs again with that fault.
 """
 
@@ -31,7 +31,7 @@ LIVE_BEATS = 300
 beat shows several of them.
 """
 MOST_BEATS = 20_000
-"""The number of beats to keep for a running cluster.  The oldest beats are discarded as soon as
+"""The number of beats to keep for a running cluster. The oldest beats are discarded as soon as
 there are more than 1.5 times as many.
 """
 
@@ -53,7 +53,7 @@ class Picture(Protocol):
         """Apply the next event."""
 
     def scene(self) -> Mark:
-        """Return the current scene.  Parts that have not changed are the same objects as in the
+        """Return the current scene. Parts that have not changed are the same objects as in the
         previous scene.
         """
 
@@ -62,7 +62,7 @@ class Picture(Protocol):
 class Forkable(TraceLike, Protocol):
     def fork(self, seq: int, fault: str, node: str) -> "Forkable":
         """Return the same run with a fault right after event `seq`: `kill` the node, `pause` it, or
-        `cut` it off so that no message reaches or leaves it.  Raises `LabkitError` if that is
+        `cut` it off so that no message reaches or leaves it. Raises `LabkitError` if that is
         impossible.
         """
 
@@ -88,7 +88,7 @@ class Fork(NamedTuple):
 class PlayingView(SceneView):
     """Base class of all views of a run.
 
-    source: a log, a simulated run or events to replay, or a running cluster to follow.  Following
+    source: a log, a simulated run or events to replay, or a running cluster to follow. Following
         needs a running event loop, which every notebook has.
     """
 

@@ -8,7 +8,7 @@ Rules:
 - A key is unique among siblings, and marks with the same key always have the same tag.
 - This module rounds all numbers, so that the browser and the still picture contain the same text.
 - A part that has not changed is the same object as before (use `PartCache`, or
-  `functools.lru_cache` on a drawing function).  Because parts are compared by identity, a film of
+  `functools.lru_cache` on a drawing function). Because parts are compared by identity, a film of
   ten thousand events is cheap to build.
 
 Besides its appearance, a mark can have:
@@ -106,7 +106,7 @@ def circle(key: str, x: float, y: float, r: float, **look: Unpack[Style]) -> Mar
 
 
 def path(key: str, d: str, *, title: str = "", kin: str = "", **look: Unpack[Style]) -> Mark:
-    """Return a path with the SVG path data `d`.  A path with a `kin` is highlighted by a thicker
+    """Return a path with the SVG path data `d`. A path with a `kin` is highlighted by a thicker
     stroke instead of an outline.
     """
     words = (Mark("title", "title", {}, title),) if title else ()
@@ -127,7 +127,7 @@ def text(
     mono: bool = False,
     halo: bool = False,
 ) -> Mark:
-    """Return a line of text with its baseline at `y`.  halo: draw a margin around it in the page's
+    """Return a line of text with its baseline at `y`. halo: draw a margin around it in the page's
     colour.
     """
     attributes: Attributes = {"x": rounded(x), "y": rounded(y)}
@@ -230,7 +230,7 @@ def _frame(width: float, height: float, words: str) -> Attributes:
 
 @lru_cache(512)
 def hatch(width: float, height: float, *, step: float = 6, falling: bool = False) -> str:
-    """Return path data for diagonal lines that fill a box.  They are not an SVG pattern, because a
+    """Return path data for diagonal lines that fill a box. They are not an SVG pattern, because a
     pattern would need an id that is unique on the page.
     """
     parts, at = [], step
@@ -275,7 +275,7 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def escaped(words: str, *, quote: bool = True) -> str:
-    """Escape text for an XML or HTML document.  Characters that are not allowed in XML, which a
+    """Escape text for an XML or HTML document. Characters that are not allowed in XML, which a
     note in a trace can contain, are replaced.
     """
     return escape(_NOT_IN_XML.sub("\ufffd", words), quote=quote)
@@ -315,7 +315,7 @@ def _without_buttons(mark: Mark) -> tuple[Mark, ...]:
 def still(*scenes: Mark, words: str, position: float = 0, title: str = "", note: str = "") -> str:
     """Return a self-contained SVG document with a title line and the scenes, one below another.
 
-    The document uses dark colours if the reader prefers them.  It does not contain the buttons that
+    The document uses dark colours if the reader prefers them. It does not contain the buttons that
     act on the run. note: a text at the end of the title line, which is omitted if there is no room.
     """
     width = max(size_of(scene)[0] for scene in scenes)

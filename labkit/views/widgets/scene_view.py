@@ -65,12 +65,12 @@ class SceneView(View):
         """Apply the reader's choice; the caller then calls `redraw`."""
 
     def choose(self, name: str, value: Any, seq: int) -> None:
-        """Handle a choice.  `seq`: the last event on display when the reader made the choice."""
+        """Handle a choice. `seq`: the last event on display when the reader made the choice."""
         self.chosen(name, value)
         self.redraw()
 
     def pressed(self, act: str, on: str, seq: int) -> None:
-        """Handle a click on a button in the picture.  `seq`: the last event on display at the time
+        """Handle a click on a button in the picture. `seq`: the last event on display at the time
         of the click.
         """
         self.notice = f"This view has no button to {act} {on}."
@@ -116,7 +116,7 @@ class SceneView(View):
         """Called when the browser shows the beat with this `seq` in a film of choices."""
 
     def open_at(self, position: float) -> None:
-        """Make the view open at `position` the next time it is displayed.  Nothing is sent, because
+        """Make the view open at `position` the next time it is displayed. Nothing is sent, because
         the page has already changed its own copy of the film.
         """
         self.film["opening"] = position

@@ -1,7 +1,7 @@
 """Converts the options for start and end to the first and the last position of each lane.
 
 For one topic, `start` and `end` may contain an id for each partition; for ledgers, one id applies
-to all.  For any number of topics, `startingTime` and `endingTime` apply to all partitions.
+to all. For any number of topics, `startingTime` and `endingTime` apply to all partitions.
 
 If the ledger of a bound does not exist, the query fails or, if option `failOnDataLoss` is false,
 reads the remaining ledgers.

@@ -135,7 +135,7 @@ class LedgerDirectory:
         return chain
 
     async def _matching_topics(self) -> list[str]:
-        """Return the topics that match the pattern.  Raises `OptionError` if no topic matches."""
+        """Return the topics that match the pattern. Raises `OptionError` if no topic matches."""
         pattern = self._options.topics_pattern
         folder, _, regex = pattern.rpartition("/")
         names = await self._topics_beside(pattern)

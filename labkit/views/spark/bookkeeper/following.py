@@ -56,7 +56,7 @@ class StreamFollower:
         """What each lane has after the offset returned last."""
 
     async def initial(self) -> Offset:
-        """Return the offset given by option `start` or `startingTime`.  Raises `OptionError`."""
+        """Return the offset given by option `start` or `startingTime`. Raises `OptionError`."""
         chains = await self._directory.chains()
         if self._options.start == "latest":
             return await self._newest_of(chains)

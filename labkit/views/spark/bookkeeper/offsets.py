@@ -2,8 +2,8 @@
 
 In a checkpoint, `{"0": "12:345:0:-1", "1": "13:7:1:4"}` means that partition 0 has been read up to
 and including all of entry 345 of ledger 12, and partition 1 up to message 4 of the batch in entry 7
-of ledger 13.  Entry -1 means that no entry of the ledger has been read yet, and ledger -1 means
-that nothing has been read yet.  A stream over several topics has one such dictionary for each
+of ledger 13. Entry -1 means that no entry of the ledger has been read yet, and ledger -1 means
+that nothing has been read yet. A stream over several topics has one such dictionary for each
 topic.
 """
 

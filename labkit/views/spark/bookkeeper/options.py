@@ -35,7 +35,7 @@ class Options:
     """The checked options of a query; `labkit.views.spark.bookkeeper` describes each of them.
 
     One of `topics`, `topics_pattern` and `ledgers` is set; `ledgers` contains ranges of ids,
-    (first, last).  `starting_ms` and `ending_ms` are -1 if the bound is not a time.  If
+    (first, last). `starting_ms` and `ending_ms` are -1 if the bound is not a time. If
     `max_rows_per_trigger` and `max_bytes_per_trigger` are 0, batches of a stream are unlimited.
     """
 
@@ -101,7 +101,7 @@ _OF_OTHER_CONNECTORS = {
     "subscriptionprefix": _NO_SUBSCRIPTION,
 }
 """Options of Spark's Kafka connector and of Pulsar's connector, in lower case, and what to do
-instead.  Options with the same meaning have the same name here.
+instead. Options with the same meaning have the same name here.
 """
 
 

@@ -1,8 +1,8 @@
 """Decodes payloads to JSON text with the version of the topic's schema that each message was sent
 with.
 
-Spark turns JSON into columns, with `from_json` or `parse_json`.  JSON payloads are returned
-unchanged; AVRO and PROTOBUF_NATIVE records are decoded.  As in Avro's JSON encoding, bytes become
+Spark turns JSON into columns, with `from_json` or `parse_json`. JSON payloads are returned
+unchanged; AVRO and PROTOBUF_NATIVE records are decoded. As in Avro's JSON encoding, bytes become
 text with one character per byte; logical types, such as timestamps, remain numbers.
 
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
@@ -28,7 +28,7 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.schemas_pb2 import SchemaEntry, SchemaInfo, SchemaLocator
 
 Decode = Callable[[bytes], str]
-"""Returns a payload as JSON.  Raises `ValueError` or `DecodeError`."""
+"""Returns a payload as JSON. Raises `ValueError` or `DecodeError`."""
 
 _PARTITION = re.compile(r"-partition-\d+$")
 

@@ -32,10 +32,10 @@ _SIGNS = {"journal.replayed": ("↺", "ink"), "mark.persisted": ("▼", "confirm
 class BookieInside(PlayingView):
     """Shows one bookie from a log, a simulated run or a running cluster.
 
-    bookie: the bookie's name.  By default, the view shows the first bookie that put an entry into
+    bookie: the bookie's name. By default, the view shows the first bookie that put an entry into
         its memtable, and the reader can choose another.
     upto: the number of events of the log after which the view opens; the still picture shows the
-        same moment.  By default, this is the end of the workload.
+        same moment. By default, this is the end of the workload.
     page_size: the index's page size in bytes (`StorageConfig.page_size`).
     """
 

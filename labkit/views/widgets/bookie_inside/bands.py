@@ -18,8 +18,8 @@ from labkit.system.trace.bookie_state import (
 from labkit.system.trace.sentence import fill
 
 MOST_ITEMS, STEP = 48, 12
-"""The maximum number of items in a band, and the number of items that are dropped at a time.  If
-there are more items, only the last ones are drawn (in the memtable, only the first ones).  Items
+"""The maximum number of items in a band, and the number of items that are dropped at a time. If
+there are more items, only the last ones are drawn (in the memtable, only the first ones). Items
 are dropped in groups so that the band does not shift with every event.
 """
 MOST_FILES = 3
@@ -84,7 +84,7 @@ Slots = dict[int, tuple[str, int]]
 
 
 def bands_of(state: BookieState, page_size: int) -> list[Band]:
-    """Return the bands of a state.  `page_size` is the index's page size in bytes."""
+    """Return the bands of a state. `page_size` is the index's page size in bytes."""
     hues = {ledger: place for place, ledger in enumerate(_ledgers(state))}
     bands = [_memtable(state, hues)]
     journals = list(state.journals.items())[-MOST_FILES:] or [("", ())]
@@ -241,7 +241,7 @@ def _missing_between(entries: list[int]) -> Iterator[int]:
 
 
 def _slots(state: BookieState) -> dict[int, Slots]:
-    """Return the location of each indexed entry, by ledger and entry id.  If an entry is in several
+    """Return the location of each indexed entry, by ledger and entry id. If an entry is in several
     logs, the later log is used.
     """
     slots: dict[int, Slots] = {}

@@ -1,5 +1,5 @@
-"""One item in a band: an entry, a record that is not an entry, padding, or LastLogMark.  A ledger
-is identified by its hue and its number.  Every state is marked by something besides its colour: an
+"""One item in a band: an entry, a record that is not an entry, padding, or LastLogMark. A ledger
+is identified by its hue and its number. Every state is marked by something besides its colour: an
 outline, dashes, or a glyph.
 """
 
@@ -33,7 +33,7 @@ SIGNS = {"unsure": "?", "lost": "✕", "replayed": "↺"}
 _HUES = 6
 _WIDTHS = {"pad": 12, "mark": 14, "page": 54, "head": 54, "tail": 96, "gap": 40}
 _FROM = {"replayed": "0 70"}
-"""The offset from which a new block slides in, by its look.  Replayed entries slide in from the
+"""The offset from which a new block slides in, by its look. Replayed entries slide in from the
 journal, which is below the memtable.
 """
 

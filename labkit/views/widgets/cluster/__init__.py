@@ -19,7 +19,7 @@ from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
 
 FEWEST_ROWS, MOST_ROWS = 4, 16
-"""The minimum and the maximum number of visible rows.  A ledger with more entries scrolls."""
+"""The minimum and the maximum number of visible rows. A ledger with more entries scrolls."""
 LIVE_ROWS = FEWEST_ROWS, 12
 """The number of visible rows at the start of a running cluster, and the maximum."""
 
@@ -27,7 +27,7 @@ LIVE_ROWS = FEWEST_ROWS, 12
 class ClusterView(PlayingView):
     """Shows a log, a simulated run, or a running cluster.
 
-    ledger: the id of the only ledger to show.  By default, the view shows the newest ledger, and
+    ledger: the id of the only ledger to show. By default, the view shows the newest ledger, and
     the reader can choose another.
     at: the `seq` of the event at which the view opens. By default, this is the end of the workload.
     """
@@ -66,7 +66,7 @@ class ClusterView(PlayingView):
         return [{**choice, "value": value}, *super().choices()]
 
     def chosen(self, name: str, value: Any) -> None:
-        """Show the chosen ledger.  If it is the newest one, the view switches to later ledgers as
+        """Show the chosen ledger. If it is the newest one, the view switches to later ledgers as
         they are created.
         """
         self._ledger = int(value) if value else None

@@ -110,7 +110,7 @@ def head(
 
 
 def _lines(name: str, state: str, words: list[str], width: float) -> list[Mark]:
-    """Return the glyph of the state, the name and the remarks.  The name is always shown, but
+    """Return the glyph of the state, the name and the remarks. The name is always shown, but
     remarks that do not fit appear only in the tooltip.
     """
     ink = "lost" if state == "down" else "ink"

@@ -62,7 +62,7 @@ class SegmentPlace:
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntries:
-    """A segment with its entries.  If it has none, `last` is `first` - 1.  `is_deferred`: whether
+    """A segment with its entries. If it has none, `last` is `first` - 1. `is_deferred`: whether
     only the client that recovers the ledger knows the segment.
     """
 
@@ -74,7 +74,7 @@ class SegmentEntries:
 
 @dataclass(frozen=True, slots=True)
 class HistoryMoment:
-    """A moment.  `kind`: one of the words in the module's docstring.  `words`: a description of
+    """A moment. `kind`: one of the words in the module's docstring. `words`: a description of
     what happened.
     """
 
@@ -164,7 +164,7 @@ def moments_of(events: Sequence[Event], ledger_id: int) -> list[HistoryMoment]:
 
 
 def _is_one_moment(earlier: Event, event: Event) -> bool:
-    """Return whether the events belong to the same moment.  A deferred ensemble change and its
+    """Return whether the events belong to the same moment. A deferred ensemble change and its
     publication belong to different moments.
     """
     both = {earlier.kind, event.kind}

@@ -44,7 +44,7 @@ class LaneSpan:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A lane of the chart.  `kind`: auditor, bookie or ledger."""
+    """A lane of the chart. `kind`: auditor, bookie or ledger."""
 
     kind: str
     name: str
@@ -53,8 +53,8 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The chart of a run.  `edges`: the start of each step and the end of the last step, from 0 to
-    1.  `waits`: each step that is followed by a wait, with the length of the wait in microseconds.
+    """The chart of a run. `edges`: the start of each step and the end of the last step, from 0 to
+    1. `waits`: each step that is followed by a wait, with the length of the wait in microseconds.
     """
 
     edges: tuple[float, ...]
@@ -68,7 +68,7 @@ Look = tuple[str, str, str]
 
 
 def chart_of(steps: Sequence[RepairStep], bookies: Sequence[str]) -> Chart:
-    """Return the chart of all steps.  If there are too many ledgers, under-replicated ones are
+    """Return the chart of all steps. If there are too many ledgers, under-replicated ones are
     shown first.
     """
     progress = Progress(bookies)

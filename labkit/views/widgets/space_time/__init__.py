@@ -1,6 +1,6 @@
 """The space-time diagram: lanes are nodes, time runs downwards, and messages are arrows.
 
-Simultaneous events on a node share a dot.  The arrow of an unanswered message ends in a cross.  A
+Simultaneous events on a node share a dot. The arrow of an unanswered message ends in a cross. A
 lane is broken while its node is down, paused or cut off.
 
 Read `words` (the text of labels) first, then `model` (lanes, messages, breaks), `layout` (rows and
@@ -51,11 +51,11 @@ class SpaceTime(PlayingView):
 
     source: a trace, or its events.
     ledger: the id of the ledger to show; by default, the newest one.
-    entries: the first and the last entry to show.  By default, at most `FEW_ENTRIES` entries are
+    entries: the first and the last entry to show. By default, at most `FEW_ENTRIES` entries are
         shown: those near the broken promise, or the first ones.
     window_ms: the period of the run to show, from start to end.
     follow: the entry whose causal chain is emphasized.
-    broken: a promise that was broken in this run.  The event that broke it is marked, except in
+    broken: a promise that was broken in this run. The event that broke it is marked, except in
         forks of the run, in which it may not happen.
     at: the `seq` of the event at which the view opens. By default, this is the last event before
         the epilogue, or the last event of all if a promise was broken in the epilogue.

@@ -1,6 +1,6 @@
 """Chooses the position of each dot's label, so that arrows, dots and other labels do not cross it.
 
-A label is beside its dot, above or below the middle of the row, on one line or on two.  It does not
+A label is beside its dot, above or below the middle of the row, on one line or on two. It does not
 move while the run plays, because its position depends on the whole diagram.
 """
 

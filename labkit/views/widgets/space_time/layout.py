@@ -62,7 +62,7 @@ class Dot:
 class Plan:
     """The rows and lanes of a diagram.
 
-    times: the time of each row in microseconds.  Each moment has a row; if rows are spaced by time,
+    times: the time of each row in microseconds. Each moment has a row; if rows are spaced by time,
         there are also empty rows.
     row: the row of each displayed event, by the event's index.
     x, room: for each lane, the position of its line, and the space for its labels.

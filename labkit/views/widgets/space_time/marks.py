@@ -75,7 +75,7 @@ def lane_mark(
 
 
 def _name_lines(name: str, room: float) -> tuple[str, ...]:
-    """Break a name into at most two lines.  The rest of a longer name is only in the tooltip."""
+    """Break a name into at most two lines. The rest of a longer name is only in the tooltip."""
     if width_of(name, bold=True) <= room:
         return (name,)
     cut = next(at for at in range(len(name), 0, -1) if width_of(name[:at], bold=True) <= room)
@@ -129,7 +129,7 @@ def dot_mark(
     pin: str,
     at_clock: str,
 ) -> Mark:
-    """Return the dot for the simultaneous events on a lane, with its label.  A click on it moves
+    """Return the dot for the simultaneous events on a lane, with its label. A click on it moves
     the view to that moment and highlights the causes.
     """
     x, y = place

@@ -171,7 +171,7 @@ def _lanes_of(events: Iterable[Event]) -> list[str]:
 
 
 def _words_of(events: Sequence[Event]) -> list[str]:
-    """Return the label of each event.  If later reads fence a bookie again, only its first fence is
+    """Return the label of each event. If later reads fence a bookie again, only its first fence is
     labelled.
     """
     words, labelled = [], set[tuple[str, str]]()
@@ -188,7 +188,7 @@ def _words_of(events: Sequence[Event]) -> list[str]:
 def _about(
     events: Sequence[Event], words: Sequence[str], messages: Iterable[Exchange]
 ) -> Iterator[int]:
-    """Yield, for each event, the entry with which it is shown.  An unlabelled event that concerns
+    """Yield, for each event, the entry with which it is shown. An unlabelled event that concerns
     the whole ledger is shown together with its message, for example a read that fenced the ledger
     again.
     """

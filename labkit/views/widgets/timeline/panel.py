@@ -98,7 +98,7 @@ class Panel:
         return part("panel", _panel, x, y, *parts)
 
     def _about(self) -> Mark:
-        """Return the title and the verdict on the promises.  There is a chip for each broken
+        """Return the title and the verdict on the promises. There is a chip for each broken
         promise; a click on it leads to the event that broke the promise.
         """
         left = 12 if self._colour else 0

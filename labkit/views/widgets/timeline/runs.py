@@ -75,7 +75,7 @@ class Palette:
         event must have a message.
     nodes: the names of the nodes that the reader can choose, with bookies first.
     fork: a function that returns the alternative future of a run, given the run, the `seq` of an
-        event, and the fault's name and fields.  It raises `LabkitError` if the fault cannot be
+        event, and the fault's name and fields. It raises `LabkitError` if the fault cannot be
         injected after this event.
     curves: a function that tries other futures of a run with a broken promise, and yields a more
         precise curve each time.

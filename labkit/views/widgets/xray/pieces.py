@@ -29,7 +29,7 @@ TINTS = {
     **{"length": "tint3", "digest": "tint4", "offset": "tint5", "magic": "tint6"},
     **{"version": "tint7", "log id": "tint8", "master key": "tint9", "payload": "tint10"},
 }
-"""The tints of the most common fields, by name.  The lineage of a message uses them, too."""
+"""The tints of the most common fields, by name. The lineage of a message uses them, too."""
 AS_BEFORE = "as before"
 
 

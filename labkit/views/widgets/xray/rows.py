@@ -15,7 +15,7 @@ LONGEST_ZERO_ROWS = 1
 
 
 class ByteRow(NamedTuple):
-    """A row of `size` bytes starting at `offset`, after `lead` empty cells.  If the row stands for
+    """A row of `size` bytes starting at `offset`, after `lead` empty cells. If the row stands for
     a gap, `left_out` is the number of omitted bytes.
     """
 
@@ -94,7 +94,7 @@ def entries_of(piece: Piece) -> dict[int, str]:
 
 
 def _records_of(spans: Sequence[Span]) -> Iterator[list[Span]]:
-    """Yield the fields of each record.  A record starts with a length prefix or a ledger id, and
+    """Yield the fields of each record. A record starts with a length prefix or a ledger id, and
     ends before the padding of a sync.
     """
     record: list[Span] = []
