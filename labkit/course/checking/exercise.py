@@ -34,7 +34,7 @@ half.
 """
 
 _MOST_LINES = 20
-"""The longest call that is shown beside the run in which it was made."""
+"""A call with more lines than this is not shown next to the run in which it was made."""
 
 _exercises: dict[str, "Exercise"] = {}
 

@@ -45,7 +45,7 @@ _MOST_RECEIVED = 64 << 20
 
 class Reason(Enum):
     LATE = auto()
-    """The learner's function used more than its time."""
+    """The learner's function exceeded its time limit."""
     UNFINISHED = auto()
     """The trial exceeded `wall_s`, but not because of the learner's function."""
     ENDED = auto()

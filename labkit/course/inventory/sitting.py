@@ -33,7 +33,7 @@ _TERMS = (
     " entries of lost bookies. A *topic* stores its messages in ledgers, and can have several"
     " *partitions*; a *consumer* receives the messages through a *subscription*."
 )
-"""These definitions must not answer a question."""
+"""Definitions of terms, none of which may answer a question."""
 RIGHT, NO_ANSWER = "right", "no answer"
 
 Answers = Mapping[str, str]

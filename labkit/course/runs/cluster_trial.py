@@ -32,8 +32,8 @@ from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 LEARNERS_VARIANT = "yours"
 """Name of the variant in the scenarios that a guest runs."""
 PROMISES = tuple(each for each in CHECKS if each is not StepsEnd)
-"""The promises that a trial checks. `StepsEnd` is missing, because trials report steps that do not
-end in their own words.
+"""The promises that a trial checks. `StepsEnd` is missing, because trials have messages of their
+own for steps that do not end.
 """
 _USERS = ("labkit.system.client.", "labkit.system.topic.")
 

@@ -26,7 +26,9 @@ PARTS = "parts of the id"
 LEDGER_BITS = 23
 ENTRY_BITS = 28
 BATCH_BITS = 12
-"""How many bits of a position each part takes: 63 in all, so that a position is never negative."""
+"""The number of bits of each part of a position: 63 in all, so that a position is never
+negative.
+"""
 
 
 def parse_message_ids(ids: DataFrame, column: str = "message_id") -> DataFrame:

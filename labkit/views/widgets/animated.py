@@ -18,7 +18,9 @@ Version = tuple[float, float, Mark]
 REST_MS = 3000
 _MARGIN = 10
 SPEED = 1.5
-"""The speed relative to a view: faster, because readers cannot pause the animation anyway."""
+"""The speed relative to an interactive view. It is faster, because readers cannot pause the
+animation anyway.
+"""
 _MOVING = "@media (prefers-reduced-motion:no-preference){"
 
 

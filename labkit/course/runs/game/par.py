@@ -24,7 +24,7 @@ from labkit.worlds.sim.run import outside_event_loops, run_world, trace_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 
 _MOST_RECEIVED, _MOST_SENT = 4, 5
-"""Power cuts and losses are drawn among the first messages of a bookie and of a link."""
+"""A power cut is drawn among the first messages of a bookie, and a loss among those of a link."""
 
 
 def shortest_play(

@@ -193,7 +193,7 @@ TAKEN = quiet(
     Recover(when=At(9.0)),
     faults=(Pause("w", 15.0, At(7.0)),),
 )
-"""The writer is only paused, and resumes after its ledger was recovered."""
+"""The writer is only paused, and resumes after its ledger has been recovered."""
 CLOSED = quiet(write(6, window=3, close=True))
 ONE_TAKES_IT = quiet(write(1, (2, 2, 1), close=True), Recover(when=On("add.pushed")), bookies=2)
 ONE_IS_TAKEN = quiet(write(1, (2, 2, 1)), Recover(when=On("add.pushed")), bookies=2)

@@ -53,7 +53,7 @@ class StreamFollower:
         self.seen: Offset = {}
         """The newest message of each lane when it was last looked up."""
         self.backlogs: dict[Lane, Backlog] = {}
-        """What each lane has after the offset returned last."""
+        """The backlog of each lane after the offset that was returned last."""
 
     async def initial(self) -> Offset:
         """Return the offset given by option `start` or `startingTime`. Raises `OptionError`."""

@@ -13,7 +13,7 @@ VERDICTS = {
     INVENTED: "an entry appears that was never added",
 }
 _NOTHING = "empty"
-"""The description of a file without content."""
+"""The description of an empty file."""
 
 
 class CrashMapSource(Protocol):

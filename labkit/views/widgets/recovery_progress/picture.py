@@ -61,7 +61,9 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "paused": {"fill": "page", "stroke": "line"},
 }
 _LINES = {"up": "well", "whole": "stored", "none": "line"}
-"""What is drawn as a line: a bookie that is up, a ledger that is not marked, and no auditor."""
+"""The looks that are drawn as a line: a bookie that is up, a ledger that is not marked, and no
+auditor.
+"""
 _INKS = {
     **dict.fromkeys(("auditor", "lost", "locked"), "page"),
     **dict.fromkeys(("down", "gone", "paused", "marked"), "lost"),

@@ -20,7 +20,9 @@ _STYLE_COSTS = {"beside": 0, "above": 1, "below": 1, "two lines": 2}
 _LEFT, _ON_LANE, _ON_ARROW, _CUT, _ON_MARK = 1, 4, 10, 30, 50
 """The costs of a label on the left, on another lane, on an arrow, truncated, or on another mark."""
 _REACH, _DOT = 12, 6
-"""A click on a dot may miss its centre by this distance, and by less beside a label."""
+"""A click on a dot may miss the dot's centre by this distance, or by the second one if there is a
+label.
+"""
 _LEAST = 26
 """The smallest width for which a truncated label is worth showing."""
 

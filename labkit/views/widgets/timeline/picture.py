@@ -13,7 +13,7 @@ from labkit.views.widgets.timeline.story import HEIGHT, EventList
 
 WIDTH, MARGIN, BETWEEN = 860, 8, 20
 MOST_BESIDE = 12
-"""If there are more bookies than this, two runs are drawn one below the other instead of side by
+"""If there are more bookies than this, two runs are drawn one below another instead of side by
 side.
 """
 

@@ -7,8 +7,8 @@ from typing import Any
 from labkit.system.trace.events import Event
 
 RUN_COLOURS = ("stored", "hue4")
-"""The colours of the original run and of the fork: of the bar beside their titles, and of the bars
-of their events. The bars of the two runs are in different places, too.
+"""The colours of the original run and of the fork, used for the bars next to their titles and
+events. The bars of the two runs also differ in position.
 """
 
 
