@@ -23,7 +23,7 @@ from labkit.views.widgets.view import StillPicture, View
 Function = Callable[..., Any]
 Arguments = tuple[Any, ...]
 COUNT = 400
-_LONGEST, _SHOWN_BYTES = 160, 8
+_MAX_CHARACTERS, _MAX_SHOWN_BYTES = 160, 8
 
 
 Picture = View | StillPicture | None
@@ -174,8 +174,8 @@ def shown(value: object) -> str:
     """Return a value's text for a card: bytes in hexadecimal, sets sorted, long text truncated."""
     if isinstance(value, set | frozenset):
         text = "{" + ", ".join(map(shown, sorted(value))) + "}" if value else "set()"
-    elif isinstance(value, bytes) and len(value) > _SHOWN_BYTES:
-        text = f"{len(value)} bytes: {value[:_SHOWN_BYTES].hex(' ')} ..."
+    elif isinstance(value, bytes) and len(value) > _MAX_SHOWN_BYTES:
+        text = f"{len(value)} bytes: {value[:_MAX_SHOWN_BYTES].hex(' ')} ..."
     elif isinstance(value, float):
         text = f"{value:.6g}"
     elif isinstance(value, list | tuple) and not hasattr(value, "_fields"):
@@ -192,7 +192,7 @@ def shown(value: object) -> str:
         text = str(value)
     else:
         text = getattr(value, "__name__", None) or repr(value)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 3] + "..."
 
 
 def shown_apart(one: object, other: object) -> tuple[str, str]:
@@ -220,9 +220,9 @@ def _first_difference(one: Sequence[object], other: Sequence[object]) -> int:
 
 def _bytes_from(value: bytes, at: int) -> str:
     """Format the bytes from index `at` on, truncated if there are many."""
-    if len(value) <= _SHOWN_BYTES or at + 1 < _SHOWN_BYTES:
+    if len(value) <= _MAX_SHOWN_BYTES or at + 1 < _MAX_SHOWN_BYTES:
         return shown(value)
-    part = value[at : at + _SHOWN_BYTES].hex(" ")
+    part = value[at : at + _MAX_SHOWN_BYTES].hex(" ")
     return f"{len(value)} bytes, from byte {at} on: {part or 'none'}"
 
 
@@ -235,7 +235,7 @@ def _items_with(value: list[Any] | tuple[Any, ...], at: int, item: str | None) -
         texts[at] = item
     inside = ", ".join(texts) + "," * (isinstance(value, tuple) and len(value) == 1)
     text = f"[{inside}]" if isinstance(value, list) else f"({inside})"
-    if len(text) <= _LONGEST:
+    if len(text) <= _MAX_CHARACTERS:
         return text
     return (
         f"{len(value)} items, of which item {at} is {texts[at] if at < len(texts) else 'missing'}"

@@ -28,12 +28,12 @@ from labkit.course.checking.cases import Cases, WrongAnswer, WrongCalls, format_
 Trial = Callable[[Any], str]
 Listener = Callable[[tuple[Any, ...], Any], None]
 HINT_COUNT = 3
-_MOST_ITEMS, _MOST_BYTES = 10_000, 4 * 1024 * 1024
+_MAX_ITEMS, _MAX_BYTES = 10_000, 4 * 1024 * 1024
 """Limits on what the learner's function may return in one call; correct answers need less than
 half.
 """
 
-_MOST_LINES = 20
+_MAX_LINES = 20
 """A call with more lines than this is not shown next to the run in which it was made."""
 
 _exercises: dict[str, "Exercise"] = {}
@@ -110,7 +110,7 @@ class Exercise:
         if refused.counterexample is None:
             refused.counterexample = wrong_call
             return
-        if wrong_call.call.count("\n") > _MOST_LINES:
+        if wrong_call.call.count("\n") > _MAX_LINES:
             return  # The counterexample already names the event that matters.
         refused.asked = wrong_call
         if self.cases and rule in self.cases.of_runs:
@@ -237,12 +237,12 @@ def _limit_broken_by(value: Any) -> str | None:
         each = waiting.pop()
         if isinstance(each, str | bytes):
             size_bytes += len(each)
-            if size_bytes > _MOST_BYTES:
-                return f"at most {_MOST_BYTES:,} bytes"
+            if size_bytes > _MAX_BYTES:
+                return f"at most {_MAX_BYTES:,} bytes"
         elif isinstance(each, list | tuple | set | frozenset | dict):
             count += len(each)
-            if count > _MOST_ITEMS:
-                return f"at most {_MOST_ITEMS:,} items"
+            if count > _MAX_ITEMS:
+                return f"at most {_MAX_ITEMS:,} items"
             waiting += each
             if isinstance(each, dict):
                 waiting += each.values()

@@ -40,7 +40,7 @@ _MEMORY_BYTES = 2 << 30
 """The memory that the child may use in addition to what it has at the start. The largest trials,
 those of the workshop, use a quarter of it.
 """
-_MOST_RECEIVED = 64 << 20
+_MAX_RECEIVED_BYTES = 64 << 20
 
 
 class Reason(Enum):
@@ -221,7 +221,7 @@ def _answer_of(
             ended = ended_pid == copy
             for piece in _available(reader):
                 received += piece
-                if len(received) > _MOST_RECEIVED:
+                if len(received) > _MAX_RECEIVED_BYTES:
                     return Stopped(Reason.MEMORY)
             if not ended and clock.worked_s > watch.limit_s and is_used_up():
                 return Stopped(Reason.LATE, _where(copy, last_lines, watch))

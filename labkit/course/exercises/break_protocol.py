@@ -35,7 +35,7 @@ BASE = Scenario(
     limit_s=2.0,
 )
 """The scenario that the learner adds decisions and faults to."""
-_MOST_PARTS = 50
+_MAX_CHANGES = 50
 _DECISIONS = '"delay w>b0 1" or "lose w>b0 1"'
 
 
@@ -76,10 +76,10 @@ def schedule(learner: object) -> str:
     """The schedule loses an acknowledged entry, but only because recovery reads do not fence."""
     if not isinstance(learner, Scenario):
         raise Refused("The schedule must be a Scenario: `base` with your decisions or faults.")
-    if len(learner.decisions) + len(learner.faults) > _MOST_PARTS:
+    if len(learner.decisions) + len(learner.faults) > _MAX_CHANGES:
         raise Refused(
             "Three decisions are enough; a schedule can have at most"
-            f" {_MOST_PARTS} decisions and faults."
+            f" {_MAX_CHANGES} decisions and faults."
         )
     if replace(learner, decisions={}, faults=()) != BASE:
         raise Refused(

@@ -15,7 +15,7 @@ from labkit.course.grading.results import NOT_HANDED_IN, PASSED, REFUSED, Result
 from labkit.course.inventory.item_analysis import class_gain, item_statistics
 
 PAGE = "class.html"
-_MOST_ROWS, _MOST_LINES = 10, 4
+_MAX_ROWS, _MAX_LINES = 10, 4
 _STYLE = (
     "body{max-width:75em}h2{margin:1.5em 0 .5em}"
     "table{border-collapse:collapse}td,th{padding:.15em .5em;text-align:left;vertical-align:top}"
@@ -105,9 +105,9 @@ def _mistakes(results: Iterable[Result]) -> str:
     counts = Counter((each.exercise, each.message) for each in refused)
     examples = {(each.exercise, each.message): each for each in reversed(refused)}
     rows: list[Row] = []
-    for (exercise, message), count in counts.most_common(_MOST_ROWS):
+    for (exercise, message), count in counts.most_common(_MAX_ROWS):
         example = examples[exercise, message]
-        case = "\n".join((example.asked or example.counterexample).splitlines()[:_MOST_LINES])
+        case = "\n".join((example.asked or example.counterexample).splitlines()[:_MAX_LINES])
         shown = f"<code>{escape(case)}</code>" if case else ""
         rows.append((escape(exercise), count, escape(message), shown))
     return _table(("exercise", "students", "what the grader answered", "for example"), rows)
@@ -117,7 +117,7 @@ def _predictions(noted: Iterable[Mapping[str, Any]]) -> str:
     compared = [row for row in noted if row["event"] == "compared"]
     wrong = Counter(row["name"] for row in compared if not row["is_right"])
     rows: list[Row] = []
-    for name, count in wrong.most_common(_MOST_ROWS):
+    for name, count in wrong.most_common(_MAX_ROWS):
         own = [row for row in compared if row["name"] == name]
         values = Counter(row["predicted"] for row in own if not row["is_right"])
         [(value, times)] = values.most_common(1)

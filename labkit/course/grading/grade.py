@@ -41,7 +41,7 @@ from labkit.course.runs.stream_trial import using_session
 from labkit.system.model.missing_part import MissingPart
 
 _OUTCOMES = {CardState.PASSED: PASSED, CardState.REFUSED: REFUSED, CardState.OPEN: OPEN}
-_MOST_NOTEBOOK, _MOST_CODE = 32 << 20, 1 << 20
+_MAX_NOTEBOOK_BYTES, _MAX_CODE_BYTES = 32 << 20, 1 << 20
 Judged = tuple[str, ...] | Result
 """The exercise names of a notebook, in order, and then the result of each exercise."""
 
@@ -90,14 +90,14 @@ def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) 
 
 
 def _read(notebook: Path) -> tuple[list[str], int]:
-    content = json.loads(read_regular(notebook, _MOST_NOTEBOOK).decode("utf-8"))
+    content = json.loads(read_regular(notebook, _MAX_NOTEBOOK_BYTES).decode("utf-8"))
     if int(content.get("nbformat", 4)) < 4:
         raise OldFormatError(
             f"{notebook.name} is in an old format: open and save it in JupyterLab, then grade it"
             " again."
         )
     cells = list(code_cells(content))
-    if sum(map(len, cells)) > _MOST_CODE:
+    if sum(map(len, cells)) > _MAX_CODE_BYTES:
         raise ValueError("its cells contain more than 1 MB of code")
     return cells, variant_of(content)
 

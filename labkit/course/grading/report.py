@@ -48,7 +48,7 @@ _RECORDS_SCHEMA = pa.schema(
         ("hint", pa.int64()),
     ]
 )
-_LONGEST_LINE = 110
+_MAX_LINE = 110
 
 
 def table(results: Iterable[Result]) -> str:
@@ -59,7 +59,7 @@ def table(results: Iterable[Result]) -> str:
         why = f"  {case[0]}" if result.outcome in (REFUSED, NOT_GRADED) and case else ""
         # A newline in a name would start a new line of the table.
         line = printable(f"{result.student:<16} {SIGNS[result.outcome]} {result.exercise:<28}{why}")
-        lines.append(line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "...")
+        lines.append(line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 3] + "...")
     return "\n".join(line.rstrip() for line in lines)
 
 

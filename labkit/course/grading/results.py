@@ -5,8 +5,8 @@ from typing import Any, Self
 
 PASSED, REFUSED, OPEN, NOT_GRADED = "passed", "refused", "open", "not graded"
 NOT_HANDED_IN = "not handed in"
-_LONGEST = {"picture": 1 << 20, "counterexample": 8000, "link": 8000}
-_LONGEST_TEXT = 2000
+_MAX_LENGTHS = {"picture": 1 << 20, "counterexample": 8000, "link": 8000}
+_MAX_TEXT = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Result:
 
 
 def _cut(text: str, name: str) -> str:
-    most = _LONGEST.get(name, _LONGEST_TEXT)
+    most = _MAX_LENGTHS.get(name, _MAX_TEXT)
     if len(text) <= most:
         return text
     # A truncated picture or link is useless.

@@ -14,7 +14,7 @@ from labkit.course.checking.exercise import Refused
 Row = tuple[int, int, int]
 """Partition, ledger and entry id."""
 COLUMNS = ["partition", "ledger", "entry"]
-_MOST_ROWS = 10_000
+_MAX_ROWS = 10_000
 """Limit per file, because a file of a few bytes can claim to have billions of rows."""
 
 
@@ -56,9 +56,9 @@ def simulate_crash(folder: Path, rows: Collection[Row]) -> None:
 
 def _opened(file: Path) -> pq.ParquetFile:
     opened = pq.ParquetFile(file)
-    if opened.metadata.num_rows > _MOST_ROWS:
+    if opened.metadata.num_rows > _MAX_ROWS:
         raise Refused(
-            f"{file.name} has {opened.metadata.num_rows:,} rows; the limit is {_MOST_ROWS:,}."
+            f"{file.name} has {opened.metadata.num_rows:,} rows; the limit is {_MAX_ROWS:,}."
         )
     return opened
 

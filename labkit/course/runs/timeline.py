@@ -46,7 +46,7 @@ from labkit.worlds.sim.trace import Trace
 Again = Callable[[Scenario], Trace]
 """Runs a scenario, as `labkit.worlds.sim.run.run` does, possibly with the learner's code."""
 
-_MOST_LINES = 14
+_MAX_LINES = 14
 
 
 def timeline(
@@ -146,8 +146,8 @@ class LiveRunCounterexample:
 
 def _words(verdict: Verdict) -> str:
     lines = verdict.sequence.splitlines()
-    if len(lines) > _MOST_LINES:
-        lines = ["  ...", *lines[-_MOST_LINES:]]
+    if len(lines) > _MAX_LINES:
+        lines = ["  ...", *lines[-_MAX_LINES:]]
     return "\n".join((f"{verdict.name}: {verdict.reason}", *lines))
 
 

@@ -13,7 +13,7 @@ from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import START, Moment
 
-_MOST_TEXT = 46
+_MAX_TEXT = 46
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,7 +51,7 @@ class Znodes:
             elif data:
                 text = data.decode(errors="replace").replace("\n", " ").strip()
                 summary = text if text.isprintable() else f"{len(data)} bytes"
-                summary = summary if len(summary) <= _MOST_TEXT else summary[: _MOST_TEXT - 1] + "…"
+                summary = summary if len(summary) <= _MAX_TEXT else summary[: _MAX_TEXT - 1] + "…"
             lines.append(f"{'   ' * depth}{name:<{28 - 3 * depth}} {summary}".rstrip())
         return "\n".join(lines)
 

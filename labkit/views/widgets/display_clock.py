@@ -29,7 +29,7 @@ READ_MS = 1500
 """The pause after the first event of a kind."""
 START_MS = 300.0
 """The display time before the first event."""
-LONG_MS = 75_000
+MAX_RUN_MS = 75_000
 """The maximum display time of a run. To stay below it, time is stretched less, but never less than
 a tenth as much as usual.
 """
@@ -131,4 +131,4 @@ def _scale(events: Sequence[Event]) -> float:
     times = sorted({event.time_us for event in events})
     gaps = [(b - a) / 1000 * scale for a, b in pairwise(times)]
     shown = sum(SKIP_MS if gap > QUIET_MS else gap for gap in gaps)
-    return scale * max(min(1.0, LONG_MS / shown if shown else 1.0), 0.1)
+    return scale * max(min(1.0, MAX_RUN_MS / shown if shown else 1.0), 0.1)

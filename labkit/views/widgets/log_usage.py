@@ -15,9 +15,9 @@ from labkit.views.widgets.view import StillPicture
 WIDTH, MARGIN = 720, 14
 LABEL_WIDTH, BAR_WIDTH = 64, 470
 BAR_HEIGHT, ROW, LEGEND_HEIGHT = 24, 34, 20
-NARROWEST_NAME = 68
+MIN_NAME_WIDTH = 68
 """Segments narrower than this are labelled with only the ledger id."""
-NARROWEST_NUMBER = 20
+MIN_NUMBER_WIDTH = 20
 COLOURS = ("well", "confirmed", "stored")
 
 
@@ -95,8 +95,8 @@ class LogUsage(StillPicture):
         fill = COLOURS[ledger % len(COLOURS)]
         box = [rect("box", 0, 0, width, BAR_HEIGHT, fill=fill, stroke="line")]
         parts = box if lives else _garbage(width, BAR_HEIGHT)
-        if width >= NARROWEST_NUMBER:
-            name = f"ledger {ledger}" if width >= NARROWEST_NAME else str(ledger)
+        if width >= MIN_NUMBER_WIDTH:
+            name = f"ledger {ledger}" if width >= MIN_NAME_WIDTH else str(ledger)
             ink = "page" if lives else "ink"
             parts.append(
                 text("name", width / 2, 16, name, fill=ink, anchor="middle", halo=not lives)

@@ -26,11 +26,11 @@ from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
 from labkit.views.widgets.verdict_words import failure_of
 
-LIVE_BEATS = 300
+MAX_LIVE_BEATS = 300
 """The maximum number of beats in a message about a running cluster. If there are more events, each
 beat shows several of them.
 """
-MOST_BEATS = 20_000
+MAX_BEATS = 20_000
 """The number of beats to keep for a running cluster. The oldest beats are discarded as soon as
 there are more than 1.5 times as many.
 """
@@ -276,7 +276,7 @@ class PlayingView(SceneView):
 
     def _shoot(self, events: Sequence[Event]) -> None:
         beats = list(self.beats(events))
-        together = max(-(-len(beats) // LIVE_BEATS), 1) if self.is_live else 1
+        together = max(-(-len(beats) // MAX_LIVE_BEATS), 1) if self.is_live else 1
         for first in range(0, len(beats), together):
             beat = [event for each in beats[first : first + together] for event in each]
             last = beat[-1]
@@ -364,8 +364,8 @@ class PlayingView(SceneView):
         self.run.take(fresh)
         self._shoot(fresh)
         self._number += 1
-        if len(self.reel.beats) > MOST_BEATS * 3 // 2:
-            self.reel.keep_last(MOST_BEATS)
+        if len(self.reel.beats) > MAX_BEATS * 3 // 2:
+            self.reel.keep_last(MAX_BEATS)
             self.send(self.whole())
         else:
             more = {"kind": "more", "number": self._number}

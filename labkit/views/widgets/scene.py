@@ -64,7 +64,7 @@ class Move(NamedTuple):
         return f"translate({rounded(self.dx * left):g} {rounded(self.dy * left):g})"
 
 
-_MOST_SCALED = 1000
+_MAX_SCALED_WIDTH = 1000
 """Pictures up to this width, in pixels, are scaled to the width of the page, as in view.css."""
 
 
@@ -213,7 +213,7 @@ def picture(width: float, height: float, words: str, *children: Mark) -> Mark:
 def _frame(width: float, height: float, words: str) -> Attributes:
     # Pictures up to this width are scaled to the page's width. Wider pictures keep their size and
     # scroll.
-    whole: Attributes = {"style": f"min-width: {width:g}px"} if width > _MOST_SCALED else {}
+    whole: Attributes = {"style": f"min-width: {width:g}px"} if width > _MAX_SCALED_WIDTH else {}
     return whole | {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": f"0 0 {rounded(width):g} {rounded(height):g}",

@@ -7,7 +7,7 @@ import pytest
 
 from labkit.system.trace.events import Event, Fields
 from labkit.views.widgets.recovery_progress import RecoveryProgress
-from labkit.views.widgets.recovery_progress.chart import MOST_LEDGERS, Lane, chart_of
+from labkit.views.widgets.recovery_progress.chart import MAX_LEDGERS, Lane, chart_of
 from labkit.views.widgets.recovery_progress.fold import Progress, first_bookies, steps_of
 from labkit.views.widgets.recovery_progress.state import RecoveryState, RepairStep
 from tests.views.widgets.films import words_in
@@ -157,21 +157,21 @@ def test_of_many_ledgers_the_marked_ones_are_drawn() -> None:
     sizes = Fields(ensemble_size=2, write_quorum=2, ack_quorum=1)
     rows = [
         ("w", kind, ledger, 0, fields)
-        for ledger in range(MOST_LEDGERS + 3)
+        for ledger in range(MAX_LEDGERS + 3)
         for kind, fields in (
             ("ledger.created", sizes),
             ("ensemble.set", Fields(ensemble=("b0", "b1"))),
         )
     ]
-    rows.append(("b0", "ledger.underreplicated", MOST_LEDGERS + 2, -1, Fields(bookies=("b1",))))
+    rows.append(("b0", "ledger.underreplicated", MAX_LEDGERS + 2, -1, Fields(bookies=("b1",))))
     events = [
         Event(seq, seq, node, kind, -1, ledger, entry, **fields)
         for seq, (node, kind, ledger, entry, fields) in enumerate(rows)
     ]
     chart = chart_of(steps_of(events), [])
     drawn = [each.name for each in chart.lanes if each.kind == "ledger"]
-    assert len(drawn) == MOST_LEDGERS
-    assert drawn[-1] == f"ledger {MOST_LEDGERS + 2}"
+    assert len(drawn) == MAX_LEDGERS
+    assert drawn[-1] == f"ledger {MAX_LEDGERS + 2}"
     assert chart.hidden_ledger_count == 3
     assert "Not shown: 3 more ledgers." in RecoveryProgress(events).svg()
 

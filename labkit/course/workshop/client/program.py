@@ -61,7 +61,7 @@ class Program:
             append_all = self._learner.part("append_all")
             await append_all(writer, flow.payloads(), flow.confirm, window)
             await self._check_end(cluster, flow)
-        return flow.most
+        return flow.max_in_flight
 
     async def take_over(self, ledger_id: int) -> list[Entry]:
         with self._learner.recording_errors():
@@ -102,7 +102,7 @@ class _Flow:
         window: int,
         report: Callable[[int], None],
     ) -> None:
-        self.consumed = self.confirmed = self.most = 0
+        self.consumed = self.confirmed = self.max_in_flight = 0
         self._cluster = cluster
         self._payloads = payloads
         self._window = window
@@ -120,7 +120,7 @@ class _Flow:
                 )
             self._cluster.pushed(self.consumed, payload)
             self.consumed += 1
-            self.most = max(self.most, self.consumed - self.confirmed)
+            self.max_in_flight = max(self.max_in_flight, self.consumed - self.confirmed)
             yield payload
 
     def confirm(self, entry_id: int) -> None:

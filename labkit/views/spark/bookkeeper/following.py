@@ -105,7 +105,7 @@ class StreamFollower:
         elif isinstance(limit, ReadMaxBytes):
             ends = await self._limited_bytes(chains, begin, ends, limit.max_bytes)
         self.backlogs = {
-            lane: backlog(await self._counted(chains[lane]), ends[lane], newest)
+            lane: backlog(await self._with_current_end(chains[lane]), ends[lane], newest)
             for lane, newest in self.seen.items()
             if lane in ends
         }
@@ -137,7 +137,7 @@ class StreamFollower:
                 return MessageId(info.ledger_id, ledger.last_entry_id, lane.partition, -1)
         return before_first_entry(lane.partition)
 
-    async def _counted(self, chain: list[LedgerInfo]) -> list[LedgerInfo]:
+    async def _with_current_end(self, chain: list[LedgerInfo]) -> list[LedgerInfo]:
         """Return the chain with the readable entries and bytes of its last ledger."""
         ledger = await self._directory.lookup(chain[-1]) if chain else None
         if ledger is None:
@@ -218,7 +218,7 @@ class StreamFollower:
         Each of these lanes reads at least one entry, so none has to wait for the others.
         """
         sizes = {
-            lane: backlog(await self._counted(chains[lane]), begin[lane], end).size_bytes
+            lane: backlog(await self._with_current_end(chains[lane]), begin[lane], end).size_bytes
             for lane, end in ends.items()
             if begin[lane] != end
         }

@@ -17,12 +17,12 @@ from labkit.system.trace.bookie_state import (
 )
 from labkit.system.trace.sentence import fill
 
-MOST_ITEMS, STEP = 48, 12
+MAX_ITEMS, STEP = 48, 12
 """The maximum number of items in a band, and the number of items that are dropped at a time. If
 there are more items, only the last ones are drawn (in the memtable, only the first ones). Items
 are dropped in groups so that the band does not shift with every event.
 """
-MOST_FILES = 3
+MAX_FILES = 3
 SLOT_SIZE = 8
 FIRST_SLOT = 1024
 
@@ -87,9 +87,9 @@ def bands_of(state: BookieState, page_size: int) -> list[Band]:
     """Return the bands of a state. `page_size` is the index's page size in bytes."""
     hues = {ledger: place for place, ledger in enumerate(_ledgers(state))}
     bands = [_memtable(state, hues)]
-    journals = list(state.journals.items())[-MOST_FILES:] or [("", ())]
+    journals = list(state.journals.items())[-MAX_FILES:] or [("", ())]
     bands += [_journal(state, hues, *each) for each in journals]
-    bands += [_log(state, hues, *each) for each in list(state.logs.items())[-MOST_FILES:]]
+    bands += [_log(state, hues, *each) for each in list(state.logs.items())[-MAX_FILES:]]
     slots = _slots(state)
     bands += [_index(state, hues, ledger, slots[ledger], page_size) for ledger in sorted(slots)]
     return bands
@@ -112,7 +112,7 @@ def _memtable(state: BookieState, hues: dict[int, int]) -> Band:
             hues[kept.ledger],
             found=state.served == ServedEntry(kept.ledger, kept.entry, "memtable"),
         )
-        for kept in state.memtable[:MOST_ITEMS]
+        for kept in state.memtable[:MAX_ITEMS]
     ]
     left_out = len(state.memtable) - len(items)
     more = [Item("gap", label=f"+{left_out}")] if left_out else []
@@ -145,7 +145,7 @@ def _journal(
 
 
 def _left_out(entries: Sequence[object]) -> int:
-    return max(-(-(len(entries) - MOST_ITEMS) // STEP) * STEP, 0)
+    return max(-(-(len(entries) - MAX_ITEMS) // STEP) * STEP, 0)
 
 
 def _beginning(left_out: int) -> Item:

@@ -22,7 +22,7 @@ TOP, BETWEEN, PART = 46, 4, 10
 component.
 """
 LINE = HIGH + NOTE + 5
-MOMENTS = 300
+SAMPLED_MOMENTS = 300
 """If a run has more moments than this, a sample of this size determines the height of the
 picture.
 """
@@ -193,7 +193,7 @@ def summary(name: str, state: BookieState) -> str:
 
 def _height_for(events: Sequence[Event], name: str, page_size: int) -> float:
     fold, lines, most = ClusterFold([name]), BandLayouts(), 0.0
-    step = len(events) // MOMENTS + 1
+    step = len(events) // SAMPLED_MOMENTS + 1
     for at, event in enumerate(events):
         fold.take(event)
         if at % step == 0 or event is events[-1]:

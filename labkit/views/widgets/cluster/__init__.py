@@ -18,9 +18,9 @@ from labkit.views.widgets.run import DisplayedRun, RunSource
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
 
-FEWEST_ROWS, MOST_ROWS = 4, 16
+MIN_ROWS, MAX_ROWS = 4, 16
 """The minimum and the maximum number of visible rows. A ledger with more entries scrolls."""
-LIVE_ROWS = FEWEST_ROWS, 12
+LIVE_ROWS = MIN_ROWS, 12
 """The number of visible rows at the start of a running cluster, and the maximum."""
 
 
@@ -47,7 +47,7 @@ class ClusterView(PlayingView):
             return ClusterPicture(run, self._ledger, self.bookies(), acts, LIVE_ROWS)
         end = fold(run.events)
         last = max((each.last_add_pushed for each in end.ledgers.values()), default=0)
-        rows = min(max(last + 1, FEWEST_ROWS), MOST_ROWS)
+        rows = min(max(last + 1, MIN_ROWS), MAX_ROWS)
         return ClusterPicture(run, self._ledger, tuple(end.bookies), acts, (rows, rows))
 
     def legend(self) -> Mark:

@@ -35,8 +35,8 @@ from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 WIDTH, MARGIN, STORY = 860, 8, 226
 BOX, GAP, LINE = 22, 12, 15
 """The height of a bookie, the gap between two moments, and the height of a line of text."""
-MOST_CELL, LEAST_COLUMN = 48, 58
-MOST_COLUMNS = 8
+MAX_CELL, MIN_COLUMN = 48, 58
+MAX_COLUMNS = 8
 """The maximum number of columns. If a history has more, only the last ones are drawn."""
 GLYPHS = {
     "created": "+",
@@ -83,17 +83,17 @@ def columns_of(moments: Sequence[HistoryMoment]) -> tuple[Column, ...]:
     end = moments[-1].segments[-1].last
     lasts = [*(first - 1 for first in firsts[1:]), end]
     open_end = "" if moments[-1].is_closed else " …"
-    spans = list(zip(firsts, lasts, strict=True))[-MOST_COLUMNS:]
+    spans = list(zip(firsts, lasts, strict=True))[-MAX_COLUMNS:]
     names = {p.bookie for moment in moments for each in moment.segments for p in each.places}
     wanted = max(width_of(name + " ✕", bold=True) for name in names) + 14
     left, room = MARGIN + STORY, WIDTH - 2 * MARGIN - STORY
     label = min(wanted, room / len(spans) * 0.6)
-    spare = room - max(label + 8, LEAST_COLUMN) * len(spans)
+    spare = room - max(label + 8, MIN_COLUMN) * len(spans)
     count = sum(max(last - first + 1, 1) for first, last in spans)
-    cell = max(min(MOST_CELL, spare / count), 0.4)
+    cell = max(min(MAX_CELL, spare / count), 0.4)
     columns, x = list[Column](), float(left)
     for first, last in spans:
-        width = max(label + 8, LEAST_COLUMN) + cell * max(last - first + 1, 1)
+        width = max(label + 8, MIN_COLUMN) + cell * max(last - first + 1, 1)
         words = span_of(first, last) + (open_end if first == firsts[-1] else "")
         columns.append(Column(first, last, words, x, x + width, cell, label))
         x += width

@@ -12,7 +12,7 @@ from itertools import accumulate, groupby, pairwise
 from labkit.views.widgets.recovery_progress.fold import Progress
 from labkit.views.widgets.recovery_progress.state import LedgerRepair, RepairStep
 
-MOST_LEDGERS = 8
+MAX_LEDGERS = 8
 _WAIT_SHARE = 0.01
 """A gap between steps that takes at least this share of the run counts as a wait."""
 _WAIT_WIDTH, _WAITS_WIDTH = 0.08, 0.5
@@ -167,7 +167,7 @@ def _shown(ledgers: Sequence[dict[int, LedgerRepair]]) -> list[int]:
         return []
     marked = [n for n in ledgers[-1] if any(n in s and s[n].stage != "whole" for s in ledgers)]
     others = [n for n in ledgers[-1] if n not in marked]
-    return sorted([*sorted(marked), *sorted(others)][:MOST_LEDGERS])
+    return sorted([*sorted(marked), *sorted(others)][:MAX_LEDGERS])
 
 
 def _edges(step_count: int, waits: Sequence[tuple[int, int]]) -> tuple[float, ...]:

@@ -17,7 +17,7 @@ from labkit.views.widgets.recovery_progress.state import (
 )
 
 _END = "epilogue.started"
-_MOST_COPIED = 300
+_MAX_COPIED = 300
 """If a run has at most this many re-replicated copies, each copy is a separate step. If it has
 more, only a sample of them are steps.
 """
@@ -40,7 +40,7 @@ def steps_of(events: Sequence[Event]) -> list[RepairStep]:
     """Return the steps of a run, up to the epilogue of a simulated run."""
     end = next((at for at, event in enumerate(events) if event.kind == _END), len(events))
     copied_count = sum(event.kind == "entry.copied" for event in events[:end])
-    stride = -(-copied_count // _MOST_COPIED) or 1
+    stride = -(-copied_count // _MAX_COPIED) or 1
     progress, repaired_count = Progress(first_bookies(events)), 0
     steps: list[RepairStep] = []
     stored: list[Event] = []

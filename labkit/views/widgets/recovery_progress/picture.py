@@ -14,7 +14,7 @@ from labkit.views.widgets.bookie_row import Chips
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.recovery_progress.chart import (
     BOOKIES,
-    MOST_LEDGERS,
+    MAX_LEDGERS,
     Chart,
     Lane,
     LaneSpan,
@@ -86,7 +86,7 @@ class RecoveryPicture:
         for step in self._steps:
             end.apply(step)
         state = end.state()
-        self._ledgers = list(state.ledgers)[:MOST_LEDGERS]
+        self._ledgers = list(state.ledgers)[:MAX_LEDGERS]
         self._rows = [_row_height(len(state.ledgers[each].fragments)) for each in self._ledgers]
         self._chips = Chips(state.bookies, acts, WIDTH - 2 * MARGIN)
         self._cache = PartCache()

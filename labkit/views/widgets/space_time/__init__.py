@@ -22,7 +22,7 @@ from labkit.views.widgets.space_time.model import diagram_of
 from labkit.views.widgets.space_time.picture import SpaceTimePicture
 from labkit.views.widgets.verdict_words import failure_of
 
-FEW_ENTRIES = 8
+DEFAULT_ENTRY_COUNT = 8
 """The maximum number of entries that are shown by default."""
 ROWS, STILL_ROWS = 14, 60
 """The number of visible rows while the view plays, and in a stored picture."""
@@ -51,8 +51,8 @@ class SpaceTime(PlayingView):
 
     source: a trace, or its events.
     ledger: the id of the ledger to show; by default, the newest one.
-    entries: the first and the last entry to show. By default, at most `FEW_ENTRIES` entries are
-        shown: those near the broken promise, or the first ones.
+    entries: the first and the last entry to show. By default, at most `DEFAULT_ENTRY_COUNT` entries
+        are shown: those near the broken promise, or the first ones.
     window_ms: the period of the run to show, from start to end.
     follow: the entry whose causal chain is emphasized.
     broken: a promise that was broken in this run. The event that broke it is marked, except in
@@ -203,11 +203,11 @@ class SpaceTime(PlayingView):
 
 def _few(events: Sequence[Event], broken: BrokenPromise | None) -> tuple[int, int]:
     last = max((event.entry for event in events), default=0)
-    if last < FEW_ENTRIES:
+    if last < DEFAULT_ENTRY_COUNT:
         return 0, max(last, 0)
     at = next((e.entry for e in events if broken is not None and e.seq == broken.seq), 0)
-    first = max(0, at - FEW_ENTRIES // 2)
-    return first, min(last, first + FEW_ENTRIES - 1)
+    first = max(0, at - DEFAULT_ENTRY_COUNT // 2)
+    return first, min(last, first + DEFAULT_ENTRY_COUNT - 1)
 
 
 def _number(name: str, label: str, value: float, most: float, step: Any) -> Message:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from labkit.views.widgets.space_time.arrows import Point, y_of
 from labkit.views.widgets.text_metrics import fitted, width_of
 
-BESIDE = 9
+LABEL_DISTANCE = 9
 """The distance between the centre of a dot and its label."""
 
 _BASELINES = {"beside": (4.0,), "above": (-8.0,), "below": (16.0,), "two lines": (-3.0, 10.0)}
@@ -19,11 +19,11 @@ _BASELINES = {"beside": (4.0,), "above": (-8.0,), "below": (16.0,), "two lines":
 _STYLE_COSTS = {"beside": 0, "above": 1, "below": 1, "two lines": 2}
 _LEFT, _ON_LANE, _ON_ARROW, _CUT, _ON_MARK = 1, 4, 10, 30, 50
 """The costs of a label on the left, on another lane, on an arrow, truncated, or on another mark."""
-_REACH, _DOT = 12, 6
+_CLICK_DISTANCE, _LABELLED_CLICK_DISTANCE = 12, 6
 """A click on a dot may miss the dot's centre by this distance, or by the second one if there is a
 label.
 """
-_LEAST = 26
+_MIN_WIDTH = 26
 """The smallest width for which a truncated label is worth showing."""
 
 
@@ -80,7 +80,7 @@ def split(label: str) -> tuple[str, ...]:
     return (label,)
 
 
-def least_width(label: str) -> float:
+def min_width(label: str) -> float:
     return max(map(width_of, split(label)))
 
 
@@ -96,14 +96,14 @@ def reach_of(x: float, y: float, place: LabelPlace, label: str) -> Box:
 
 
 def _dot_box(x: float, y: float, label: str) -> Box:
-    across = _DOT if label else _REACH
-    return Box(x - across, x + across, y - _REACH, y + _REACH)
+    across = _LABELLED_CLICK_DISTANCE if label else _CLICK_DISTANCE
+    return Box(x - across, x + across, y - _CLICK_DISTANCE, y + _CLICK_DISTANCE)
 
 
 def label_box(x: float, y: float, place: LabelPlace, label: str) -> Box:
     lines = place.lines(label)
     width = max(width_of(text) for _, text in lines)
-    left = x - BESIDE - width if place.is_left else x + BESIDE
+    left = x - LABEL_DISTANCE - width if place.is_left else x + LABEL_DISTANCE
     return Box(left, left + width, y + lines[0][0] - 9, y + lines[-1][0] + 3)
 
 
@@ -154,11 +154,11 @@ def _candidates(
     for style in _BASELINES:
         if style == "two lines" and len(lines) < 2:
             continue
-        wanted = least_width(label) if style == "two lines" else width_of(label)
+        wanted = min_width(label) if style == "two lines" else width_of(label)
         for is_left, neighbour, edge in ((False, lane + 1, edges[1]), (True, lane - 1, edges[0])):
             ends = [edge, x[neighbour]] if 0 <= neighbour < len(x) else [edge]
             for end in ends:
-                beyond = 2 if end == edge else _DOT
-                room = min(wanted, abs(end - x[lane]) - BESIDE - beyond)
-                if room >= min(wanted, _LEAST):
+                beyond = 2 if end == edge else _LABELLED_CLICK_DISTANCE
+                room = min(wanted, abs(end - x[lane]) - LABEL_DISTANCE - beyond)
+                if room >= min(wanted, _MIN_WIDTH):
                     yield LabelPlace(style, is_left, room)

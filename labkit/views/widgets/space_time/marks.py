@@ -20,7 +20,7 @@ from labkit.views.widgets.scene import (
     text,
 )
 from labkit.views.widgets.space_time.arrows import LOOKS, ROW, y_of
-from labkit.views.widgets.space_time.labels import BESIDE, LabelPlace, reach_of
+from labkit.views.widgets.space_time.labels import LABEL_DISTANCE, LabelPlace, reach_of
 from labkit.views.widgets.space_time.words import ABSENCE
 from labkit.views.widgets.text_metrics import fitted, width_of
 
@@ -141,7 +141,7 @@ def dot_mark(
     if is_broken:
         parts.append(circle("ring", x, y, 9, stroke="lost", thick=2.5))
     words = "ink" if ink == "stored" else "faint" if ink == "line" else ink
-    start = x - BESIDE if spot.is_left else x + BESIDE
+    start = x - LABEL_DISTANCE if spot.is_left else x + LABEL_DISTANCE
     anchor: Anchor = "end" if spot.is_left else "start"
     for at, (base, line) in enumerate(spot.lines(label) if label else ()):
         key_of = f"label {at}" if at else "label"

@@ -38,7 +38,7 @@ from labkit.views.widgets.space_time.model import METADATA, Diagram
 from labkit.views.widgets.space_time.words import label_of, ranges_of
 from labkit.views.widgets.text_metrics import lines_of, width_of
 
-AHEAD = 3
+ROWS_AHEAD = 3
 """The number of rows that are visible below the current row."""
 
 
@@ -111,7 +111,7 @@ class SpaceTimePicture:
             self._story = lines_of(self._broken[1], WIDTH - 32)
 
     def scene(self) -> Mark:
-        first = max(min(self._now + 1 + AHEAD, len(self.plan.times)) - self.rows, 0)
+        first = max(min(self._now + 1 + ROWS_AHEAD, len(self.plan.times)) - self.rows, 0)
         sight = range(first, first + self.rows)
         top = self._top
         bottom = top + ROW * self.rows

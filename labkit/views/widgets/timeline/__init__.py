@@ -45,7 +45,7 @@ from labkit.views.widgets.verdict_words import failure_of
 
 __all__ = ["BrokenPromise", "LossCurve", "Palette", "PlayedRun", "TimelineView"]
 
-_BREATH_S = 0.05
+_PAUSE_S = 0.05
 """The pause between two moments, in which the reader's clicks arrive."""
 _TROUBLES = ("node.killed", "node.paused", "node.failed", "link.cut", "session.lost")
 
@@ -248,7 +248,7 @@ class TimelineView(PlayingView):
                     return
                 self.curve = curve
                 self.redraw()
-                await asyncio.sleep(_BREATH_S)
+                await asyncio.sleep(_PAUSE_S)
             self._trying = None
             self.notice = self.curve.words if self.curve else ""
             self.controls = self.choices()

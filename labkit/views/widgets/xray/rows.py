@@ -8,9 +8,9 @@ from labkit.system.model.byte_region import Piece
 from labkit.system.model.layout import Span
 
 SLOT_SIZE, FIRST_SLOT, LENGTH_WORD = 8, 1024, 4
-LONGEST_SPAN_ROWS = 4
+MAX_SPAN_ROWS = 4
 """If a field fills more rows than this, only the first two rows and the last one are drawn."""
-LONGEST_ZERO_ROWS = 1
+MAX_ZERO_ROWS = 1
 """If a field of zeros fills more rows than this, none of these rows is drawn."""
 
 
@@ -57,9 +57,9 @@ def _gaps(piece: Piece, width: int) -> Iterator[tuple[int, int]]:
         whole_rows = (span.offset + span.size - first) // width
         start = span.offset - piece.offset
         is_zero = not any(piece.data[start : start + span.size])
-        if is_zero and whole_rows > LONGEST_ZERO_ROWS:
+        if is_zero and whole_rows > MAX_ZERO_ROWS:
             yield first, whole_rows * width
-        elif whole_rows > LONGEST_SPAN_ROWS:
+        elif whole_rows > MAX_SPAN_ROWS:
             yield first + 2 * width, (whole_rows - 3) * width
 
 

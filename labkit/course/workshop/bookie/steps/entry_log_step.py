@@ -121,13 +121,13 @@ def _problem(learner: Learner, syncs: Syncs) -> Problem | None:
 class _CountedFile(SimFile):
     """A file that records the largest number of bytes requested by a single read."""
 
-    most = 0
+    max_requested = 0
 
     def __init__(self, file: SimFile) -> None:
         super().__init__(file.disk, file.inode)
 
     def read(self, offset: int, size: int) -> bytes:
-        self.most = max(self.most, size)
+        self.max_requested = max(self.max_requested, size)
         return super().read(offset, size)
 
 
@@ -158,11 +158,11 @@ def what_is_not_there_is_none(learner: Learner) -> str:
                 f"{case}: read_entry(file, {offset}, {ledger_id}, {entry_id}) must return None;"
                 f" yours returned {len(found)} bytes",
             )
-        if file.most > max(len(data), LOG_HEADER.size):
+        if file.max_requested > max(len(data), LOG_HEADER.size):
             raise Refused(
                 _BOUNDED,
                 f"{case}: the file has {len(data)} bytes; read_entry(file, {offset}, {ledger_id},"
-                f" {entry_id}) asked for {file.most}",
+                f" {entry_id}) asked for {file.max_requested}",
             )
     return f"Right for {len(cases)} locations that do not lead to the entry."
 
