@@ -7,7 +7,7 @@ from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.broken_runs import SpaceTimeCounterexample
-from labkit.course.runs.cluster_trial import Guest, client_with, found, must_hold
+from labkit.course.runs.cluster_trial import Guest, client_with, counterexample_at, must_hold
 from labkit.course.runs.ensemble_runs import (
     a_bookie_fails_in_the_middle,
     a_later_add_fails,
@@ -210,7 +210,7 @@ def _all_ended(trace: Trace) -> None:
     for event in sent:
         if event.entry not in confirmed:
             reason = f"Entry {event.entry} is never confirmed, and its writer waits forever."
-            raise Refused(_NOT_SENT, found(trace, event.seq, reason))
+            raise Refused(_NOT_SENT, counterexample_at(trace, event.seq, reason))
 
 
 # The new ensemble

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as generated
-from labkit.course.runs.cluster_trial import Guest, client_with, found, must_hold
+from labkit.course.runs.cluster_trial import Guest, client_with, counterexample_at, must_hold
 from labkit.system.client.reader import LedgerReader
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.entry import NO_ENTRY_ID
@@ -99,7 +99,7 @@ def advanced(learner: Advance) -> str:
             acked = [e for e in trace.events if e.kind == "add.acked" and e.node == "w"]
             last = acked[-1].seq
             reason = "The writer is still waiting, although no further acknowledgement is due."
-            raise Refused(_AS_FAR, found(trace, last, reason))
+            raise Refused(_AS_FAR, counterexample_at(trace, last, reason))
     return (
         f"The writer confirmed its entries in order in {len(traces)} runs, {STORM_COUNT} of them"
         " during storms of faults."

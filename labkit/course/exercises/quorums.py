@@ -8,8 +8,8 @@ from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.cluster_trial import (
     Guest,
     client_with,
+    counterexample_at,
     failed_steps,
-    found,
     must_hold,
     replacing,
 )
@@ -170,7 +170,7 @@ def coverage(learner: Covered) -> str:
     for trace in traces:
         for end in failed_steps(trace):
             why = f"The reader gave up: {end.step}: {how_it_ended(end)}"
-            raise Refused(_TOO_LATE, found(trace, end.seq, why))
+            raise Refused(_TOO_LATE, counterexample_at(trace, end.seq, why))
     return f"In {len(traces)} runs, readers used it to find out how far the ledger was confirmed."
 
 
@@ -254,7 +254,7 @@ def lost(learner: Lost) -> str:
         if failed:
             seq = next(e.seq for e in trace.events if e.kind == "recovery.failed")
             why = f"The ledger was not closed: {failed[0].step}: {how_it_ended(failed[0])}"
-            raise Refused(_PROOF, found(trace, seq, why))
+            raise Refused(_PROOF, counterexample_at(trace, seq, why))
     return f"{len(traces)} recoveries kept every acknowledged entry and closed the ledger."
 
 

@@ -8,7 +8,7 @@ from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.broken_runs import SpaceTimeCounterexample
-from labkit.course.runs.cluster_trial import Guest, client_with, found, must_hold
+from labkit.course.runs.cluster_trial import Guest, client_with, counterexample_at, must_hold
 from labkit.course.runs.recovery_runs import (
     damaged_bookie,
     fresh_ensemble,
@@ -208,7 +208,7 @@ def _must_recover(trace: Trace, rule: str) -> None:
         (e for e in trace.events if e.kind in ("recovery.failed", "step.ended") and e.node == "r"),
         trace.events[-1],
     )
-    raise Refused(rule, found(trace, failed.seq, "r could not recover the ledger."))
+    raise Refused(rule, counterexample_at(trace, failed.seq, "r could not recover the ledger."))
 
 
 # Whose adds a fence blocks

@@ -8,7 +8,7 @@ from labkit.course.checking.cases import Arguments, Cases, in_any_order
 from labkit.course.checking.exercise import Refused, exercise, require_permutation
 from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.broken_runs import RepairCounterexample
-from labkit.course.runs.cluster_trial import Guest, found, must_hold
+from labkit.course.runs.cluster_trial import Guest, counterexample_at, must_hold
 from labkit.course.runs.repair_trial import (
     DELAY_S,
     NAME,
@@ -113,7 +113,9 @@ def _must_not_mark(trace: Trace) -> None:
             raise Refused(
                 f"A bookie that comes back within {DELAY_S} s is not lost: its copies are still on"
                 " its disks.",
-                found(trace, event.seq, f"ledger {event.ledger} was marked because of a restart"),
+                counterexample_at(
+                    trace, event.seq, f"ledger {event.ledger} was marked because of a restart"
+                ),
             )
 
 
@@ -127,7 +129,7 @@ def _must_mark(
         at_s = first.time_us / 1e6
         when = f"was marked after {at_s:.0f} s" if marked else "was never marked"
         is_early = marked and at_s < between_s[0]
-        run_found = found(trace, first.seq, f"ledger 0 {when}")
+        run_found = counterexample_at(trace, first.seq, f"ledger 0 {when}")
         raise Refused(rule_if_early if is_early else rule, run_found)
 
 
@@ -268,7 +270,7 @@ def _must_repair(trace: Trace, rule: str) -> None:
         last = (short or denied)[0]
         why = f"{last.peer} does not return entry {last.entry}" if short else "it was not repaired"
         reason = f"ledger 0 is stored on {', '.join(named)}; {why}"
-        raise Refused(rule, found(trace, last.seq, reason))
+        raise Refused(rule, counterexample_at(trace, last.seq, reason))
 
 
 # The order of a repair
@@ -367,4 +369,4 @@ def _must_end(trace: Trace) -> None:
     events = list(events_before_epilogue(trace))
     if all(event.kind != "replication.done" for event in events):
         reason = f"the ledger is still marked after {events[-1].time_us / 1e6:.0f} s"
-        raise Refused(_NEVER_ENDS, found(trace, events[-1].seq, reason))
+        raise Refused(_NEVER_ENDS, counterexample_at(trace, events[-1].seq, reason))

@@ -44,7 +44,7 @@ def write_class_page(
     """
     noted = list(noted)
     handed_in = [student for student, own in book.outcomes.items() if own]
-    title = f"The class: {len(book.outcomes)} students, {book.most:g} points"
+    title = f"The class: {len(book.outcomes)} students, {book.max_points:g} points"
     totals = [book.total(student) for student in handed_in] or [0.0]
     text = (
         f"{len(handed_in)} students handed in, {len(book.late)} of them late. Of those who handed"

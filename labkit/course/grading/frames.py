@@ -90,13 +90,13 @@ class Files:
                 raise ValueError(f"not a file inside the folder: {path}")
 
     @classmethod
-    def below(cls, folder: Path) -> Self:
+    def read_from(cls, folder: Path) -> Self:
         """Read all files in a folder and its subfolders, ignoring links and empty folders."""
         files = [each for each in folder.rglob("*") if each.is_file() and not each.is_symlink()]
         return cls({str(each.relative_to(folder)): each.read_bytes() for each in files})
 
     @contextmanager
-    def laid_out(self) -> Iterator[Path]:
+    def written_out(self) -> Iterator[Path]:
         """Write the files to a temporary folder, which is deleted on exit."""
         with TemporaryDirectory() as folder:
             for path, data in self.content.items():
@@ -108,7 +108,7 @@ class Files:
 
 def stored_rows(files: Files) -> list[Row]:
     """Return the rows in the folder's Parquet files. Raises `Refused`."""
-    with files.laid_out() as folder:
+    with files.written_out() as folder:
         return rows_in(folder)
 
 
@@ -116,9 +116,9 @@ def after_crash(files: Files, rows: list[Row]) -> Files:
     """Return the folder in the state in which a crash leaves it while these rows are being
     written.
     """
-    with files.laid_out() as folder:
+    with files.written_out() as folder:
         simulate_crash(folder, rows)
-        return Files.below(folder)
+        return Files.read_from(folder)
 
 
 READER = [
@@ -195,9 +195,9 @@ def in_spark(spark: SparkSession, job: Callable[..., Any], arguments: Sequence[A
     if files is None:
         result = job(*arguments)
         return _rows_of(result) if isinstance(result, DataFrame) else result
-    with files.laid_out() as folder:
+    with files.written_out() as folder:
         job(*(str(folder) if each is files else each for each in arguments))
-        return Files.below(folder)
+        return Files.read_from(folder)
 
 
 def _rows_of(frame: DataFrame) -> RemoteRows:

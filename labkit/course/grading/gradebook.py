@@ -105,7 +105,7 @@ class Gradebook:
         return cls(points, dict(sorted(outcomes.items())), ids, frozenset(late))
 
     @property
-    def most(self) -> float:
+    def max_points(self) -> float:
         return sum(worth.passed for worth in self.points.values())
 
     def earned(self, student: str, exercise: str) -> float:

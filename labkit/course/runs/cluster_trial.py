@@ -101,7 +101,7 @@ def replacing(function: Callable[..., Any], guest: Guest) -> Iterator[None]:
         yield
 
 
-def found(trace: Trace, seq: int, reason: str) -> RunCounterexample:
+def counterexample_at(trace: Trace, seq: int, reason: str) -> RunCounterexample:
     """Return a counterexample for a run that goes wrong at that event, for the given reason.
 
     Use this if no check of `labkit.system.check` reports the problem.

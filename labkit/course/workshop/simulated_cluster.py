@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.runs.cluster_trial import LEARNERS_VARIANT, found, run_with
+from labkit.course.runs.cluster_trial import LEARNERS_VARIANT, counterexample_at, run_with
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.workshop.files import last_line_in, words_of
 from labkit.course.workshop.learner import Learner
@@ -105,7 +105,9 @@ def run_with_learner(learner: Learner, scenario: Scenario, parts: dict[str, Any]
     broken_line = learner.error
     if isinstance(broken_line, LineBroken):
         before = [event for event in trace.events if event.time_us <= broken_line.time_us]
-        raise Refused(broken_line.message, found(trace, before[-1].seq, broken_line.problem))
+        raise Refused(
+            broken_line.message, counterexample_at(trace, before[-1].seq, broken_line.problem)
+        )
     if learner.error is not None:
         raise learner.error
     return trace

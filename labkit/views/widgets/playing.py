@@ -218,7 +218,7 @@ class PlayingView(SceneView):
         # A page ignores a recording of a running cluster unless its number is higher than that of
         # the last one.
         self._number += self.is_live
-        self._shoot_all()
+        self._record_run()
         super().redraw()
 
     def open_run(self, source: Any) -> None:
@@ -231,7 +231,7 @@ class PlayingView(SceneView):
             self.run = DisplayedRun(list(self._trace.events), name=str(uuid4()))
         else:
             self.run = DisplayedRun(events_of(self._source))
-        self._shoot_all()
+        self._record_run()
 
     def fork(self, seq: int, fault: str, node: str) -> None:
         """Show the run again with a fault right after event `seq`. Raises `LabkitError` if that is
@@ -266,15 +266,15 @@ class PlayingView(SceneView):
             "signs": clock["signs"],
         }
 
-    def _shoot_all(self) -> None:
+    def _record_run(self) -> None:
         self.reel = Film()
         self._read_until = 0.0
         self._signs: list[list[Any]] = []
         self.current_picture = self.picture(self.run, self.acts())
         self.reel.add(Beat(0, self.current_picture.scene(), "Nothing has happened yet."))
-        self._shoot(self.run.events)
+        self._record_beats(self.run.events)
 
-    def _shoot(self, events: Sequence[Event]) -> None:
+    def _record_beats(self, events: Sequence[Event]) -> None:
         beats = list(self.beats(events))
         together = max(-(-len(beats) // MAX_LIVE_BEATS), 1) if self.is_live else 1
         for first in range(0, len(beats), together):
@@ -362,7 +362,7 @@ class PlayingView(SceneView):
     def send_more(self) -> None:
         fresh, self.waiting[:] = list(self.waiting), []
         self.run.take(fresh)
-        self._shoot(fresh)
+        self._record_beats(fresh)
         self._number += 1
         if len(self.reel.beats) > MAX_BEATS * 3 // 2:
             self.reel.keep_last(MAX_BEATS)

@@ -11,7 +11,7 @@ from labkit.course.checking.exercise import Refused
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.workshop import check
 from labkit.course.workshop.client import api
-from labkit.course.workshop.client.reading import answers_decide
+from labkit.course.workshop.client.reading import responses_determine_the_result
 from labkit.course.workshop.files import load
 from labkit.course.workshop.step import Step, track
 from labkit.worlds.sim.scenario.rerun_with_fault import CannotForkError
@@ -298,7 +298,7 @@ def test_a_read_that_waits_for_ever_is_refused_with_the_answers_it_got(tmp_path:
     new = "        return await asyncio.get_running_loop().create_future()\n"
     learner = load(with_changes(tmp_path, "client", (old, new)), seeds=1)
     with pytest.raises(Refused, match="waits for ever") as refusal:
-        answers_decide(learner)
+        responses_determine_the_result(learner)
     assert "BKNoSuchEntryException" in str(refusal.value.counterexample)
 
 

@@ -328,7 +328,7 @@ def cut_off_by_another() -> Scenario:
 # Storms
 
 
-def taken_by(*clients: str) -> tuple[Recover, ...]:
+def recoveries_by(*clients: str) -> tuple[Recover, ...]:
     """Return steps in which these clients recover the ledger at about the same time, perhaps while
     its writer is still alive.
     """

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.runs.cluster_trial import PROMISES, found, run_with
+from labkit.course.runs.cluster_trial import PROMISES, counterexample_at, run_with
 from labkit.course.workshop.client.adapter import client_of
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.simulated_cluster import (
@@ -104,7 +104,7 @@ def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bo
         ended = [event for event in trace.events if event.kind == "step.ended"]
         last = next((e for e in reversed(ended) if e.node == nodes[-1]), trace.events[-1])
         if not last.error.startswith(error):
-            raise Refused(rule, found(trace, last.seq, _told(last)))
+            raise Refused(rule, counterexample_at(trace, last.seq, _told(last)))
         check_promises(learner, trace, {"client": client_of(learner, nodes, reads)})
         return f"{nodes[-1]} got the error {last.error}, because no other result would be right."
 
@@ -179,9 +179,11 @@ def _all_well(
         if step.client in killed or (mine and mine[-1].detail == "done"):
             continue
         if mine:
-            raise Refused(rule, found(trace, mine[-1].seq, _told(mine[-1])))
+            raise Refused(rule, counterexample_at(trace, mine[-1].seq, _told(mine[-1])))
         last = next(e for e in reversed(trace.events) if e.kind == "epilogue.started")
-        raise Refused(rule, found(trace, last.seq, f"{step.client} waits for ever: {step}."))
+        raise Refused(
+            rule, counterexample_at(trace, last.seq, f"{step.client} waits for ever: {step}.")
+        )
 
 
 def _told(end: Event) -> str:

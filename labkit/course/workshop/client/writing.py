@@ -67,7 +67,7 @@ class _Scripted:
         self._tasks.append(asyncio.get_running_loop().create_task(coroutine))
 
 
-def entries_announce(learner: Learner) -> str:
+def entries_carry_lac_and_length(learner: Learner) -> str:
     """Check the ledger length and the LastAddConfirmed that each entry carries.
 
     Both must be those at the moment at which the entry was assigned its id.
@@ -159,7 +159,7 @@ def another_client_closed(learner: Learner) -> str:
     return "`close` accepted another client's end only where it was the writer's own."
 
 
-def fenced_ends(learner: Learner) -> str:
+def fenced_writer_fails(learner: Learner) -> str:
     """Check that a fenced writer's adds fail, and that it does not change the ensemble."""
     results: list[object] = []
 

@@ -37,7 +37,7 @@ class CrashMapView(SceneView):
     def __init__(self, source: CrashMapSource, at: tuple[int, int] | None = None) -> None:
         self.crashes = Crashes(source.as_dict())
         self.at = at or self.crashes.first_unsafe()
-        self._shoot()
+        self._record_cells()
         super().__init__()
 
     def scene(self) -> Mark:
@@ -59,7 +59,7 @@ class CrashMapView(SceneView):
     def __repr__(self) -> str:
         return self.crashes.summary(*self.at)
 
-    def _shoot(self) -> None:
+    def _record_cells(self) -> None:
         rows, columns = len(self.crashes.points), len(self.crashes.variants)
         self._cell_ms = max(round(min(ROW_MS, MAP_MS / rows) / columns), 1)
         self.cells = [(row, column) for row in range(rows) for column in range(columns)]

@@ -46,7 +46,7 @@ _END = "epilogue.started"
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentPlace:
+class SegmentBookie:
     """A bookie of a segment's ensemble.
 
     The bookie should have the entries `due`, and the entries `held` are durable on it. `state` is
@@ -68,7 +68,7 @@ class SegmentEntries:
 
     first: int
     last: int
-    places: tuple[SegmentPlace, ...]
+    places: tuple[SegmentBookie, ...]
     is_deferred: bool = False
 
 
@@ -196,7 +196,7 @@ def _segments(
 
 def _places(
     state: ClusterState, ledger_id: int, segment: Segment, last: int
-) -> tuple[SegmentPlace, ...]:
+) -> tuple[SegmentBookie, ...]:
     size, quorum = len(segment.ensemble), state.ledgers[ledger_id].write_quorum
     places = []
     for at, name in enumerate(segment.ensemble):
@@ -204,7 +204,7 @@ def _places(
         copies = bookie.entries.get(ledger_id, {}) if bookie else {}
         due = tuple(e for e in range(segment.first_entry, last + 1) if (at - e) % size < quorum)
         held = tuple(e for e in due if e in copies and copies[e].state in ON_DISK)
-        places.append(SegmentPlace(name, bookie.state if bookie else "unknown", held, due))
+        places.append(SegmentBookie(name, bookie.state if bookie else "unknown", held, due))
     return tuple(places)
 
 

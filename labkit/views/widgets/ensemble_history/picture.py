@@ -13,8 +13,8 @@ from labkit.views.widgets.bookie_row import Chips
 from labkit.views.widgets.ensemble_history.moments import (
     History,
     HistoryMoment,
+    SegmentBookie,
     SegmentEntries,
-    SegmentPlace,
     moments_of,
 )
 from labkit.views.widgets.plurals import counted
@@ -244,7 +244,7 @@ def _segment(segment: SegmentEntries, columns: tuple[Column, ...], ledger_id: in
 
 @lru_cache(4096)
 def _place(
-    place: SegmentPlace,
+    place: SegmentBookie,
     at: int,
     segment: SegmentEntries,
     columns: tuple[Column, ...],
@@ -303,7 +303,7 @@ def _runs(due: Sequence[int], held: frozenset[int], column: Column, x: float) ->
     return parts
 
 
-def frame(width: float, place: SegmentPlace, is_deferred: bool) -> Mark:
+def frame(width: float, place: SegmentBookie, is_deferred: bool) -> Mark:
     is_away = place.state in ("down", "paused")
     stroke = "lost" if is_away else "ink" if place.is_new else "line"
     thick, dash = (2 if place.is_new else 1), ("4 3" if is_deferred else "")
@@ -314,7 +314,7 @@ def frame(width: float, place: SegmentPlace, is_deferred: bool) -> Mark:
     return group("frame", box, *([lines] if is_away else []))
 
 
-def _words_of(place: SegmentPlace, segment: SegmentEntries) -> str:
+def _words_of(place: SegmentBookie, segment: SegmentEntries) -> str:
     missing = [str(entry) for entry in place.due if entry not in place.held]
     lacks = (
         f", missing {' '.join(missing[:12])}{' …' if len(missing) > 12 else ''}" if missing else ""
@@ -327,11 +327,11 @@ def _words_of(place: SegmentPlace, segment: SegmentEntries) -> str:
 @lru_cache(1)
 def legend() -> Mark:
     samples = {
-        "held": SegmentPlace("", "up", (), ()),
-        "missing": SegmentPlace("", "up", (), ()),
-        "new": SegmentPlace("", "up", (), (), is_new=True),
-        "down": SegmentPlace("", "down", (), ()),
-        "deferred": SegmentPlace("", "up", (), ()),
+        "held": SegmentBookie("", "up", (), ()),
+        "missing": SegmentBookie("", "up", (), ()),
+        "new": SegmentBookie("", "up", (), (), is_new=True),
+        "down": SegmentBookie("", "down", (), ()),
+        "deferred": SegmentBookie("", "up", (), ()),
     }
     parts, x = list[Mark](), 12.0
     for look, words in LEGEND:

@@ -9,7 +9,7 @@ from labkit.system.trace.cluster_state import ClusterFold, Ledger, Segment, by_n
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.recovery_progress.state import (
-    EnsemblePlace,
+    EnsembleBookie,
     FragmentCopies,
     LedgerRepair,
     RecoveryState,
@@ -174,7 +174,7 @@ class Progress:
             first,
             last,
             tuple(
-                EnsemblePlace(bookie, self.bookies.get(bookie, "up"), held[at], due[at])
+                EnsembleBookie(bookie, self.bookies.get(bookie, "up"), held[at], due[at])
                 for at, bookie in enumerate(ensemble)
             ),
             least,

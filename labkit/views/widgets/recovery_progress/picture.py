@@ -23,7 +23,7 @@ from labkit.views.widgets.recovery_progress.chart import (
 )
 from labkit.views.widgets.recovery_progress.fold import Progress, first_bookies, steps_of
 from labkit.views.widgets.recovery_progress.state import (
-    EnsemblePlace,
+    EnsembleBookie,
     FragmentCopies,
     LedgerRepair,
     RecoveryState,
@@ -294,7 +294,7 @@ def _fragment(fragment: FragmentCopies, quorum: int, y: float) -> Mark:
 
 
 @lru_cache(2048)
-def _place(key: str, x: float, place: EnsemblePlace) -> Mark:
+def _place(key: str, x: float, place: EnsembleBookie) -> Mark:
     is_away = place.state != "up"
     filled = BOX_WIDTH * place.held / place.due if place.due else 0
     count = f"{place.held}/{place.due}"

@@ -18,7 +18,7 @@ class RepairStep(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class EnsemblePlace:
+class EnsembleBookie:
     """A bookie in an ensemble. It should have `due` entries, and `held` of them are durable."""
 
     bookie: str
@@ -41,7 +41,7 @@ class FragmentCopies:
 
     first: int
     last: int
-    places: tuple[EnsemblePlace, ...]
+    places: tuple[EnsembleBookie, ...]
     least: int
     present: int
     copied: int

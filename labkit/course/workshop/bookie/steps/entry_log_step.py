@@ -57,7 +57,7 @@ def _syncs(draw: Draw) -> Syncs:
     )
 
 
-def entries_lie_where_they_should(learner: Learner) -> str:
+def log_matches_the_format(learner: Learner) -> str:
     """Check that the log has BookKeeper's format, is durable after `sync`, and can be read."""
     try_generated(_syncs, _CASES, partial(_problem, learner), LogCase)
     return f"Right for {_CASES} generated logs, byte by byte, with one write per sync."
@@ -131,7 +131,7 @@ class _CountedFile(SimFile):
         return super().read(offset, size)
 
 
-def what_is_not_there_is_none(learner: Learner) -> str:
+def missing_entries_are_none(learner: Learner) -> str:
     """Check that `read_entry` returns None for other bytes or an incomplete entry."""
     entry = entry_bytes(5, 7, 100)
     whole = HEADER + struct.pack(">i", len(entry)) + entry
@@ -214,7 +214,7 @@ STEP = Step(
         "    log = EntryLog(file)\n    assert log.append(entry) == 1028   # header, length\n",
         _first_test,
     ),
-    trials=(entries_lie_where_they_should, what_is_not_there_is_none),
+    trials=(log_matches_the_format, missing_entries_are_none),
     slow_trials=(crashes, orders, storms),
     costs=(
         Cost("disk operations of the log per flushed entry", 1.5, _operations),

@@ -46,7 +46,7 @@ def _puts(draw: Draw) -> Puts:
     )
 
 
-def answers_are_right(learner: Learner) -> str:
+def results_equal_labkits(learner: Learner) -> str:
     """Check that every method returns the same result as labkit's, no matter in which order entries
     are put.
     """
@@ -162,7 +162,7 @@ STEP = Step(
         '    assert memtable.get(5, 0) == b"a"\n',
         _first_test,
     ),
-    trials=(answers_are_right,),
+    trials=(results_equal_labkits,),
     slow_trials=(crashes, orders, storms),
     costs=(Cost("comparisons of ids per entry", 6.0, _comparisons),),
     challenges=(

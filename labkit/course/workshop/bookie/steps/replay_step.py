@@ -35,7 +35,7 @@ def _first_test(learner: Learner) -> None:
         )
 
 
-def every_whole_record_is_found(learner: Learner) -> str:
+def every_complete_record_is_found(learner: Learner) -> str:
     """Check that replay reads every complete record, and stops at zeros or a torn record."""
     records = partial(learner.call, "records", list[tuple[int, bytes]])
     wrong = RECORD_CASES.wrong(records, "records")
@@ -130,7 +130,7 @@ def _replay_case(draw: Draw) -> ReplayCase:
     return ReplayCase((*indexed, *records), before_mark, "")
 
 
-def what_is_after_the_mark_is_applied(learner: Learner) -> str:
+def records_after_the_mark_are_applied(learner: Learner) -> str:
     """Check that replay applies every record after the mark that belongs to a known ledger."""
     try_generated(
         _replay_case,
@@ -264,8 +264,8 @@ STEP = Step(
         _first_test,
     ),
     trials=(
-        *(every_whole_record_is_found, a_missing_journal_stops_the_start),
-        what_is_after_the_mark_is_applied,
+        *(every_complete_record_is_found, a_missing_journal_stops_the_start),
+        records_after_the_mark_are_applied,
     ),
     slow_trials=(crashes, orders, storms),
     costs=(Cost("records replayed per unflushed entry", 1.0, _replayed),),

@@ -9,7 +9,7 @@ from labkit.course.workshop.client.reading import (
     IN_WRITE_SET,
     ONE_BY_ONE,
     PROOF,
-    answers_decide,
+    responses_determine_the_result,
 )
 from labkit.course.workshop.client.trials import (
     count_of,
@@ -59,7 +59,7 @@ READ = Step(
             _BOTH,
             ANY_COPY,
         ),
-        answers_decide,
+        responses_determine_the_result,
     ),
     slow_trials=(
         every_order_of(runs.READ_AT_ANY_MOMENT, _BOTH),
