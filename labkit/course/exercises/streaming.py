@@ -130,7 +130,9 @@ def _shown(run: BatchRun, wrong: list[Row], found: Counter[Row]) -> WrongRows:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Entries in order of arrival, the number of missing entries, and the rule that they test."""
+    """A stream: its entries in order of arrival, the number of missing entries, and the rule that
+    the stream tests.
+    """
 
     rule: str
     entries: tuple[Place, ...]

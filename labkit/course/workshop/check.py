@@ -259,8 +259,8 @@ def _check_cost(learner: Learner, cost: Cost) -> str:
     report = f"{cost.name}: {yours:.3g} with your parts, {ours:.3g} with labkit's"
     if ratio > cost.at_most:
         raise Refused(
-            f"All promises hold, but the cost is too high. {report}: {ratio:.2f} times as much, and"
-            f" at most {cost.at_most:.2f} is allowed."
+            f"All promises hold, but the cost is too high. {report}: {ratio:.2f} times as much;"
+            f" at most {cost.at_most:.2f} times is allowed."
         )
     return f"{report}: {ratio:.2f} times as much (at most {cost.at_most:.2f})."
 

@@ -92,7 +92,7 @@ def _topic_of(message_id: MessageId, metadata: LedgerMetadata) -> str:
     stored = dict(metadata.custom_metadata).get(_TOPIC_KEY, b"").decode()
     if not stored:
         raise ShellError(
-            f"ledger {message_id.ledger_id} does not belong to a topic: its metadata contains none"
+            f"ledger {message_id.ledger_id} does not belong to a topic: its metadata names none"
         )
     name = topic_of_managed_ledger(stored)
     partition = partition_of(name)

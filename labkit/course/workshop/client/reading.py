@@ -105,7 +105,7 @@ def _read_last_add_confirmed(
         with learner.recording_errors():
             return await learner.part("Reader")(cluster, known).read_last_add_confirmed()
 
-    # Use the simulated loop, because asyncio's does not run in a browser.
+    # Use the simulated loop, because asyncio's own loop does not run in a browser.
     return outside_event_loops(lambda: SimLoop().run(read()))
 
 
@@ -153,7 +153,7 @@ def _try_case(
     )
     case = f"Entry {entry_id} of {_METADATA.segments}; {responses}."
     try:
-        # Use the simulated loop, because asyncio's does not run in a browser.
+        # Use the simulated loop, because asyncio's own loop does not run in a browser.
         result = outside_event_loops(lambda: SimLoop().run(_read(learner, cluster, entry_id)))
     except DeadlockError:
         raise Refused(

@@ -195,7 +195,7 @@ def _run(
                 await script(cluster, writer)
 
     try:
-        # Use the simulated loop, because asyncio's does not run in a browser.
+        # Use the simulated loop, because asyncio's own loop does not run in a browser.
         outside_event_loops(lambda: SimLoop().run(run()))
     except (DeadlockError, TimeoutError):
         raise Refused(contract.PENDING_FAIL, "An `add` or `close` waits for ever.") from None
