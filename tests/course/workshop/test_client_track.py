@@ -1,5 +1,5 @@
-"""The track "build a client": the solution passes each step, and plausible wrong ones are refused
-with what shows why.
+"""Tests the track "build a client": the solution passes each step, and plausible wrong clients are
+refused with a counterexample.
 """
 
 import importlib
@@ -225,10 +225,10 @@ def test_a_storm_that_breaks_a_promise_is_shown_without_what_it_does_not_need(
         track("client").step(1).slow_trials[-1](learner)
     found = refusal.value.counterexample
     assert isinstance(found, RunCounterexample)
-    # The storm has a seed; a run made smaller names the decisions that it needs.
+    # The storm has a seed, whereas a smaller run lists the decisions that it needs.
     assert found.trace.scenario.seed is None
     assert found.verdict.name == "AckQuorumIsReached"
-    # A fork of it runs the learner's code as it is then.
+    # A fork of it runs the learner's current code.
     assert found.again is not None
     learner.part("Writer").add = _wrong
     for _ in range(2):
