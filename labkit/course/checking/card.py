@@ -55,7 +55,9 @@ class Playable(Protocol):
 @runtime_checkable
 class Linked(Protocol):
     def link(self, code: str = "") -> str:
-        """Return a link to the run, with the learner's code as text if it is given, or ""."""
+        """Return a link to the run, or "" if there is none. If the learner's code is given, the
+        link includes it as text.
+        """
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -129,7 +129,9 @@ class Exercise:
         return with_type_checks(learner, self.like, self._shown_name(learner), listen)
 
     def _shown_name(self, learner: Any) -> str:
-        """Return the name of the learner's function or, for a lambda, that of the exercise."""
+        """Return the name of the learner's function or, if it is a lambda, the name of the
+        exercise.
+        """
         name = getattr(learner, "__name__", "")
         return name if name.isidentifier() else self.name.partition(".")[2]
 

@@ -119,7 +119,9 @@ def covered(known: frozenset[int], ensemble_size: int, write_quorum: int, ack_qu
 
 
 def _doubtful(case: Arguments) -> str:
-    """Describe an entry that silent bookies alone may have acknowledged, if there is one."""
+    """Describe an entry that may have been acknowledged only by bookies that did not respond, if
+    there is one.
+    """
     known, size, write_quorum, ack_quorum = case
     for first in range(size):
         stripe = striping.write_set(first, size, write_quorum)

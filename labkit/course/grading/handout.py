@@ -24,7 +24,7 @@ class HandoutError(Exception):
 
 def lesson_sources(numbers: Iterable[str]) -> dict[str, Path]:
     """Return the sources of these lessons (such as "05"), or of all lessons. Raises `HandoutError`
-    for unknown ones.
+    if a lesson is unknown.
     """
     every = {each.stem[:2]: each for each in sorted(SOURCES.glob("[0-9][0-9]_*.py"))}
     chosen = list(numbers) or list(every)

@@ -76,7 +76,7 @@ def _parts(value: Any, pack: Callable[[Any], Any]) -> Any:
 
 
 def decode_value(form: Any, call: Callable[[int], Any] | None = None) -> Any:
-    """Decode a value. `call` returns the function that has the given number.
+    """Decode a value. `call` returns the function with the given number.
 
     Raises `EncodingError` if the form is not one that `packed` produces.
     """

@@ -77,7 +77,7 @@ def using_session(far: Any) -> Iterator[None]:
 
 
 def trial_session() -> Any:
-    """Return the session set by `using_session`, or else a session in this process."""
+    """Return the session set by `using_session` or, if there is none, a session in this process."""
     return _far.get() or spark_session("lesson")
 
 

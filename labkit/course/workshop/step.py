@@ -40,7 +40,7 @@ class Cost:
 
     The limit is relative to labkit's cost.
 
-    measure: returns the cost with the learner's parts; given None, the cost of labkit's own
+    measure: returns the cost with the learner's parts or, given None, with labkit's own
     """
 
     name: str

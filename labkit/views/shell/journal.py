@@ -160,8 +160,8 @@ def _mark_copy(directory: Directory, path: str) -> MarkCopy:
 def records_from_mark(folders: BookieFolders) -> Iterator[tuple[str, JournalRecord]]:
     """Yield every record that the next start will replay, with its journal's name.
 
-    Raises `StorageDamagedException` if a journal is damaged, or if the one where replay starts is
-    missing.
+    Raises `StorageDamagedException` if a journal is damaged, or if the journal in which replay
+    starts is missing.
     """
     for directory, mark in zip(folders.journals, last_marks(folders), strict=True):
         needed = [i for i in journal_ids(directory.disk) if i >= mark.journal_id]

@@ -2,7 +2,7 @@
 
 The metadata store contains the topic partition that the ledger belongs to (in the custom metadata
 that the broker sets), its position in the topic's chain of ledgers, and the bookies that store the
-entry. Everything else comes from the bookies' files.
+entry. Everything else is read from the bookies' files.
 """
 
 import json

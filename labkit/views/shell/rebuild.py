@@ -1,10 +1,10 @@
 """The verb `rebuildindex`: rebuilds a ledger's index from the entry logs and the journals.
 
-If an entry has several copies, the newest one is used. Master key, fence and explicit LAC come
-from the journals, and from the old index if its header is readable. If the header is lost, the
-ledger is fenced, because the lost header may have contained a fence, and a writer that recovery has
-fenced must not resume. The new header has the version of the old one or, if that is lost, the
-version that a bookie with this journal version writes.
+If an entry has several copies, the newest one is used. The master key, the fence and the explicit
+LAC are read from the journals, and from the old index if its header is readable. If the header is
+lost, the ledger is fenced, because the lost header may have contained a fence, and a writer that
+recovery has fenced must not resume. The new header has the version of the old one or, if that is
+lost, the version that a bookie with this journal version writes.
 
 In BookKeeper: `bookie/InterleavedStorageRegenerateIndexOp.java`.
 """

@@ -1,7 +1,7 @@
 """Results of the verbs that read files: frozen dataclasses that format themselves as text.
 
 The labels are those of BookKeeper's shell. Offsets and sizes are in bytes. The offset of a record
-or entry is that of its length prefix; its size does not include the length prefix.
+or entry is the offset of its length prefix, which is not included in its size.
 """
 
 from collections.abc import Iterator

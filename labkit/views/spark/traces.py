@@ -64,9 +64,9 @@ def ledger_life_cycles(events: DataFrame) -> DataFrame:
     """Return one row per ledger, with the time at which each kind of event first happened, and the
     final state.
 
-    Times of events that did not happen are null. The states: `open`: a client writes the ledger,
-    or the writer crashed; `in recovery`: a client is looking for the last entry; `closed`: the
-    ledger never changes again; `deleted`: its metadata is gone.
+    Times of events that did not happen are null. The states: `open`: a client is writing the
+    ledger, or its writer has crashed; `in recovery`: a client is looking for the last entry;
+    `closed`: the ledger never changes again; `deleted`: its metadata is gone.
     """
     lives = (
         events.where("ledger >= 0")

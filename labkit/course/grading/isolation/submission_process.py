@@ -113,8 +113,8 @@ class SubmissionProcess:
         self._call = partial(in_spark, spark_session("submission"))
 
     def _called_back(self, number: int) -> Callable[..., Any]:
-        """Return a stub for one of the grader's functions, such as one that lists what is
-        stored.
+        """Return a stub for one of the grader's functions, such as the one that lists the stored
+        ledgers.
         """
 
         def function(*arguments: Any) -> Any:

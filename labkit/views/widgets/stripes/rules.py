@@ -107,8 +107,8 @@ class Striping:
         ]
 
     def tolerances(self) -> list[tuple[int, str]]:
-        """Return how many bookies can fail, no matter which ones, for each of several guarantees to
-        hold.
+        """Return several guarantees, each with the number of bookies that can fail, no matter which
+        ones, without breaking it.
         """
         return [
             (self.ack_quorum - 1, "every confirmed entry is safe, and recovery finds the end"),
