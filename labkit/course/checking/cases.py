@@ -84,26 +84,27 @@ class Cases:
     right: the correct function
     rule: the rule that a wrong answer breaks, as text or as a function of the arguments and the
         answer
-    counts: extracts the part of an answer that is compared
-    ask: how to run a case, if not as a plain call
-    words: how to show a case, if not as a call
-    why: explains a case
+    comparable: extracts the part of an answer that is compared
+    run_case: calls the function with the arguments of a case, possibly in several calls
+    describe: formats a case; by default, a case is shown as a call
+    explain: returns a sentence that explains a case
     picture: draws a case and its answer
-    first: run the cases before the trial's runs, because the runs cannot reveal anything more
-    of_runs: if a call broke one of these rules, a refused run shows that rule instead of its own
+    run_first: run the cases before the trial's runs, because the runs cannot reveal anything more
+    preferred_rules: if a call broke one of these rules, a refused run shows that rule instead of
+        its own
     seed: seed of the generator, at least 1
     """
 
     draw: Callable[[Draw], Arguments]
     right: Function
     rule: str | Callable[[Arguments, Any], str]
-    counts: Callable[[Arguments, Any], Any] = whole_answer
-    ask: Function = call_directly
-    words: Callable[[Arguments], str] | None = None
-    why: Callable[[Arguments], str] | None = None
+    comparable: Callable[[Arguments, Any], Any] = whole_answer
+    run_case: Function = call_directly
+    describe: Callable[[Arguments], str] | None = None
+    explain: Callable[[Arguments], str] | None = None
     picture: Callable[[Arguments, Any], Picture] | None = None
-    first: bool = False
-    of_runs: tuple[str, ...] = ()
+    run_first: bool = False
+    preferred_rules: tuple[str, ...] = ()
     count: int = COUNT
     seed: int = 1
 
@@ -114,31 +115,31 @@ class Cases:
         """
 
         def is_wrong(arguments: Arguments) -> bool:
-            return self.is_wrong(arguments, self.ask(learner, *deepcopy(arguments)))
+            return self.is_wrong(arguments, self.run_case(learner, *deepcopy(arguments)))
 
         for arguments, numbers in generated_cases(self.draw, self.count, self.seed):
             if is_wrong(arguments):
                 least = smallest_failing_case(self.draw, numbers, is_wrong)
-                answer = self.ask(learner, *deepcopy(least))
+                answer = self.run_case(learner, *deepcopy(least))
                 return self.rule_broken_by(least, answer), self.shown(name, least, answer)
         return None
 
     def is_wrong(self, arguments: Arguments, answer: Any) -> bool:
         """Return whether this answer differs from the correct one in the part that is compared."""
         right = self._right(arguments)
-        return bool(self.counts(arguments, answer) != self.counts(arguments, right))
+        return bool(self.comparable(arguments, answer) != self.comparable(arguments, right))
 
     def rule_broken_by(self, arguments: Arguments, answer: Any) -> str:
         return self.rule if isinstance(self.rule, str) else self.rule(arguments, answer)
 
     def shown(self, name: str, arguments: Arguments, answer: Any) -> WrongAnswer:
-        call = self.words(arguments) if self.words else format_call(name, arguments)
-        why = self.why(arguments) if self.why else ""
+        call = self.describe(arguments) if self.describe else format_call(name, arguments)
+        why = self.explain(arguments) if self.explain else ""
         picture = partial(self.picture, arguments, answer) if self.picture else _no_picture
         return WrongAnswer(call, answer, self._right(arguments), why, picture)
 
     def _right(self, arguments: Arguments) -> Any:
-        return self.ask(self.right, *deepcopy(arguments))
+        return self.run_case(self.right, *deepcopy(arguments))
 
 
 class WrongCalls:
@@ -151,7 +152,7 @@ class WrongCalls:
 
     def listen(self, arguments: Arguments, answer: Any) -> None:
         cases = self._cases
-        if cases.ask is call_directly and cases.is_wrong(arguments, answer):
+        if cases.run_case is call_directly and cases.is_wrong(arguments, answer):
             rule = cases.rule_broken_by(arguments, answer)
             earlier = self._first.pop(rule, None)
             self._first[rule] = earlier or cases.shown(self._name, arguments, answer)
@@ -160,14 +161,14 @@ class WrongCalls:
         """Return this rule and the first call that broke it.
 
         If no call broke this rule, return the rule that was broken most recently, with the first
-        call that broke it, because the run on the card ends there. Rules in `of_runs` take
+        call that broke it, because the run on the card ends there. Rules in `preferred_rules` take
         precedence.
         """
         if rule in self._first:
             return rule, self._first[rule]
         last = list(reversed(self._first.items()))
-        of_runs = [each for each in last if each[0] in self._cases.of_runs]
-        return next(iter(of_runs + last), None)
+        preferred = [each for each in last if each[0] in self._cases.preferred_rules]
+        return next(iter(preferred + last), None)
 
 
 def shown(value: object) -> str:

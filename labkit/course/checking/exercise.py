@@ -87,16 +87,16 @@ class Exercise:
         """Test the learner's object and return what was tested. Raises `Refused`."""
         if self.cases is None or self.like is None:
             return self.trial(self.with_type_checks(learner))
-        if self.cases.first:
-            self.ask_cases(learner)
+        if self.cases.run_first:
+            self.run_cases(learner)
         calls = WrongCalls(self.cases, self._shown_name(learner))
         try:
             message = self.trial(self.with_type_checks(learner, calls.listen))
         except Refused as refused:
             self._explain(refused, calls)
             raise
-        if not self.cases.first:
-            self.ask_cases(learner)
+        if not self.cases.run_first:
+            self.run_cases(learner)
         return message
 
     def _explain(self, refused: Refused, calls: WrongCalls) -> None:
@@ -113,10 +113,10 @@ class Exercise:
         if wrong_call.call.count("\n") > _MAX_LINES:
             return  # The counterexample already names the event that matters.
         refused.asked = wrong_call
-        if self.cases and rule in self.cases.of_runs:
+        if self.cases and rule in self.cases.preferred_rules:
             refused.message = rule
 
-    def ask_cases(self, learner: Any) -> None:
+    def run_cases(self, learner: Any) -> None:
         """Run the generated cases. Raises `Refused` with the smallest failing case."""
         if self.cases:
             wrong = self.cases.wrong(self.with_type_checks(learner), self._shown_name(learner))

@@ -195,7 +195,7 @@ def answer(found: str) -> str:
         "NO_LEDGER and NO_ENTRY mean that the bookie does not have the entry, IO_ERROR that it"
         " cannot read it.",
         # Either denial is correct, because recovery treats both the same way.
-        counts=lambda _, answer: "denied" if answer in (NO_LEDGER, NO_ENTRY) else answer,
+        comparable=lambda _, answer: "denied" if answer in (NO_LEDGER, NO_ENTRY) else answer,
     ),
 )
 def fixed(learner: Callable[[str], str]) -> str:
@@ -327,8 +327,8 @@ def _explain_violation(case: Arguments) -> str:
         keeps,
         "Your invariant must hold if and only if every client received acknowledgements from two"
         " different bookies for each entry before it confirmed the entry.",
-        words=_list_events,
-        why=_explain_violation,
+        describe=_list_events,
+        explain=_explain_violation,
     ),
 )
 def invariant(learner: Callable[[list[Event]], bool]) -> str:

@@ -194,8 +194,8 @@ def _garbage_rule_of(case: Arguments, answer: list[int]) -> str:
         generated.ledgers_of_snapshots,
         removable,
         _garbage_rule_of,
-        counts=in_any_order,
-        of_runs=(_TOO_EARLY, _UNNAMED, _IN_USE, _UNKNOWN, _LEFT, _LOST_RACE),
+        comparable=in_any_order,
+        preferred_rules=(_TOO_EARLY, _UNNAMED, _IN_USE, _UNKNOWN, _LEFT, _LOST_RACE),
     ),
 )
 def garbage(learner: Removable) -> str:

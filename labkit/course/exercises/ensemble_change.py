@@ -80,7 +80,7 @@ _TOO_EARLY = (
         generated.failed_add,
         first_entry,
         lambda case, answer: _TOO_EARLY if answer <= case[0] else _TOO_LATE,
-        of_runs=(_TOO_EARLY, _TOO_LATE),
+        preferred_rules=(_TOO_EARLY, _TOO_LATE),
     ),
 )
 def first(learner: FirstEntry) -> str:
@@ -167,7 +167,7 @@ def _resend_rule_of(case: Arguments, answer: bool) -> str:
         generated.pending_entry,
         must_send,
         _resend_rule_of,
-        of_runs=(_NOT_SENT, _STALE_ACK, _OUTSIDE),
+        preferred_rules=(_NOT_SENT, _STALE_ACK, _OUTSIDE),
     ),
 )
 def resend(learner: MustSend) -> str:
@@ -257,7 +257,7 @@ def _broken_rule(case: Arguments, new: tuple[str, ...]) -> str:
     ),
     like=new_ensemble,
     # Compare which rule the answers break, because any spare bookie may replace any failed one.
-    cases=Cases(generated.failed_bookies, new_ensemble, _broken_rule, counts=_broken_rule),
+    cases=Cases(generated.failed_bookies, new_ensemble, _broken_rule, comparable=_broken_rule),
 )
 def replacement(learner: NewEnsemble) -> str:
     """Failed bookies are replaced by spare ones, and working bookies keep their indices."""

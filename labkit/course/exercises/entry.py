@@ -68,7 +68,7 @@ def _packed_picture(case: Arguments, packed: bytes) -> XRay | None:
         encode_entry,
         lambda case, packed: _field_rule(packed, *case),
         picture=_packed_picture,
-        first=True,
+        run_first=True,
     ),
 )
 def pack(learner: Pack) -> str:

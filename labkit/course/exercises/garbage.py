@@ -104,8 +104,8 @@ def _describe_race(case: Arguments) -> str:
         ledgers_to_drop,
         "Drop every ledger that has been deleted and no others, no matter which ledgers are created"
         " between your two queries.",
-        ask=_drop_during_creation,
-        words=_describe_race,
+        run_case=_drop_during_creation,
+        describe=_describe_race,
     ),
 )
 def dropped(learner: Dropped) -> str:
@@ -214,8 +214,8 @@ def _worth_words(case: Arguments) -> str:
         generated.used_logs,
         logs_to_compact,
         _worth_rule,
-        counts=_by_tenths,
-        words=_worth_words,
+        comparable=_by_tenths,
+        describe=_worth_words,
         picture=_bars,
     ),
 )

@@ -77,7 +77,7 @@ def _advance_rule_of(case: Arguments, answer: int) -> str:
         "for count in acks: stop if count < ack_quorum, otherwise add one. Return the result.",
     ),
     like=advance,
-    cases=Cases(generated.acknowledgements, advance, _advance_rule_of, why=_acknowledged),
+    cases=Cases(generated.acknowledgements, advance, _advance_rule_of, explain=_acknowledged),
 )
 def advanced(learner: Advance) -> str:
     """LastAddConfirmed advances past each entry with Qa acknowledgements, but not past a gap."""

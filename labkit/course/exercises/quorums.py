@@ -156,7 +156,7 @@ def _silent_stripes(case: Arguments, _: bool) -> Stripes:
         generated.responses,
         covered,
         lambda _, said: _TOO_EARLY if said else _TOO_LATE,
-        why=_doubtful,
+        explain=_doubtful,
         picture=_silent_stripes,
     ),
 )
@@ -236,7 +236,7 @@ def _left(case: Arguments) -> str:
     ),
     like=is_lost,
     cases=Cases(
-        generated.denials, is_lost, lambda _, said: _NO_PROOF if said else _PROOF, why=_left
+        generated.denials, is_lost, lambda _, said: _NO_PROOF if said else _PROOF, explain=_left
     ),
 )
 def lost(learner: Lost) -> str:

@@ -82,7 +82,10 @@ def _start_rule_of(case: Arguments, answer: int) -> str:
     ),
     like=start,
     cases=Cases(
-        generated.reports, start, _start_rule_of, of_runs=(_NO_ENTRY, _SKIPPED, _SEGMENT, _AGAIN)
+        generated.reports,
+        start,
+        _start_rule_of,
+        preferred_rules=(_NO_ENTRY, _SKIPPED, _SEGMENT, _AGAIN),
     ),
 )
 def starts(learner: Start) -> str:

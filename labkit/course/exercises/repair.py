@@ -70,7 +70,7 @@ _THREE_CASES = (
         generated.missing_bookies,
         when_to_audit,
         _THREE_CASES,
-        counts=lambda arguments, answer: _due(answer, arguments[-1]),
+        comparable=lambda arguments, answer: _due(answer, arguments[-1]),
     ),
 )
 def lost_bookies(learner: Function) -> str:
@@ -213,7 +213,7 @@ def _copies_rule_of(case: Arguments, answer: list[int]) -> str:
         " its index.",
     ),
     like=missing_copies,
-    cases=Cases(generated.checked_copies, missing_copies, _copies_rule_of, counts=in_any_order),
+    cases=Cases(generated.checked_copies, missing_copies, _copies_rule_of, comparable=in_any_order),
 )
 def fragments(learner: Function) -> str:
     """A copy that cannot be read counts as missing, no matter why."""

@@ -211,8 +211,8 @@ def _arrival_words(case: Arguments) -> str:
         step,
         "Skipped entries are missing, counting from entry 0 in every ledger except the first, and"
         " redelivered entries change nothing.",
-        ask=_count_all,
-        words=_arrival_words,
+        run_case=_count_all,
+        describe=_arrival_words,
     ),
 )
 def gaps(learner: Step) -> str:
