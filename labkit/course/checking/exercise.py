@@ -10,8 +10,8 @@
 The part of the name before the dot is the module in `labkit/course/exercises/`. A trial returns one
 sentence that says what was tested, or raises `Refused`. It need not catch exceptions from the
 learner's code, limit the code's run time or check the type of the result, because `check` and
-`like` do. However, it must check the range of an answer before the answer determines how much
-memory it allocates or how often it loops. The generated `cases` run after the trial.
+`like` do. However, it must check that an answer is in range before it uses the answer to allocate
+memory or to loop. The generated `cases` run after the trial.
 """
 
 from collections.abc import Callable, Sequence

@@ -142,7 +142,9 @@ def in_forked_copy(
 def _work_and_exit(
     work: Callable[[Any], Any], learner: Any, answer_end: int, traceback_end: int
 ) -> None:
-    """Run in the copy: send the result and the captured output, and exit without exit handlers."""
+    """Run in the copy: send the result and the captured output, and exit without running exit
+    handlers.
+    """
     status = _DONE
     try:
         limit_memory(_MEMORY_BYTES)

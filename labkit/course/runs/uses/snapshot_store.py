@@ -84,7 +84,7 @@ class SnapshotStore:
         return writer.ledger_id
 
     async def get(self, name: str) -> bytes:
-        """Return the latest version. Raises `KeyError` if there is none; may also raise
+        """Return the latest version. Raises `KeyError` if there is no snapshot with this name, and
         `BKException`.
         """
         node = await self._read(name)

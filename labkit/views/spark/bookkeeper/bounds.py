@@ -34,8 +34,8 @@ Bounds = dict[Lane, tuple[ReadPosition, ReadPosition]]
 def batch_bounds(options: Options, chains: Chains) -> Bounds:
     """Return the bounds of a batch query.
 
-    Raises `OptionError` if an id belongs to no lane, and `LedgerGoneError` if its ledger does not
-    exist.
+    Raises `OptionError` if an id does not belong to any lane, and `LedgerGoneError` if its ledger
+    does not exist.
     """
     if options.start == "latest":
         raise OptionError(
@@ -80,8 +80,8 @@ async def with_times(
 def named_ids(name: str, bound: Bound, options: Options, chains: Chains) -> dict[Lane, MessageId]:
     """Return an option's id for each lane that has one.
 
-    Raises `OptionError` if an id belongs to no lane, and `LedgerGoneError` if its ledger does not
-    exist, unless option `failOnDataLoss` is false.
+    Raises `OptionError` if an id does not belong to any lane, and `LedgerGoneError` if its ledger
+    does not exist, unless option `failOnDataLoss` is false.
     """
     if isinstance(bound, str):
         return {}

@@ -235,8 +235,8 @@ class StreamFollower:
     async def _advance_bytes(
         self, lane: Lane, chain: list[LedgerInfo], begin: MessageId, end: MessageId, max_bytes: int
     ) -> tuple[MessageId, int]:
-        """Return the offset about `max_bytes` further, but at least one entry, and the bytes up to
-        it.
+        """Return the offset that is about `max_bytes`, but at least one entry, further, and the
+        number of bytes up to it.
         """
         at, size_bytes = begin, 0
         async with aclosing(self._lane_spans(lane, chain, begin, end)) as spans:

@@ -87,7 +87,7 @@ class PlayView(PlayingView):
     """The number of remarks for which there is always space."""
 
     def offers(self, move: str) -> bool:
-        """Return whether the player is allowed to make this move, which is a possible one."""
+        """Return whether the player may make this move, which must be possible."""
         return True
 
     def remarks(self) -> list[Remark]:
