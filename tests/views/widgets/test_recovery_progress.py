@@ -107,7 +107,7 @@ def test_the_lock_of_a_dead_worker_goes_with_its_session() -> None:
 
 def test_copies_come_back_one_by_one_before_the_metadata_names_their_bookie() -> None:
     counts = [
-        (fragment.present, fragment.copied, fragment.least, fragment.targets)
+        (fragment.present, fragment.copied, fragment.min_copies, fragment.targets)
         for state in states("lost for good")
         if 0 in state.ledgers and state.ledgers[0].stage == "locked"
         for fragment in state.ledgers[0].fragments
@@ -123,8 +123,8 @@ def test_at_the_end_every_fragment_has_all_its_copies(name: str) -> None:
     for ledger in states(name)[-1].ledgers.values():
         assert ledger.stage == "whole"
         for fragment in ledger.fragments:
-            assert fragment.present == fragment.due
-            assert fragment.least == ledger.write_quorum
+            assert fragment.present == fragment.expected
+            assert fragment.min_copies == ledger.write_quorum
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -194,7 +194,7 @@ def test_of_very_many_copies_only_some_are_steps_and_all_are_counted() -> None:
     steps = steps_of(events)
     assert len(steps) < 400
     (fragment,) = state_after(steps, []).ledgers[7].fragments
-    assert (fragment.present, fragment.due) == (2000, 2000)
+    assert (fragment.present, fragment.expected) == (2000, 2000)
 
 
 def test_the_picture_tells_the_chosen_moment() -> None:

@@ -182,7 +182,7 @@ def _edges(step_count: int, waits: Sequence[tuple[int, int]]) -> tuple[float, ..
 
 def _waits(steps: Sequence[RepairStep]) -> Iterator[tuple[int, int]]:
     times = [step.event.time_us for step in steps]
-    least_us = (times[-1] - times[0]) * _WAIT_SHARE if times else 0
+    min_wait_us = (times[-1] - times[0]) * _WAIT_SHARE if times else 0
     for at, (earlier, later) in enumerate(pairwise(times)):
-        if later - earlier > least_us:
+        if later - earlier > min_wait_us:
             yield at, later - earlier

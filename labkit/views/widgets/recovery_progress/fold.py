@@ -155,15 +155,15 @@ class Progress:
         first, ensemble = segment
         size = len(ensemble)
         has = [self._held(bookie, ledger_id) for bookie in ensemble]
-        answers = [self.bookies.get(bookie) == "up" for bookie in ensemble]
-        held, due, least, present = [0] * size, [0] * size, quorum, 0
+        responds = [self.bookies.get(bookie) == "up" for bookie in ensemble]
+        durable, expected, min_copies, present = [0] * size, [0] * size, quorum, 0
         for entry in range(first, last + 1):
             copies = 0
-            for place in (at % size for at in range(entry, entry + quorum)):
-                due[place] += 1
-                held[place] += entry in has[place]
-                copies += answers[place] and entry in has[place]
-            least = min(least, copies)
+            for index in (at % size for at in range(entry, entry + quorum)):
+                expected[index] += 1
+                durable[index] += entry in has[index]
+                copies += responds[index] and entry in has[index]
+            min_copies = min(min_copies, copies)
             present += copies
         targets = [
             (bookie, sum(first <= entry <= last for entry in self._held(bookie, ledger_id)))
@@ -174,13 +174,13 @@ class Progress:
             first,
             last,
             tuple(
-                EnsembleBookie(bookie, self.bookies.get(bookie, "up"), held[at], due[at])
+                EnsembleBookie(bookie, self.bookies.get(bookie, "up"), durable[at], expected[at])
                 for at, bookie in enumerate(ensemble)
             ),
-            least,
+            min_copies,
             present,
             sum(count for _, count in targets),
-            sum(due),
+            sum(expected),
             tuple(targets),
         )
 

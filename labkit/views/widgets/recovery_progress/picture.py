@@ -122,7 +122,7 @@ class RecoveryPicture:
 def summary(state: RecoveryState) -> str:
     away = [f"{name} {BOOKIES[each]}" for name, each in state.bookies.items() if each != "up"]
     ledgers = [
-        f"ledger {ledger_id} {least_words(ledger)}, {stage_words(ledger)}"
+        f"ledger {ledger_id} {min_copies_words(ledger)}, {stage_words(ledger)}"
         for ledger_id, ledger in state.ledgers.items()
     ]
     auditor = f"auditor {state.auditor}" if state.auditor else "no auditor"
@@ -130,9 +130,9 @@ def summary(state: RecoveryState) -> str:
     return "Recovery: " + "; ".join([auditor + dead, *away, *ledgers])
 
 
-def least_words(ledger: LedgerRepair) -> str:
-    least = min((each.least for each in ledger.fragments), default=0)
-    return f"at {least} of {counted(ledger.write_quorum, 'copy', 'copies')}"
+def min_copies_words(ledger: LedgerRepair) -> str:
+    min_copies = min((each.min_copies for each in ledger.fragments), default=0)
+    return f"at {min_copies} of {counted(ledger.write_quorum, 'copy', 'copies')}"
 
 
 def range_words(fragment: FragmentCopies) -> str:
@@ -276,17 +276,17 @@ def _ledger(ledger_id: int, ledger: LedgerRepair, y: float) -> Mark:
 
 
 def _fragment(fragment: FragmentCopies, quorum: int, y: float) -> Mark:
-    words = f"{fragment.least} of {counted(quorum, 'copy', 'copies')}"
-    is_short = fragment.least < quorum
+    words = f"{fragment.min_copies} of {counted(quorum, 'copy', 'copies')}"
+    is_short = fragment.min_copies < quorum
     parts = [text("range", RANGE_X - 6, 14.5, range_words(fragment), fill="faint", anchor="end")]
     room = WIDTH - MARGIN - width_of(words, bold=True) - 10
     x = float(BOXES_X)
-    for at, place in enumerate(fragment.places):
-        parts.append(_place(f"{at}", x, place))
+    for at, bookie in enumerate(fragment.bookies):
+        parts.append(_bookie(f"{at}", x, bookie))
         x += BOX_WIDTH + 4
-    for bookie, count in fragment.targets:
+    for name, count in fragment.targets:
         if x + BOX_WIDTH <= room:
-            parts.append(_target(x, bookie, count))
+            parts.append(_target(x, name, count))
         x += BOX_WIDTH + 10
     ink = "lost" if is_short else "ink"
     parts.append(text("least", WIDTH - MARGIN, 14.5, words, fill=ink, bold=is_short, anchor="end"))
@@ -294,13 +294,11 @@ def _fragment(fragment: FragmentCopies, quorum: int, y: float) -> Mark:
 
 
 @lru_cache(2048)
-def _place(key: str, x: float, place: EnsembleBookie) -> Mark:
-    is_away = place.state != "up"
-    filled = BOX_WIDTH * place.held / place.due if place.due else 0
-    count = f"{place.held}/{place.due}"
-    label = fitted(
-        f"{place.bookie} ✕" if is_away else place.bookie, BOX_WIDTH - 18 - width_of(count)
-    )
+def _bookie(key: str, x: float, bookie: EnsembleBookie) -> Mark:
+    is_away = bookie.state != "up"
+    filled = BOX_WIDTH * bookie.durable / bookie.expected if bookie.expected else 0
+    count = f"{bookie.durable}/{bookie.expected}"
+    label = fitted(f"{bookie.name} ✕" if is_away else bookie.name, BOX_WIDTH - 18 - width_of(count))
     ink = "lost" if is_away else "ink"
     parts = [rect("box", 0, 0, BOX_WIDTH, BOX_HEIGHT, rx=3, fill="page")]
     parts.append(rect("held", 0, 0, filled, BOX_HEIGHT, rx=3, fill="tint"))
@@ -311,9 +309,9 @@ def _place(key: str, x: float, place: EnsembleBookie) -> Mark:
     parts.append(rect("frame", 0, 0, BOX_WIDTH, BOX_HEIGHT, rx=3, stroke=stroke))
     parts.append(text("name", 7, 14.5, label, fill=ink))
     parts.append(text("count", BOX_WIDTH - 7, 14.5, count, fill=ink, anchor="end"))
-    held = f"{place.held} of {counted(place.due, 'copy', 'copies')}"
-    title = f"{place.bookie}: {held}, {BOOKIES[place.state]}"
-    return group(key, *parts, x=x, title=title, kin=f"n-{place.bookie}")
+    durable = f"{bookie.durable} of {counted(bookie.expected, 'copy', 'copies')}"
+    title = f"{bookie.name}: {durable}, {BOOKIES[bookie.state]}"
+    return group(key, *parts, x=x, title=title, kin=f"n-{bookie.name}")
 
 
 def _target(x: float, bookie: str, count: int) -> Mark:
