@@ -25,12 +25,12 @@ class ParameterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """A range of numbers from `least` to `most`; with `is_whole`, only integer multiples of
+    """A range of numbers from `minimum` to `maximum`; with `is_whole`, only integer multiples of
     `step`.
     """
 
-    least: float
-    most: float
+    minimum: float
+    maximum: float
     is_whole: bool = True
     step: int = 1
 
@@ -39,12 +39,12 @@ class NumberRange:
         if isinstance(value, bool) or not isinstance(value, kinds):
             return False
         is_step = not self.is_whole or value % self.step == 0
-        return self.least <= value <= self.most and is_step
+        return self.minimum <= value <= self.maximum and is_step
 
     def __str__(self) -> str:
         kind = "number" if not self.is_whole else "whole number"
         steps = f" in steps of {self.step}" if self.step > 1 else ""
-        return f"a {kind} from {self.least} to {self.most}{steps}"
+        return f"a {kind} from {self.minimum} to {self.maximum}{steps}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +60,29 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class ShortText:
-    most: int
+    max_length: int
 
     def __contains__(self, value: object) -> bool:
-        return isinstance(value, str) and len(value) <= self.most
+        return isinstance(value, str) and len(value) <= self.max_length
 
     def __str__(self) -> str:
-        return f"a text of at most {self.most} characters"
+        return f"a text of at most {self.max_length} characters"
 
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """Lists of 1 to `most` numbers, each within a range."""
+    """Lists of 1 to `max_count` numbers, each within a range."""
 
     each: NumberRange
-    most: int
+    max_count: int
 
     def __contains__(self, value: object) -> bool:
-        if not isinstance(value, list) or not 1 <= len(value) <= self.most:
+        if not isinstance(value, list) or not 1 <= len(value) <= self.max_count:
             return False
         return all(number in self.each for number in value)
 
     def __str__(self) -> str:
-        return f"a list of 1 to {self.most} numbers, each {self.each}"
+        return f"a list of 1 to {self.max_count} numbers, each {self.each}"
 
 
 Allowed = NumberRange | OneOf | ShortText | ListOf
