@@ -1,6 +1,7 @@
 """Cards: the feedback that learners see, as text and as HTML for light and dark themes.
 
-A card's text is the same in every run, so a committed notebook can be compared with a new run.
+A card's text is the same in every run, so a committed notebook can be compared with the output of a
+new run.
 """
 
 import inspect
@@ -28,7 +29,8 @@ _NEUTRAL = "var(--jp-brand-color1,#2b7bba)"
 class CardState(StrEnum):
     """The status of an exercise.
 
-    The value is the sign before the name, so that the status does not depend on colour alone.
+    Each value is the symbol shown before the exercise's name, so that the status does not depend on
+    colour alone.
     """
 
     PASSED = "✔"
@@ -53,7 +55,9 @@ class Playable(Protocol):
 @runtime_checkable
 class Linked(Protocol):
     def link(self, code: str = "") -> str:
-        """Return a link to the run, with the learner's code as text if it is given, or ""."""
+        """Return a link to the run, or "" if there is none. If the learner's code is given, the
+        link includes it as text.
+        """
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -81,7 +85,8 @@ class Card:
         """Return a link to the run that refutes the answer, or "" if no simulated run does.
 
         The link does not include the learner's code unless the function or class is passed here;
-        then its source is part of the link, as text. Raises `OSError` if it has no source.
+        then its source is part of the link, as text. Raises `OSError` if its source is not
+        available.
         """
         code = "" if learner is None else inspect.getsource(learner)
         return self.counterexample.link(code) if isinstance(self.counterexample, Linked) else ""
@@ -92,7 +97,9 @@ class Card:
         return "\n".join(str(part) for part in parts if part is not None)
 
     def _ipython_display_(self) -> None:
-        """Show an interactive view below the card, because views do not work inside cards."""
+        """Display the card, and below it an interactive view if there is one, because views do not
+        work inside cards.
+        """
         view = self._view()
         if view is None:
             raise NotImplementedError("the card's HTML shows all of it")
@@ -134,7 +141,7 @@ class Note:
 
 
 def picture_of(value: object) -> str:
-    """Return the value's own HTML representation, or else its text as preformatted HTML."""
+    """Return the value's own HTML or, if it has none, its text as preformatted HTML."""
     html: Callable[[], str] | None = getattr(value, "_repr_html_", None)
     if html is not None:
         return html()

@@ -2,9 +2,10 @@
 
     @exercise("quorums.lost", ..., like=is_lost, cases=Cases(draw_counts, is_lost, _RULE))
 
-A trial's runs show what a wrong answer leads to, but there are few of them, and a wrong answer may
-pass them by luck. After the trial, the learner's function is therefore compared with a correct one
-on generated cases, which are the same on every machine. The smallest failing case is shown.
+A trial's runs show the consequences of a wrong answer, but there are only a few of them, and a
+wrong answer may pass them by luck. After the trial, the learner's function is therefore compared
+with a correct one on generated cases, which are the same on every machine. The smallest failing
+case is shown.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from labkit.views.widgets.view import StillPicture, View
 Function = Callable[..., Any]
 Arguments = tuple[Any, ...]
 COUNT = 400
-_LONGEST, _SHOWN_BYTES = 160, 8
+_MAX_CHARACTERS, _MAX_SHOWN_BYTES = 160, 8
 
 
 Picture = View | StillPicture | None
@@ -34,7 +35,7 @@ def _no_picture() -> Picture:
 
 @dataclass(frozen=True, slots=True)
 class WrongAnswer:
-    """A call of the learner's function that returned a wrong result, and the correct result.
+    """A call to the learner's function that returned a wrong result, and the correct result.
 
     why: explains the case; picture: draws it.
     """
@@ -83,26 +84,27 @@ class Cases:
     right: the correct function
     rule: the rule that a wrong answer breaks, as text or as a function of the arguments and the
         answer
-    counts: extracts the part of an answer that is compared
-    ask: how to run a case, if not as a plain call
-    words: how to show a case, if not as a call
-    why: explains a case
+    comparable: extracts the part of an answer that is compared
+    run_case: calls the function with the arguments of a case, possibly in several calls
+    describe: formats a case; by default, a case is shown as a call
+    explain: returns a sentence that explains a case
     picture: draws a case and its answer
-    first: run the cases before the trial's runs, because the runs cannot reveal anything more
-    of_runs: if a call broke one of these rules, a refused run shows that rule instead of its own
+    run_first: run the cases before the trial's runs, because the runs cannot reveal anything more
+    preferred_rules: if a call broke one of these rules, a refused run shows that rule instead of
+        its own
     seed: seed of the generator, at least 1
     """
 
     draw: Callable[[Draw], Arguments]
     right: Function
     rule: str | Callable[[Arguments, Any], str]
-    counts: Callable[[Arguments, Any], Any] = whole_answer
-    ask: Function = call_directly
-    words: Callable[[Arguments], str] | None = None
-    why: Callable[[Arguments], str] | None = None
+    comparable: Callable[[Arguments, Any], Any] = whole_answer
+    run_case: Function = call_directly
+    describe: Callable[[Arguments], str] | None = None
+    explain: Callable[[Arguments], str] | None = None
     picture: Callable[[Arguments, Any], Picture] | None = None
-    first: bool = False
-    of_runs: tuple[str, ...] = ()
+    run_first: bool = False
+    preferred_rules: tuple[str, ...] = ()
     count: int = COUNT
     seed: int = 1
 
@@ -113,35 +115,35 @@ class Cases:
         """
 
         def is_wrong(arguments: Arguments) -> bool:
-            return self.is_wrong(arguments, self.ask(learner, *deepcopy(arguments)))
+            return self.is_wrong(arguments, self.run_case(learner, *deepcopy(arguments)))
 
         for arguments, numbers in generated_cases(self.draw, self.count, self.seed):
             if is_wrong(arguments):
                 least = smallest_failing_case(self.draw, numbers, is_wrong)
-                answer = self.ask(learner, *deepcopy(least))
+                answer = self.run_case(learner, *deepcopy(least))
                 return self.rule_broken_by(least, answer), self.shown(name, least, answer)
         return None
 
     def is_wrong(self, arguments: Arguments, answer: Any) -> bool:
-        """Return whether the part of this answer that counts differs from the correct answer."""
+        """Return whether this answer differs from the correct one in the part that is compared."""
         right = self._right(arguments)
-        return bool(self.counts(arguments, answer) != self.counts(arguments, right))
+        return bool(self.comparable(arguments, answer) != self.comparable(arguments, right))
 
     def rule_broken_by(self, arguments: Arguments, answer: Any) -> str:
         return self.rule if isinstance(self.rule, str) else self.rule(arguments, answer)
 
     def shown(self, name: str, arguments: Arguments, answer: Any) -> WrongAnswer:
-        call = self.words(arguments) if self.words else format_call(name, arguments)
-        why = self.why(arguments) if self.why else ""
+        call = self.describe(arguments) if self.describe else format_call(name, arguments)
+        why = self.explain(arguments) if self.explain else ""
         picture = partial(self.picture, arguments, answer) if self.picture else _no_picture
         return WrongAnswer(call, answer, self._right(arguments), why, picture)
 
     def _right(self, arguments: Arguments) -> Any:
-        return self.ask(self.right, *deepcopy(arguments))
+        return self.run_case(self.right, *deepcopy(arguments))
 
 
 class WrongCalls:
-    """Records the calls in a trial to which the learner's function returned a wrong answer."""
+    """Records the calls in a trial for which the learner's function returned a wrong answer."""
 
     def __init__(self, cases: Cases, name: str) -> None:
         self._cases, self._name = cases, name
@@ -150,7 +152,7 @@ class WrongCalls:
 
     def listen(self, arguments: Arguments, answer: Any) -> None:
         cases = self._cases
-        if cases.ask is call_directly and cases.is_wrong(arguments, answer):
+        if cases.run_case is call_directly and cases.is_wrong(arguments, answer):
             rule = cases.rule_broken_by(arguments, answer)
             earlier = self._first.pop(rule, None)
             self._first[rule] = earlier or cases.shown(self._name, arguments, answer)
@@ -158,22 +160,23 @@ class WrongCalls:
     def breaking(self, rule: str) -> tuple[str, WrongAnswer] | None:
         """Return this rule and the first call that broke it.
 
-        If no call broke it, return the rule that was broken last, with the first call that broke
-        that one, because the run on the card ends there. Rules in `of_runs` take precedence.
+        If no call broke this rule, return the rule that was broken most recently, with the first
+        call that broke it, because the run on the card ends there. Rules in `preferred_rules` take
+        precedence.
         """
         if rule in self._first:
             return rule, self._first[rule]
         last = list(reversed(self._first.items()))
-        of_runs = [each for each in last if each[0] in self._cases.of_runs]
-        return next(iter(of_runs + last), None)
+        preferred = [each for each in last if each[0] in self._cases.preferred_rules]
+        return next(iter(preferred + last), None)
 
 
 def shown(value: object) -> str:
     """Return a value's text for a card: bytes in hexadecimal, sets sorted, long text truncated."""
     if isinstance(value, set | frozenset):
         text = "{" + ", ".join(map(shown, sorted(value))) + "}" if value else "set()"
-    elif isinstance(value, bytes) and len(value) > _SHOWN_BYTES:
-        text = f"{len(value)} bytes: {value[:_SHOWN_BYTES].hex(' ')} ..."
+    elif isinstance(value, bytes) and len(value) > _MAX_SHOWN_BYTES:
+        text = f"{len(value)} bytes: {value[:_MAX_SHOWN_BYTES].hex(' ')} ..."
     elif isinstance(value, float):
         text = f"{value:.6g}"
     elif isinstance(value, list | tuple) and not hasattr(value, "_fields"):
@@ -181,7 +184,7 @@ def shown(value: object) -> str:
         text = f"[{inside}]" if isinstance(value, list) else f"({inside})"
     elif is_dataclass(value) and type(value).__str__ is object.__str__:
         parts = [getattr(value, each.name) for each in fields(value)]
-        # A function in a field, such as the one that computes a digest, says nothing to a learner.
+        # A function in a field, such as the one that computes a digest, tells a learner nothing.
         inside = ", ".join(shown(part) for part in parts if not isfunction(part))
         text = f"{type(value).__name__}({inside})"
     elif isinstance(value, Enum):
@@ -190,13 +193,13 @@ def shown(value: object) -> str:
         text = str(value)
     else:
         text = getattr(value, "__name__", None) or repr(value)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 3] + "..."
 
 
 def shown_apart(one: object, other: object) -> tuple[str, str]:
     """Return two values as text, shortened so that their first difference is visible.
 
-    `shown` might truncate both to the same text.
+    In contrast, `shown` might truncate both to the same text.
     """
     if isinstance(one, bytes) and isinstance(other, bytes):
         at = _first_difference(one, other)
@@ -217,21 +220,23 @@ def _first_difference(one: Sequence[object], other: Sequence[object]) -> int:
 
 
 def _bytes_from(value: bytes, at: int) -> str:
-    """Format some bytes, starting at the index `at`."""
-    if len(value) <= _SHOWN_BYTES or at + 1 < _SHOWN_BYTES:
+    """Format the bytes from index `at` on, truncated if there are many."""
+    if len(value) <= _MAX_SHOWN_BYTES or at + 1 < _MAX_SHOWN_BYTES:
         return shown(value)
-    part = value[at : at + _SHOWN_BYTES].hex(" ")
+    part = value[at : at + _MAX_SHOWN_BYTES].hex(" ")
     return f"{len(value)} bytes, from byte {at} on: {part or 'none'}"
 
 
 def _items_with(value: list[Any] | tuple[Any, ...], at: int, item: str | None) -> str:
-    """Return the text of a list with item `at` in view; `item` replaces that item's own text."""
+    """Return the text of a list, shortened so that item `at` is visible; `item` replaces that
+    item's own text.
+    """
     texts = [shown(each) for each in value]
     if item is not None:
         texts[at] = item
     inside = ", ".join(texts) + "," * (isinstance(value, tuple) and len(value) == 1)
     text = f"[{inside}]" if isinstance(value, list) else f"({inside})"
-    if len(text) <= _LONGEST:
+    if len(text) <= _MAX_CHARACTERS:
         return text
     return (
         f"{len(value)} items, of which item {at} is {texts[at] if at < len(texts) else 'missing'}"

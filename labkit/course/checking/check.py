@@ -31,7 +31,7 @@ STEPS = 20_000_000
 
 
 class RanTooLongError(BaseException):
-    """The learner's code ran too long.
+    """The learner's code ran for too long.
 
     This is not an `Exception`, so it also ends a loop that catches every `Exception`.
     """
@@ -205,7 +205,7 @@ def instruction_limit(module: str) -> Iterator[None]:
     def enter(frame: FrameType, _event: str, _argument: object) -> Any:
         if frame.f_globals.get("__name__") != module:
             return None
-        # Trace instructions, not lines: a one-line loop never moves to another line.
+        # Trace instructions, not lines: a one-line loop never reaches another line.
         frame.f_trace, frame.f_trace_lines, frame.f_trace_opcodes = count, False, True
         return count
 

@@ -9,9 +9,9 @@
 
 The part of the name before the dot is the module in `labkit/course/exercises/`. A trial returns one
 sentence that says what was tested, or raises `Refused`. It need not catch exceptions from the
-learner's code, limit its run time or check the type of its result, because `check` and `like` do.
-However, it must check the range of an answer before it allocates memory or loops accordingly. The
-generated `cases` run after the trial.
+learner's code, limit the code's run time or check the type of the result, because `check` and
+`like` do. However, it must check that an answer is in range before it uses the answer to allocate
+memory or to loop. The generated `cases` run after the trial.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,20 +28,20 @@ from labkit.course.checking.cases import Cases, WrongAnswer, WrongCalls, format_
 Trial = Callable[[Any], str]
 Listener = Callable[[tuple[Any, ...], Any], None]
 HINT_COUNT = 3
-_MOST_ITEMS, _MOST_BYTES = 10_000, 4 * 1024 * 1024
+_MAX_ITEMS, _MAX_BYTES = 10_000, 4 * 1024 * 1024
 """Limits on what the learner's function may return in one call; correct answers need less than
 half.
 """
 
-_MOST_LINES = 20
-"""The longest call that is shown beside the run in which it was made."""
+_MAX_LINES = 20
+"""A call with more lines than this is not shown next to the run in which it was made."""
 
 _exercises: dict[str, "Exercise"] = {}
 
 
 class Refused(Exception):
-    """Raised for a wrong answer; names the rule that it breaks, and the smallest case that shows
-    this.
+    """Raised for a wrong answer, with the rule that the answer breaks and the smallest case that
+    shows this.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Refused(Exception):
 
 
 class NoSuchExerciseError(LookupError):
-    """The exercise does not exist; the message lists those of its lesson."""
+    """The exercise does not exist; the message lists the exercises of its lesson."""
 
 
 class RaisedThereError(Exception):
@@ -87,20 +87,20 @@ class Exercise:
         """Test the learner's object and return what was tested. Raises `Refused`."""
         if self.cases is None or self.like is None:
             return self.trial(self.with_type_checks(learner))
-        if self.cases.first:
-            self.ask_cases(learner)
+        if self.cases.run_first:
+            self.run_cases(learner)
         calls = WrongCalls(self.cases, self._shown_name(learner))
         try:
             message = self.trial(self.with_type_checks(learner, calls.listen))
         except Refused as refused:
             self._explain(refused, calls)
             raise
-        if not self.cases.first:
-            self.ask_cases(learner)
+        if not self.cases.run_first:
+            self.run_cases(learner)
         return message
 
     def _explain(self, refused: Refused, calls: WrongCalls) -> None:
-        """Add the wrong call to a failed run, which only shows the consequences."""
+        """Add the wrong call to the card, because the failed run shows only its consequences."""
         wrong = calls.breaking(refused.message)
         if wrong is None:
             return
@@ -110,14 +110,14 @@ class Exercise:
         if refused.counterexample is None:
             refused.counterexample = wrong_call
             return
-        if wrong_call.call.count("\n") > _MOST_LINES:
-            return  # The counterexample names the event of the run that matters.
+        if wrong_call.call.count("\n") > _MAX_LINES:
+            return  # The counterexample already names the event that matters.
         refused.asked = wrong_call
-        if self.cases and rule in self.cases.of_runs:
+        if self.cases and rule in self.cases.preferred_rules:
             refused.message = rule
 
-    def ask_cases(self, learner: Any) -> None:
-        """Run the generated cases. Raises `Refused` with the smallest failing one."""
+    def run_cases(self, learner: Any) -> None:
+        """Run the generated cases. Raises `Refused` with the smallest failing case."""
         if self.cases:
             wrong = self.cases.wrong(self.with_type_checks(learner), self._shown_name(learner))
             if wrong is not None:
@@ -129,7 +129,9 @@ class Exercise:
         return with_type_checks(learner, self.like, self._shown_name(learner), listen)
 
     def _shown_name(self, learner: Any) -> str:
-        """Return the name of the learner's function or, for a lambda, that of the exercise."""
+        """Return the name of the learner's function or, if it is a lambda, the name of the
+        exercise.
+        """
         name = getattr(learner, "__name__", "")
         return name if name.isidentifier() else self.name.partition(".")[2]
 
@@ -162,7 +164,7 @@ def all_exercises() -> list[Exercise]:
 
 
 def load_lesson(lesson: str) -> None:
-    """Import a lesson's exercises. Raises `NoSuchExerciseError` if it has none."""
+    """Import a lesson's exercises. Raises `NoSuchExerciseError` if the lesson has no exercises."""
     module = f"labkit.course.exercises.{lesson}"
     try:
         import_module(module)
@@ -173,7 +175,9 @@ def load_lesson(lesson: str) -> None:
 
 
 def find(name: str) -> Exercise:
-    """Return an exercise by name. Raises `NoSuchExerciseError`, which lists those of its lesson."""
+    """Return an exercise by name. Raises `NoSuchExerciseError`, which lists the exercises of its
+    lesson.
+    """
     lesson = name.partition(".")[0]
     load_lesson(lesson)
     if name not in _exercises:
@@ -190,10 +194,11 @@ def with_type_checks(
     name: str,
     listen: Listener | None = None,
 ) -> Callable[..., Any]:
-    """Wrap the learner's function in checks of its parameters and return values.
+    """Check the learner's function's parameters, and wrap it so that its return values are checked.
 
-    The wrapper raises `Refused` if they do not match `like`. `listen` receives the arguments and
-    the result of each call. Messages call the function `name`.
+    Raises `Refused` if the parameters do not match those of `like`; the wrapper does so if a return
+    value does not. `listen` receives the arguments and the result of each call. Messages refer to
+    the function as `name`.
     """
     wanted = signature(like)
     if not callable(learner):
@@ -226,19 +231,20 @@ def with_type_checks(
 def _limit_broken_by(value: Any) -> str | None:
     """Return a description of the limit that a returned value exceeds, or None.
 
-    The trial calculates with the value, whose size must not determine how long the trial takes.
+    The trial uses the value in calculations, so without a limit a large value could make the trial
+    slow.
     """
     waiting, count, size_bytes = [value], 0, 0
     while waiting:
         each = waiting.pop()
         if isinstance(each, str | bytes):
             size_bytes += len(each)
-            if size_bytes > _MOST_BYTES:
-                return f"at most {_MOST_BYTES:,} bytes"
+            if size_bytes > _MAX_BYTES:
+                return f"at most {_MAX_BYTES:,} bytes"
         elif isinstance(each, list | tuple | set | frozenset | dict):
             count += len(each)
-            if count > _MOST_ITEMS:
-                return f"at most {_MOST_ITEMS:,} items"
+            if count > _MAX_ITEMS:
+                return f"at most {_MAX_ITEMS:,} items"
             waiting += each
             if isinstance(each, dict):
                 waiting += each.values()
@@ -274,7 +280,7 @@ def _copied(value: Any) -> Any:
 
 
 def without_numpy(value: Any) -> Any:
-    """Replace NumPy scalars by Python's own numbers and booleans."""
+    """Replace NumPy scalars with Python's own numbers and booleans."""
     if type(value) in (list, tuple):
         return type(value)(map(without_numpy, value))
     is_numpy = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
@@ -301,7 +307,7 @@ def _shape(signed: Signature) -> str:
 def matches_annotation(value: Any, hint: Any) -> bool:
     """Return whether a value, including the items of a list, matches a type annotation.
 
-    The items of a tuple are left to the trial, which can explain what each one means.
+    The items of a tuple are not checked: the trial does that, and can explain what each one means.
     """
     if isinstance(hint, UnionType):
         return any(matches_annotation(value, each) for each in get_args(hint))

@@ -40,12 +40,12 @@ _MEMORY_BYTES = 2 << 30
 """The memory that the child may use in addition to what it has at the start. The largest trials,
 those of the workshop, use a quarter of it.
 """
-_MOST_RECEIVED = 64 << 20
+_MAX_RECEIVED_BYTES = 64 << 20
 
 
 class Reason(Enum):
     LATE = auto()
-    """The learner's function used more than its time."""
+    """The learner's function exceeded its time limit."""
     UNFINISHED = auto()
     """The trial exceeded `wall_s`, but not because of the learner's function."""
     ENDED = auto()
@@ -120,8 +120,8 @@ def in_forked_copy(
     limit_s: the time limit for the function `learner`; file: the learner's file, if the function is
     not defined in it; wall_s: the time limit for all the work; processor_s: returns the processor
     time that the copy, whose process id it gets, and the function have used. If it is given, the
-    function is late only if more than `limit_s` of that has been used, so that a busy machine does
-    not make it late.
+    function is late only if that processor time exceeds `limit_s`, too, so that a busy machine does
+    not make a function late.
     """
     clock = Clock()
     answers, answer_end = os.pipe()
@@ -142,7 +142,9 @@ def in_forked_copy(
 def _work_and_exit(
     work: Callable[[Any], Any], learner: Any, answer_end: int, traceback_end: int
 ) -> None:
-    """Run in the copy: send the result and the captured output, and exit without exit handlers."""
+    """Run in the copy: send the result and the captured output, and exit without running exit
+    handlers.
+    """
     status = _DONE
     try:
         limit_memory(_MEMORY_BYTES)
@@ -221,7 +223,7 @@ def _answer_of(
             ended = ended_pid == copy
             for piece in _available(reader):
                 received += piece
-                if len(received) > _MOST_RECEIVED:
+                if len(received) > _MAX_RECEIVED_BYTES:
                     return Stopped(Reason.MEMORY)
             if not ended and clock.worked_s > watch.limit_s and is_used_up():
                 return Stopped(Reason.LATE, _where(copy, last_lines, watch))
@@ -240,9 +242,10 @@ def _answer_of(
 
 
 def _without_answer(status: int) -> Stopped | None:
-    """Interpret the exit status of a copy that sent no result."""
+    """Interpret the exit status of a copy that did not send a result."""
     if os.WIFSIGNALED(status):
-        # For example, a stack overflow in C code, which would have crashed this process.
+        # For example, a stack overflow in C code killed the copy; it would have crashed this
+        # process.
         return Stopped(Reason.ENDED)
     by_itself = {_DONE: None, _NO_MEMORY: Stopped(Reason.MEMORY)}
     return by_itself.get(os.WEXITSTATUS(status), Stopped(Reason.ENDED))

@@ -1,10 +1,10 @@
 """Generates test cases from a seed, and shrinks a failing one.
 
-A case is built from a sequence of random numbers.  A `Draw` records the numbers, so the same case
-can be rebuilt from them, and a smaller case can be built from smaller or fewer numbers.  Whatever
-numbers a recipe receives, the case that it builds is a valid one.  (Hypothesis works the same way,
-but it is a compiled package that cannot be loaded in a browser, and a learner's card would change
-with its version.)
+Each case is built from a sequence of random numbers. A `Draw` records the numbers, so the same
+case can be rebuilt from them, and a smaller case can be built from smaller or fewer numbers.
+Whatever numbers a recipe receives, the case that it builds is a valid one. (Hypothesis works the
+same way, but it is a compiled package that cannot be loaded in a browser, and a learner's card
+would change with its version.)
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +23,8 @@ _SHRINK_STEPS = 2000
 
 
 class Draw:
-    """Random numbers from a seed; or, given `numbers`, a replay of those numbers, followed by
-    zeros.
+    """A source of random numbers from a seed or, if `numbers` is given, a replay of those numbers
+    followed by zeros.
     """
 
     def __init__(self, random: Random | None = None, numbers: Sequence[int] = ()) -> None:
@@ -115,7 +115,7 @@ def _size(numbers: list[int]) -> tuple[int, list[int]]:
 
 
 class _Shrinking(Generic[T]):
-    """The smallest numbers so far whose case fails."""
+    """Shrinks the numbers of a failing case; `best` contains the smallest ones found so far."""
 
     def __init__(
         self, recipe: Recipe[T], numbers: list[int], is_wrong: Callable[[T], bool]
@@ -125,7 +125,7 @@ class _Shrinking(Generic[T]):
         self._steps_left = _SHRINK_STEPS
 
     def remove_numbers(self) -> None:
-        """Remove runs of numbers.  Also try decreasing the number before a run, which may be its
+        """Remove runs of numbers. Also try decreasing the number before a run, which may be its
         length.
         """
         for length in range(8, 0, -1):
@@ -139,7 +139,7 @@ class _Shrinking(Generic[T]):
                     start += 1
 
     def decrease_numbers(self) -> None:
-        """Decrease each number as far as a bisection finds that the case still fails."""
+        """Decrease each number as far as possible while the case still fails, by bisection."""
         for at in range(len(self.best)):
             passes = -1
             while at < len(self.best) and self.best[at] - passes > 1:
@@ -149,7 +149,9 @@ class _Shrinking(Generic[T]):
                     passes = less
 
     def _accepts(self, numbers: list[int]) -> bool:
-        """Return whether the case of these numbers is smaller and fails; if so, keep it."""
+        """Return whether the case built from these numbers is smaller and fails; if so, keep the
+        numbers.
+        """
         if self._steps_left == 0:
             return False
         self._steps_left -= 1

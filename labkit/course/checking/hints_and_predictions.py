@@ -1,4 +1,4 @@
-"""The state that a kernel keeps for a learner: hints taken and predictions made.
+"""A learner's state, kept in the kernel: the hints taken and the predictions made.
 
 It is lost when the kernel stops, unless the learner has turned on recording (`record`).
 """
@@ -14,7 +14,7 @@ _predictions: dict[str, object] = {}
 
 
 def hint(name: str) -> Note:
-    """Return the exercise's next hint; the third one is repeated.
+    """Return the exercise's next hint; after the third hint, return that one again.
 
     Raises `NoSuchExerciseError` for an unknown name.
     """
@@ -22,7 +22,7 @@ def hint(name: str) -> Note:
 
 
 def next_hint(name: str, hints: tuple[str, ...]) -> Note:
-    """Return the next of the hints for an exercise or for a step of the workshop."""
+    """Return the next hint for an exercise or for a step of the workshop."""
     taken = min(_hints_taken.get(name, 0) + 1, HINT_COUNT)
     _hints_taken[name] = taken
     append_record(event="hint", name=name, hint=taken)

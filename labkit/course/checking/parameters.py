@@ -1,7 +1,7 @@
 """parameters: check that a lesson's parameters are in range, even if papermill sets them.
 
 Papermill only warns about a parameter that a notebook does not have, and it accepts any value. With
-a wrong value, a lesson would fail somewhere later or, worse, show something false, so the cell
+a wrong value, a lesson would fail in a later cell or, worse, show something false, so the cell
 after the parameters calls `parameters`.
 """
 
@@ -25,10 +25,12 @@ class ParameterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """Numbers from `least` to `most`, or only whole multiples of `step` if `is_whole`."""
+    """A range of numbers from `minimum` to `maximum`; with `is_whole`, only integer multiples of
+    `step`.
+    """
 
-    least: float
-    most: float
+    minimum: float
+    maximum: float
     is_whole: bool = True
     step: int = 1
 
@@ -37,12 +39,12 @@ class NumberRange:
         if isinstance(value, bool) or not isinstance(value, kinds):
             return False
         is_step = not self.is_whole or value % self.step == 0
-        return self.least <= value <= self.most and is_step
+        return self.minimum <= value <= self.maximum and is_step
 
     def __str__(self) -> str:
         kind = "number" if not self.is_whole else "whole number"
         steps = f" in steps of {self.step}" if self.step > 1 else ""
-        return f"a {kind} from {self.least} to {self.most}{steps}"
+        return f"a {kind} from {self.minimum} to {self.maximum}{steps}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +60,29 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class ShortText:
-    most: int
+    max_length: int
 
     def __contains__(self, value: object) -> bool:
-        return isinstance(value, str) and len(value) <= self.most
+        return isinstance(value, str) and len(value) <= self.max_length
 
     def __str__(self) -> str:
-        return f"a text of at most {self.most} characters"
+        return f"a text of at most {self.max_length} characters"
 
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of 1 to `most` numbers, each within a range."""
+    """Lists of 1 to `max_count` numbers, each within a range."""
 
     each: NumberRange
-    most: int
+    max_count: int
 
     def __contains__(self, value: object) -> bool:
-        if not isinstance(value, list) or not 1 <= len(value) <= self.most:
+        if not isinstance(value, list) or not 1 <= len(value) <= self.max_count:
             return False
         return all(number in self.each for number in value)
 
     def __str__(self) -> str:
-        return f"a list of 1 to {self.most} numbers, each {self.each}"
+        return f"a list of 1 to {self.max_count} numbers, each {self.each}"
 
 
 Allowed = NumberRange | OneOf | ShortText | ListOf
@@ -122,13 +124,13 @@ LESSONS: dict[str, dict[str, Rule]] = {
     },
     "07": {
         "entry_count": NumberRange(4, 40),
-        # Acknowledgements arrive for a whole window at once, and a window has three entries.
+        # The acknowledgements of a whole window arrive at once, and a window has three entries.
         "dies_after": lambda values: NumberRange(3, values["entry_count"] - 1, step=3),
         "bookie_count": NumberRange(4, 10),
     },
     "08": {
         "entry_count": NumberRange(5, 30),
-        # With fewer entries left, none is in flight when the bookies are fenced.
+        # If fewer entries were left, none would be in flight when the bookies are fenced.
         "paused_after": lambda values: NumberRange(1, values["entry_count"] - 4),
         "paused_ms": NumberRange(15, 200, is_whole=False),
     },
@@ -202,7 +204,7 @@ INJECTED = "# Parameters"
 def parameters(lesson: str, values: Values) -> None:
     """Check the parameter values in a lesson's notebook, passed as its `globals()`.
 
-    Raises `ParameterError` for a value out of range, and for a parameter that papermill set but the
+    Raises `ParameterError` if a value is out of range, or if papermill has set a parameter that the
     lesson does not have.
     """
     rules = LESSONS[lesson]
@@ -226,8 +228,8 @@ def parameters(lesson: str, values: Values) -> None:
 
 
 def started_lesson() -> tuple[str, Values]:
-    """Return the number of this kernel's lesson and its parameter values; ("", {}) before it has
-    started.
+    """Return the number of this kernel's lesson and its parameter values, or ("", {}) if no lesson
+    has been started.
     """
     return _started[0] if _started else ("", {})
 

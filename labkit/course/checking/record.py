@@ -1,9 +1,9 @@
 """record: save a learner's predictions and hints if the learner agrees.
 
 They are saved in one file next to the notebook, one JSON object per line, and nowhere else. The
-file itself is the consent: the switch shown by `record` creates and deletes it, nothing is written
-while it does not exist, and deleting it by hand also withdraws consent. `labkit grade` counts the
-wrong predictions and the hints of learners who hand in the file.
+existence of the file is the learner's consent: the switch shown by `record` creates and deletes it,
+nothing is written unless it exists, and deleting it by hand also withdraws consent. `labkit grade`
+counts the wrong predictions and the hints of learners who hand in the file.
 
     {"event": "consent"}
     {"event": "predicted", "name": "padding", "predicted": "12"}
@@ -43,7 +43,9 @@ class Switch(Checkbox):  # type: ignore[misc]
 
 
 def record() -> Switch:
-    """Return a switch, initially off, that turns on saving of predictions and hints."""
+    """Return a switch, initially off, with which the learner can turn on the saving of predictions
+    and hints.
+    """
     return Switch()
 
 

@@ -34,14 +34,14 @@ BASE = Scenario(
     variant="no fencing on recovery reads",
     limit_s=2.0,
 )
-"""The scenario to which the learner adds decisions and faults."""
-_MOST_PARTS = 50
+"""The scenario that the learner adds decisions and faults to."""
+_MAX_CHANGES = 50
 _DECISIONS = '"delay w>b0 1" or "lose w>b0 1"'
 
 
 @dataclass(frozen=True, slots=True)
 class UnbrokenRun:
-    """A run in which no promise was broken, and an explanation of what it shows."""
+    """A run in which no promise was broken, and an explanation of what the run shows."""
 
     trace: Trace
     message: str
@@ -76,10 +76,10 @@ def schedule(learner: object) -> str:
     """The schedule loses an acknowledged entry, but only because recovery reads do not fence."""
     if not isinstance(learner, Scenario):
         raise Refused("The schedule must be a Scenario: `base` with your decisions or faults.")
-    if len(learner.decisions) + len(learner.faults) > _MOST_PARTS:
+    if len(learner.decisions) + len(learner.faults) > _MAX_CHANGES:
         raise Refused(
             "Three decisions are enough; a schedule can have at most"
-            f" {_MOST_PARTS} decisions and faults."
+            f" {_MAX_CHANGES} decisions and faults."
         )
     if replace(learner, decisions={}, faults=()) != BASE:
         raise Refused(
@@ -194,12 +194,12 @@ def answer(found: str) -> str:
         answer,
         "NO_LEDGER and NO_ENTRY mean that the bookie does not have the entry, IO_ERROR that it"
         " cannot read it.",
-        # Either denial is correct, because recovery treats both the same.
-        counts=lambda _, answer: "denied" if answer in (NO_LEDGER, NO_ENTRY) else answer,
+        # Either denial is correct, because recovery treats both the same way.
+        comparable=lambda _, answer: "denied" if answer in (NO_LEDGER, NO_ENTRY) else answer,
     ),
 )
 def fixed(learner: Callable[[str], str]) -> str:
-    """A bookie denies an entry if and only if it does not have it."""
+    """A bookie denies having an entry if and only if it does not have the entry."""
 
     def judged(found: str) -> str:
         response = learner(found)
@@ -242,8 +242,8 @@ def fixed(learner: Callable[[str], str]) -> str:
 
 
 def _damaged() -> Iterator[Scenario]:
-    """Yield runs in which recovery starts while the ledger is open, and a bit flips on two of three
-    bookies.
+    """Yield runs in which a bit flips on two of three bookies, and recovery starts while the ledger
+    is still open.
     """
     # All four entries are in flight at the same time, so none of them contains a useful
     # LastAddConfirmed.
@@ -327,8 +327,8 @@ def _explain_violation(case: Arguments) -> str:
         keeps,
         "Your invariant must hold if and only if every client received acknowledgements from two"
         " different bookies for each entry before it confirmed the entry.",
-        words=_list_events,
-        why=_explain_violation,
+        describe=_list_events,
+        explain=_explain_violation,
     ),
 )
 def invariant(learner: Callable[[list[Event]], bool]) -> str:
@@ -358,7 +358,7 @@ def invariant(learner: Callable[[list[Event]], bool]) -> str:
 
 
 def _first_objection(learner: Callable[[list[Event]], bool], trace: Trace) -> UnbrokenRun:
-    """Find, by bisection, an event at which the learner's function changes to False."""
+    """Find, by bisection, an event at which the learner's function changes from True to False."""
     if not learner([]):
         return UnbrokenRun(trace, "Your function returns False even for an empty list of events.")
     holds, fails = 0, len(trace.events)

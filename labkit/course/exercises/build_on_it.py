@@ -1,4 +1,6 @@
-"""Lesson 15: taking over a log, each group's newest offset, and which snapshots are garbage."""
+"""Lesson 15: taking over a log, finding each group's newest offset, and finding garbage
+snapshots.
+"""
 
 from collections.abc import Callable
 
@@ -6,7 +8,7 @@ from labkit.course.checking.cases import Arguments, Cases, in_any_order
 from labkit.course.checking.exercise import Refused, exercise, require_permutation
 from labkit.course.exercises.generated import uses as generated
 from labkit.course.runs.broken_runs import SpaceTimeCounterexample
-from labkit.course.runs.cluster_trial import Guest, found
+from labkit.course.runs.cluster_trial import Guest, counterexample_at
 from labkit.course.runs.timeline import showing_counterexamples_in
 from labkit.course.runs.uses import stories
 from labkit.course.runs.uses.edit_log import PUBLISH, RECOVER, REPLAY, TAKE_OVER, StepError
@@ -74,7 +76,7 @@ def _lost(broken: list[str], ran: stories.NameNodes, node: str, edit: stories.Ed
     )
     reason = f"{edit.node} acknowledged mkdir {edit.directory}, but {node} does not know it"
     rule = broken[0] if broken else _NO_LOSS
-    return Refused(rule, found(ran.trace, confirmed.seq, reason))
+    return Refused(rule, counterexample_at(ran.trace, confirmed.seq, reason))
 
 
 # The newest offsets
@@ -135,7 +137,7 @@ def newest_offsets(learner: Newest) -> str:
                 last = next(e for e in ran.trace.events if e.kind == "recovery.started")
                 reason = f"acknowledged: {list(ran.answered)}; client t found {ran.found}"
                 rule = _offsets_rule_of((list(ran.answered),), ran.found)
-                raise Refused(rule, found(ran.trace, last.seq, reason))
+                raise Refused(rule, counterexample_at(ran.trace, last.seq, reason))
     return (
         f"In {runs} runs, in which the store died after each of the commits, every group continued"
         " from the right offset."
@@ -192,8 +194,8 @@ def _garbage_rule_of(case: Arguments, answer: list[int]) -> str:
         generated.ledgers_of_snapshots,
         removable,
         _garbage_rule_of,
-        counts=in_any_order,
-        of_runs=(_TOO_EARLY, _UNNAMED, _IN_USE, _UNKNOWN, _LEFT, _LOST_RACE),
+        comparable=in_any_order,
+        preferred_rules=(_TOO_EARLY, _UNNAMED, _IN_USE, _UNKNOWN, _LEFT, _LOST_RACE),
     ),
 )
 def garbage(learner: Removable) -> str:
@@ -215,8 +217,8 @@ def garbage(learner: Removable) -> str:
     if failed or ran.read is None:
         name = next(iter(failed), "look")
         reason = f"{name} failed because its ledger was deleted"
-        raise Refused(_TOO_EARLY, found(ran.trace, deleted[0].seq, reason))
+        raise Refused(_TOO_EARLY, counterexample_at(ran.trace, deleted[0].seq, reason))
     if len(ran.left) > 1:
         reason = f"the ledgers {list(ran.left)} are left, but there is only one name"
-        raise Refused(_LEFT, found(ran.trace, ran.trace.events[-1].seq, reason))
+        raise Refused(_LEFT, counterexample_at(ran.trace, ran.trace.events[-1].seq, reason))
     return f"{len(ran.collected)} ledgers were deleted while four clients stored snapshots."

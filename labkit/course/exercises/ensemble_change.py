@@ -7,7 +7,7 @@ from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.broken_runs import SpaceTimeCounterexample
-from labkit.course.runs.cluster_trial import Guest, client_with, found, must_hold
+from labkit.course.runs.cluster_trial import Guest, client_with, counterexample_at, must_hold
 from labkit.course.runs.ensemble_runs import (
     a_bookie_fails_in_the_middle,
     a_later_add_fails,
@@ -80,7 +80,7 @@ _TOO_EARLY = (
         generated.failed_add,
         first_entry,
         lambda case, answer: _TOO_EARLY if answer <= case[0] else _TOO_LATE,
-        of_runs=(_TOO_EARLY, _TOO_LATE),
+        preferred_rules=(_TOO_EARLY, _TOO_LATE),
     ),
 )
 def first(learner: FirstEntry) -> str:
@@ -167,7 +167,7 @@ def _resend_rule_of(case: Arguments, answer: bool) -> str:
         generated.pending_entry,
         must_send,
         _resend_rule_of,
-        of_runs=(_NOT_SENT, _STALE_ACK, _OUTSIDE),
+        preferred_rules=(_NOT_SENT, _STALE_ACK, _OUTSIDE),
     ),
 )
 def resend(learner: MustSend) -> str:
@@ -200,7 +200,9 @@ def resend(learner: MustSend) -> str:
 
 
 def _all_ended(trace: Trace) -> None:
-    """Raise `Refused` if an entry of a run with only one workload step is never confirmed."""
+    """Raise `Refused` if an entry is never confirmed, provided that the workload has only one
+    step.
+    """
     if len(trace.scenario.workload) > 1:
         return
     sent = [e for e in trace.events if e.kind == "add.pushed" and e.node == "w"]
@@ -208,7 +210,7 @@ def _all_ended(trace: Trace) -> None:
     for event in sent:
         if event.entry not in confirmed:
             reason = f"Entry {event.entry} is never confirmed, and its writer waits forever."
-            raise Refused(_NOT_SENT, found(trace, event.seq, reason))
+            raise Refused(_NOT_SENT, counterexample_at(trace, event.seq, reason))
 
 
 # The new ensemble
@@ -254,9 +256,8 @@ def _broken_rule(case: Arguments, new: tuple[str, ...]) -> str:
         " run out of candidates, leave the rest unchanged.",
     ),
     like=new_ensemble,
-    # Compare answers by the rule that they break, because any spare bookie may replace any failed
-    # one.
-    cases=Cases(generated.failed_bookies, new_ensemble, _broken_rule, counts=_broken_rule),
+    # Compare which rule the answers break, because any spare bookie may replace any failed one.
+    cases=Cases(generated.failed_bookies, new_ensemble, _broken_rule, comparable=_broken_rule),
 )
 def replacement(learner: NewEnsemble) -> str:
     """Failed bookies are replaced by spare ones, and working bookies keep their indices."""

@@ -68,7 +68,7 @@ def _packed_picture(case: Arguments, packed: bytes) -> XRay | None:
         encode_entry,
         lambda case, packed: _field_rule(packed, *case),
         picture=_packed_picture,
-        first=True,
+        run_first=True,
     ),
 )
 def pack(learner: Pack) -> str:
@@ -85,7 +85,7 @@ def pack(learner: Pack) -> str:
 
 
 def _field_rule(packed: bytes, entry: Entry, digest: Digest) -> str:
-    """Describe the first wrong field or, if the size is wrong, the size."""
+    """Describe the first wrong field or, if the size is wrong, the two sizes."""
     right = encode_entry(entry, digest)
     if len(packed) != len(right):
         return (

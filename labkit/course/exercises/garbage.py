@@ -104,8 +104,8 @@ def _describe_race(case: Arguments) -> str:
         ledgers_to_drop,
         "Drop every ledger that has been deleted and no others, no matter which ledgers are created"
         " between your two queries.",
-        ask=_drop_during_creation,
-        words=_describe_race,
+        run_case=_drop_during_creation,
+        describe=_describe_race,
     ),
 )
 def dropped(learner: Dropped) -> str:
@@ -181,9 +181,10 @@ def _bars(case: Arguments, _: list[int]) -> LogUsage:
 
 
 def _by_tenths(case: Arguments, chosen: list[int]) -> tuple[list[int], list[int]]:
-    """Return the chosen logs by id, and the tenths of their usage in the order of choice.
+    """Return the chosen logs sorted by id, and the tenths of their usage in the order in which they
+    were chosen.
 
-    Logs whose usage is in the same tenth may be chosen in any order.
+    This way, logs whose usage is in the same tenth may be chosen in any order.
     """
     tenth = {log.log_id: min(9, int(10 * log.usage)) for log in case[0]}
     return sorted(chosen), [tenth.get(each, -1) for each in chosen]
@@ -213,8 +214,8 @@ def _worth_words(case: Arguments) -> str:
         generated.used_logs,
         logs_to_compact,
         _worth_rule,
-        counts=_by_tenths,
-        words=_worth_words,
+        comparable=_by_tenths,
+        describe=_worth_words,
         picture=_bars,
     ),
 )
@@ -245,7 +246,7 @@ COPY, SYNC, POINT, FLUSH, REMOVE = STEPS = (
     "remove the old log",
 )
 
-# Rules that are broken if the first step does not precede the second. The first match is reported.
+# Each rule is broken unless the first step precedes the second. The first match is reported.
 _RULES = (
     (COPY, REMOVE, "The live entries must be copied before the old log is deleted."),
     (COPY, SYNC, "The entries must be copied before the copies can be synced."),

@@ -1,4 +1,4 @@
-"""Lesson 02: the padding rule, reading up to a torn tail, and deleting old journals."""
+"""Lesson 02: padding a journal, reading up to a torn tail, and deleting old journals."""
 
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
@@ -68,8 +68,8 @@ def _padding_rule_of(case: Arguments, pad: bytes) -> str:
         generated.offset_to_pad,
         padding_of,
         _padding_rule_of,
-        why=lambda case: f"{-case[0] % case[1]} bytes are left before the next block.",
-        of_runs=(_ALIGNED, _SHORT, _STEP_OVER),
+        explain=lambda case: f"{-case[0] % case[1]} bytes are left before the next block.",
+        preferred_rules=(_ALIGNED, _SHORT, _STEP_OVER),
     ),
 )
 def padding(learner: Padding) -> str:
@@ -140,7 +140,7 @@ def _complete_records(case: Arguments) -> str:
 
 
 RECORD_CASES = Cases(
-    generated.journal, records_of, _records_rule_of, why=_complete_records, first=True
+    generated.journal, records_of, _records_rule_of, explain=_complete_records, run_first=True
 )
 
 
@@ -223,7 +223,9 @@ def _removable_rule_of(case: Arguments, removed: list[int]) -> str:
         " that number is positive. Beware of old[:-0].",
     ),
     like=removable_journals,
-    cases=Cases(generated.journals, removable_journals, _removable_rule_of, counts=in_any_order),
+    cases=Cases(
+        generated.journals, removable_journals, _removable_rule_of, comparable=in_any_order
+    ),
 )
 def removable(learner: Removable) -> str:
     """A journal is deleted only if replay no longer needs it and enough backups remain."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as generated
-from labkit.course.runs.cluster_trial import Guest, client_with, found, must_hold
+from labkit.course.runs.cluster_trial import Guest, client_with, counterexample_at, must_hold
 from labkit.system.client.reader import LedgerReader
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.entry import NO_ENTRY_ID
@@ -77,7 +77,7 @@ def _advance_rule_of(case: Arguments, answer: int) -> str:
         "for count in acks: stop if count < ack_quorum, otherwise add one. Return the result.",
     ),
     like=advance,
-    cases=Cases(generated.acknowledgements, advance, _advance_rule_of, why=_acknowledged),
+    cases=Cases(generated.acknowledgements, advance, _advance_rule_of, explain=_acknowledged),
 )
 def advanced(learner: Advance) -> str:
     """LastAddConfirmed advances past each entry with Qa acknowledgements, but not past a gap."""
@@ -99,7 +99,7 @@ def advanced(learner: Advance) -> str:
             acked = [e for e in trace.events if e.kind == "add.acked" and e.node == "w"]
             last = acked[-1].seq
             reason = "The writer is still waiting, although no further acknowledgement is due."
-            raise Refused(_AS_FAR, found(trace, last, reason))
+            raise Refused(_AS_FAR, counterexample_at(trace, last, reason))
     return (
         f"The writer confirmed its entries in order in {len(traces)} runs, {STORM_COUNT} of them"
         " during storms of faults."
@@ -125,7 +125,9 @@ def _advancing(decide: Advance) -> type[LedgerWriter]:
 
 
 def _writers() -> Iterator[Scenario]:
-    """Yield two runs in which a slow bookie reorders acknowledgements, and then storms."""
+    """Yield two runs in which a slow bookie changes the order of the acknowledgements, followed by
+    storms.
+    """
     slow = SlowDisk("b1", 20)
     yield Scenario(Cluster(3), (Write(0, 6, 3, 2, 2),), (slow,), limit_s=5)
     yield Scenario(Cluster(3), (Write(0, 6, 3, 3, 2),), (slow,), limit_s=5)
@@ -141,7 +143,7 @@ def _writers() -> Iterator[Scenario]:
 def readable(known: int, newest: list[tuple[int, int]]) -> int:
     """Return the last entry that a reader may read.
 
-    known: the LastAddConfirmed that the reader knew before.  newest: for each bookie that
+    known: the LastAddConfirmed that the reader knew before. newest: for each bookie that
     responded, the id of its newest entry and the LastAddConfirmed in that entry.
     """
     return max([known, *(last_add_confirmed for _, last_add_confirmed in newest)])
@@ -219,7 +221,7 @@ def _reading(decide: Readable) -> type[LedgerReader]:
 
 
 def _readers() -> Iterator[Scenario]:
-    """Yield a run in which b0 misses all entries after the third one, a run in which only b1
+    """Yield a run in which b0 misses all entries after the third one, a run in which b1 alone
     receives the last entries and then dies, and storms.
     """
     late = [Delay(name, "r", 10) for name in ("b1", "b2")]
@@ -236,7 +238,7 @@ def _readers() -> Iterator[Scenario]:
         yield storm(scenario, seed, fault_count=2)
 
 
-# Tools for the runs in the lesson itself
+# Functions for the runs in the lesson itself
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -263,7 +265,7 @@ class Tail(Value):
 
 
 def read_delays_ms(trace: Trace, writer: str = "w", reader: str = "r") -> dict[int, float]:
-    """Return, for each entry that `reader` has read, the time between the push by `writer` and the
+    """For each entry that `reader` has read, return the time between the push by `writer` and the
     read.
 
     Events of other nodes are ignored, because the epilogue pushes entries again when it recovers

@@ -94,7 +94,7 @@ TAKE, ASIDE, LOG, INDEX, PERSIST, REMOVE = STEPS = (
     "remove old journals",
 )
 
-# Rules that are broken if the first step does not precede the second. The first match is reported.
+# Each rule is broken unless the first step precedes the second. The first match is reported.
 _RULES = (
     (TAKE, PERSIST, "The mark must be taken before it can be persisted."),
     (
@@ -153,7 +153,8 @@ def checkpoint(learner: Sequence[str]) -> str:
 
 
 def _is_reversed(order: Sequence[str], first: str, second: str) -> bool:
-    """Return whether the second step precedes the first and concerns this checkpoint.
+    """Return whether the second step precedes the first, provided that both concern this
+    checkpoint.
 
     If journals are deleted before the mark is taken, the deletion concerns the previous checkpoint,
     because it deletes only the journals that the previous checkpoint made unnecessary.
@@ -163,7 +164,9 @@ def _is_reversed(order: Sequence[str], first: str, second: str) -> bool:
 
 
 class ReorderedCheckpoint(LedgerStore):
-    """Runs the steps of a checkpoint in a given order. Adds arrive before step number `gap`."""
+    """Runs the steps of a checkpoint in a given order. Adds arrive just before step number
+    `gap`.
+    """
 
     order: Sequence[str] = STEPS
     gap = 0

@@ -8,8 +8,8 @@ from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.cluster_trial import (
     Guest,
     client_with,
+    counterexample_at,
     failed_steps,
-    found,
     must_hold,
     replacing,
 )
@@ -119,7 +119,9 @@ def covered(known: frozenset[int], ensemble_size: int, write_quorum: int, ack_qu
 
 
 def _doubtful(case: Arguments) -> str:
-    """Describe an entry that silent bookies alone may have acknowledged, if there is one."""
+    """Describe an entry that may have been acknowledged only by bookies that did not respond, if
+    there is one.
+    """
     known, size, write_quorum, ack_quorum = case
     for first in range(size):
         stripe = striping.write_set(first, size, write_quorum)
@@ -154,21 +156,23 @@ def _silent_stripes(case: Arguments, _: bool) -> Stripes:
         generated.responses,
         covered,
         lambda _, said: _TOO_EARLY if said else _TOO_LATE,
-        why=_doubtful,
+        explain=_doubtful,
         picture=_silent_stripes,
     ),
 )
 def coverage(learner: Covered) -> str:
-    """In every write set, fewer than Qa bookies have yet to respond."""
+    """Enough bookies have responded once fewer than Qa bookies of each write set have yet to
+    respond.
+    """
     if not learner(frozenset({0, 1, 2}), 3, 3, 2):
-        raise Refused(_TOO_LATE)  # Otherwise no run would ever end.
+        raise Refused(_TOO_LATE)  # Without this check, no run would ever end.
     guest = Guest(lambda known, *sizes: learner(frozenset(known), *sizes))
     with replacing(quorum.is_covered, guest):
         traces = must_hold(_readers(), guest.run, {"ReadersLearnWhatIsConfirmed": _TOO_EARLY})
     for trace in traces:
         for end in failed_steps(trace):
             why = f"The reader gave up: {end.step}: {how_it_ended(end)}"
-            raise Refused(_TOO_LATE, found(trace, end.seq, why))
+            raise Refused(_TOO_LATE, counterexample_at(trace, end.seq, why))
     return f"In {len(traces)} runs, readers used it to find out how far the ledger was confirmed."
 
 
@@ -204,10 +208,10 @@ def _readers() -> Iterator[Scenario]:
 
 
 def is_lost(denied: int, silent: int, write_quorum: int, ack_quorum: int) -> bool:
-    """Return whether it is certain that an entry was not acknowledged by Qa bookies.
+    """Return whether an entry certainly was not acknowledged by Qa bookies.
 
     In the entry's write set, `denied` bookies responded that they do not have the entry, and
-    `silent` bookies failed to respond.
+    `silent` bookies did not respond.
     """
     return denied >= write_quorum - ack_quorum + 1
 
@@ -232,7 +236,7 @@ def _left(case: Arguments) -> str:
     ),
     like=is_lost,
     cases=Cases(
-        generated.denials, is_lost, lambda _, said: _NO_PROOF if said else _PROOF, why=_left
+        generated.denials, is_lost, lambda _, said: _NO_PROOF if said else _PROOF, explain=_left
     ),
 )
 def lost(learner: Lost) -> str:
@@ -252,7 +256,7 @@ def lost(learner: Lost) -> str:
         if failed:
             seq = next(e.seq for e in trace.events if e.kind == "recovery.failed")
             why = f"The ledger was not closed: {failed[0].step}: {how_it_ended(failed[0])}"
-            raise Refused(_PROOF, found(trace, seq, why))
+            raise Refused(_PROOF, counterexample_at(trace, seq, why))
     return f"{len(traces)} recoveries kept every acknowledged entry and closed the ledger."
 
 

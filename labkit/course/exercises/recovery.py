@@ -1,4 +1,6 @@
-"""Lesson 08: where recovery starts to read, what responses prove, and whose adds a fence blocks."""
+"""Lesson 08: where recovery starts to read, what a bookie's response proves, and whose adds a fence
+blocks.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -6,7 +8,7 @@ from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.broken_runs import SpaceTimeCounterexample
-from labkit.course.runs.cluster_trial import Guest, client_with, found, must_hold
+from labkit.course.runs.cluster_trial import Guest, client_with, counterexample_at, must_hold
 from labkit.course.runs.recovery_runs import (
     damaged_bookie,
     fresh_ensemble,
@@ -80,7 +82,10 @@ def _start_rule_of(case: Arguments, answer: int) -> str:
     ),
     like=start,
     cases=Cases(
-        generated.reports, start, _start_rule_of, of_runs=(_NO_ENTRY, _SKIPPED, _SEGMENT, _AGAIN)
+        generated.reports,
+        start,
+        _start_rule_of,
+        preferred_rules=(_NO_ENTRY, _SKIPPED, _SEGMENT, _AGAIN),
     ),
 )
 def starts(learner: Start) -> str:
@@ -206,7 +211,7 @@ def _must_recover(trace: Trace, rule: str) -> None:
         (e for e in trace.events if e.kind in ("recovery.failed", "step.ended") and e.node == "r"),
         trace.events[-1],
     )
-    raise Refused(rule, found(trace, failed.seq, "r could not recover the ledger."))
+    raise Refused(rule, counterexample_at(trace, failed.seq, "r could not recover the ledger."))
 
 
 # Whose adds a fence blocks

@@ -8,7 +8,7 @@ from labkit.course.checking.cases import Arguments, Cases, in_any_order
 from labkit.course.checking.exercise import Refused, exercise, require_permutation
 from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.broken_runs import RepairCounterexample
-from labkit.course.runs.cluster_trial import Guest, found, must_hold
+from labkit.course.runs.cluster_trial import Guest, counterexample_at, must_hold
 from labkit.course.runs.repair_trial import (
     DELAY_S,
     NAME,
@@ -70,7 +70,7 @@ _THREE_CASES = (
         generated.missing_bookies,
         when_to_audit,
         _THREE_CASES,
-        counts=lambda arguments, answer: _due(answer, arguments[-1]),
+        comparable=lambda arguments, answer: _due(answer, arguments[-1]),
     ),
 )
 def lost_bookies(learner: Function) -> str:
@@ -103,7 +103,7 @@ def lost_bookies(learner: Function) -> str:
 
 
 def _due(at_s: float | None, now_s: float) -> float | None:
-    # Treat a time in the past like the current time.
+    # Treat a time in the past as the current time.
     return None if at_s is None else max(at_s, now_s)
 
 
@@ -113,7 +113,9 @@ def _must_not_mark(trace: Trace) -> None:
             raise Refused(
                 f"A bookie that comes back within {DELAY_S} s is not lost: its copies are still on"
                 " its disks.",
-                found(trace, event.seq, f"ledger {event.ledger} was marked because of a restart"),
+                counterexample_at(
+                    trace, event.seq, f"ledger {event.ledger} was marked because of a restart"
+                ),
             )
 
 
@@ -127,7 +129,7 @@ def _must_mark(
         at_s = first.time_us / 1e6
         when = f"was marked after {at_s:.0f} s" if marked else "was never marked"
         is_early = marked and at_s < between_s[0]
-        run_found = found(trace, first.seq, f"ledger 0 {when}")
+        run_found = counterexample_at(trace, first.seq, f"ledger 0 {when}")
         raise Refused(rule_if_early if is_early else rule, run_found)
 
 
@@ -211,10 +213,10 @@ def _copies_rule_of(case: Arguments, answer: list[int]) -> str:
         " its index.",
     ),
     like=missing_copies,
-    cases=Cases(generated.checked_copies, missing_copies, _copies_rule_of, counts=in_any_order),
+    cases=Cases(generated.checked_copies, missing_copies, _copies_rule_of, comparable=in_any_order),
 )
 def fragments(learner: Function) -> str:
-    """A copy that cannot be read counts as missing, whatever the reason."""
+    """A copy that cannot be read counts as missing, no matter why."""
     guest = Guest(partial(_indices_of, learner))
     is_too_many = False
 
@@ -268,7 +270,7 @@ def _must_repair(trace: Trace, rule: str) -> None:
         last = (short or denied)[0]
         why = f"{last.peer} does not return entry {last.entry}" if short else "it was not repaired"
         reason = f"ledger 0 is stored on {', '.join(named)}; {why}"
-        raise Refused(rule, found(trace, last.seq, reason))
+        raise Refused(rule, counterexample_at(trace, last.seq, reason))
 
 
 # The order of a repair
@@ -278,7 +280,7 @@ _NEVER_ENDS = (
     " missing copies, and the repair starts over, forever."
 )
 
-# Rules that are broken if the first step does not precede the second. The first match is reported.
+# Each rule is broken unless the first step precedes the second. The first match is reported.
 _ORDER_RULES = (
     (
         STORE,
@@ -367,4 +369,4 @@ def _must_end(trace: Trace) -> None:
     events = list(events_before_epilogue(trace))
     if all(event.kind != "replication.done" for event in events):
         reason = f"the ledger is still marked after {events[-1].time_us / 1e6:.0f} s"
-        raise Refused(_NEVER_ENDS, found(trace, events[-1].seq, reason))
+        raise Refused(_NEVER_ENDS, counterexample_at(trace, events[-1].seq, reason))

@@ -31,10 +31,12 @@ def store(rows: DataFrame, batch_id: int, folder: str) -> None:
 class BatchRun:
     """A sequence of calls to the sink, and the rule that it tests.
 
-    batches: the batch number of each call. A crash happens between two calls with the same number.
-    cut: the index of the call during which a crash happens when half of the rows are stored.
-    partitions: if there are two, every other batch has the entry ids of the previous batch, but in
-    another ledger.
+    batches: the batch number of each call. Two calls with the same number mean that a crash
+    happened between them.
+    cut: the index of the call during which a crash happens, after half of the rows have been
+    stored.
+    partitions: if there are two, every other batch has the same entry ids as the previous batch,
+    but in another ledger.
     """
 
     rule: str
@@ -128,7 +130,9 @@ def _shown(run: BatchRun, wrong: list[Row], found: Counter[Row]) -> WrongRows:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Entries in order of arrival, the number of missing entries, and the rule that they test."""
+    """A stream: its entries in order of arrival, the number of missing entries, and the rule that
+    the stream tests.
+    """
 
     rule: str
     entries: tuple[Place, ...]
@@ -207,8 +211,8 @@ def _arrival_words(case: Arguments) -> str:
         step,
         "Skipped entries are missing, counting from entry 0 in every ledger except the first, and"
         " redelivered entries change nothing.",
-        ask=_count_all,
-        words=_arrival_words,
+        run_case=_count_all,
+        describe=_arrival_words,
     ),
 )
 def gaps(learner: Step) -> str:

@@ -1,4 +1,6 @@
-"""Lesson 12: Spark jobs that analyse a stream, tested with cases that defeat naive jobs."""
+"""Lesson 12: Lesson 12: Spark jobs that analyse a stream, tested with cases for which naive jobs
+return wrong results.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,7 +34,9 @@ def job(messages: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A stream for which a naive job returns a wrong result, and the rule that the job breaks."""
+    """A stream for which a naive job returns a wrong result, and the rule that such a job
+    breaks.
+    """
 
     rule: str
     messages: pa.Table = field(compare=False)
@@ -63,8 +67,8 @@ Topics = list[list[tuple[Arrival, Sender]]]
 
 
 def _judge_drawn(learner: Job, rule: str, judge: Callable[[Job, Case], None]) -> None:
-    """Run the job on hundreds of generated topics at once. If it fails, narrow the failure down to
-    one topic.
+    """Run the job on hundreds of generated topics at once. If it fails, find one topic that makes
+    it fail.
     """
     recipes = (partial(arriving_messages, topic=f"t{i:03}") for i in range(DRAWN_COUNT))
     topics = [next(generated_cases(recipe, 1, seed))[0] for seed, recipe in enumerate(recipes)]
@@ -141,8 +145,8 @@ ORDER = [
     needs_spark=True,
 )
 def order(learner: Job) -> str:
-    """Find exactly those messages that arrived right after a message of the same stream with a
-    greater id.
+    """A job finds exactly those messages that arrived right after a message of the same stream with
+    a greater id.
     """
     recorded = _recorded("Find every message that arrives right after one with a greater id.")
     return _run(learner, ORDER + recorded, _judge_order)
@@ -228,7 +232,7 @@ HOLE = [*STREAM, "ledger", "missing"]
     needs_spark=True,
 )
 def holes(learner: Job) -> str:
-    """Count the missing entries of each ledger that has holes."""
+    """A job counts the missing entries of each ledger that has holes."""
     recorded = _recorded("Count every missing entry of a ledger, and no others.")
     return _run(learner, HOLES + recorded, _judge_holes)
 
@@ -313,7 +317,7 @@ TWICE = [
     needs_spark=True,
 )
 def stored_twice(learner: Job) -> str:
-    """Find the messages that were sent once and stored under several ids."""
+    """A job finds the messages that were sent once and stored under several ids."""
     rule = "Find every message that was stored under several ids, and no others."
     recorded = [Case(rule, _stored_again(case.messages)) for case in _recorded(rule)]
     return _run(learner, TWICE + recorded, _judge_twice)

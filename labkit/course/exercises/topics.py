@@ -25,7 +25,7 @@ from labkit.worlds.sim.nodes.nodes import ClientNode
 
 
 def comes_before(a: MessageId, b: MessageId) -> bool | None:
-    """Return whether `a` was stored before `b`, or None if this does not follow from their ids."""
+    """Return whether `a` was stored before `b`, or None if their ids do not tell."""
     if a.partition != b.partition:
         return None
     return (a.ledger_id, a.entry_id, a.batch_index) < (b.ledger_id, b.entry_id, b.batch_index)
@@ -93,8 +93,8 @@ def order(learner: Callable[[MessageId, MessageId], bool | None]) -> str:
 
 
 def _pairs(ids: Sequence[MessageId]) -> Iterator[tuple[MessageId, MessageId]]:
-    """Yield all pairs of ids, starting with pairs within a partition, and with the ids of messages
-    that were sent one right after the other.
+    """Yield all pairs of ids: first pairs within a partition, and among these first the ids of
+    messages that were sent in direct succession.
     """
     indices = sorted(
         ((i, j) for j in range(len(ids)) for i in range(j)), key=lambda pair: pair[1] - pair[0]

@@ -14,11 +14,11 @@ def add_grade(
     parser = verbs.add_parser(
         "grade",
         help="grade a class's notebooks, each in a sandbox",
-        description="Grade the exercises in students' notebooks.  Each submission runs in a sandbox"
-        " (bubblewrap, on Linux) without network access.  Prints a line for each exercise, and"
+        description="Grade the exercises in students' notebooks. Each submission runs in a sandbox"
+        " (bubblewrap, on Linux) without network access. Prints a line for each exercise, and"
         " writes a page for each student, the class's grades (CSV and a page), Parquet files and a"
-        " notebook about the class.  Earlier results in that folder are kept, except those that are"
-        " graded again.  If it is interrupted, run the same command again to resume.",
+        " notebook about the class. Earlier results in the folder of the reports are kept, except"
+        " those that are graded again. If it is interrupted, run the same command again to resume.",
     )
     parser.add_argument(
         "folders",
@@ -39,7 +39,7 @@ def add_grade(
         type=Path,
         metavar="FILE",
         help="file with one student's name per line, or a CSV file with the columns student, id and"
-        " handed_in; the grades also list who handed in nothing",
+        " handed_in; the grades then include those who handed in nothing",
     )
     parser.add_argument(
         "--points",
@@ -87,9 +87,9 @@ def add_handout(
     parser = verbs.add_parser(
         "handout",
         help="write a class's notebooks, without solutions",
-        description="Write the lessons' notebooks for a class, without solutions and outputs.  With"
+        description="Write the lessons' notebooks for a class, without solutions or outputs. With"
         " --students, each student gets a variant with other numbers, names and faults but the same"
-        " difficulty.  Existing files with different contents are never overwritten.",
+        " difficulty. Existing files with different contents are never overwritten.",
     )
     parser.add_argument(
         "folder", type=Path, metavar="FOLDER", help="folder in which to write the notebooks"
@@ -131,7 +131,7 @@ def add_inventory(
         "inventory",
         help="answer 20 questions about common misconceptions",
         description="Ask 20 questions about common misconceptions, before or after the course."
-        "  Right answers are not shown.  At the end, your answers are saved in this folder if you"
+        " Right answers are not shown. At the end, your answers are saved in this folder if you"
         " agree; `labkit grade` evaluates those that are handed in.",
     )
     parser.add_argument(

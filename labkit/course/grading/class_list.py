@@ -1,13 +1,13 @@
 """The teacher's list of students, for `labkit handout` and `labkit grade`.
 
-Either one name per line, or a CSV file whose first line names its columns:
+The file contains one name per line, or is a CSV file whose first line names the columns:
 
     student,id,handed_in
     Ada,4711,2026-12-01T17:30
     Bob,4712,
 
-Only the column `student` is required.  `id` is the student's number or address in a learning
-management system.  `handed_in` replaces the time at which the notebooks were last changed, which is
+Only the column `student` is required. `id` is the student's number or address in a learning
+management system. `handed_in` replaces the time at which the notebooks were last changed, which is
 lost when files are copied.
 """
 
@@ -34,9 +34,9 @@ class Student:
 def read_class_list(file: Path) -> dict[str, Student]:
     """Return the students by name, in the file's order.
 
-    Raises `ClassListError` for a name that is not a valid folder name, a duplicate name, an unknown
-    column, an invalid time, and a file that is not UTF-8 or contains no name.  Raises OSError if
-    the file cannot be read.
+    Raises `ClassListError` if a name is not a valid folder name or occurs twice, if a column is
+    unknown, if a time is invalid, or if the file is not UTF-8 or contains no names. Raises OSError
+    if the file cannot be read.
     """
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()

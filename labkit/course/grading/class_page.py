@@ -1,4 +1,6 @@
-"""The page about the class, to read and to print: totals, what was hard, and who passed what."""
+"""Writes the page about the class, for reading and printing: totals, the hardest exercises, and
+which student passed which exercise.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +15,7 @@ from labkit.course.grading.results import NOT_HANDED_IN, PASSED, REFUSED, Result
 from labkit.course.inventory.item_analysis import class_gain, item_statistics
 
 PAGE = "class.html"
-_MOST_ROWS, _MOST_LINES = 10, 4
+_MAX_ROWS, _MAX_LINES = 10, 4
 _STYLE = (
     "body{max-width:75em}h2{margin:1.5em 0 .5em}"
     "table{border-collapse:collapse}td,th{padding:.15em .5em;text-align:left;vertical-align:top}"
@@ -27,7 +29,7 @@ _STYLE = (
     "text-decoration:none}thead{display:table-header-group}tfoot{display:table-row-group}"
     "tr{break-inside:avoid}h2,p{break-after:avoid}h1,h2{margin:.6em 0 .2em}"
     ".bar,tbody tr{print-color-adjust:exact}.students{break-before:page}"
-    # A class of 100 fits on the back of the sheet.
+    # With these sizes, a class of 100 fits on the back of the sheet.
     ".grid td,.grid th{font-size:6pt;line-height:1.05;padding:0 .5em}}"
 )
 Row = Sequence[object]
@@ -36,13 +38,13 @@ Row = Sequence[object]
 def write_class_page(
     book: Gradebook, results: Iterable[Result], noted: Iterable[Mapping[str, Any]], folder: Path
 ) -> None:
-    """Write `class.html`, which links to the students' pages.  Raises OSError.
+    """Write `class.html`, which links to the students' pages. Raises OSError.
 
     noted: rows of `records.parquet`.
     """
     noted = list(noted)
     handed_in = [student for student, own in book.outcomes.items() if own]
-    title = f"The class: {len(book.outcomes)} students, {book.most:g} points"
+    title = f"The class: {len(book.outcomes)} students, {book.max_points:g} points"
     totals = [book.total(student) for student in handed_in] or [0.0]
     text = (
         f"{len(handed_in)} students handed in, {len(book.late)} of them late. Of those who handed"
@@ -103,9 +105,9 @@ def _mistakes(results: Iterable[Result]) -> str:
     counts = Counter((each.exercise, each.message) for each in refused)
     examples = {(each.exercise, each.message): each for each in reversed(refused)}
     rows: list[Row] = []
-    for (exercise, message), count in counts.most_common(_MOST_ROWS):
+    for (exercise, message), count in counts.most_common(_MAX_ROWS):
         example = examples[exercise, message]
-        case = "\n".join((example.asked or example.counterexample).splitlines()[:_MOST_LINES])
+        case = "\n".join((example.asked or example.counterexample).splitlines()[:_MAX_LINES])
         shown = f"<code>{escape(case)}</code>" if case else ""
         rows.append((escape(exercise), count, escape(message), shown))
     return _table(("exercise", "students", "what the grader answered", "for example"), rows)
@@ -115,7 +117,7 @@ def _predictions(noted: Iterable[Mapping[str, Any]]) -> str:
     compared = [row for row in noted if row["event"] == "compared"]
     wrong = Counter(row["name"] for row in compared if not row["is_right"])
     rows: list[Row] = []
-    for name, count in wrong.most_common(_MOST_ROWS):
+    for name, count in wrong.most_common(_MAX_ROWS):
         own = [row for row in compared if row["name"] == name]
         values = Counter(row["predicted"] for row in own if not row["is_right"])
         [(value, times)] = values.most_common(1)

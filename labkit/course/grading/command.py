@@ -68,8 +68,8 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
 def run_handout(arguments: argparse.Namespace, say: Callable[[str], None]) -> None:
     """Write the notebooks, and print which folder has which variant.
 
-    Raises `ClassListError` if the list of students is not valid, `HandoutError` if something cannot
-    be handed out, and OSError.
+    Raises `ClassListError` if the list of students is not valid, `HandoutError` if the handout
+    cannot be written, and OSError.
     """
     sources = lesson_sources(arguments.lessons).values()
     if arguments.nbgrader:

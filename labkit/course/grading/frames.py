@@ -54,11 +54,13 @@ class RemoteRows:
 
     @property
     def stands_for(self) -> type[DataFrame]:
-        """The type of the job's actual result."""
+        """The type that the job actually returned."""
         return DataFrame
 
     def select(self, *names: str) -> "RemoteRows":
-        """Return only these columns. Raises `Refused` if one has values of other types."""
+        """Return only these columns. Raises `Refused` if a column contains neither numbers nor
+        strings.
+        """
         for name in names:
             if name not in self.values:
                 raise Refused(f"The column {name} must contain numbers or strings.")
@@ -75,7 +77,7 @@ class RemoteRows:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """A folder as a value: the contents of each file by its relative path.
+    """A folder as a value that can be sent: the contents of each file, by relative path.
 
     Raises ValueError for a path outside the folder.
     """
@@ -88,13 +90,13 @@ class Files:
                 raise ValueError(f"not a file inside the folder: {path}")
 
     @classmethod
-    def below(cls, folder: Path) -> Self:
+    def read_from(cls, folder: Path) -> Self:
         """Read all files in a folder and its subfolders, ignoring links and empty folders."""
         files = [each for each in folder.rglob("*") if each.is_file() and not each.is_symlink()]
         return cls({str(each.relative_to(folder)): each.read_bytes() for each in files})
 
     @contextmanager
-    def laid_out(self) -> Iterator[Path]:
+    def written_out(self) -> Iterator[Path]:
         """Write the files to a temporary folder, which is deleted on exit."""
         with TemporaryDirectory() as folder:
             for path, data in self.content.items():
@@ -106,15 +108,17 @@ class Files:
 
 def stored_rows(files: Files) -> list[Row]:
     """Return the rows in the folder's Parquet files. Raises `Refused`."""
-    with files.laid_out() as folder:
+    with files.written_out() as folder:
         return rows_in(folder)
 
 
 def after_crash(files: Files, rows: list[Row]) -> Files:
-    """Return the folder as left by a crash in the middle of writing these rows."""
-    with files.laid_out() as folder:
+    """Return the folder in the state in which a crash leaves it while these rows are being
+    written.
+    """
+    with files.written_out() as folder:
         simulate_crash(folder, rows)
-        return Files.below(folder)
+        return Files.read_from(folder)
 
 
 READER = [
@@ -126,7 +130,8 @@ READER = [
 
 
 class RemoteFolder:
-    """The folder in which the submission's process stores batches; here, only an opaque value.
+    """The folder in which the submission's process stores batches; the grader does not look inside
+    it.
 
     `ask` calls `stored_rows` and `after_crash` in a separate process that runs none of the
     submission's code, so Parquet parses the submission's files in a sandbox.
@@ -190,9 +195,9 @@ def in_spark(spark: SparkSession, job: Callable[..., Any], arguments: Sequence[A
     if files is None:
         result = job(*arguments)
         return _rows_of(result) if isinstance(result, DataFrame) else result
-    with files.laid_out() as folder:
+    with files.written_out() as folder:
         job(*(str(folder) if each is files else each for each in arguments))
-        return Files.below(folder)
+        return Files.read_from(folder)
 
 
 def _rows_of(frame: DataFrame) -> RemoteRows:

@@ -41,7 +41,7 @@ from labkit.course.runs.stream_trial import using_session
 from labkit.system.model.missing_part import MissingPart
 
 _OUTCOMES = {CardState.PASSED: PASSED, CardState.REFUSED: REFUSED, CardState.OPEN: OPEN}
-_MOST_NOTEBOOK, _MOST_CODE = 32 << 20, 1 << 20
+_MAX_NOTEBOOK_BYTES, _MAX_CODE_BYTES = 32 << 20, 1 << 20
 Judged = tuple[str, ...] | Result
 """The exercise names of a notebook, in order, and then the result of each exercise."""
 
@@ -51,7 +51,7 @@ class OldFormatError(Exception):
 
 
 def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) -> Iterator[Judged]:
-    """Yield the result of every exercise in the lessons that the submission answers."""
+    """Yield the names of each notebook's exercises, and then the result of each exercise."""
     result = partial(Result.bounded, student=submission.student)
     if submission.problem or not submission.notebooks:
         why = submission.problem or "There is no notebook to grade."
@@ -90,14 +90,14 @@ def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) 
 
 
 def _read(notebook: Path) -> tuple[list[str], int]:
-    content = json.loads(read_regular(notebook, _MOST_NOTEBOOK).decode("utf-8"))
+    content = json.loads(read_regular(notebook, _MAX_NOTEBOOK_BYTES).decode("utf-8"))
     if int(content.get("nbformat", 4)) < 4:
         raise OldFormatError(
             f"{notebook.name} is in an old format: open and save it in JupyterLab, then grade it"
             " again."
         )
     cells = list(code_cells(content))
-    if sum(map(len, cells)) > _MOST_CODE:
+    if sum(map(len, cells)) > _MAX_CODE_BYTES:
         raise ValueError("its cells contain more than 1 MB of code")
     return cells, variant_of(content)
 
@@ -145,7 +145,7 @@ def _of_one_kind(
     limits: Limits,
     is_sandboxed: bool,
 ) -> Iterator[Result]:
-    """Yield the results of exercises that either all need Spark or all do not.
+    """Yield the results of exercises, all of which need Spark or none of which do.
 
     Raises `MissingPart` if no process can be started.
     """

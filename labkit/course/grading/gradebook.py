@@ -5,7 +5,7 @@
     quorums.lost,1,0
 
 An exercise is worth its points if it is passed, the points in the column `attempted`, which can be
-left out, if the answer is refused, and 0 otherwise.  Without such a file, every exercise that a
+left out, if the answer is refused, and 0 otherwise. Without such a file, every exercise that a
 submission contains is worth one point.
 """
 
@@ -29,7 +29,7 @@ class PointsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """The points of an exercise: for a passed answer, and for a refused one."""
+    """The points for a passed answer, and for a refused one."""
 
     passed: float = 1.0
     attempted: float = 0.0
@@ -70,8 +70,9 @@ def read_points(file: Path) -> dict[str, Worth]:
 class Gradebook:
     """The results of a class.
 
-    points: the points of each exercise; outcomes: by student, the outcome of each exercise; ids:
-    by student, the id in the class list; late: the students who handed in after the deadline.
+    points: the points for each exercise; outcomes: for each student, the outcome of each exercise;
+    ids: for each student, the id in the class list; late: the students who handed in after the
+    deadline.
     """
 
     points: Mapping[str, Worth]
@@ -86,7 +87,9 @@ class Gradebook:
         points: Mapping[str, Worth] | None,
         students: Mapping[str, Student],
     ) -> "Gradebook":
-        """Collect the results; `students` also lists those who may have handed in nothing."""
+        """Collect the results; `students` also lists students who may not have handed in
+        anything.
+        """
         outcomes: dict[str, dict[str, str]] = {student: {} for student in students}
         late = set()
         for each in results:
@@ -102,7 +105,7 @@ class Gradebook:
         return cls(points, dict(sorted(outcomes.items())), ids, frozenset(late))
 
     @property
-    def most(self) -> float:
+    def max_points(self) -> float:
         return sum(worth.passed for worth in self.points.values())
 
     def earned(self, student: str, exercise: str) -> float:
@@ -117,7 +120,7 @@ class Gradebook:
 
 
 def write_grades(book: Gradebook, folder: Path) -> None:
-    """Write `grades.csv`.  Raises OSError."""
+    """Write `grades.csv`. Raises OSError."""
     with (folder / GRADES).open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(["student", "id", *book.points, "total", "late"])

@@ -19,12 +19,12 @@ from labkit.shipped_files import put_whole
 
 
 class HandoutError(Exception):
-    """The handout cannot be written: an unknown lesson, or a file that already exists."""
+    """The handout cannot be written because a lesson is unknown or a file already exists."""
 
 
 def lesson_sources(numbers: Iterable[str]) -> dict[str, Path]:
     """Return the sources of these lessons (such as "05"), or of all lessons. Raises `HandoutError`
-    for unknown ones.
+    if a lesson is unknown.
     """
     every = {each.stem[:2]: each for each in sorted(SOURCES.glob("[0-9][0-9]_*.py"))}
     chosen = list(numbers) or list(every)
@@ -64,8 +64,8 @@ def write_handout(
 ) -> dict[str, int | None]:
     """Write the lessons into a folder for each student or seed, or directly into `folder`.
 
-    Returns the variant in each folder. Raises `HandoutError`, before anything is written, if a file
-    exists with different contents; may also raise OSError.
+    Returns the variant in each folder. Raises `HandoutError` if a file already exists with
+    different contents, before writing anything, and OSError.
     """
     variants: dict[str, int | None] = {name: seed_of(name) for name in students}
     variants |= {f"variant-{seed}": seed for seed in seeds}
@@ -83,7 +83,7 @@ def write_handout(
 def write_nbgrader_handout(course: Path, sources: Iterable[Path]) -> list[str]:
     """Write the teacher's versions into an nbgrader course, one assignment per lesson.
 
-    Lessons whose exercises are not in their cells are skipped. Returns the names of the
+    Lessons whose exercises are not answered in notebook cells are skipped. Returns the names of the
     assignments. Raises the same errors as `write_handout`.
     """
     made = {notebook_name(each): handout_notebook(each, has_answers=True) for each in sources}

@@ -26,7 +26,7 @@ from labkit.course.grading.results import NOT_GRADED, REFUSED, Result, storable
 from labkit.course.grading.submissions import Submission
 
 _JUDGE = "labkit.course.grading.grade"
-_MOST_MESSAGE = 8 << 20
+_MAX_MESSAGE_BYTES = 8 << 20
 MEMORY_BYTES = 2 << 30
 """Memory that a submission's process may use in addition to what it has at the start. Each copy of
 it that runs a trial has a limit of its own.
@@ -84,7 +84,7 @@ class _Process:
         context = get_context("forkserver")
         context.set_forkserver_preload([_JUDGE])
         self.connection, writer = context.Pipe(duplex=False)
-        self._channel = PipeChannel(self.connection.fileno(), -1, _MOST_MESSAGE, 0)
+        self._channel = PipeChannel(self.connection.fileno(), -1, _MAX_MESSAGE_BYTES, 0)
         self._process = context.Process(
             target=_judge, args=(writer, submission, limits, is_sandboxed), daemon=True
         )
@@ -156,7 +156,7 @@ def _judge(
     limit_memory(MEMORY_BYTES)
     most = resource.getrlimit(resource.RLIMIT_CPU)[1]
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limits.submission_s), most))
-    channel = PipeChannel(-1, connection.fileno(), 0, _MOST_MESSAGE)
+    channel = PipeChannel(-1, connection.fileno(), 0, _MAX_MESSAGE_BYTES)
     try:
         _report(channel, submission, limits, is_sandboxed)
         end = NOT_GRADED, ""

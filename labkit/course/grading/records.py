@@ -16,24 +16,24 @@ _TYPES = {
 }
 _IGNORED = ("consent", "predicted")
 _SITTING = "inventory"
-_LONGEST_FILE, _LONGEST_TEXT = 1 << 20, 500
-_MOST_HINTS = 3
-_MOST_ROWS, _MOST_PROBLEMS = 1000, 10
+_MAX_FILE_BYTES, _MAX_TEXT = 1 << 20, 500
+_MAX_HINTS = 3
+_MAX_ROWS, _MAX_PROBLEMS = 1000, 10
 
 
 def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return a student's records as rows of the class report, and messages about ignored files and
     lines.
 
-    Of the sittings of the inventory, the first one before the course and the last one after it
-    count.
+    If a student has taken the inventory repeatedly, only the first sitting before the course and
+    the last one after it count.
     """
     rows: list[dict[str, Any]] = []
     sittings: dict[str, dict[str, Any]] = {}
     problems = []
     for file in files:
         try:
-            lines = read_regular(file, _LONGEST_FILE).decode("utf-8").splitlines()
+            lines = read_regular(file, _MAX_FILE_BYTES).decode("utf-8").splitlines()
         except (OSError, ValueError) as error:
             problems.append(f"{student}: ignoring {file.name}: {error}")
             continue
@@ -46,20 +46,22 @@ def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]]
                 rows.append({"student": student, **each})
         if bad := noted.count(None):
             problems.append(f"{student}: ignoring {bad} invalid lines of {file.name}")
-    if len(rows) > _MOST_ROWS:
-        problems.append(f"{student}: only the first {_MOST_ROWS} predictions and hints are kept")
-    del rows[_MOST_ROWS:]
+    if len(rows) > _MAX_ROWS:
+        problems.append(f"{student}: only the first {_MAX_ROWS} predictions and hints are kept")
+    del rows[_MAX_ROWS:]
     for when, each in sittings.items():
         rows += [
             {"student": student, "event": when, "name": name, "predicted": outcome}
             | {"is_right": outcome == RIGHT}
             for name, outcome in judged(each["seed"], each["answers"])
         ]
-    return rows, problems[:_MOST_PROBLEMS]
+    return rows, problems[:_MAX_PROBLEMS]
 
 
 def _noted(line: str) -> dict[str, Any] | None:
-    """Return what the line holds, {} if its event is not counted, or None if it is invalid."""
+    """Return the event on the line, {} if it is of a kind that is not counted, or None if it is
+    invalid.
+    """
     try:
         noted = json.loads(line)
     except (ValueError, RecursionError):
@@ -72,10 +74,10 @@ def _noted(line: str) -> dict[str, Any] | None:
     types = _TYPES.get(event) if isinstance(event, str) else None
     if types is None or any(type(noted.get(name)) is not kind for name, kind in types.items()):
         return None
-    if not 1 <= noted.get("hint", 1) <= _MOST_HINTS:
+    if not 1 <= noted.get("hint", 1) <= _MAX_HINTS:
         return None
     return {"event": event, **{name: _cut(noted[name]) for name in types}}
 
 
 def _cut(value: Any) -> Any:
-    return storable(value[:_LONGEST_TEXT]) if isinstance(value, str) else value
+    return storable(value[:_MAX_TEXT]) if isinstance(value, str) else value

@@ -48,7 +48,7 @@ _RECORDS_SCHEMA = pa.schema(
         ("hint", pa.int64()),
     ]
 )
-_LONGEST_LINE = 110
+_MAX_LINE = 110
 
 
 def table(results: Iterable[Result]) -> str:
@@ -59,17 +59,17 @@ def table(results: Iterable[Result]) -> str:
         why = f"  {case[0]}" if result.outcome in (REFUSED, NOT_GRADED) and case else ""
         # A newline in a name would start a new line of the table.
         line = printable(f"{result.student:<16} {SIGNS[result.outcome]} {result.exercise:<28}{why}")
-        lines.append(line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "...")
+        lines.append(line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 3] + "...")
     return "\n".join(line.rstrip() for line in lines)
 
 
 def write(
     results: list[Result], noted: list[dict[str, Any]], folder: Path, graded_at: datetime
 ) -> tuple[list[Result], list[dict[str, Any]]]:
-    """Write the reports about the class into a folder; `noted` are rows from `records`.
+    """Write the reports about the class into a folder; `noted` contains rows from `records`.
 
-    Earlier results in the folder are kept, except those of the same student and exercise: so a
-    teacher can grade one student again.  Return all results and all rows.  Raises OSError.
+    Earlier results in the folder are kept unless they are for the same student and exercise, so
+    that a teacher can grade one student again. Return all results and all rows. Raises OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
     new = {(each.student, each.exercise) for each in results}
@@ -149,7 +149,9 @@ def _section(result: Result) -> str:
 
 
 def _link(link: str) -> str:
-    """Return a field with the link to a run, a button that copies it, and how to open it."""
+    """Return a field with the link to a run, a button that copies the link, and instructions for
+    opening it.
+    """
     if not link:
         return ""
     how = "open it in a browser" if "#" in link else "open it with <code>labkit open LINK</code>"

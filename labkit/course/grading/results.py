@@ -5,8 +5,8 @@ from typing import Any, Self
 
 PASSED, REFUSED, OPEN, NOT_GRADED = "passed", "refused", "open", "not graded"
 NOT_HANDED_IN = "not handed in"
-_LONGEST = {"picture": 1 << 20, "counterexample": 8000, "link": 8000}
-_LONGEST_TEXT = 2000
+_MAX_LENGTHS = {"picture": 1 << 20, "counterexample": 8000, "link": 8000}
+_MAX_TEXT = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Result:
 
 
 def _cut(text: str, name: str) -> str:
-    most = _LONGEST.get(name, _LONGEST_TEXT)
+    most = _MAX_LENGTHS.get(name, _MAX_TEXT)
     if len(text) <= most:
         return text
     # A truncated picture or link is useless.
@@ -50,5 +50,7 @@ def _cut(text: str, name: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Replace each lone surrogate by "?": JSON and Python strings can contain it, UTF-8 cannot."""
+    """Replace each lone surrogate with "?": JSON and Python strings can contain it, UTF-8
+    cannot.
+    """
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -29,8 +29,8 @@ class Submission:
     """A student's notebooks, and the records next to them: predictions, hints, and answers to the
     concept inventory.
 
-    problem: why the folder cannot be graded, or ""; feedback: where the student looks for the page
-    about the submission.
+    problem: why the folder cannot be graded, or ""; feedback: the path under which the student
+    finds the page about the submission.
     """
 
     student: str
@@ -44,8 +44,8 @@ def submissions_of(paths: list[Path]) -> list[Submission]:
     """Return the submission in each folder or notebook file, sorted by student.
 
     A student's name is the name of the folder, or of the notebook without its suffix. A folder
-    need not contain a notebook. Raises `SubmissionsError` for a path that does not exist, for a
-    duplicate name, and if none of the paths contains a notebook.
+    need not contain a notebook. Raises `SubmissionsError` if a path does not exist, if two
+    submissions have the same name, or if none of the paths contains a notebook.
     """
     found: dict[str, Submission] = {}
     for path in paths:
@@ -63,7 +63,7 @@ def submissions_of(paths: list[Path]) -> list[Submission]:
 
 
 def handed_in_at(submission: Submission) -> datetime:
-    """Return the time of the last change to a notebook, or the earliest time without one."""
+    """Return the time at which a notebook was last changed, or 1970 if there are no notebooks."""
     changed_s = [each.lstat().st_mtime for each in submission.notebooks if os.path.lexists(each)]
     return datetime.fromtimestamp(max(changed_s, default=0), UTC)
 
@@ -95,7 +95,7 @@ def _submission_in(path: Path) -> Submission:
 def _files_below(folder: Path) -> Iterator[Path]:
     """Yield all files except JupyterLab's checkpoint copies, without following links.
 
-    Raises OSError, and ValueError if there are too many files and folders.
+    Raises ValueError if there are too many files and folders, and OSError.
     """
     folders, count = [folder], 0
     while folders:
@@ -113,8 +113,8 @@ def _files_below(folder: Path) -> Iterator[Path]:
 def read_regular(file: Path, max_bytes: int) -> bytes:
     """Return the contents of a regular file.
 
-    Raises ValueError if the file is larger than `max_bytes`, or not a regular file, for example a
-    link or a pipe. Raises OSError.
+    Raises ValueError if the file is larger than `max_bytes`, or if it is not a regular file but,
+    for example, a link or a pipe. Raises OSError.
     """
     if not stat.S_ISREG(os.lstat(file).st_mode):
         raise ValueError("it is not a regular file")

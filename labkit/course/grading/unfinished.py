@@ -23,7 +23,9 @@ class UnfinishedRun:
         self._settings = settings
 
     def graded(self, submission: Submission) -> Graded | None:
-        """Return the stored outcome; None if there is none, or the submission has changed since."""
+        """Return the stored outcome, or None if there is none or the submission has changed
+        since.
+        """
         try:
             stored = json.loads(self._file(submission).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -63,7 +65,7 @@ class UnfinishedRun:
             try:
                 found = file.lstat()
             except OSError as error:
-                # For example, a folder that can be listed but not entered.
+                # This happens, for example, if a folder can be listed but not entered.
                 states.append(f"{file} {error}")
             else:
                 states.append(f"{file} {found.st_size} {found.st_mtime_ns}")

@@ -1,7 +1,7 @@
 """Encodes values as JSON to send them between the grader and a submission.
 
 Numbers, strings, booleans, None and lists are encoded directly. Every other value becomes an
-object with a single key that names its type.  labkit's own classes from `MODULES` are encoded field
+object with a single key that names its type. labkit's own classes from `MODULES` are encoded field
 by field. Nothing is ever unpickled, so a message from a submission can only become one of these
 values.
 """
@@ -76,7 +76,7 @@ def _parts(value: Any, pack: Callable[[Any], Any]) -> Any:
 
 
 def decode_value(form: Any, call: Callable[[int], Any] | None = None) -> Any:
-    """Decode a value. `call` returns the function that has the given number.
+    """Decode a value. `call` returns the function with the given number.
 
     Raises `EncodingError` if the form is not one that `packed` produces.
     """

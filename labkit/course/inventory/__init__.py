@@ -1,7 +1,8 @@
-"""The concept inventory: 20 questions about common misconceptions, before and after the course.
+"""The concept inventory: 20 questions about common misconceptions, asked before and after the
+course.
 
 labkit works out the right answer of each question by running its own code, with the numbers that
-the seed has drawn.  Every wrong option is what a student would choose who holds a certain belief,
+the seed has drawn. Every wrong option is what a student would choose who holds a certain belief,
 so the answers of a class show which beliefs it holds, and whether the course has changed them.
 
     question       a question, its options, and how a seed draws them
@@ -10,6 +11,6 @@ so the answers of a class show which beliefs it holds, and whether the course ha
     sitting        asks the questions on the terminal, and saves the answers if the student agrees
     item_analysis  difficulty, discrimination and gain of each question, from a class's answers
 
-Neither the questions nor the saved answers reveal which option is right.  As with the exercises,
+Neither the questions nor the saved answers reveal which option is right. As with the exercises,
 the solutions are in labkit's code, and only `labkit grade` compares the answers with them.
 """

@@ -22,7 +22,7 @@ Sittings = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class ItemStatistics:
-    """The statistics of a question; None if too few students have answered it.
+    """The statistics of a question; a value is None if too few students have answered the question.
 
     `believers` is the number of students who hold `belief`.
     """
@@ -58,8 +58,8 @@ def item_statistics(rows: Iterable[Mapping[str, Any]]) -> list[ItemStatistics]:
 
 
 def class_gain(rows: Iterable[Mapping[str, Any]]) -> tuple[int, float, float, float | None]:
-    """Return the number of students with both sittings, their mean shares of right answers before
-    and after, and their normalised gain.
+    """Return the number of students with both sittings, their mean share of right answers before
+    and after the course, and their normalised gain.
     """
     rows = list(rows)
     before, after = sittings_of(rows, BEFORE), sittings_of(rows, AFTER)

@@ -1,4 +1,6 @@
-"""A question of the inventory: its numbers are drawn, and its right answer is worked out."""
+"""A question of the inventory: its numbers are drawn at random, and its right answer is
+computed.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,9 +12,10 @@ LETTERS = "abcd"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A question with its numbers.
+    """A question whose numbers have been drawn.
 
-    right: the answer that labkit computed; wrong: by answer, the belief that leads to it.
+    right: the answer that labkit computed; wrong: for each wrong answer, the belief that leads to
+    it.
     """
 
     text: str
@@ -25,7 +28,7 @@ class Item:
 
 
 class Option(NamedTuple):
-    """belief: what a student believes who chooses this option; "" for the right one."""
+    """belief: the belief of a student who chooses this option, or "" if it is the right one."""
 
     text: str
     belief: str
@@ -33,7 +36,7 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """lesson: the lesson about this misconception; draw: makes an item with random numbers."""
+    """lesson: the lesson about this misconception; draw: creates an item with random numbers."""
 
     name: str
     lesson: str

@@ -1,4 +1,4 @@
-"""All questions of the inventory, in the order of the lessons that treat them."""
+"""All questions of the inventory, in the order of the lessons that cover them."""
 
 from labkit.course.inventory import replication, storage, topics
 from labkit.course.inventory.question import Question

@@ -1,7 +1,8 @@
 """One sitting: a student answers all questions on the terminal.
 
-The answers are saved only if the student agrees at the end, in one file in this folder, as one line
-per sitting.  They are letters, so neither the file nor the terminal shows which ones are right.
+The answers are saved only if the student agrees at the end, in one file in this folder, with one
+line per sitting. The answers are letters, so neither the file nor the terminal shows which ones
+are right.
 
     {"event": "inventory", "when": "before", "seed": 7, "answers": {"power_cut": "b", ...}}
 
@@ -32,7 +33,7 @@ _TERMS = (
     " entries of lost bookies. A *topic* stores its messages in ledgers, and can have several"
     " *partitions*; a *consumer* receives the messages through a *subscription*."
 )
-"""These definitions must not answer a question."""
+"""Definitions of terms, none of which may answer a question."""
 RIGHT, NO_ANSWER = "right", "no answer"
 
 Answers = Mapping[str, str]

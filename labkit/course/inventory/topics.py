@@ -141,7 +141,7 @@ _LOSES = {"delay w>b0 1": 10.0, "delay w>b1 1": 5.0, "lose r>b1 1": 1.0}
 
 def clean_tests(random: Random) -> Item:
     tests = random.choice((500, 1000, 2000, 5000))
-    # The same bug, with messages that arrive in an ordinary order and in an unlucky one.
+    # Run the same bug twice: the messages arrive in an ordinary order and in an unlucky one.
     steps = Write(entries=1), Recover(when=On("add.sent", nth=3))
     ordinary = Scenario(Cluster(3), steps, variant=_RARE_BUG, limit_s=2.0)
     is_found = bool(lost_entries(run(ordinary)))

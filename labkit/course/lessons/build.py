@@ -13,8 +13,8 @@ text cell whose lines are comments. Tags follow, for example `tags=["parameters"
     nbval-ignore-output   its output varies from run to run (the text must explain why)
     talkative             as above, with so much output that JupyterLab should show a scroll box
 
-nbval compares the outputs of all other cells.  In the learner's version, outputs that reveal the
-answer to a prediction are folded (`hide_outputs`).  Both versions open with their first picture
+nbval compares the outputs of all other cells. In the learner's version, outputs that reveal the
+answer to a prediction are folded (`hide_outputs`). Both versions open with their first picture
 (`opening`), and can be shown as talks (`slides`).
 Inside a code cell:
 
@@ -78,7 +78,7 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
         body, cell_id = text[mark.end() : end].strip(), f"{prefix}-{number:02}"
         if mark["markdown"]:
             markdown = re.sub(r"(?m)^# ?", "", body)
-            if version == "solution":  # The tour is one folder up, because it has no solution.
+            if version == "solution":  # The tour has no solution, and is one folder up.
                 markdown = markdown.replace("](00-tour.ipynb", "](../00-tour.ipynb")
             cells.append(new_markdown_cell(markdown, id=cell_id))
         else:
@@ -114,7 +114,8 @@ def _with_comparison(tags: list[str]) -> list[str]:
 
 
 def execute(notebook: NotebookNode) -> None:
-    """Run all cells in a new kernel and an empty directory, without widget state and timestamps.
+    """Run all cells in a new kernel and an empty directory, without storing widget state or
+    timestamps.
 
     Raises `nbclient.exceptions.CellExecutionError` if a cell fails.
     """

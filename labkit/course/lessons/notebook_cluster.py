@@ -1,4 +1,6 @@
-"""At most one cluster of processes per notebook, even if its start cell is run repeatedly."""
+"""Ensures that a notebook has at most one cluster of processes, even if its start cell is run
+repeatedly.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +11,7 @@ _started: "LocalCluster | None" = None
 
 
 async def start(cluster: "LocalCluster") -> "LocalCluster":
-    """Stop the cluster that this kernel started before, and start this one.
+    """Stop the cluster that this kernel has started earlier, if any, and start a new one.
 
     Raises the same errors as `LocalCluster.start`.
     """

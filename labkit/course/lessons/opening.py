@@ -1,9 +1,9 @@
 """Rearranges the opening of a lesson so that readers see the first picture early.
 
-The first text keeps the title and the question.  The rest of it, from "At the end you can" on,
-follows the picture.  The code before the picture is folded in JupyterLab and on the site if it
-shows nothing (imports, helper functions) or is long.  A lesson with a second section before its
-first picture keeps its order.
+The first text cell keeps the title and the question. The rest of its text, from "At the end you
+can" on, is moved below the picture. The code before the picture is folded in JupyterLab and on the
+site if it shows nothing (imports, helper functions) or is long. If a lesson has a second section
+before its first picture, nothing is moved.
 """
 
 import re
@@ -21,7 +21,7 @@ _SECTION = re.compile(r"(?m)^## ")
 
 
 def open_with_picture(notebook: NotebookNode, prefix: str) -> None:
-    """Move and fold the first cells.  The notebook must have been executed."""
+    """Move and fold the first cells. The notebook must have been executed."""
     cells = notebook.cells
     picture = next((at for at, cell in enumerate(cells) if has_picture(cell)), 0)
     sections = sum(bool(_SECTION.match(cell.source)) for cell in cells[:picture])

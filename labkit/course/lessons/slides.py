@@ -1,4 +1,4 @@
-"""Assigns slide types to the cells of a lesson, so that it can be shown as a talk.
+"""Assigns slide types to the cells of a lesson, so that the lesson can be shown as a talk.
 
 `jupyter nbconvert --to slides` reads the slide type from each cell's metadata:
 

@@ -1,6 +1,7 @@
-"""Why a wrong prediction is wrong: the likely wrong values of each prediction, by lesson.
+"""Explanations of wrong predictions: for each prediction, its likely wrong values and why they are
+wrong.
 
-`compare` shows these explanations.  They are here and not in the notebooks, where a learner would
+`compare` shows these explanations. They are here and not in the notebooks, where a learner would
 read them before predicting.
 
     prediction   a prediction's likely wrong values, and the sentence for any other wrong value

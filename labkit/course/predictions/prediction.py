@@ -20,16 +20,16 @@ Values = Mapping[str, Any]
 """The values of a lesson's parameters."""
 
 Likely = Mapping[Any, str]
-"""Maps likely wrong values to what is wrong with them.  A tuple also stands for a list, and a tuple
+"""Maps likely wrong values to what is wrong with them. A tuple also stands for a list, and a tuple
 of items for a dictionary.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A prediction's explanations.
+    """The explanations for a prediction's wrong values.
 
-    look: for any other wrong value; says where the learner can see the answer
+    look: the explanation for any other wrong value, which says where the learner can see the answer
     likely: the likely wrong values, or a function that returns them for the lesson's parameters
     """
 
@@ -39,25 +39,25 @@ class Prediction:
     def why_not(self, predicted: object, values: Values) -> str:
         """Explain why this value is wrong."""
         likely = self.likely(values) if callable(self.likely) else self.likely
-        # Compare instead of looking the value up, because it may contain other lists.
+        # Compare the values instead of looking one up, because it may contain lists.
         comparable = hashable(predicted)
         found = (why for value, why in likely.items() if value == comparable)
         return next(found, self.look)
 
 
 def hashable(value: object) -> object:
-    """Return the value as a key of `Likely`: a list or a dictionary becomes a tuple."""
+    """Convert a list or a dictionary to a tuple, which can be a key of `Likely`."""
     return tuple(value.items()) if isinstance(value, dict) else as_tuple(value)
 
 
 def as_tuple(value: object) -> object:
-    """Return a list as a tuple, because learners do not need to know which one labkit uses."""
+    """Convert a list to a tuple, because learners do not need to know which one labkit uses."""
     return tuple(value) if isinstance(value, list) else value
 
 
 @cache
 def predictions_of(lesson: str) -> Mapping[str, Prediction]:
-    """Return a lesson's predictions by name; empty if they have no explanations."""
+    """Return a lesson's predictions by name, or an empty dictionary if none are explained."""
     module = f"{__package__}.lesson_{lesson}"
     try:
         predictions: Mapping[str, Prediction] = import_module(module).PREDICTIONS

@@ -49,7 +49,7 @@ class SpaceTimeCounterexample:
 
 @dataclass(frozen=True, slots=True)
 class RepairCounterexample:
-    """The counterexample of a refused answer, shown as a repair up to where it went wrong."""
+    """The counterexample of a refused answer, shown in the recovery view."""
 
     trace: Trace
     verdict: Verdict
@@ -58,7 +58,7 @@ class RepairCounterexample:
         return str(RunCounterexample(self.trace, self.verdict))
 
     def view(self) -> RecoveryProgress:
-        """Return the run's recovery, opened at the event where it went wrong.
+        """Return the view of the recovery, opened at the event at which it went wrong.
 
         The view cannot inject faults, because the learner's code is installed only during the
         check.
@@ -82,7 +82,9 @@ def lost_entries(trace: Trace) -> list[int]:
 
 
 def sentences(trace: Trace, *kinds: str, nodes: Sequence[str] = ()) -> str:
-    """Describe each event of these kinds before the epilogue in a sentence that gives its time."""
+    """Describe each event of these kinds before the epilogue in one sentence that includes its
+    time.
+    """
     lines = list[str]()
     for event in trace.events:
         if event.kind == "epilogue.started":

@@ -32,8 +32,8 @@ from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 LEARNERS_VARIANT = "yours"
 """Name of the variant in the scenarios that a guest runs."""
 PROMISES = tuple(each for each in CHECKS if each is not StepsEnd)
-"""The promises that a trial checks. `StepsEnd` is missing, because trials report steps that do not
-end in their own words.
+"""The promises that a trial checks. `StepsEnd` is missing, because trials have messages of their
+own for steps that do not end.
 """
 _USERS = ("labkit.system.client.", "labkit.system.topic.")
 
@@ -60,10 +60,11 @@ class Guest:
             raise
 
     def run(self, scenario: Scenario, **parts: Any) -> Trace:
-        """Run the scenario and return its trace; `parts` are fields of `Variant`: client, bookie,
-        rules.
+        """Run the scenario and return its trace; `parts` contains fields of `Variant`: client,
+        bookie, rules.
 
-        Raises the exception of the learner's function, or `Refused` if the run never ends.
+        Raises the exception that the learner's function raised, or `Refused` if the run does not
+        end.
         """
         try:
             trace = run_with(scenario, **parts)
@@ -91,7 +92,7 @@ def client_with(**classes: type) -> type[BookKeeper]:
 
 @contextmanager
 def replacing(function: Callable[..., Any], guest: Guest) -> Iterator[None]:
-    """Replace the function by the guest wherever labkit's clients and topics use it."""
+    """Replace the function with the guest wherever labkit's clients and topics use it."""
     name = function.__name__
     with ExitStack() as stack:
         for module_name, module in sorted(sys.modules.items()):
@@ -100,7 +101,7 @@ def replacing(function: Callable[..., Any], guest: Guest) -> Iterator[None]:
         yield
 
 
-def found(trace: Trace, seq: int, reason: str) -> RunCounterexample:
+def counterexample_at(trace: Trace, seq: int, reason: str) -> RunCounterexample:
     """Return a counterexample for a run that goes wrong at that event, for the given reason.
 
     Use this if no check of `labkit.system.check` reports the problem.
@@ -117,7 +118,7 @@ def must_hold(
     """Run the scenarios and return the traces; refuse the answer at the first broken promise.
 
     `rules` maps a check's name to the lesson's explanation of that promise, most informative first.
-    A promise without a rule is reported in its own words.
+    For a promise without a rule, the text of the promise is reported.
     """
     traces = []
     for scenario in scenarios:

@@ -1,4 +1,4 @@
-"""Sequences of acknowledgements, and the cursor state to which each one leads."""
+"""Sequences of acknowledgements, and the cursor state that results from each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from labkit.views.widgets.view import StillPicture
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """An acknowledgement: of an entry, of messages in a batch, or of everything `up_to` a
+    """An acknowledgement of an entry, of messages in a batch, or of everything `up_to` a
     position.
     """
 
@@ -183,7 +183,9 @@ class _CursorPicture:
         return group(_text(position), *parts)
 
     def _behind(self, position: Position) -> float:
-        """Return the x coordinate after the entry; for (L, -1), before the ledger's first entry."""
+        """Return the x coordinate just after the entry or, for (L, -1), just before ledger L's
+        first entry.
+        """
         if position[1] < 0:
             return self.bounds[position[0], 0][0] - _GAP / 2
         return self.bounds[position][1] + _GAP / 2

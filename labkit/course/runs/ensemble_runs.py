@@ -13,7 +13,9 @@ STORM_COUNT = 6
 
 
 def both_bookies_fail() -> Scenario:
-    """Both copies must be acknowledged, and both bookies die while all adds are in flight."""
+    """Each entry needs both bookies' acknowledgements, and both bookies die while all adds are in
+    flight.
+    """
     kept = {"disk": "kept", "when": On("add.sent", 1)}
     return Scenario(
         Cluster(4),
@@ -45,7 +47,9 @@ def a_bookie_fails_in_the_middle() -> Scenario:
 
 
 def storms() -> Iterator[Scenario]:
-    """Writers with various ensembles and quorums under random faults, and a recovering client."""
+    """Writers with various ensembles and quorums, random faults, and a client that recovers a
+    ledger.
+    """
     for seed in range(STORM_COUNT):
         sizes = ((3, 3, 2), (3, 2, 2), (2, 2, 2), (4, 3, 2))[seed % 4]
         steps = Write(0, 12, *sizes, window=6), Recover(when=At(15.0))

@@ -13,10 +13,10 @@ class LedgerRace:
     """A bookie, its metadata store, and a client that creates a ledger at a chosen moment."""
 
     def __init__(self, created_at: int, added_at: int, answers: bool = True) -> None:
-        """Choose when the ledger is created and when its entry is added.
+        """Set when the ledger is created and when its entry is added.
 
-        The moments are numbers of the learner's queries made so far: 0 is before the first, 2 after
-        the second.
+        A moment is the number of queries that the learner has made so far: 0 is before the first
+        query, 2 after the second.
         """
         self.story: list[str] = []
         self._moments = created_at, added_at
@@ -30,7 +30,7 @@ class LedgerRace:
         self._store.checkpoint()
 
     def list_stored(self) -> list[int]:
-        """Return the bookie's ledgers; one of the learner's two queries."""
+        """Return the bookie's ledgers. This is one of the learner's two queries."""
         self._let_happen()
         self._asked += 1
         stored = self._store.ledger_ids()
@@ -38,7 +38,7 @@ class LedgerRace:
         return stored
 
     def ask_existing(self) -> set[int]:
-        """Return the ledgers in the metadata store; one of the learner's two queries."""
+        """Return the ledgers in the metadata store. This is one of the learner's two queries."""
         self._let_happen()
         self._asked += 1
         if not self._answers:
@@ -48,7 +48,7 @@ class LedgerRace:
         return set(self._existing)
 
     def drop(self, dropped: list[int]) -> list[int]:
-        """Let the remaining events happen and collect garbage; return the ledgers that are lost.
+        """Let the remaining events happen and collect garbage; return the lost ledgers.
 
         A ledger is lost if its entry was acknowledged and the bookie no longer has it.
         """

@@ -42,7 +42,9 @@ class OneBookie:
         self._start()
 
     def add(self, *entries: tuple[int, int], payload_size: int = 20) -> None:
-        """Add entries, given as (ledger id, entry id). They are durable after `commit`."""
+        """Add entries, given as (ledger id, entry id). They become durable with the next
+        `commit`.
+        """
         for ledger_id, entry_id in entries:
             data = entry_bytes(ledger_id, entry_id, payload_size)
             mark = self.store.add_entry(ledger_id, entry_id, data, MASTER_KEY)
@@ -52,12 +54,14 @@ class OneBookie:
             self._waiting.append(position)
 
     def fence(self, ledger_id: int) -> None:
-        """Fence a ledger. The fence is durable after `commit`."""
+        """Fence a ledger. The fence becomes durable with the next `commit`."""
         self._waiting.append(_position(ledger_id, self.store.fence(ledger_id, MASTER_KEY)))
         self._recorder.record("ledger.fenced", ledger_id)
 
     def set_explicit_lac(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """Store a LastAddConfirmed that the ledger's writer sent. It is durable after `commit`."""
+        """Store a LastAddConfirmed that the ledger's writer sent. It becomes durable with the next
+        `commit`.
+        """
         body = encode_explicit_lac(ledger_id, last_add_confirmed, DIGEST)
         mark = self.store.set_explicit_lac(ledger_id, body, MASTER_KEY)
         self._waiting.append(_position(ledger_id, mark))

@@ -1,4 +1,5 @@
-"""Opens the link to a run: repeats the run, and shows the link's moment in the link's view.
+"""Opens the link to a run: repeats the run, and shows the moment that the link refers to, in the
+view that it names.
 
 open_run("run.1.eNpNkE9...ACxp.57")     in a notebook
 
@@ -56,7 +57,7 @@ def page_of(link: RunLink) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FixedRun:
-    """A run that views show without fault buttons, because it cannot be repeated there."""
+    """A run that cannot be repeated where it is shown, so its view has no fault buttons."""
 
     recorded: Trace
 
@@ -108,7 +109,7 @@ def _difference(link: RunLink, digest: str) -> str:
     )
 
 
-# The views. Because a link may come from a stranger, check that what it selects exists in the run.
+# The views. A link may come from a stranger, so check that whatever it selects exists in the run.
 
 
 def _within(link: RunLink, trace: Trace) -> RunLink:
@@ -158,7 +159,7 @@ def _timeline(link: RunLink, source: Source) -> TimelineView:
 
 
 def _play(link: RunLink, source: Source) -> PlayingView:
-    if isinstance(source, FixedRun):  # Where nobody can make a move, show what was played.
+    if isinstance(source, FixedRun):  # Nobody can make a move here, so show only what was played.
         return ClusterView(source, at=link.at)
     if link.view == "Game":
         return Game.of(link.scenario, link.at)

@@ -1,4 +1,6 @@
-"""Scenarios of lesson 08: ledgers recovered by another client, each to reveal one kind of bug."""
+"""Scenarios of lesson 08 in which another client recovers a ledger, each designed to reveal one
+kind of bug.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +16,7 @@ STORM_COUNT = 6
 
 
 def writer_dies() -> Scenario:
-    """The writer dies in the middle of writing, and all bookies respond."""
+    """The writer dies while it is adding entries, and all bookies respond."""
     return Scenario(
         Cluster(3),
         (Write(entries=9, window=3, every_ms=0.4), Recover(when=At(12.0))),
@@ -85,7 +87,7 @@ def damaged_bookie() -> Scenario:
 
 
 def old_writer() -> Scenario:
-    """The writer is only paused, and resumes after its ledger was recovered."""
+    """The writer is only paused, and resumes after its ledger has been recovered."""
     return Scenario(
         Cluster(3),
         (Write(entries=9, window=3, every_ms=1.0), Recover(when=At(9.0))),

@@ -1,6 +1,6 @@
 """Code shared by repair trials.
 
-In their runs, a bookie is lost, and workers perform the steps of the repair in a different order.
+In their runs, a bookie is lost, and workers perform the steps of the repair in the learner's order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +61,9 @@ def events_before_epilogue(trace: Trace) -> Iterator[Event]:
 
 
 class StepwiseReplicator(LedgerFragmentReplicator):
-    """A replicator that stores and publishes in two steps, each for all fragments of a ledger."""
+    """A replicator that first stores the copies of all fragments of a ledger, and then publishes
+    them all.
+    """
 
     async def begin(self, ledger: LedgerView, short: list[UnderreplicatedFragment]) -> None:
         self._ledger, self._short = ledger, short
@@ -108,7 +110,9 @@ class ReorderedWorker(ReplicationWorker):
 
 @contextmanager
 def reordered_worker(steps: Sequence[str]) -> Iterator[Runner]:
-    """Yield a function that runs a scenario with this step order in every bookie's worker."""
+    """Yield a function that runs a scenario in which every bookie's worker performs the steps in
+    this order.
+    """
     worker = type("LearnersWorker", (ReorderedWorker,), {"order": tuple(steps)})
     variant = Variant(
         LEARNERS_VARIANT, "with the learner's order", rules=Rules(replicator=StepwiseReplicator)

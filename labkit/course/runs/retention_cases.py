@@ -32,8 +32,8 @@ class Trim:
     """A topic of five ledgers with two entries of 100 bytes each; the last ledger is open and
     empty.
 
-    The subscription has acknowledged `acked` entries. The first two ledgers are `pause_s` older.
-    `rule` explains why the ledgers that no subscription needs are deleted or kept.
+    The subscription has acknowledged `acked` entries. The first two ledgers are `pause_s` older
+    than the others. `rule` explains why the ledgers that no subscription needs are deleted or kept.
     """
 
     retention_ms: int
@@ -58,7 +58,7 @@ TRIMS = (
 
 @dataclass(frozen=True, slots=True)
 class TrimmedTopic:
-    """A topic's chain before trimming, the ledgers that labkit deletes, and those that were
+    """A topic's chain before trimming, the ledgers that labkit would delete, and those that were
     deleted.
     """
 

@@ -14,7 +14,7 @@ from labkit.course.checking.exercise import Refused
 Row = tuple[int, int, int]
 """Partition, ledger and entry id."""
 COLUMNS = ["partition", "ledger", "entry"]
-_MOST_ROWS = 10_000
+_MAX_ROWS = 10_000
 """Limit per file, because a file of a few bytes can claim to have billions of rows."""
 
 
@@ -38,7 +38,7 @@ def rows_in(folder: Path) -> list[Row]:
 
 
 def simulate_crash(folder: Path, rows: Collection[Row]) -> None:
-    """Leave the files of these rows as a crash during the write would.
+    """Leave the files of these rows in the state in which a crash during the write leaves them.
 
     The last row and the success marker are missing.
     """
@@ -48,7 +48,7 @@ def simulate_crash(folder: Path, rows: Collection[Row]) -> None:
         there = zip(*(table[name].to_pylist() for name in COLUMNS), strict=True)
         if set(rows) & set(there):
             (file.parent / "_SUCCESS").unlink(missing_ok=True)
-            # Delete the checksum, which is that of the complete file.
+            # Delete the checksum, which belongs to the complete file.
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
             kept = [entry != lost for entry in table["entry"].to_pylist()]
             pq.write_table(table.filter(pa.array(kept)), file)
@@ -56,9 +56,9 @@ def simulate_crash(folder: Path, rows: Collection[Row]) -> None:
 
 def _opened(file: Path) -> pq.ParquetFile:
     opened = pq.ParquetFile(file)
-    if opened.metadata.num_rows > _MOST_ROWS:
+    if opened.metadata.num_rows > _MAX_ROWS:
         raise Refused(
-            f"{file.name} has {opened.metadata.num_rows:,} rows; the limit is {_MOST_ROWS:,}."
+            f"{file.name} has {opened.metadata.num_rows:,} rows; the limit is {_MAX_ROWS:,}."
         )
     return opened
 

@@ -32,7 +32,7 @@ _SCHEMA = pa.schema([flights.SCHEMA.field(name) for name in _COLUMNS])
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WrongRows:
-    """Rows of a stream in order of arrival, and what is wrong about the job's result for them."""
+    """Rows of a stream in order of arrival, and a description of what the job got wrong."""
 
     words: str
     rows: pd.DataFrame = field(compare=False)
@@ -45,8 +45,8 @@ class WrongRows:
 
 
 def stream_of(places: Iterable[Place], senders: Sequence[tuple[str, int]] = ()) -> pa.Table:
-    """Return a table of messages in order of arrival; without `senders`, `p` sent each message
-    once.
+    """Return a table of messages in order of arrival; without `senders`, producer `p` sent each
+    message once.
     """
     rows = [
         dict(zip(("topic", "partition", "ledger", "entry", "batch_index"), place, strict=True))
@@ -77,7 +77,7 @@ def using_session(far: Any) -> Iterator[None]:
 
 
 def trial_session() -> Any:
-    """Return the session set by `using_session`, or else a session in this process."""
+    """Return the session set by `using_session` or, if there is none, a session in this process."""
     return _far.get() or spark_session("lesson")
 
 
@@ -107,7 +107,9 @@ def answer(job: Job, messages: pa.Table, columns: Sequence[str]) -> pd.DataFrame
 
 
 def neighbours(messages: pd.DataFrame, seq: int) -> pd.DataFrame:
-    """Return a message, the message that arrived before it, and the one before it in its stream."""
+    """Return a message, the message that arrived before it, and the previous message of its
+    stream.
+    """
     arrived = messages[messages["seq"] <= seq].sort_values("seq")
     row = arrived.iloc[-1]
     of_stream = (arrived["topic"] == row["topic"]) & (arrived["partition"] == row["partition"])

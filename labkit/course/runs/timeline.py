@@ -46,7 +46,7 @@ from labkit.worlds.sim.trace import Trace
 Again = Callable[[Scenario], Trace]
 """Runs a scenario, as `labkit.worlds.sim.run.run` does, possibly with the learner's code."""
 
-_MOST_LINES = 14
+_MAX_LINES = 14
 
 
 def timeline(
@@ -57,11 +57,11 @@ def timeline(
     promise: str = "",
     again: Again | None = run,
 ) -> TimelineView:
-    """Open a run in the timeline; a scenario is run first.
+    """Open a run in the timeline; if `source` is a scenario, run it first.
 
     other: an alternative run, shown next to it.
-    at: the `seq` of the event to open; by default, where the promise named by `promise` (the name
-        of a check) broke, or else the first broken promise.
+    at: the `seq` of the event to open; by default, the event at which the check named `promise`
+        failed or, if `promise` is empty, the first event at which a promise broke.
     again: runs a fork; None disables forks. A log or a plain sequence of events cannot be forked.
     """
     rerun = again or run
@@ -120,7 +120,7 @@ class RunCounterexample:
 
 @contextmanager
 def showing_counterexamples_in(other: Callable[[Trace, Verdict], object]) -> Iterator[None]:
-    """Show the counterexamples of answers refused in this context in another view."""
+    """Show the counterexample of an answer refused in this context in another view."""
     try:
         yield
     except Refused as refused:
@@ -132,7 +132,7 @@ def showing_counterexamples_in(other: Callable[[Trace, Verdict], object]) -> Ite
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LiveRunCounterexample:
-    """The counterexample for a live run, which cannot be forked."""
+    """The counterexample from a live run, which cannot be forked."""
 
     log: TraceLog
     verdict: Verdict
@@ -146,8 +146,8 @@ class LiveRunCounterexample:
 
 def _words(verdict: Verdict) -> str:
     lines = verdict.sequence.splitlines()
-    if len(lines) > _MOST_LINES:
-        lines = ["  ...", *lines[-_MOST_LINES:]]
+    if len(lines) > _MAX_LINES:
+        lines = ["  ...", *lines[-_MAX_LINES:]]
     return "\n".join((f"{verdict.name}: {verdict.reason}", *lines))
 
 
@@ -277,7 +277,7 @@ def _fault(name: str, fields: Mapping[str, Any], when: On) -> Fault:
 
 
 def _difference(scenario: Scenario, other: Scenario) -> str:
-    """Return a title that names what the other scenario has in addition."""
+    """Return a title that lists the other scenario's additional faults, decisions and variant."""
     parts = [
         repr(replace(fault, when=START)) for fault in other.faults if fault not in scenario.faults
     ]

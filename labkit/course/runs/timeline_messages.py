@@ -1,7 +1,8 @@
-"""Finds the message that an event sent, or that caused it, so that it can be lost or delayed.
+"""Finds the message that an event sent or was caused by, so that this message can be lost or
+delayed.
 
-Events name entries, while the network numbers messages. The two are matched by arrival time: the
-event that a message causes happens at the moment when the message is delivered.
+Events name entries, whereas the network numbers messages. An event is matched with a message by
+time: the event that a message causes happens at the moment when the message is delivered.
 """
 
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ def _ways(event: Event, trace: Trace) -> Iterator[tuple[Event | None, str]]:
 
 
 def _arrivals(trace: Trace) -> dict[tuple[str, int], str]:
-    """Map each link and time to the message delivered then, unless there were several."""
+    """Map each link and time to the message delivered then, unless several messages were."""
     found: dict[tuple[str, int], str] = {}
     several: list[tuple[str, int]] = []
     for link, number, _, due_us in trace.parcels:

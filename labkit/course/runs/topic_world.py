@@ -38,7 +38,7 @@ def in_a_cluster(action: Callable[[ClientNode], Coroutine[Any, Any, T]], bookies
 
 
 async def lineage_of(node: ClientNode, message_id: MessageId) -> Lineage:
-    """Return where a message is stored now, in the files of the simulated bookies.
+    """Return where a message is currently stored in the files of the simulated bookies.
 
     Raises the same errors as `find_lineage`.
     """

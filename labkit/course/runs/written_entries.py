@@ -1,4 +1,4 @@
-"""What a run's events say about each entry of a writer: when it was sent, acknowledged and
+"""Finds out from a run's events when each entry of a writer was sent, acknowledged and
 confirmed.
 """
 
@@ -10,7 +10,8 @@ from labkit.worlds.sim.trace import Trace
 
 @dataclass(slots=True)
 class WrittenEntry:
-    """An entry as its writer saw it.  Times are in milliseconds after the writer's first push.
+    """An entry from its writer's point of view. Times are in milliseconds after the writer's first
+    push.
 
     last_add_confirmed: the writer's LastAddConfirmed when it pushed the entry, which the entry
         carries
@@ -27,7 +28,7 @@ class WrittenEntry:
 
 
 def written_entries(trace: Trace, writer: str = "w") -> dict[int, WrittenEntry]:
-    """Return the writer's entries by id.  Events of other nodes, such as the epilogue's, are
+    """Return the writer's entries by id. Events of other nodes, such as those of the epilogue, are
     ignored.
     """
     entries: dict[int, WrittenEntry] = {}

@@ -13,12 +13,12 @@ from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import START, Moment
 
-_MOST_TEXT = 46
+_MAX_TEXT = 46
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Znodes:
-    """Every znode below `/ledgers`: its data and its version, by path."""
+    """The data and the version of every znode below `/ledgers`, by path."""
 
     nodes: dict[str, tuple[bytes, int]]
 
@@ -51,7 +51,7 @@ class Znodes:
             elif data:
                 text = data.decode(errors="replace").replace("\n", " ").strip()
                 summary = text if text.isprintable() else f"{len(data)} bytes"
-                summary = summary if len(summary) <= _MOST_TEXT else summary[: _MOST_TEXT - 1] + "…"
+                summary = summary if len(summary) <= _MAX_TEXT else summary[: _MAX_TEXT - 1] + "…"
             lines.append(f"{'   ' * depth}{name:<{28 - 3 * depth}} {summary}".rstrip())
         return "\n".join(lines)
 
@@ -77,7 +77,7 @@ class ReadZnodes:
 
 @dataclass(frozen=True, slots=True)
 class SetLayout:
-    """A workload step that sets another ledger manager in LAYOUT, before any ledger is created."""
+    """A workload step that writes another ledger manager to LAYOUT before any ledger is created."""
 
     layout: LedgerLayout
     client: str = "admin"
@@ -96,7 +96,8 @@ def znodes_of(
 ) -> list[Znodes]:
     """Run the scenario, and return the znodes below `root` at each of the moments.
 
-    Reading takes half a millisecond per znode, so a snapshot of fewer znodes is more consistent.
+    Reading takes half a millisecond per znode, so the fewer znodes there are below `root`, the more
+    consistent each snapshot is.
     """
     looks = [ReadZnodes(f"look{number}", when, root) for number, when in enumerate(moments)]
     run(replace(scenario, workload=(*scenario.workload, *looks)))

@@ -1,8 +1,8 @@
 """Runs a step's trials with the current contents of the learner's file, and returns a card.
 
-The trials run in a copy of this process that can be killed (`labkit.course.checking.forked_check`).
-The quick trials also count the bytecode instructions of the learner's code
-(`labkit.course.checking.check.instruction_limit`).
+The trials run in a forked copy of this process, which can be killed
+(`labkit.course.checking.forked_check`). The quick trials also count the bytecode instructions of
+the learner's code (`labkit.course.checking.check.instruction_limit`).
 """
 
 from collections.abc import Callable
@@ -105,7 +105,7 @@ def step(name: str, number: int) -> Note:
 
 
 def hint(name: str, number: int) -> Note:
-    """Return the next hint for a step; the third one is repeated.
+    """Return the next hint for a step; after the third hint, return that one again.
 
     Raises `NoSuchStepError` for an unknown track or step.
     """
@@ -139,7 +139,9 @@ def _run_step(found: Track, step: Step, path: Path, seeds: int) -> Card:
 
 
 def _card_or_none(found: Track, step: Step, learner: Learner) -> Card | None:
-    """Return the step's card; None if a trial itself raises, and must be run in the parent."""
+    """Return the step's card, or None if a trial itself raises; the parent process then runs the
+    trials again.
+    """
     try:
         return _card(found, step, learner)
     except MemoryError:
@@ -201,8 +203,8 @@ def _parts_so_far(found: Track, step: Step, learner: Learner) -> tuple[str, ...]
 def _run_in_order(
     learner: Learner, step: Step, number: int, run: Callable[[Learner], object]
 ) -> None:
-    """Run one test of a long step: the first test (number 0) or a milestone. A refusal lists all of
-    them and says which one to start with.
+    """Run one test of a long step: the first test (number 0) or a milestone. If it is refused, the
+    message lists all of them and says which one to start with.
     """
     try:
         run(learner)
@@ -220,7 +222,9 @@ def _run_in_order(
 
 
 def _with_broken_line(step: Step, refused: Refused) -> str:
-    """Return the refusal's message, with the broken line of the contract in front if missing."""
+    """Return the refusal's message, preceded by the broken line of the contract unless the message
+    contains it.
+    """
     found = refused.counterexample
     if any(line.words in refused.message for line in step.contract):
         return refused.message
@@ -234,7 +238,7 @@ def _with_broken_line(step: Step, refused: Refused) -> str:
 
 
 def _more_storms(found: Track, step: Step, seeds: int) -> list[str]:
-    """Return a note about the command that runs more seeds, unless all seeds were run."""
+    """Unless all seeds were run, return a note about the command that runs them."""
     if step.is_live or seeds >= SEEDS:
         return []
     command = f"labkit workshop {found.name} {step.number}"
@@ -255,8 +259,8 @@ def _check_cost(learner: Learner, cost: Cost) -> str:
     report = f"{cost.name}: {yours:.3g} with your parts, {ours:.3g} with labkit's"
     if ratio > cost.at_most:
         raise Refused(
-            f"All promises hold, but the cost is too high. {report}: {ratio:.2f} times as much, and"
-            f" at most {cost.at_most:.2f} is allowed."
+            f"All promises hold, but the cost is too high. {report}: {ratio:.2f} times as much;"
+            f" at most {cost.at_most:.2f} times is allowed."
         )
     return f"{report}: {ratio:.2f} times as much (at most {cost.at_most:.2f})."
 

@@ -10,8 +10,8 @@ from labkit.course.workshop.step import track
 def run_workshop(arguments: argparse.Namespace, say: Callable[[str], None]) -> bool:
     """Check one step, or all steps up to the first that fails, and print the cards.
 
-    Returns whether all requested steps are passed. Raises `NoSuchStepError` for an unknown step,
-    and `OSError` if the learner's file cannot be created.
+    Returns whether all requested steps have been passed. Raises `NoSuchStepError` for an unknown
+    step, and `OSError` if the learner's file cannot be created.
     """
     steps = track(arguments.track).steps
     numbers = [step.number for step in steps] if arguments.step is None else [arguments.step]

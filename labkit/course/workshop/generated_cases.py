@@ -25,7 +25,7 @@ def try_generated(
             continue
         small = smallest_failing_case(recipe, numbers, lambda each: problem_of(each) is not None)
         small_problem = problem_of(small)
-        if small_problem is None:  # The part is not deterministic, and passed this time.
+        if small_problem is None:  # The part is not deterministic and passed this time.
             small, small_problem = case, problem
         rule, how = small_problem
         raise Refused(rule, shown(small, how))

@@ -1,7 +1,7 @@
 """Calls the learner's parts for labkit, checks every result, and keeps the first error.
 
-Inside a simulation, an exception ends only the task that raised it. The first exception of the
-learner's code is therefore kept here, and raised again when the run has ended.
+Inside a simulation, an exception ends only the task that raised it. The first exception that the
+learner's code raises is therefore kept here, and raised again when the run has ended.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ killed; they are passed on.
 
 
 class Learner:
-    """The loaded file of a learner.
+    """A learner's file after it has been loaded.
 
     seeds: the number of seeds with which the cluster is tested
     parts: the names of the parts that the learner has written; labkit uses its own for the others
@@ -41,7 +41,7 @@ class Learner:
         self.error: BaseException | None = None
 
     def part(self, name: str) -> Any:
-        """Return the object of this name in the file. Raises `Refused` if there is none."""
+        """Return the object with this name in the file. Raises `Refused` if there is none."""
         part = getattr(self.module, name, None)
         if part is None:
             raise Refused(
@@ -77,7 +77,7 @@ class Learner:
 
     @contextmanager
     def recording_errors(self, may_raise: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-        """Keep the first exception of the learner's code; later calls raise it again.
+        """Keep the first exception that the learner's code raises; later calls raise it again.
 
         may_raise: exceptions that the part's contract allows.
         """
@@ -109,7 +109,7 @@ class LearnersObject:
         )
 
     def get(self, attribute: str) -> Any:
-        """Return the value of an attribute. Raises `Refused` if it is missing."""
+        """Return the value of an attribute. Raises `Refused` if the attribute is missing."""
         with self._learner.recording_errors():
             if not hasattr(self._wrapped, attribute):
                 kind = type(self._wrapped).__name__

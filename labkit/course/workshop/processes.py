@@ -8,10 +8,10 @@ from labkit.course.workshop.step import Trial
 
 
 def in_processes(module: str, function: str, command: str) -> Trial:
-    """Return a trial that runs `function` of that module, which needs `labkit.worlds.live`.
+    """Return a trial that runs `function` from that module, which needs `labkit.worlds.live`.
 
-    If processes are not available, the step is refused with a message that says what is needed and
-    that `command` runs the step.
+    If processes are not available, the step is refused; the message says what is needed, and which
+    `command` runs the step.
     """
 
     def trial(learner: Learner) -> str:

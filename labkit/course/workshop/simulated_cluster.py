@@ -1,9 +1,9 @@
-"""Runs the learner's parts in the simulated cluster: in every order of a few messages and in
+"""Runs the learner's parts in the simulated cluster, with every order of a few messages and in
 storms.
 
-`parts` are fields of `labkit.worlds.sim.variants.variants.Variant`: a store or a client. If a run
-breaks a promise, the step is refused, and the timeline shows the run at the event that broke the
-promise.
+`parts` contains fields of `labkit.worlds.sim.variants.variants.Variant`: a store or a client. If a
+run breaks a promise, the step is refused, and the timeline shows the run at the event that broke
+the promise.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.runs.cluster_trial import LEARNERS_VARIANT, found, run_with
+from labkit.course.runs.cluster_trial import LEARNERS_VARIANT, counterexample_at, run_with
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.workshop.files import last_line_in, words_of
 from labkit.course.workshop.learner import Learner
@@ -30,7 +30,7 @@ PATIENCE_S = 10.0
 
 
 class LineBroken(Refused):
-    """A request broke a line of the contract at this simulated time of the run."""
+    """A request broke a line of the contract; `time_us` is the simulated time at which it did."""
 
     def __init__(self, line: str, problem: str, time_us: int) -> None:
         super().__init__(line, problem)
@@ -105,7 +105,9 @@ def run_with_learner(learner: Learner, scenario: Scenario, parts: dict[str, Any]
     broken_line = learner.error
     if isinstance(broken_line, LineBroken):
         before = [event for event in trace.events if event.time_us <= broken_line.time_us]
-        raise Refused(broken_line.message, found(trace, before[-1].seq, broken_line.problem))
+        raise Refused(
+            broken_line.message, counterexample_at(trace, before[-1].seq, broken_line.problem)
+        )
     if learner.error is not None:
         raise learner.error
     return trace
@@ -121,7 +123,7 @@ def check_promises(
     for verdict in broken(check_all(trace, checks)):
 
         def again(scenario: Scenario) -> Trace:
-            learner.error = None  # Forget the error of an earlier fork.
+            learner.error = None  # Clear the error of an earlier fork.
             return run_fork(learner, scenario, parts)
 
         raise Refused(verdict.promise, RunCounterexample(trace, verdict, again))

@@ -26,8 +26,8 @@ class NoSuchStepError(LookupError):
 class FirstTest:
     """The first test of a step, short enough for a learner to type.
 
-    The test fails until the step is started: `run` raises NotImplementedError, or `Refused` if the
-    part returns something wrong.
+    The test fails until the learner has written something: `run` raises NotImplementedError, or
+    `Refused` if the part returns a wrong result.
     """
 
     words: str
@@ -36,11 +36,11 @@ class FirstTest:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a part, counted rather than timed if possible, and its limit.
+    """The cost of a part, which is counted rather than timed if possible, and the limit.
 
     The limit is relative to labkit's cost.
 
-    measure: returns the cost with the learner's parts; given None, the cost of labkit's own
+    measure: returns the cost with the learner's parts or, given None, with labkit's own
     """
 
     name: str
@@ -62,7 +62,9 @@ class ContractLine:
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """One of the first tests of a long step, by name; they turn green one after the other."""
+    """One of the tests that lead through a long step, by name; the learner passes them one after
+    another.
+    """
 
     name: str
     trial: Trial
@@ -117,7 +119,7 @@ class Track:
     steps: tuple[Step, ...]
 
     def step(self, number: int) -> Step:
-        """Return the step with that number. Raises `NoSuchStepError`, which lists all steps."""
+        """Return the step with this number. Raises `NoSuchStepError`, which lists all steps."""
         for step in self.steps:
             if step.number == number:
                 return step
@@ -126,7 +128,7 @@ class Track:
 
 
 def track(name: str) -> Track:
-    """Return the track of that name. Raises `NoSuchStepError` if it does not exist."""
+    """Return the track with this name. Raises `NoSuchStepError` if it does not exist."""
     if name not in TRACKS:
         raise NoSuchStepError(f"there is no track {name!r}; the tracks are {' and '.join(TRACKS)}")
     found: Track = import_module(f"labkit.course.workshop.{name}.track").TRACK

@@ -4,8 +4,8 @@
     labkit shell --journal DIR --ledgers DIR --json ledger 5
     labkit shell --zookeeper HOST:PORT ledgermetadata -l 5
 
-The files and clusters can be labkit's or Apache BookKeeper's. Each verb is a function of the
-directories, or a coroutine that uses a client of the cluster; notebooks can call it as well. It
+The files and clusters can be labkit's or Apache BookKeeper's. Each verb is a function that reads
+the directories, or a coroutine that uses a client of the cluster; notebooks can call it, too. It
 returns a frozen dataclass or a stream of them (`records`, `cluster/records`), which format
 themselves as text. `verbs` is the table of verbs, from which `command` builds the parser.
 
@@ -34,7 +34,7 @@ Differences from BookKeeper's shell:
   - A range of empty index slots is printed as one line instead of one line per slot.
   - listledgers and readledger also work without a cluster, and then include entries that are only
     in the journal. With a cluster, readledger prints only confirmed entries and never recovers the
-    ledger; BookKeeper's may recover it.
+    ledger, whereas BookKeeper's readledger may recover it.
   - localconsistencycheck reads each entry completely, as the bookie would.
   - metaformat, recover and decommissionbookie fail while the bookies concerned are registered.
   - simpletest reads back the entries that it wrote.

@@ -39,7 +39,8 @@ def read_log(
     entry_id: int | None = None,
     digest: Digest | None = None,
 ) -> Iterator[LogFile | StoredEntry | Damage]:
-    """Yield the log, its entries or only the requested ones, and `Damage` if its end is torn.
+    """Yield the log, then all its entries or only the requested ones, then `Damage` if its end is
+    torn.
 
     Raises `ShellError` if the log does not exist.
     """
@@ -59,7 +60,7 @@ def read_log(
 
 
 def read_log_metadata(folders: BookieFolders, file_id: FileId) -> LogMetadata:
-    """Return the bytes per ledger, from the log's ledgers map, or from a scan without one.
+    """Return the bytes per ledger, from the log's ledgers map or, if it has none, from a scan.
 
     Raises `ShellError` if the log does not exist.
     """

@@ -101,7 +101,7 @@ def explicit_lac_of(body: bytes) -> int | None:
 
 
 def journal_end(file: File, name: str, end: int) -> Damage | None:
-    """Return the damage after the last record, which ends at `end`, or None.
+    """Return the damage after the last record, which ends at `end`, or None if there is none.
 
     The bookie leaves only zeros, or nothing, after the last record.
     """
@@ -126,7 +126,7 @@ def journal_end(file: File, name: str, end: int) -> Damage | None:
 
 
 def last_marks(folders: BookieFolders) -> tuple[LastMark, ...]:
-    """Return LastLogMark of each journal directory.
+    """Return the LastLogMark of each journal directory.
 
     Raises `ShellError` if no journal directory or no ledger directory was given.
     """
@@ -160,8 +160,8 @@ def _mark_copy(directory: Directory, path: str) -> MarkCopy:
 def records_from_mark(folders: BookieFolders) -> Iterator[tuple[str, JournalRecord]]:
     """Yield every record that the next start will replay, with its journal's name.
 
-    Raises `StorageDamagedException` if a journal is damaged, or if the one where replay starts is
-    missing.
+    Raises `StorageDamagedException` if a journal is damaged, or if the journal in which replay
+    starts is missing.
     """
     for directory, mark in zip(folders.journals, last_marks(folders), strict=True):
         needed = [i for i in journal_ids(directory.disk) if i >= mark.journal_id]

@@ -79,7 +79,7 @@ def read_ledger(
     last: int | None = None,
     digest: Digest | None = None,
 ) -> Iterator[Source | StoredEntry | Damage]:
-    """Yield entries `first` to `last` (None: the end) of a ledger.
+    """Yield a ledger's entries from `first` to `last` (None: to the end).
 
     A `Source` precedes the entries of each file, and `Damage` replaces entries that cannot be read.
     Raises `ShellError` if the bookie has no entries of the ledger.

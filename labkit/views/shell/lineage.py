@@ -1,8 +1,8 @@
-"""Locates a message: from its MessageID to a file and an offset on each bookie.
+"""Locates a message: finds the file and the offset on each bookie, given the MessageID.
 
 The metadata store contains the topic partition that the ledger belongs to (in the custom metadata
 that the broker sets), its position in the topic's chain of ledgers, and the bookies that store the
-entry. Everything else comes from the bookies' files.
+entry. Everything else is read from the bookies' files.
 """
 
 import json
@@ -78,7 +78,7 @@ async def find_lineage(
             ChainLink(i.ledger_id, i.entry_count if i.closed_at_ms else None) for i in chain
         ),
         metadata=metadata,
-        # LastAddConfirmed of an open ledger may not include its newest entries yet.
+        # The LastAddConfirmed of an open ledger may not include the newest entries yet.
         last_entry_id=max(reader.last_add_confirmed, entry_id),
         batch_size=frame.message_count,
         offset=LENGTH_SIZE + payload_at + frame.offset,
@@ -92,7 +92,7 @@ def _topic_of(message_id: MessageId, metadata: LedgerMetadata) -> str:
     stored = dict(metadata.custom_metadata).get(_TOPIC_KEY, b"").decode()
     if not stored:
         raise ShellError(
-            f"ledger {message_id.ledger_id} does not belong to a topic: its metadata contains none"
+            f"ledger {message_id.ledger_id} does not belong to a topic: its metadata names none"
         )
     name = topic_of_managed_ledger(stored)
     partition = partition_of(name)
@@ -154,7 +154,9 @@ def _piece(bookie: str, stored: StoredEntry | None, payload_at: int, frame: Mess
 
 
 def lineage_lines(value: Lineage, with_data: bool) -> Iterator[str]:
-    """Yield the text of a lineage; `with_data` adds the fields of the message's bytes."""
+    """Yield the lines of a lineage's text; with `with_data`, also the fields decoded from the
+    message's bytes.
+    """
     message_id = value.message_id
     yield f"MessageID {message_id}"
     partition = (

@@ -1,10 +1,10 @@
 """The verb `rebuildindex`: rebuilds a ledger's index from the entry logs and the journals.
 
-If an entry has several copies, the newest one is used. Master key, fence and explicit LAC come
-from the journals, and from the old index if its header is readable. If the header is lost, the
-ledger is fenced, because the lost header may have contained a fence, and a writer that recovery has
-fenced must not resume. The new header has the version of the old one, or else the version that a
-bookie with this journal version writes.
+If an entry has several copies, the newest one is used. The master key, the fence and the explicit
+LAC are read from the journals, and from the old index if its header is readable. If the header is
+lost, the ledger is fenced, because the lost header may have contained a fence, and a writer that
+recovery has fenced must not resume. The new header has the version of the old one or, if that is
+lost, the version that a bookie with this journal version writes.
 
 In BookKeeper: `bookie/InterleavedStorageRegenerateIndexOp.java`.
 """
@@ -117,7 +117,8 @@ def _readable_header(directory: Directory | None, ledger_id: int) -> IndexHeader
     try:
         return load_header(directory, ledger_id)
     except StorageDamagedException:
-        # This verb is meant for damaged indexes, so journals and password can replace the header.
+        # This verb is meant for damaged indexes, so it can use journals and the password instead of
+        # the header.
         return None
 
 
@@ -135,10 +136,11 @@ def _version_from_journals(folders: BookieFolders) -> int:
 def _entries_in_logs(
     folders: BookieFolders, ledger_id: int, digest: Digest | None
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Return the locations of entries by entry id: good copies, and copies with a wrong digest.
+    """Return the locations of entries by entry id, first of good copies, then of copies with a
+    wrong digest.
 
-    If an entry has several of either kind, the newest one counts. Without `digest`, all copies are
-    good.
+    If an entry has several copies of one kind, the newest one is used. Without `digest`, all copies
+    are considered good.
     """
     valid: dict[int, int] = {}
     invalid: dict[int, int] = {}

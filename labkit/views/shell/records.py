@@ -1,7 +1,7 @@
-"""Results of the verbs about files: frozen dataclasses that format themselves as text.
+"""Results of the verbs that read files: frozen dataclasses that format themselves as text.
 
 The labels are those of BookKeeper's shell. Offsets and sizes are in bytes. The offset of a record
-or entry is that of its length prefix; its size does not include the length prefix.
+or entry is the offset of its length prefix, which is not included in its size.
 """
 
 from collections.abc import Iterator
@@ -83,8 +83,8 @@ class StoredEntry(LedgerRecord):
     """An entry in a journal or an entry log.
 
     `last_add_confirmed` is None if the entry is shorter than its header; `digest_matches` is None
-    if no check was requested. `data` is the whole entry, and `payload_offset` the offset of the
-    payload in it, or of the digest if no digest type was given.
+    if no check was requested. `data` is the whole entry, and `payload_offset` is the offset at
+    which the payload starts in it, or the digest if no digest type was given.
     """
 
     last_add_confirmed: int | None
@@ -120,7 +120,7 @@ class StoredEntry(LedgerRecord):
 
 @dataclass(frozen=True, slots=True)
 class LedgerKeyRecord(LedgerRecord):
-    """A journal record with the ledger's master key, with which replay can recreate the ledger."""
+    """A journal record with the ledger's master key, which allows replay to recreate the ledger."""
 
     master_key: bytes
 
@@ -194,7 +194,9 @@ class MarkCopy:
 
 @dataclass(frozen=True, slots=True)
 class LastMark(Result):
-    """The position where replay of a journal directory starts: the largest copy, or 0 if none."""
+    """The position at which the replay of a journal directory starts: the largest of the copies, or
+    0 if there are none.
+    """
 
     journal_index: int
     journal_id: int
@@ -298,8 +300,8 @@ class NoLocations(Result):
 class LedgerSummary(Result):
     """A ledger on this bookie.
 
-    `entry_count` counts the entries in entry logs, and `journal_entry_count` those that are so far
-    only in the journal. `index_file` is empty if the ledger has no index yet.
+    `entry_count` counts the entries in entry logs, and `journal_entry_count` counts those that are
+    only in the journal so far. `index_file` is empty if the ledger has no index yet.
     """
 
     ledger_id: int
@@ -361,8 +363,8 @@ class RebuiltIndex(Result):
 
     `unreadable` lists entry ids that are in the old index but have no complete and correct copy in
     any log. They keep a location, so that reading them fails with a read error instead of "no such
-    entry". `journal_entry_count` counts the entries that only replay will write to an entry log.
-    `version` is the version of the index header.
+    entry". `journal_entry_count` counts the entries that are only in the journal, until replay
+    writes them to an entry log. `version` is the version of the index header.
     """
 
     ledger_id: int

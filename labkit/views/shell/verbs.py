@@ -1,7 +1,7 @@
 """The table of the verbs of `labkit shell`, with their options, help and functions.
 
-To add a verb, add a row here and the function that it calls. The function returns a `Result`,
-which formats itself as text, or several of them:
+To add a verb, add a row here and the function that it calls. The function returns one `Result`,
+which formats itself as text, or several:
 
     the function returns                        `--json` prints
     one result                                  one indented document

@@ -1,4 +1,4 @@
-"""Plotly charts of the tables that the jobs about messages return.
+"""Plotly charts of the tables returned by the jobs that analyse messages.
 
 A notebook stores a figure as data, and JupyterLab draws it without network access.
 """
@@ -34,7 +34,7 @@ STYLE = {
 
 
 def ledger_chains(ledgers: pd.DataFrame) -> go.Figure:
-    """Draw when each ledger was written, one lane per partition.
+    """Draw the time during which each ledger was written, with one lane per partition.
 
     Takes the result of `messages_per_ledger` for one topic.
     """
@@ -63,7 +63,7 @@ def ledger_chains(ledgers: pd.DataFrame) -> go.Figure:
 
 
 def entry_ids(entries: pd.DataFrame) -> go.Figure:
-    """Draw entry ids in arrival order, one line per ledger.
+    """Draw the entry ids in arrival order, with one line per ledger.
 
     Takes the result of `batch_sizes` for one topic.
     """
@@ -145,7 +145,9 @@ def latencies(distribution: pd.DataFrame) -> go.Figure:
 
 
 def copies(counted: pd.DataFrame) -> go.Figure:
-    """Draw how many copies each bookie holds against the average, from `copies_per_bookie`."""
+    """Draw how many copies each bookie holds, compared with the average, from
+    `copies_per_bookie`.
+    """
     figure = px.bar(
         counted.sort_values("bookie"),
         x="bookie",

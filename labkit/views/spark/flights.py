@@ -265,7 +265,9 @@ async def segments(client: MetadataReader, ledgers: pa.Table) -> pa.Table:
 
 
 def message_ids(messages: pa.Table) -> pa.Table:
-    """Return columns `seq` and `message_id`, the MessageID as text, as a client prints it."""
+    """Return the columns `seq` and `message_id`, which contains the MessageID in the form in which
+    a client prints it.
+    """
     columns = (
         messages[name].to_pylist() for name in ("ledger", "entry", "partition", "batch_index")
     )

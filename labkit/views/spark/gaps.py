@@ -1,7 +1,8 @@
 """Finds missing entries in a running stream; the state is one position for each partition.
 
 The state is the furthest entry seen so far. An entry that arrives again, for example after a
-restart, changes nothing; an entry that skips ahead reveals how many entries are missing before it.
+restart, changes nothing. An entry that is not the next one reveals how many entries are missing
+before it.
 
     gaps = messages.groupBy("partition").transformWithStateInPandas(
         GapDetector(), GAPS, outputMode="Append", timeMode="None"
@@ -31,7 +32,8 @@ STATE_STORE = {
 
 
 def step(last: Position | None, entry: Position) -> tuple[Position, int]:
-    """Return the furthest position after this entry, and the number of entries missing before it.
+    """Return the furthest position including this entry, and the number of entries missing before
+    it.
 
     If `last` is None, no entry has been seen yet, and the reader may have started anywhere.
     """

@@ -16,7 +16,9 @@ NO_LIMIT = "neither full nor old"
 
 
 def shared_ledgers(messages: DataFrame) -> DataFrame:
-    """Return the ledgers that contain messages of several streams, none if rule M4 holds."""
+    """Return the ledgers that contain messages of several streams; there are none if rule M4
+    holds.
+    """
     streams = fn.collect_set(fn.concat_ws("-partition-", *STREAM))
     return (
         messages.groupBy("ledger")
@@ -51,7 +53,8 @@ def missing_ends(messages: DataFrame, ledgers: DataFrame) -> DataFrame:
 
 
 def rollovers(messages: DataFrame) -> DataFrame:
-    """Return where each stream continues in its next ledger, and how long the previous one was.
+    """Return where each stream continues in a new ledger, and how many entries the previous ledger
+    had.
 
     `entries` is the id of the last entry that arrived plus one, so it is too low if the end of the
     ledger is missing.
@@ -69,7 +72,7 @@ def rollovers(messages: DataFrame) -> DataFrame:
 
 
 def rollover_reasons(messages: DataFrame, ledgers: DataFrame, limits: DataFrame) -> DataFrame:
-    """Return why each ledger was closed: the limits of its topic that it had reached.
+    """Return why each ledger was closed: which of its topic's limits it had reached.
 
     `limits` has columns `topic`, `max_entries`, `max_size_bytes` and `max_age_ms` (null: no
     limit). A ledger's age is the time from its first received message until it was closed;
@@ -103,7 +106,7 @@ def rollover_reasons(messages: DataFrame, ledgers: DataFrame, limits: DataFrame)
 
 
 def copies_per_bookie(segments: DataFrame) -> DataFrame:
-    """Return how many entry copies each bookie holds according to the metadata.
+    """Return the number of entry copies that each bookie holds according to the metadata.
 
     `of_fair_share` is that number divided by the average over all bookies.
 

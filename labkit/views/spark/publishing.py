@@ -39,7 +39,9 @@ def _batch_size() -> Column:
 
 
 def publish_rate(messages: DataFrame, bucket_ms: int = 100) -> DataFrame:
-    """Return messages and payload bytes per topic and `bucket_ms` of the producer's clock."""
+    """Return the number of messages and payload bytes per topic and interval of `bucket_ms`, by the
+    producer's clock.
+    """
     bucket = fn.floor(fn.col("publish_time_ms") / bucket_ms) * bucket_ms
     return messages.groupBy("topic", bucket.alias("bucket_start_ms")).agg(
         fn.count("*").alias("messages"),
@@ -50,7 +52,7 @@ def publish_rate(messages: DataFrame, bucket_ms: int = 100) -> DataFrame:
 def visible_latency(messages: DataFrame) -> DataFrame:
     """Return the median, 99th percentile and maximum latency from publishing to arrival per topic.
 
-    Of a message that arrived several times, only the first arrival counts.
+    If a message arrived several times, only the first arrival counts.
     """
     return (
         _first_arrivals(messages)
@@ -65,7 +67,9 @@ def visible_latency(messages: DataFrame) -> DataFrame:
 
 
 def latency_distribution(messages: DataFrame, bucket_ms: int = 2) -> DataFrame:
-    """Return messages per topic and latency (publish to first arrival) in steps of `bucket_ms`."""
+    """Return the number of messages per topic and latency (from publishing to the first arrival),
+    in steps of `bucket_ms`.
+    """
     bucket = fn.floor(fn.col("latency_ms") / bucket_ms) * bucket_ms
     return (
         _first_arrivals(messages)

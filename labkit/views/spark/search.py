@@ -4,7 +4,7 @@
     table.groupBy("broken").count().show()
 
 The executors draw the scenarios, run them and check the promises; a row is as small as a line of
-text.  The rows are appended to Parquet files in rounds, so an interrupted search loses only its
+text. The rows are appended to Parquet files in rounds, so an interrupted search loses only its
 last round.
 """
 
@@ -33,7 +33,7 @@ COLUMNS = {
     "events": "int",
     "seconds": "double",
 }
-"""name -> type.  `scenario` is JSON, `broken` lists the broken promises with their `reasons`, and
+"""name -> type. `scenario` is JSON, `broken` lists the broken promises with their `reasons`, and
 `digest` identifies the trace, or is null if the run never ended.
 """
 
@@ -55,9 +55,10 @@ def search(
 ) -> "DataFrame":
     """Run the seeds that the table in `folder` does not contain yet; return the rows of all seeds.
 
-    Stop after a round with which at least `stop_at` of these rows have broken promises (0: run all
-    seeds).  Delete the table after a change of the code, because its rows are not run again.
-    `on_progress` is called with the number of seeds run and of runs with broken promises.
+    Stop after the round in which the number of rows with broken promises reaches `stop_at` (0: run
+    all seeds). Delete the table after changing the code, because seeds that it contains are not
+    run again. `on_progress` is called with the number of seeds run and the number of runs with
+    broken promises.
     """
     spark.createDataFrame([], _SCHEMA).write.mode("ignore").parquet(folder)
 
@@ -80,7 +81,8 @@ def search(
         _run_round(spark, some, variant).write.mode("append").parquet(folder)
         done += len(some)
         report(done, broken_count())
-        # Between rounds, processors wait for the last task, so rounds should take a while.
+        # At the end of a round, processors wait idly for the last task, so rounds should not be
+        # short.
         if time.monotonic() - started_at < _ROUND_S:
             size *= 2
     return rows()
@@ -89,7 +91,7 @@ def search(
 def _run_round(spark: "SparkSession", seeds: Sequence[int], variant: str) -> "DataFrame":
     task_count = -(-len(seeds) // _SEEDS_PER_TASK)
     indexes = spark.range(0, len(seeds), 1, task_count)
-    # One file per round instead of one per task.
+    # Write one file per round instead of one per task.
     return indexes.mapInPandas(partial(_judge, seeds, variant), _SCHEMA).repartition(1)
 
 
@@ -99,7 +101,7 @@ def _judge(
     for batch in batches:
         with without_garbage_collection():
             rows = [run_seed(seeds[index], variant) for index in batch["id"]]
-        # Collect only young objects, because collecting all would take as long as half a run.
+        # Collect only young objects: a full collection takes half as long as a run.
         gc.collect(1)
         yield pd.DataFrame(rows, columns=list(COLUMNS))
 

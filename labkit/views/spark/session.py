@@ -1,12 +1,12 @@
 """Starts Spark in a local JVM, on a cluster, or through Spark Connect.
 
-The environment, not the notebook, selects where Spark runs, so the same notebook runs on a laptop
-and on a cluster:
+The environment, not the notebook, determines where Spark runs, so the same notebook works on a
+laptop and on a cluster:
 
-- `SPARK_REMOTE=sc://host:15002`: connect to a Spark Connect server. This machine needs the
-  packages of `pip install 'pyspark[connect]'`, but no Java.
+- `SPARK_REMOTE=sc://host:15002`: connect to a Spark Connect server. This machine needs the packages
+that `pip install 'pyspark[connect]'` installs, but not Java.
 - `SPARK_MASTER=spark://host:7077`: run the executors on a cluster and the driver on this machine.
-- neither: run driver and executors in one local JVM with two threads.
+- neither: run the driver and the executors in one local JVM with two threads.
 """
 
 import os
@@ -96,10 +96,11 @@ def _start(app_name: str) -> "SparkSession":
 
 
 def _worker_settings(master: str) -> Settings:
-    """Return how Spark starts its Python workers; workers on a cluster have their own path.
+    """Return the settings with which Spark starts its Python workers; workers on a cluster use
+    their own path.
 
-    Settings are given even if they equal the default, because the JVM survives `stop` and keeps the
-    settings of the previous session.
+    Settings are passed even if they equal the default, because the JVM survives `stop` and would
+    keep the settings of the previous session.
     """
     forks = _uses_fork_daemon(master)
     module = "labkit.views.spark.worker_daemon" if forks else "pyspark.daemon"
@@ -130,5 +131,5 @@ def _prepare_environment(master: str) -> None:
     # glibc gives each JVM thread its own malloc arena; limiting them to two saves 100 MB.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     if master.startswith("local"):
-        # Otherwise Spark listens on the address of the host name, and warns about it.
+        # Without this, Spark listens on the address of the host name, and prints a warning.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

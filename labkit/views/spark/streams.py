@@ -1,7 +1,7 @@
 """Spark jobs over the MessageIDs in a table of received messages.
 
-A job takes a DataFrame and returns one. It reads the columns `topic`, `partition`, `ledger`,
-`entry`, `batch_index` and `seq` (the arrival order); some jobs read one more column. A stream is
+A job takes a DataFrame and returns one. All jobs read the columns `topic`, `partition`, `ledger`,
+`entry`, `batch_index` and `seq` (the arrival order); some of them read one more column. A stream is
 one partition of one topic. Ids from different streams cannot be compared.
 
 The queries rely on these rules:
@@ -26,7 +26,9 @@ PARTS = "parts of the id"
 LEDGER_BITS = 23
 ENTRY_BITS = 28
 BATCH_BITS = 12
-"""How many bits of a position each part takes: 63 in all, so that a position is never negative."""
+"""The number of bits of each part of a position: 63 in all, so that a position is never
+negative.
+"""
 
 
 def parse_message_ids(ids: DataFrame, column: str = "message_id") -> DataFrame:
@@ -34,7 +36,8 @@ def parse_message_ids(ids: DataFrame, column: str = "message_id") -> DataFrame:
 
     If the text is not a MessageID, all four are null.
     """
-    # Use three projections: in a single one, Spark would split the text for every use of a part.
+    # Use three projections: in a single one, Spark would split the text again for each use of a
+    # part.
     parts = ids.withColumn(PARTS, fn.split(column, ":"))
     numbers = [fn.get(PARTS, fn.lit(i)).try_cast("bigint") for i in range(4)]
     cast = parts.withColumns(dict(zip(ID_PARTS, numbers, strict=True)))
@@ -78,7 +81,7 @@ def order_violations(messages: DataFrame) -> DataFrame:
     """Return messages that arrived right after a message of the same stream with a greater id.
 
     This includes messages that were redelivered late. `after_ledger`, `after_entry` and
-    `after_batch_index` are the id of the message before it.
+    `after_batch_index` contain the id of the message before it.
     """
     before = fn.lag("position").over(_arrival_order())
     arrivals = with_position(messages).withColumn("before", before)
@@ -110,7 +113,7 @@ def duplicates(messages: DataFrame) -> DataFrame:
 def missing_entries(messages: DataFrame) -> DataFrame:
     """Return ranges of entries that did not arrive although a later entry of the ledger did.
 
-    Entries before the first one of a stream's first ledger do not count, because the reader may
+    Entries that precede the first one received from a stream do not count, because the reader may
     have started there. Entries missing at the end of a ledger leave no gap between ids;
     `ledgers.missing_ends` finds those.
     """
@@ -140,7 +143,8 @@ def with_entry_before(messages: DataFrame) -> DataFrame:
 
 
 def stream_report(messages: DataFrame) -> DataFrame:
-    """Return every count at once, one row per stream; `batch_sizes` maps batch size to entries.
+    """Return all counts at once, with one row per stream; `batch_sizes` maps a batch size to the
+    number of entries of this size.
 
     All windows partition by stream, so the messages are shuffled only once. They are also sorted
     only once, by arrival: after that, each block of 64 slots of an entry becomes one row, and only
@@ -155,7 +159,7 @@ def stream_report(messages: DataFrame) -> DataFrame:
         fn.bit_or(fn.expr("1L << int(position & 63)")).alias("slots"),
         fn.max("position").alias("last"),
     )
-    # Sort blocks by id instead of messages, because there are far fewer.
+    # Sort blocks, not messages, by id, because there are far fewer of them.
     near = blocks.withColumn("next", fn.lead("last").over(_id_order("last")))
     new_ledger = _ledger_of("next") != _ledger_of("last")
     step = _entry_of("next") - fn.when(new_ledger, -1).otherwise(_entry_of("last"))
@@ -186,7 +190,7 @@ def _id_order(position: str) -> WindowSpec:
 
 
 def _stream_window() -> WindowSpec:
-    # Rows are sorted by these columns first, and numbers compare faster than strings.
+    # Put these columns first in the sort order, because numbers compare faster than strings.
     return Window.partitionBy("partition", "topic")
 
 

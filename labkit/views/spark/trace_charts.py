@@ -1,4 +1,6 @@
-"""Plotly charts of the jobs about a run's events, in the style of `charts`."""
+"""Plotly charts of the results of the jobs that analyse a run's events, in the style of
+`charts`.
+"""
 
 from itertools import pairwise
 
@@ -17,7 +19,8 @@ NAMES = {"created_us": "open", "marked_us": "marked, up to its repair"}
 
 
 def repair(marks: pd.DataFrame, made: pd.DataFrame, killed_us: int) -> go.Figure:
-    """Draw under-replicated ledgers (top) and copies made (bottom) since the bookie was killed.
+    """Draw the under-replicated ledgers (top) and the copies made (bottom) since the bookie was
+    killed.
 
     Takes the results of `underreplicated_ledgers` and `copies_made`.
     """
@@ -62,7 +65,9 @@ def _totals(made: pd.DataFrame) -> pd.DataFrame:
 
 
 def life_cycles(lives: pd.DataFrame) -> go.Figure:
-    """Draw when each ledger was open or under-replicated, from `ledger_life_cycles`."""
+    """Draw the times during which each ledger was open or under-replicated, from
+    `ledger_life_cycles`.
+    """
     zero = lives["created_us"].min()
     last = lives.select_dtypes("number").drop(columns=["ledger", "last_entry"]).max().max()
     bars = []

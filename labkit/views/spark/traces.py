@@ -1,8 +1,8 @@
 """Spark jobs over a run's events, as written by `labkit.system.trace.parquet`.
 
-`seq` orders the events and `time_us` is their time; `ledger` is -1 for events that concern no
-ledger. A ledger is under-replicated from the moment the auditor marks it until a replication
-worker has found all copies or the ledger is deleted.
+`seq` is the position of an event in the trace, and `time_us` is its time; `ledger` is -1 if the
+event does not concern a ledger. A ledger is under-replicated from the moment the auditor marks it
+until a replication worker has found all copies or the ledger is deleted.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -25,7 +25,7 @@ def underreplicated_ledgers(events: DataFrame) -> DataFrame:
 def copies_made(events: DataFrame, bucket_ms: int = 100) -> DataFrame:
     """Return the copies that each worker stored in each time bucket.
 
-    `made_by_then` is the running total of all workers up to the end of the bucket.
+    `made_by_then` is the number of copies that all workers stored up to the end of the bucket.
     """
     bucket = fn.floor(fn.col("time_us") / (1000 * bucket_ms)) * bucket_ms
     made = (
@@ -38,11 +38,12 @@ def copies_made(events: DataFrame, bucket_ms: int = 100) -> DataFrame:
 
 
 def repairs(events: DataFrame) -> DataFrame:
-    """Return one row per repair: when the ledger was marked, when a worker started, when it ended.
+    """Return one row per repair, with the times at which the ledger was marked, a worker started,
+    and the repair ended.
 
     `worker` is the last worker that started; `done_us` is null if the ledger is still marked.
-    Marking a ledger that is already marked does not begin another repair; marking it after the
-    repair does.
+    Marking a ledger that is already marked does not begin another repair; marking it again after
+    the repair does.
     """
     return (
         _episodes(events)
@@ -60,11 +61,12 @@ def repairs(events: DataFrame) -> DataFrame:
 
 
 def ledger_life_cycles(events: DataFrame) -> DataFrame:
-    """Return one row per ledger: when each kind of event first happened, and the final state.
+    """Return one row per ledger, with the time at which each kind of event first happened, and the
+    final state.
 
-    Times of events that did not happen are null. The states: `open`: a client writes the ledger,
-    or the writer crashed; `in recovery`: a client is looking for the last entry; `closed`: the
-    ledger never changes again; `deleted`: its metadata is gone.
+    Times of events that did not happen are null. The states: `open`: a client is writing the
+    ledger, or its writer has crashed; `in recovery`: a client is looking for the last entry;
+    `closed`: the ledger never changes again; `deleted`: its metadata is gone.
     """
     lives = (
         events.where("ledger >= 0")

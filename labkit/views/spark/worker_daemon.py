@@ -1,9 +1,10 @@
 """Forks the Python workers of a local Spark from a process that has already imported everything.
 
 Spark runs this module instead of `pyspark.daemon`, and passes the workers' module as its argument.
-Spark's own daemon leaves all imports to the workers, because a fork does not copy threads, although
-pandas and Arrow alone cost each worker half a second and 60 MB. Here, the only other thread belongs
-to Arrow's jemalloc, which is fork-safe. On macOS, the libraries are not fork-safe.
+Spark's own daemon leaves all imports to the workers, because a fork does not copy threads.
+Importing pandas and Arrow alone then costs each worker half a second and 60 MB. In this process,
+the only other thread belongs to Arrow's jemalloc, which is fork-safe. On macOS, the libraries are
+not fork-safe.
 """
 
 import gc
@@ -25,7 +26,8 @@ def main() -> None:
 
     for name in (sys.argv[1], *_TABLES):
         import_module(name)
-    # Workers inherit numpy's random generator: reseed it, or they all draw the same numbers.
+    # Workers inherit numpy's random generator, so reseed it; otherwise all workers would draw the
+    # same numbers.
     os.register_at_fork(after_in_child=np.random.seed)
     _forget_archives()
     # Garbage collection writes to every object that it visits, which would unshare the memory

@@ -1,13 +1,13 @@
-"""What a reader can do to the bookies of a view."""
+"""The buttons with which a reader can act on the bookies of a view."""
 
 from typing import NamedTuple
 
 
 class Acts(NamedTuple):
-    """The buttons beside bookies.
+    """The buttons next to the bookies of a view.
 
     offered: the commands and faults.
-    undo, node: the fault that made this fork, and its bookie.  This bookie has a single button,
+    undo, node: the fault that made this fork, and its bookie. This bookie has a single button,
         which undoes the fault.
     """
 

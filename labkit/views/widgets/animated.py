@@ -18,7 +18,9 @@ Version = tuple[float, float, Mark]
 REST_MS = 3000
 _MARGIN = 10
 SPEED = 1.5
-"""The speed relative to a view: faster, because readers cannot pause the animation anyway."""
+"""The speed relative to an interactive view. It is faster, because readers cannot pause the
+animation anyway.
+"""
 _MOVING = "@media (prefers-reduced-motion:no-preference){"
 
 
@@ -71,7 +73,7 @@ class _Writer:
             same = [version for _, version in run]
             first, last = same[0][0], same[-1][1]
             rules = []
-            # A mark that exists for as long as its parent inherits the parent's visibility.
+            # If a mark exists for as long as its parent does, it inherits the parent's visibility.
             if has_own_life := first > begin or last < stop:
                 rules.append(self._seen(first, last))
             if same[0][2].move:
@@ -121,7 +123,7 @@ class _Writer:
 
 
 def _right_edge(mark: Mark) -> float:
-    """Return the x at which the boxes of the mark and its children end."""
+    """Return the x coordinate of the right edge of the mark's and its children's boxes."""
     own = mark.attributes
     shift = re.match(r"translate\((\S+)", str(own.get("transform", "")))
     inner = [_right_edge(child) for child in mark.children]
@@ -138,7 +140,7 @@ _KEPT = {
 
 
 def _joined(versions: Sequence[Version]) -> list[tuple[int, Version]]:
-    """Number the versions; consecutive versions that look the same get the same number."""
+    """Number the versions, giving the same number to consecutive versions that look the same."""
     numbered, number = list[tuple[int, Version]](), 0
     for at, version in enumerate(versions):
         before = versions[at - 1] if at else version

@@ -1,4 +1,6 @@
-"""The sentence that a view shows about a beat, which is all events at one moment of its clock."""
+"""The sentence that a view shows about a beat, which consists of all events at one moment of the
+clock.
+"""
 
 from collections.abc import Sequence
 
@@ -32,8 +34,8 @@ def words_of(beat: Sequence[Event]) -> str:
 
 
 def rank(event: Event) -> int:
-    """Return how important an event is: 0 for what the reader did and its consequences, 1 for the
-    protocol, 2 for background work.
+    """Return how important an event is: 0 for the reader's actions and their consequences, 1 for
+    events of the protocol, 2 for background work.
     """
     if event.kind in _CONSEQUENCES or (event.kind in SIGNS and event.kind != "ledger.closed"):
         return 0 if event.kind != "ensemble.set" or event.entry > 0 else 1

@@ -4,28 +4,35 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 
 from labkit.views.widgets.acts import Acts
-from labkit.views.widgets.cluster.heads import ACTS, GLYPHS, HEAD, WORDED, acts_width, buttons
+from labkit.views.widgets.cluster.heads import (
+    ACTS,
+    GLYPHS,
+    HEAD,
+    MIN_WORDED_WIDTH,
+    acts_width,
+    buttons,
+)
 from labkit.views.widgets.scene import Mark, group, rect, text
 from labkit.views.widgets.text_metrics import fitted, width_of
 
 HEIGHT = 32
-MOST_PITCH = 300
+MAX_PITCH = 300
 _NAME = 24
 _INKS = {"up": "well", "down": "lost"}
 
 
 class Chips:
-    """Lays out the chips, with as many in a line as fit with their names and buttons.
+    """Lays out the chips: each line contains as many as fit with their names and buttons.
 
-    names: all bookies that the run will ever have. acts: the buttons; without any, no chips are
-        drawn.
+    names: all bookies that appear at any time during the run. acts: the buttons; if there are none,
+    no chips are drawn.
     """
 
     def __init__(self, names: Collection[str], acts: Acts, width: float) -> None:
         widest = max((width_of(name, bold=True) for name in names), default=0)
         room = int(width // (_NAME + widest + acts_width(acts) + 6))
         self._per_line = max(min(len(names), room), 1)
-        self._pitch = min(MOST_PITCH, width / self._per_line)
+        self._pitch = min(MAX_PITCH, width / self._per_line)
         self._acts = acts
         self.height = HEIGHT * -(-len(names) // self._per_line) if acts.offered else 0
 
@@ -58,6 +65,9 @@ def _chip(name: str, state: str, acts: Acts, pitch: float, x: float, y: float) -
     # Shift the buttons up, so that they are next to the name instead of below it as in a cluster
     # view.
     beside = group(
-        "acts", *buttons(name, state, acts, max(wide, WORDED)), x=pitch - 6 - wide, y=3 - HEAD
+        "acts",
+        *buttons(name, state, acts, max(wide, MIN_WORDED_WIDTH)),
+        x=pitch - 6 - wide,
+        y=3 - HEAD,
     )
     return group(name, about, beside, x=x, y=y)

@@ -10,8 +10,8 @@ ROOM, LINE = 200, 16
 
 
 class Explainer:
-    """Selects the event to explain. This is the latest event that is the first of its kind, until
-    the reader has had time to read the explanation.
+    """Selects the event to explain: the latest event that is the first of its kind, until the
+    reader has had time to read the explanation.
 
     event, words: the event and its explanation, or None and "".
     explained_until: the clock position at which the explanation disappears.
@@ -33,8 +33,8 @@ class Explainer:
 
 
 def note(words: str, left: float, top: float, right: float, bottom: float) -> Mark:
-    """Return a box with the text. Its corner is at (left, top) unless it must be moved left or up
-    to end before (right, bottom).
+    """Return a box with the text. Its top left corner is at (left, top), unless the box must be
+    moved left or up so that it ends before (right, bottom).
     """
     lines = lines_of(words, ROOM)
     width = max(width_of(line) for line in lines) + 18

@@ -1,4 +1,4 @@
-"""The clock of a run: maps the time of each event to a position in display time.
+"""The clock of a run, which maps the time of each event to a position in display time.
 
 A run cannot be watched in real time, because a message takes a millisecond or less, and then
 nothing may happen for half a minute. The clock stretches time so that messages can be followed,
@@ -29,15 +29,15 @@ READ_MS = 1500
 """The pause after the first event of a kind."""
 START_MS = 300.0
 """The display time before the first event."""
-LONG_MS = 75_000
+MAX_RUN_MS = 75_000
 """The maximum display time of a run. To stay below it, time is stretched less, but never less than
 a tenth as much as usual.
 """
 
 
 class Skip(NamedTuple):
-    """A skipped quiet period: its start and end positions, and its length in microseconds of run
-    time.
+    """A quiet period that is skipped: its start and end positions, and its length in microseconds
+    of run time.
     """
 
     start: float
@@ -111,13 +111,15 @@ class DisplayClock:
 
 
 def is_one_beat(earlier: Event, event: Event) -> bool:
-    """Return whether two events are shown together: same kind, node and microsecond."""
+    """Return whether two events are shown together because they have the same kind, node and
+    time.
+    """
     same = (event.time_us, event.node, event.kind)
     return (earlier.time_us, earlier.node, earlier.kind) == same
 
 
 def _scale(events: Sequence[Event]) -> float:
-    """Return how many milliseconds of display time a millisecond of the run takes."""
+    """Return the display time, in milliseconds, for one millisecond of the run."""
     by_seq = {event.seq: event for event in events}
     ways = [
         event.time_us - by_seq[event.cause].time_us
@@ -129,4 +131,4 @@ def _scale(events: Sequence[Event]) -> float:
     times = sorted({event.time_us for event in events})
     gaps = [(b - a) / 1000 * scale for a, b in pairwise(times)]
     shown = sum(SKIP_MS if gap > QUIET_MS else gap for gap in gaps)
-    return scale * max(min(1.0, LONG_MS / shown if shown else 1.0), 0.1)
+    return scale * max(min(1.0, MAX_RUN_MS / shown if shown else 1.0), 0.1)

@@ -50,7 +50,7 @@ COMMANDS = ("kill", "pause", "resume", "restart")
 
 
 class Live(Protocol):
-    """What a follower needs from its view.
+    """The part of a view that its follower uses.
 
     waiting: events since the last message to the browser.
     ended: why the picture no longer changes, or "".
@@ -74,7 +74,7 @@ class Live(Protocol):
 
 
 class Follower:
-    """Connects a view to a cluster.  A follower must be created in the event loop that runs the
+    """Connects a view to a cluster. A follower must be created in the event loop that runs the
     cluster's coroutines.
     """
 
@@ -86,7 +86,7 @@ class Follower:
         """Set while at least one page displays the view."""
         self.displayed.set()
         self._loop = asyncio.get_running_loop()
-        self._tasks = tuple(map(self._loop.create_task, (self._follow(), self._obey())))
+        self._tasks = tuple(map(self._loop.create_task, (self._follow(), self._handle_messages())))
         self._stop_listening = cluster.trace.listen(view.waiting.extend)
 
     def receive(self, message: dict[str, Any]) -> None:
@@ -113,13 +113,13 @@ class Follower:
                 elif quiet_turns == QUIET_TURNS:
                     self._view.keep_film()
 
-    async def _obey(self) -> None:
+    async def _handle_messages(self) -> None:
         while True:
             message = await self._commands.get()
             # Handle the message in a task, so that an exception affects only this message.
-            await asyncio.wait({asyncio.ensure_future(self._do(message))})
+            await asyncio.wait({asyncio.ensure_future(self._handle(message))})
 
-    async def _do(self, message: dict[str, Any]) -> None:
+    async def _handle(self, message: dict[str, Any]) -> None:
         match message:
             case {"do": "display", "on": str(page)}:
                 self._pages.add(page)
@@ -132,11 +132,11 @@ class Follower:
             case {"do": command, "on": bookie} if (
                 command in COMMANDS and bookie in self._cluster.bookie_names
             ):
-                await self._carry_out(command, bookie)
+                await self._run_command(command, bookie)
             case _:
                 self._view.handle(message)
 
-    async def _carry_out(self, command: str, bookie: str) -> None:
+    async def _run_command(self, command: str, bookie: str) -> None:
         self._view.notice = ""
         task = asyncio.ensure_future(getattr(self._cluster, command)(bookie))
         await asyncio.wait({task})

@@ -1,7 +1,7 @@
 """Draws entry logs as bars: which ledgers share each log, and how many of its bytes are live.
 
-Bytes of existing ledgers are coloured, and garbage is hatched. The picture is not interactive, so
-draw it again to see changes.
+Bytes of existing ledgers are coloured, and garbage is hatched. The picture is not interactive; to
+see changes, draw it again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,9 +15,9 @@ from labkit.views.widgets.view import StillPicture
 WIDTH, MARGIN = 720, 14
 LABEL_WIDTH, BAR_WIDTH = 64, 470
 BAR_HEIGHT, ROW, LEGEND_HEIGHT = 24, 34, 20
-NARROWEST_NAME = 68
+MIN_NAME_WIDTH = 68
 """Segments narrower than this are labelled with only the ledger id."""
-NARROWEST_NUMBER = 20
+MIN_NUMBER_WIDTH = 20
 COLOURS = ("well", "confirmed", "stored")
 
 
@@ -35,7 +35,7 @@ class LogBar:
 
 
 class LogUsage(StillPicture):
-    """Draws entry logs.  Entries of ledgers that are not in `existing` are garbage."""
+    """Draws entry logs. Entries of ledgers that are not in `existing` are garbage."""
 
     def __init__(self, bars: Sequence[LogBar], existing: Collection[int]) -> None:
         self.bars = [bar for bar in bars if bar.total_bytes]
@@ -95,8 +95,8 @@ class LogUsage(StillPicture):
         fill = COLOURS[ledger % len(COLOURS)]
         box = [rect("box", 0, 0, width, BAR_HEIGHT, fill=fill, stroke="line")]
         parts = box if lives else _garbage(width, BAR_HEIGHT)
-        if width >= NARROWEST_NUMBER:
-            name = f"ledger {ledger}" if width >= NARROWEST_NAME else str(ledger)
+        if width >= MIN_NUMBER_WIDTH:
+            name = f"ledger {ledger}" if width >= MIN_NAME_WIDTH else str(ledger)
             ink = "page" if lives else "ink"
             parts.append(
                 text("name", width / 2, 16, name, fill=ink, anchor="middle", halo=not lives)

@@ -38,7 +38,7 @@ for (const place of document.querySelectorAll(".labkit")) {
 
 
 def page(views: Sequence[SceneView], title: str = "labkit") -> str:
-    """Return the HTML page.  Views of the same run share one clock."""
+    """Return the HTML page. Views of the same run share one clock."""
     places = "\n".join(_place(view) for view in views)
     module = MODULE.replace("export default { render: _view.render };", "const { render } = _view;")
     return (
@@ -49,7 +49,7 @@ def page(views: Sequence[SceneView], title: str = "labkit") -> str:
 
 
 def state_of(view: SceneView) -> str:
-    """Return what a page needs to know about a view, as JSON."""
+    """Return the traits of a view that a page needs, as JSON."""
     return json.dumps({name: getattr(view, name) for name in _TRAITS}, separators=(",", ":"))
 
 

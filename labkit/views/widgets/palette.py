@@ -1,9 +1,9 @@
 """The named colours of all views, for light and dark pages, and the CSS rules that apply them.
 
-A colour name has the same meaning in every view. Colour-blind readers can tell the eight hues apart
-(Okabe and Ito's blue, vermilion, purple and green, made darker or lighter for contrast), and no
-view conveys anything by colour alone. Marks refer to colours by class (`f-stored` fills, `s-stored`
-strokes), because every SVG renderer supports classes but not all support CSS variables.
+A colour name has the same meaning in every view. The eight hues (Okabe and Ito's blue, vermilion,
+purple and green, made darker or lighter for contrast) can be distinguished by colour-blind readers,
+and no view conveys anything by colour alone. Marks refer to colours by class (`f-stored` fills,
+`s-stored` strokes), because every SVG renderer supports classes but not all support CSS variables.
 """
 
 import re
@@ -41,7 +41,7 @@ HUES: dict[str, tuple[str, str]] = {
     **{f"tint{place}": each for place, each in enumerate(_TINTS)},
 }
 """The light and dark colours that distinguish things of the same kind, such as ledgers or fields of
-bytes.  Text in `ink` is readable on a tint.
+bytes. Text in `ink` is readable on a tint.
 """
 
 _COMMON = (

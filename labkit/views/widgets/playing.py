@@ -1,7 +1,7 @@
 """The base class of views that play a run, in which the reader can inject faults.
 
-A `Picture` takes the events of a run one by one and returns the current scene.  `PlayingView` turns
-these scenes into a film, and extends it while a cluster is running.  A click on a button calls a
+A `Picture` takes the events of a run one by one and returns the current scene. `PlayingView` turns
+these scenes into a film, and extends it while a cluster is running. A click on a button calls a
 method of the running cluster, or forks a simulated run: the scenario runs again with that fault.
 """
 
@@ -26,18 +26,18 @@ from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
 from labkit.views.widgets.verdict_words import failure_of
 
-LIVE_BEATS = 300
+MAX_LIVE_BEATS = 300
 """The maximum number of beats in a message about a running cluster. If there are more events, each
 beat shows several of them.
 """
-MOST_BEATS = 20_000
-"""The number of beats to keep for a running cluster.  The oldest beats are discarded as soon as
+MAX_BEATS = 20_000
+"""The number of beats to keep for a running cluster. The oldest beats are discarded as soon as
 there are more than 1.5 times as many.
 """
 
 
 class Picture(Protocol):
-    """A fold over events, with a function from its state to a scene.
+    """Takes the events of a run one by one, and draws the resulting state as a scene.
 
     explained_until: the clock position at which the current explanation of an event disappears.
     """
@@ -53,7 +53,7 @@ class Picture(Protocol):
         """Apply the next event."""
 
     def scene(self) -> Mark:
-        """Return the current scene.  Parts that have not changed are the same objects as in the
+        """Return the current scene. Parts that have not changed are the same objects as in the
         previous scene.
         """
 
@@ -62,7 +62,7 @@ class Picture(Protocol):
 class Forkable(TraceLike, Protocol):
     def fork(self, seq: int, fault: str, node: str) -> "Forkable":
         """Return the same run with a fault right after event `seq`: `kill` the node, `pause` it, or
-        `cut` it off so that no message reaches or leaves it.  Raises `LabkitError` if that is
+        `cut` it off so that no message reaches or leaves it. Raises `LabkitError` if that is
         impossible.
         """
 
@@ -88,7 +88,7 @@ class Fork(NamedTuple):
 class PlayingView(SceneView):
     """Base class of all views of a run.
 
-    source: a log, a simulated run or events to replay, or a running cluster to follow.  Following
+    source: a log, a simulated run or events to replay, or a running cluster to follow. Following
         needs a running event loop, which every notebook has.
     """
 
@@ -103,7 +103,7 @@ class PlayingView(SceneView):
         self.forks: list[Fork] = []
         """The faults that the reader has injected into the displayed run, in order."""
         self._number = 0
-        # It shows the state after the last event of the film.
+        # The picture of the state after the last event of the film.
         self.current_picture: Any = None
         self.is_live = hasattr(source, "trace")
         self.open_run(source)
@@ -135,7 +135,7 @@ class PlayingView(SceneView):
         return f"✘ {broken}" if broken else "✔ no promise was broken"
 
     def moment(self) -> float:
-        """Return the position at which a page continues if it has just displayed another run."""
+        """Return the position at which a page continues after it has displayed another run."""
         if self._moment is None or self._moment >= len(self.run.events):
             return self.opening()
         return self.run.at(self.run.events[self._moment].seq)
@@ -169,7 +169,7 @@ class PlayingView(SceneView):
         return Acts(FAULTS if isinstance(self._source, Forkable) else (), *undo)
 
     def bookies(self) -> Sequence[str]:
-        """Return bookies that exist even if no event mentions them."""
+        """Return the bookies that exist even if no event mentions them."""
         return self._source.bookie_names if self.is_live else ()
 
     # Stills
@@ -218,7 +218,7 @@ class PlayingView(SceneView):
         # A page ignores a recording of a running cluster unless its number is higher than that of
         # the last one.
         self._number += self.is_live
-        self._shoot_all()
+        self._record_run()
         super().redraw()
 
     def open_run(self, source: Any) -> None:
@@ -231,7 +231,7 @@ class PlayingView(SceneView):
             self.run = DisplayedRun(list(self._trace.events), name=str(uuid4()))
         else:
             self.run = DisplayedRun(events_of(self._source))
-        self._shoot_all()
+        self._record_run()
 
     def fork(self, seq: int, fault: str, node: str) -> None:
         """Show the run again with a fault right after event `seq`. Raises `LabkitError` if that is
@@ -266,17 +266,17 @@ class PlayingView(SceneView):
             "signs": clock["signs"],
         }
 
-    def _shoot_all(self) -> None:
+    def _record_run(self) -> None:
         self.reel = Film()
         self._read_until = 0.0
         self._signs: list[list[Any]] = []
         self.current_picture = self.picture(self.run, self.acts())
         self.reel.add(Beat(0, self.current_picture.scene(), "Nothing has happened yet."))
-        self._shoot(self.run.events)
+        self._record_beats(self.run.events)
 
-    def _shoot(self, events: Sequence[Event]) -> None:
+    def _record_beats(self, events: Sequence[Event]) -> None:
         beats = list(self.beats(events))
-        together = max(-(-len(beats) // LIVE_BEATS), 1) if self.is_live else 1
+        together = max(-(-len(beats) // MAX_LIVE_BEATS), 1) if self.is_live else 1
         for first in range(0, len(beats), together):
             beat = [event for each in beats[first : first + together] for event in each]
             last = beat[-1]
@@ -290,8 +290,8 @@ class PlayingView(SceneView):
         self._hide_explanation(self.run.clock.end)
 
     def _live_words(self, beat: Sequence[Event], at: float) -> str:
-        """Return the previous sentence if the beat is only background work, or if the previous
-        sentence tells what the reader did and has not been shown for long enough.
+        """Return the previous sentence if the beat consists only of background work, or if the
+        previous sentence describes the reader's own action and has not been shown for long enough.
         """
         first = min(map(rank, beat))
         if first == 2 or (first == 1 and at < self._read_until):
@@ -362,10 +362,10 @@ class PlayingView(SceneView):
     def send_more(self) -> None:
         fresh, self.waiting[:] = list(self.waiting), []
         self.run.take(fresh)
-        self._shoot(fresh)
+        self._record_beats(fresh)
         self._number += 1
-        if len(self.reel.beats) > MOST_BEATS * 3 // 2:
-            self.reel.keep_last(MOST_BEATS)
+        if len(self.reel.beats) > MAX_BEATS * 3 // 2:
+            self.reel.keep_last(MAX_BEATS)
             self.send(self.whole())
         else:
             more = {"kind": "more", "number": self._number}
@@ -376,6 +376,6 @@ class PlayingView(SceneView):
 
 
 def _common(one: Sequence[Event], other: Sequence[Event]) -> int:
-    """Return the number of events with which both runs begin."""
+    """Return the number of events that both runs have in common at the beginning."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

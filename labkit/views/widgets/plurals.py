@@ -1,4 +1,4 @@
-"""Words for counts."""
+"""Formats counts with their nouns."""
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

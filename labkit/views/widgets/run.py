@@ -143,7 +143,7 @@ def name_of(events: Sequence[Event]) -> str:
 
 
 def beats_of(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """Group events that are shown together: same kind, node and microsecond."""
+    """Group events that are shown together because they have the same kind, node and time."""
     for _, group in groupby(events, key=lambda event: (event.time_us, event.node, event.kind)):
         yield list(group)
 

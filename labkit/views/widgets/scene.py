@@ -1,14 +1,14 @@
 """Pictures as values: immutable trees of marks, and their rendering as SVG.
 
 A view is a pure function from a state to such a tree. `film` encodes the trees for the browser,
-where `browser/stage.js` draws them. Neither module depends on what a view shows.
+where `browser/stage.js` draws them. Neither of these modules depends on what a view shows.
 
 Rules:
 
 - A key is unique among siblings, and marks with the same key always have the same tag.
 - This module rounds all numbers, so that the browser and the still picture contain the same text.
 - A part that has not changed is the same object as before (use `PartCache`, or
-  `functools.lru_cache` on a drawing function).  Because parts are compared by identity, a film of
+  `functools.lru_cache` on a drawing function). Because parts are compared by identity, a film of
   ten thousand events is cheap to build.
 
 Besides its appearance, a mark can have:
@@ -35,7 +35,9 @@ Anchor = Literal["start", "middle", "end"]
 
 
 class Style(TypedDict, total=False):
-    """Colours by their names in `palette`, the stroke width (`thick`) and the dash pattern."""
+    """The colours (by their names in `palette`), the stroke width (`thick`) and the dash
+    pattern.
+    """
 
     fill: str
     stroke: str
@@ -62,7 +64,7 @@ class Move(NamedTuple):
         return f"translate({rounded(self.dx * left):g} {rounded(self.dy * left):g})"
 
 
-_MOST_SCALED = 1000
+_MAX_SCALED_WIDTH = 1000
 """Pictures up to this width, in pixels, are scaled to the width of the page, as in view.css."""
 
 
@@ -104,7 +106,7 @@ def circle(key: str, x: float, y: float, r: float, **look: Unpack[Style]) -> Mar
 
 
 def path(key: str, d: str, *, title: str = "", kin: str = "", **look: Unpack[Style]) -> Mark:
-    """Return a path with the SVG path data `d`.  A path with a `kin` is highlighted by a thicker
+    """Return a path with the SVG path data `d`. A path with a `kin` is highlighted by a thicker
     stroke instead of an outline.
     """
     words = (Mark("title", "title", {}, title),) if title else ()
@@ -125,7 +127,7 @@ def text(
     mono: bool = False,
     halo: bool = False,
 ) -> Mark:
-    """Return a line of text with its baseline at `y`.  halo: draw a margin around it in the page's
+    """Return a line of text with its baseline at `y`. halo: draw a margin around it in the page's
     colour.
     """
     attributes: Attributes = {"x": rounded(x), "y": rounded(y)}
@@ -211,7 +213,7 @@ def picture(width: float, height: float, words: str, *children: Mark) -> Mark:
 def _frame(width: float, height: float, words: str) -> Attributes:
     # Pictures up to this width are scaled to the page's width. Wider pictures keep their size and
     # scroll.
-    whole: Attributes = {"style": f"min-width: {width:g}px"} if width > _MOST_SCALED else {}
+    whole: Attributes = {"style": f"min-width: {width:g}px"} if width > _MAX_SCALED_WIDTH else {}
     return whole | {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": f"0 0 {rounded(width):g} {rounded(height):g}",
@@ -228,7 +230,7 @@ def _frame(width: float, height: float, words: str) -> Attributes:
 
 @lru_cache(512)
 def hatch(width: float, height: float, *, step: float = 6, falling: bool = False) -> str:
-    """Return path data for diagonal lines that fill a box.  They are not an SVG pattern, because a
+    """Return path data for diagonal lines that fill a box. They are not an SVG pattern, because a
     pattern would need an id that is unique on the page.
     """
     parts, at = [], step
@@ -243,7 +245,9 @@ def hatch(width: float, height: float, *, step: float = 6, falling: bool = False
 
 
 class PartCache:
-    """Caches parts of a picture, and redraws a part only if its arguments have changed."""
+    """A cache for the parts of a picture, which redraws a part only if its arguments have
+    changed.
+    """
 
     def __init__(self) -> None:
         self._last: dict[object, tuple[tuple[object, ...], Mark]] = {}
@@ -271,7 +275,7 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def escaped(words: str, *, quote: bool = True) -> str:
-    """Escape text for an XML or HTML document.  Characters that are not allowed in XML, which a
+    """Escape text for an XML or HTML document. Characters that are not allowed in XML, which a
     note in a trace can contain, are replaced.
     """
     return escape(_NOT_IN_XML.sub("\ufffd", words), quote=quote)
@@ -309,10 +313,10 @@ def _without_buttons(mark: Mark) -> tuple[Mark, ...]:
 
 
 def still(*scenes: Mark, words: str, position: float = 0, title: str = "", note: str = "") -> str:
-    """Return a self-contained SVG document: a title line and the scenes, stacked.
+    """Return a self-contained SVG document with a title line and the scenes, one below another.
 
-    The document uses dark colours if the reader prefers them.  It lacks the buttons that act on the
-    run.  note: a text at the end of the title line, which is left out if there is no room.
+    The document uses dark colours if the reader prefers them. It does not contain the buttons that
+    act on the run. note: a text at the end of the title line, which is omitted if there is no room.
     """
     width = max(size_of(scene)[0] for scene in scenes)
     lines = lines_of(title, width - 24, 13, bold=True)

@@ -1,7 +1,7 @@
 """The base class of views that are drawn as scenes: the picture, its controls, and clicks.
 
-The browser is unaware of what a view shows. It plays the film, displays the controls and reports
-clicks. `PlayingView` is the base class of views of a run.
+The browser does not know what a view shows: it only plays the film, displays the controls and
+reports clicks. `PlayingView` is the base class of views of a run.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,9 @@ Message = dict[str, Any]
 
 
 class SceneView(View):
-    """Base class of all views; one that shows no run defines `scene` and calls `redraw`."""
+    """Base class of all views; a view that does not show a run defines `scene` and calls
+    `redraw`.
+    """
 
     _esm = MODULE
     _css = STYLE
@@ -63,12 +65,12 @@ class SceneView(View):
         """Apply the reader's choice; the caller then calls `redraw`."""
 
     def choose(self, name: str, value: Any, seq: int) -> None:
-        """Handle a choice.  `seq`: the last event on display when the reader made the choice."""
+        """Handle a choice. `seq`: the last event on display when the reader made the choice."""
         self.chosen(name, value)
         self.redraw()
 
     def pressed(self, act: str, on: str, seq: int) -> None:
-        """Handle a click on a button in the picture.  `seq`: the last event on display at the time
+        """Handle a click on a button in the picture. `seq`: the last event on display at the time
         of the click.
         """
         self.notice = f"This view has no button to {act} {on}."
@@ -88,7 +90,7 @@ class SceneView(View):
         return self.choices_message(film, 0)
 
     def film_message(self, film: Film) -> Message:
-        """Return the part of a message that contains a film, the legend and the texts."""
+        """Return the part of a message that contains the film, the legend and the texts."""
         legend = self.legend()
         row = film.number(legend) if legend else -1
         return {
@@ -114,7 +116,7 @@ class SceneView(View):
         """Called when the browser shows the beat with this `seq` in a film of choices."""
 
     def open_at(self, position: float) -> None:
-        """Make the view open at `position` the next time it is displayed.  Nothing is sent, because
+        """Make the view open at `position` the next time it is displayed. Nothing is sent, because
         the page has already changed its own copy of the film.
         """
         self.film["opening"] = position

@@ -37,7 +37,7 @@ def fitted(
 
 @lru_cache(4096)
 def lines_of(words: str, room: float, size: float = 12, *, bold: bool = False) -> tuple[str, ...]:
-    """Break the text into lines at its spaces.  A word that is too long gets a line of its own."""
+    """Break the text into lines at its spaces. A word that is too long gets a line of its own."""
     lines, line = list[str](), ""
     for word in words.split():
         longer = f"{line} {word}" if line else word

@@ -1,4 +1,4 @@
-"""Descriptions of what the failure of each check of `labkit.system.check` means.
+"""Descriptions of what it means if a check of `labkit.system.check` fails.
 
 Views show these descriptions; the name of the check appears in a tooltip.
 """
@@ -58,6 +58,6 @@ FAILURES = {
 
 
 def failure_of(check: str) -> str:
-    """Return what the failure of the check means, or the words of an unknown check's name."""
+    """Return what it means if the check fails or, if the check is unknown, its name as words."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", check).lower()
     return FAILURES.get(check, f"broken: {spaced}")

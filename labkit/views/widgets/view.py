@@ -1,4 +1,4 @@
-"""The base class of every view: interactive in JupyterLab, a still picture elsewhere."""
+"""The base class of all views, which are interactive in JupyterLab and still pictures elsewhere."""
 
 import os
 from abc import ABC, abstractmethod
@@ -42,8 +42,8 @@ class View(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the interactive view, and the still picture for readers without a kernel.
 
-        The still picture is an image with a data URL, because all viewers that were tried can show
-        one. Some of them do not show inline SVG, and some support only certain image types.
+        The still picture is an image with a data URL, because every viewer that we have tried can
+        show one. Some of them do not show inline SVG, and some support only certain image types.
         """
         if self.comm is None:
             return {"text/plain": repr(self), "text/html": self.image()}, {}

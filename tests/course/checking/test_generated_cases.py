@@ -52,7 +52,7 @@ def test_dependent_numbers_are_shrunk_to_the_smallest_case() -> None:
 
 
 def test_a_wrong_answer_is_shown_as_a_call_with_what_is_right() -> None:
-    cases = Cases(ascending, lambda ids: ids, "All of them.", counts=in_any_order)
+    cases = Cases(ascending, lambda ids: ids, "All of them.", comparable=in_any_order)
     assert cases.wrong(lambda ids: ids[::-1], "those") is None
     found = cases.wrong(lambda ids: [each for each in ids if each < 2**31], "those")
     assert found is not None

@@ -45,7 +45,7 @@ RIGHT = {
 
 
 def answered(code: str, **others: str) -> str:
-    """A cell with the answer, right except in the parts that are named."""
+    """Return a cell with an answer that is right except for the given parts."""
     for name, part in {**RIGHT, **others}.items():
         code = code.replace(name, part)
     return code

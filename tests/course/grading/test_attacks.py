@@ -34,7 +34,7 @@ QUICK = Limits(exercise_s=2.0, load_s=40.0, cell_s=2)
 
 
 def class_of(tmp_path: Path) -> list[Graded]:
-    """The class in that folder, by the first name of each student."""
+    """Grade the class in this folder."""
     return list(grade_all(submissions_of(sorted(tmp_path.iterdir())), QUICK, has_sandbox(), 2))
 
 
@@ -141,7 +141,7 @@ def test_a_deep_or_crowded_folder_is_a_result(tmp_path: Path) -> None:
         first, second = submissions_of([deep, crowded])
     finally:
         for folder in below[:0:-1]:
-            folder.rmdir()  # pytest cannot delete so deep a folder
+            folder.rmdir()  # pytest cannot delete a folder that is nested so deeply
     assert "more than 100 notebooks" in first.problem
     assert second.notebooks == (deep / "05.ipynb",)
     [_, result] = grade_exercises(first, QUICK, False)
@@ -244,7 +244,7 @@ def test_where_the_sandbox_cannot_start_nothing_is_graded(
     ]
     assert [each.outcome for each in results] == [NOT_GRADED] * 3
     assert results[0].message == "bubblewrap: there is none; install it"
-    # Also where the check before says nothing.
+    # The limit also applies where the check above reports nothing.
     monkeypatch.setattr(grade, "require_sandbox", lambda: None)
     monkeypatch.setattr(sandbox, "_MODULE", "labkit.nothing")
     results = [

@@ -1,4 +1,4 @@
-"""The page about the class is written without Spark, from results and records."""
+"""Tests that the page about the class is written from results and records, without Spark."""
 
 from pathlib import Path
 from typing import Any

@@ -55,7 +55,7 @@ def grade_of(folder: Path, source: str, limits: Limits = PATIENT) -> list[Result
 
 
 def results_here(folder: Path) -> list[Result]:
-    """What this process makes of a submission, with what a test has patched here."""
+    """Grade a submission in this process, so that a test's patches apply."""
     [submission] = submissions_of([folder])
     return [
         each for each in grade_exercises(submission, PATIENT, False) if isinstance(each, Result)
@@ -127,7 +127,7 @@ def test_what_a_trials_function_raises_goes_through_the_answer(tmp_path: Path) -
 def test_a_function_that_never_returns_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # However busy this machine is, the function shall get its second of processor time.
+    # No matter how busy this machine is, the function must get its second of processor time.
     monkeypatch.setattr(sandbox, "BUSY", 100)
     write_notebook(tmp_path / "ada" / "lesson.ipynb", HANGS)
     [submission] = submissions_of([tmp_path / "ada"])
@@ -141,7 +141,7 @@ def test_a_function_that_never_returns_is_refused(
 
 
 def sleeping(seconds: float) -> str:
-    """A right answer whose first call sleeps, as code does that waits for a busy processor."""
+    """Return a right answer whose first call sleeps, like code that waits for a busy processor."""
     sleep = f"    import time; time.sleep(0 if naps else {seconds}); naps.append(1)\n"
     return "naps = []\n" + RIGHT.replace("    return", f"{sleep}    return")
 
@@ -351,7 +351,7 @@ def test_without_java_exercises_that_need_spark_are_reported_as_not_graded_every
 ) -> None:
     monkeypatch.setattr(sandbox, "find_java", no_java)
     source = "check('streams.order', lambda messages: messages)"
-    # Lesson 12 is Spark only, so no process starts.
+    # All exercises of lesson 12 need Spark, so no process starts.
     results = results_here(write_notebook(tmp_path / "ada.ipynb", source))
     assert [(each.exercise, each.outcome) for each in results] == [
         (f"streams.{name}", NOT_GRADED) for name in ("order", "holes", "stored_twice")

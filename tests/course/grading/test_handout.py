@@ -20,7 +20,7 @@ from labkit.course.grading.variants import CHOICES, seed_of, variant_of, variant
 from labkit.course.lessons.build import parse
 
 SOURCES = lesson_sources([])
-WITH_EXERCISES = sorted(set(SOURCES) - {"16", "17"})  # theirs are in a file
+WITH_EXERCISES = sorted(set(SOURCES) - {"16", "17"})  # their answers are in a file
 ONE = [SOURCES["05"]]
 
 
@@ -168,7 +168,7 @@ def test_the_command_says_who_has_which_variant(
 ) -> None:
     (tmp_path / "class.txt").write_text("ada\n")
     folder = tmp_path / "out"
-    # The option stands between the positional arguments.
+    # The option is between the positional arguments.
     assert main(["handout", str(folder), "--students", str(tmp_path / "class.txt"), "05"]) == 0
     assert capsys.readouterr().out == f"{folder / 'ada'}: variant {seed_of('ada')}\n"
     assert main(["handout", str(folder), "99"]) == 1

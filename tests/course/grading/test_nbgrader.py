@@ -1,4 +1,4 @@
-"""The real nbgrader with lesson 03, installed together with labkit."""
+"""Tests lesson 03 with the real nbgrader, installed together with labkit."""
 
 import os
 import subprocess
@@ -19,8 +19,9 @@ NAME = "03-memtable-entry-log-index"
 
 
 def nbgrader(folder: Path, *arguments: str) -> str:
-    # The kernels of its notebooks import the labkit under test, whichever is installed.  nbgrader
-    # starts the program `alembic`, so the environment's programs must be on the PATH.
+    # The kernels of nbgrader's notebooks import the labkit under test, no matter which labkit is
+    # installed.  nbgrader starts the program `alembic`, so the environment's programs must be on
+    # the PATH.
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     labkit = str(Path(__file__).parents[3])
     environment = os.environ | {"PYTHONPATH": labkit, "PATH": programs}
@@ -37,7 +38,7 @@ def nbgrader(folder: Path, *arguments: str) -> str:
 
 
 def with_answers(release: Path, teachers: Path, target: Path, *, wrong: str = "") -> None:
-    """What a student hands in who knows all answers, or all except one."""
+    """Write the notebook of a student who knows all answers, or all except one."""
     made, solved = (nbformat.read(each, as_version=4) for each in (release, teachers))
     answers = {cell.metadata.nbgrader.grade_id: cell.source for cell in nbgraders(solved)}
     for cell in nbgraders(made):
@@ -91,5 +92,5 @@ def test_an_assignment_is_generated_and_graded(tmp_path: Path) -> None:
     graded = tmp_path / "autograded" / "ada" / NAME / f"{NAME}.ipynb"
     views = [each for each in nbformat.read(graded, as_version=4).cells if shows_view(each)]
     assert len(views) > 3
-    # The code and the film of each view would make it 1.5 MB.
+    # With the code and the film of each view, the notebook would have 1.5 MB.
     assert graded.stat().st_size < 300_000

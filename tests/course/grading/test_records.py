@@ -1,4 +1,4 @@
-"""What students hand in of their predictions and hints."""
+"""Tests how the predictions and hints that students hand in are read."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Spark exercises are graded in the sandbox, like the others."""
+"""Tests that Spark exercises are graded in the sandbox, like the others."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ ORDER_NAME, HOLES_NAME, TWICE_NAME, SINK_NAME = (
 
 
 def graded(folder: Path, *answers: str, limits: Limits = PATIENT) -> dict[str, Result]:
-    """Outside of a sandbox only where this machine has none."""
+    """Grade these answers, outside a sandbox only if this machine has none."""
     write_notebook(folder / "ada" / "lesson.ipynb", *submission(*answers))
     [handed_in] = submissions_of([folder / "ada"])
     return {each.exercise: each for each in grade(handed_in, limits, has_sandbox()).results}

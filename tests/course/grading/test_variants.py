@@ -1,4 +1,4 @@
-"""Handed-out lessons in drawn variants run whole, with the answers filled in."""
+"""Tests that lessons handed out in random variants run completely, with the answers filled in."""
 
 from pathlib import Path
 

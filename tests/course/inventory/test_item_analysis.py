@@ -1,4 +1,4 @@
-"""The statistics of a class's answers, compared with values that were worked out by hand."""
+"""Tests the statistics of a class's answers against values calculated by hand."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +13,7 @@ NAMES = [question.name for question in QUESTIONS]
 
 
 def sat(student: str, when: str, right: Iterable[int], belief: str = "") -> list[dict[str, Any]]:
-    """Answer the questions with these numbers rightly, and the others with this belief or not."""
+    """Return a sitting in which only the questions with these numbers are answered correctly."""
     outcomes = [RIGHT if number in right else belief or NO_ANSWER for number in range(20)]
     return [
         {"student": student, "event": when, "name": name, "predicted": outcome}
@@ -27,7 +27,7 @@ def test_the_gain_counts_those_who_sat_twice() -> None:
         *sat("ada", "after", range(15)),
         *sat("bob", "before", range(5)),
         *sat("bob", "after", range(5, 10)),
-        *sat("eve", "before", range(20)),  # Eve did not sit again.
+        *sat("eve", "before", range(20)),  # Eve did not take the inventory a second time.
     ]
     count, before, after, gain = class_gain(rows)
     assert (count, before, after) == (2, 0.25, 0.5)
@@ -45,7 +45,7 @@ def test_a_question_that_the_better_students_answer_discriminates() -> None:
         *sat("eve", "after", [19]),
     ]
     items = item_statistics(rows)
-    # Right answers (1, 1, 0) and those of the other questions (19, 9, 1).
+    # The right answers are (1, 1, 0), and those to the other questions (19, 9, 1).
     assert items[0].discrimination == pytest.approx(0.8322, abs=1e-4)
     # Only the weakest student and the best one know the last one: (1, 0, 1) and (19, 10, 0).
     assert items[19].discrimination == pytest.approx(-0.0304, abs=1e-4)

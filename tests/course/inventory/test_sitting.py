@@ -1,4 +1,4 @@
-"""A student answers the questions on the terminal."""
+"""Tests that a student can answer the questions on the terminal."""
 
 import argparse
 import io

@@ -26,7 +26,7 @@ def test_generated_cases_refuse_a_wrong_answer_with_a_call_that_shows_it(
 ) -> None:
     # An exception in the learner's code counts as a rejection, because `check` shows its line.
     with pytest.raises((Refused, ValueError, IndexError)) as raised:
-        find(name).ask_cases(answer)
+        find(name).run_cases(answer)
     if isinstance(raised.value, Refused):
         assert raised.value.message
         assert str(raised.value.counterexample).startswith("Your function was asked ")
@@ -49,7 +49,7 @@ def test_a_right_answer_passes_every_generated_case(name: str) -> None:
     cases = find(name).cases
     assert cases is not None
     assert cases.count >= 300
-    find(name).ask_cases(cases.right)
+    find(name).run_cases(cases.right)
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ from labkit.course.runs import cluster_trial
 from labkit.course.runs.cluster_trial import (
     Guest,
     client_with,
+    counterexample_at,
     failures,
-    found,
     must_hold,
     replacing,
     run_with,
@@ -98,4 +98,4 @@ def test_runs_that_hold_are_returned_and_say_which_steps_failed() -> None:
 def test_what_no_check_says_can_be_shown_too() -> None:
     trace = run_with(SCENARIO)
     closed = next(event for event in trace.events if event.kind == "ledger.closed")
-    assert "→" in str(found(trace, closed.seq, "closed too early"))
+    assert "→" in str(counterexample_at(trace, closed.seq, "closed too early"))

@@ -1,4 +1,4 @@
-"""Steps 2 to 6 of the bookie: plausible wrong parts are refused, each for its own reason."""
+"""Tests steps 2 to 6 of the bookie: plausible wrong parts are refused, each for its own reason."""
 
 from pathlib import Path
 
@@ -128,7 +128,7 @@ def keys(*reasons: str) -> list[tuple[int, str]]:
 
 
 def wrong(folder: Path, key: tuple[int, str]) -> Learner:
-    """A learner who wrote all steps up to that one, which is wrong."""
+    """Return a learner who has written all steps up to the given one, which is wrong."""
     learner = load(with_changes(folder, "bookie", *WRONG[key][1]), seeds=0)
     steps = [step for step in track("bookie").steps if step.number <= key[0]]
     learner.parts = tuple(part for step in steps for part in step.parts)

@@ -1,4 +1,4 @@
-"""The workshop: a learner's file is made once, loaded each time, and never overwritten."""
+"""Tests that a learner's file is created once, loaded for each check, and never overwritten."""
 
 import subprocess
 import sys

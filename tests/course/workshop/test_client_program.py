@@ -1,5 +1,5 @@
-"""Step 7 of the client: the learner's program in the simulated world, and as processes of a live
-cluster that other clients read.
+"""Tests step 7 of the client: the learner's program in the simulated world, and as processes in a
+live cluster from which other clients read.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-"""The track "build a client": the solution passes each step, and plausible wrong ones are refused
-with what shows why.
+"""Tests the track "build a client": the solution passes each step, and plausible wrong clients are
+refused with a counterexample.
 """
 
 import importlib
@@ -11,7 +11,7 @@ from labkit.course.checking.exercise import Refused
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.workshop import check
 from labkit.course.workshop.client import api
-from labkit.course.workshop.client.reading import answers_decide
+from labkit.course.workshop.client.reading import responses_determine_the_result
 from labkit.course.workshop.files import load
 from labkit.course.workshop.step import Step, track
 from labkit.worlds.sim.scenario.rerun_with_fault import CannotForkError
@@ -225,10 +225,10 @@ def test_a_storm_that_breaks_a_promise_is_shown_without_what_it_does_not_need(
         track("client").step(1).slow_trials[-1](learner)
     found = refusal.value.counterexample
     assert isinstance(found, RunCounterexample)
-    # The storm has a seed; a run made smaller names the decisions that it needs.
+    # The storm has a seed, whereas a smaller run lists the decisions that it needs.
     assert found.trace.scenario.seed is None
     assert found.verdict.name == "AckQuorumIsReached"
-    # A fork of it runs the learner's code as it is then.
+    # A fork of it runs the learner's current code.
     assert found.again is not None
     learner.part("Writer").add = _wrong
     for _ in range(2):
@@ -298,7 +298,7 @@ def test_a_read_that_waits_for_ever_is_refused_with_the_answers_it_got(tmp_path:
     new = "        return await asyncio.get_running_loop().create_future()\n"
     learner = load(with_changes(tmp_path, "client", (old, new)), seeds=1)
     with pytest.raises(Refused, match="waits for ever") as refusal:
-        answers_decide(learner)
+        responses_determine_the_result(learner)
     assert "BKNoSuchEntryException" in str(refusal.value.counterexample)
 
 

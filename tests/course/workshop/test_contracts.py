@@ -1,4 +1,6 @@
-"""Each line of a contract can be broken alone; the refusal then names that line and no other."""
+"""Tests that each line of a contract can be broken alone, and that the refusal then quotes that
+line and no other.
+"""
 
 # ruff: noqa: E501 - a change of the solution is easier to read in one line
 

@@ -1,4 +1,4 @@
-"""Drawn cases of a learner's part."""
+"""Tests generated cases for a learner's part."""
 
 from itertools import count
 

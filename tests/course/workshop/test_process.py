@@ -1,4 +1,4 @@
-"""Step 7: the learner's bookie as a process of a live cluster."""
+"""Tests step 7: the learner's bookie as a process of a live cluster."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Wrong answers to the steps: the solution with some words replaced."""
+"""Wrong answers to the steps: the solution with parts of its text replaced."""
 
 from pathlib import Path
 
@@ -8,7 +8,9 @@ from labkit.course.workshop.step import track
 
 
 def with_changes(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
-    """A learner's file: the solution in which each first text is replaced by the second."""
+    """Return a learner's file: the solution, with the first text of each pair replaced by the
+    second.
+    """
     text = track(name).solution.read_text()
     for old, new in changes:
         assert text.count(old) == 1, f"{text.count(old)} times: {old}"
@@ -19,7 +21,7 @@ def with_changes(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
 
 
 def refused(folder: Path, name: str, number: int, *changes: tuple[str, str]) -> Card:
-    """The card of the solution with these changes; it must be refused."""
+    """Return the card for the solution with these changes, which must be refused."""
     card = check(name, number, with_changes(folder, name, *changes), seeds=6, must_pass=False)
     assert not card.passed, card
     return card

@@ -52,7 +52,7 @@ def test_a_search_stops_after_the_round_with_the_first_finding(
     assert expected is not None
     assert (first["broken"][0], first["reasons"][0]) == (expected.promise, expected.reason)
     assert from_json(first["scenario"]) == expected.scenario
-    # The runs of a variant are no runs of the real code.
+    # The runs of a variant are not runs of the real code.
     assert search(spark, range(1), str(tmp_path)).count() == 1
     assert spark.read.parquet(str(tmp_path)).count() == 5
 

@@ -1,4 +1,4 @@
-"""Which event of a beat is described, and how."""
+"""Tests which event of a beat is described, and how."""
 
 from labkit.system.trace.events import Event
 from labkit.views.widgets.beat_words import words_of

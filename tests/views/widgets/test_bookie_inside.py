@@ -5,7 +5,7 @@ import pytest
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.trace.cluster_state import fold_bookie
 from labkit.views.widgets.bookie_inside import BookieInside
-from labkit.views.widgets.bookie_inside.bands import MOST_ITEMS, PLACES, STEP, Band, bands_of
+from labkit.views.widgets.bookie_inside.bands import MAX_ITEMS, PLACES, STEP, Band, bands_of
 from tests.until import until
 from tests.views.widgets.films import crashed, marks_of, scenes_of, titles_of
 from tests.views.widgets.lives import PAGE_SIZE, whole_life
@@ -101,7 +101,7 @@ def test_of_a_long_band_the_last_entries_are_drawn_and_of_the_memtable_the_first
     bookie.commit()
     now = bands(bookie)
     memory, journal = now["memtable"].items, now["1.txn"].items
-    assert [len(memory), memory[-1].label] == [MOST_ITEMS + 1, "+52"]
+    assert [len(memory), memory[-1].label] == [MAX_ITEMS + 1, "+52"]
     assert journal[0].label == "… 60"
     drawn = [item.entry for item in journal if item.kind == "entry"]
     assert drawn == list(range(59, 100))

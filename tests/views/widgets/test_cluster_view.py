@@ -239,7 +239,7 @@ async def test_a_burst_of_thousands_of_events_is_a_handful_of_messages(watched: 
 async def test_a_view_forgets_the_oldest_moments_of_a_long_run(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("labkit.views.widgets.playing.MOST_BEATS", 100)
+    monkeypatch.setattr("labkit.views.widgets.playing.MAX_BEATS", 100)
     watched.cluster.add(40)
     await watched.until(lambda: bool(watched.sent))
     assert watched.sent[-1]["kind"] == "whole"

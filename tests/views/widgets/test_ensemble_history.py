@@ -21,7 +21,7 @@ def moments(view: EnsembleHistory) -> list[HistoryMoment]:
 
 def stored(moment: HistoryMoment) -> list[tuple[int, int, str]]:
     return [
-        (each.first, each.last, " ".join(place.bookie for place in each.places))
+        (each.first, each.last, " ".join(bookie.name for bookie in each.bookies))
         for each in moment.segments
     ]
 
@@ -33,9 +33,11 @@ def test_each_change_of_a_writer_is_a_moment_and_begins_a_fragment() -> None:
     ]
     assert stored(found[2]) == [(0, 3, "b0 b1 b2"), (4, 4, "b0 b3 b2")]
     assert stored(found[-1]) == [*((0, 3, "b0 b1 b2"), (4, 8, "b0 b3 b2"), (9, 11, "b4 b3 b2"))]
-    new = [p.bookie for s in found[4].segments for p in s.places if p.is_new]
+    new = [bookie.name for s in found[4].segments for bookie in s.bookies if bookie.is_new]
     assert new == ["b4"]
-    down = {p.bookie for s in found[-1].segments for p in s.places if p.state == "down"}
+    down = {
+        bookie.name for s in found[-1].segments for bookie in s.bookies if bookie.state == "down"
+    }
     assert down == {"b0", "b1"}
 
 
@@ -47,14 +49,14 @@ def test_a_repair_changes_a_fragment_and_leaves_the_others() -> None:
     assert stored(repairs[0])[1:] == stored(marked)[1:]
     final = found[-1]
     assert stored(final)[0] == (0, 3, "b3 b4 b2")
-    places = [place for segment in final.segments for place in segment.places]
-    assert all(place.held == place.due and place.state == "up" for place in places)
+    bookies = [bookie for segment in final.segments for bookie in segment.bookies]
+    assert all(b.durable == b.expected and b.state == "up" for b in bookies)
 
 
 def test_a_new_bookie_holds_nothing_at_first() -> None:
     change = moments(EnsembleHistory(run(two_crashes())))[2]
-    b3 = change.segments[1].places[1]
-    assert (b3.bookie, b3.held, b3.due, b3.is_new) == ("b3", (), (4,), True)
+    b3 = change.segments[1].bookies[1]
+    assert (b3.name, b3.durable, b3.expected, b3.is_new) == ("b3", (), (4,), True)
 
 
 def test_what_a_recovery_has_not_published_is_shown_as_deferred() -> None:
@@ -71,7 +73,7 @@ def test_the_last_moment_is_the_fold_of_the_whole_log() -> None:
     log = everything_at_once()
     ledger = fold(log.events).ledgers[LEDGER]
     last = moments(EnsembleHistory(log))[-1]
-    assert [(s.first, tuple(p.bookie for p in s.places)) for s in last.segments] == [
+    assert [(s.first, tuple(bookie.name for bookie in s.bookies)) for s in last.segments] == [
         (segment.first_entry, segment.ensemble) for segment in ledger.segments
     ]
 

@@ -7,7 +7,7 @@ import pytest
 from labkit.system.model.message_id import MessageId
 from labkit.system.model.message_location import Lineage
 from labkit.views.widgets.lineage import MessageIdLineage
-from labkit.views.widgets.lineage.rows import MOST_BOXES, BoxRow, belongs_to, rows_of
+from labkit.views.widgets.lineage.rows import MAX_BOXES, BoxRow, belongs_to, rows_of
 from labkit.views.widgets.scene import Mark
 from tests.views.widgets.films import words_in
 from tests.views.widgets.lineages import alone, in_a_batch
@@ -41,7 +41,7 @@ def test_of_many_entries_those_around_the_chosen_one_are_shown() -> None:
     lineage = in_a_batch()
     for entry_id, before in ((0, 0), (13, 10), (24, 18)):
         row = rows_of(replace(lineage, message_id=MessageId(9, entry_id, 1, 2)))[2]
-        assert (row.before, len(row.boxes), row.before + row.after) == (before, MOST_BOXES, 18)
+        assert (row.before, len(row.boxes), row.before + row.after) == (before, MAX_BOXES, 18)
         assert chosen(row) == [f"entry {entry_id}"]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from labkit.system.trace.events import Event, Fields
 from labkit.views.widgets.recovery_progress import RecoveryProgress
-from labkit.views.widgets.recovery_progress.chart import MOST_LEDGERS, Lane, chart_of
+from labkit.views.widgets.recovery_progress.chart import MAX_LEDGERS, Lane, chart_of
 from labkit.views.widgets.recovery_progress.fold import Progress, first_bookies, steps_of
 from labkit.views.widgets.recovery_progress.state import RecoveryState, RepairStep
 from tests.views.widgets.films import words_in
@@ -107,7 +107,7 @@ def test_the_lock_of_a_dead_worker_goes_with_its_session() -> None:
 
 def test_copies_come_back_one_by_one_before_the_metadata_names_their_bookie() -> None:
     counts = [
-        (fragment.present, fragment.copied, fragment.least, fragment.targets)
+        (fragment.present, fragment.copied, fragment.min_copies, fragment.targets)
         for state in states("lost for good")
         if 0 in state.ledgers and state.ledgers[0].stage == "locked"
         for fragment in state.ledgers[0].fragments
@@ -123,8 +123,8 @@ def test_at_the_end_every_fragment_has_all_its_copies(name: str) -> None:
     for ledger in states(name)[-1].ledgers.values():
         assert ledger.stage == "whole"
         for fragment in ledger.fragments:
-            assert fragment.present == fragment.due
-            assert fragment.least == ledger.write_quorum
+            assert fragment.present == fragment.expected
+            assert fragment.min_copies == ledger.write_quorum
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -157,21 +157,21 @@ def test_of_many_ledgers_the_marked_ones_are_drawn() -> None:
     sizes = Fields(ensemble_size=2, write_quorum=2, ack_quorum=1)
     rows = [
         ("w", kind, ledger, 0, fields)
-        for ledger in range(MOST_LEDGERS + 3)
+        for ledger in range(MAX_LEDGERS + 3)
         for kind, fields in (
             ("ledger.created", sizes),
             ("ensemble.set", Fields(ensemble=("b0", "b1"))),
         )
     ]
-    rows.append(("b0", "ledger.underreplicated", MOST_LEDGERS + 2, -1, Fields(bookies=("b1",))))
+    rows.append(("b0", "ledger.underreplicated", MAX_LEDGERS + 2, -1, Fields(bookies=("b1",))))
     events = [
         Event(seq, seq, node, kind, -1, ledger, entry, **fields)
         for seq, (node, kind, ledger, entry, fields) in enumerate(rows)
     ]
     chart = chart_of(steps_of(events), [])
     drawn = [each.name for each in chart.lanes if each.kind == "ledger"]
-    assert len(drawn) == MOST_LEDGERS
-    assert drawn[-1] == f"ledger {MOST_LEDGERS + 2}"
+    assert len(drawn) == MAX_LEDGERS
+    assert drawn[-1] == f"ledger {MAX_LEDGERS + 2}"
     assert chart.hidden_ledger_count == 3
     assert "Not shown: 3 more ledgers." in RecoveryProgress(events).svg()
 
@@ -194,7 +194,7 @@ def test_of_very_many_copies_only_some_are_steps_and_all_are_counted() -> None:
     steps = steps_of(events)
     assert len(steps) < 400
     (fragment,) = state_after(steps, []).ledgers[7].fragments
-    assert (fragment.present, fragment.due) == (2000, 2000)
+    assert (fragment.present, fragment.expected) == (2000, 2000)
 
 
 def test_the_picture_tells_the_chosen_moment() -> None:

@@ -14,7 +14,7 @@ from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.space_time import SpaceTime
 from labkit.views.widgets.space_time.arrows import Point, y_of
 from labkit.views.widgets.space_time.labels import Box, LabelPlace, place_labels
-from labkit.views.widgets.space_time.layout import FARTHEST, ShownPart, causal_chain
+from labkit.views.widgets.space_time.layout import MAX_ROW_GAP, ShownPart, causal_chain
 from labkit.views.widgets.space_time.model import ALWAYS, NEVER, Diagram, diagram_of
 from labkit.views.widgets.space_time.words import SHOWN_KINDS, label_of, ranges_of, word_of
 from labkit.worlds.sim.run import run
@@ -317,7 +317,7 @@ def test_in_real_time_rows_are_as_far_apart_as_their_times_up_to_a_quiet_time() 
     gaps = [b - a for a, b in pairwise(moments)]
     rows = [plan.times.index(b) - plan.times.index(a) for a, b in pairwise(moments)]
     median = sorted(gaps)[len(gaps) // 2]
-    assert rows == [min(max(round(gap / median), 1), FARTHEST) for gap in gaps]
+    assert rows == [min(max(round(gap / median), 1), MAX_ROW_GAP) for gap in gaps]
     assert len(set(rows)) > 2
     assert {plan.times[row] for row in plan.quiet} == {
         after for after, gap in zip(moments[1:], gaps, strict=True) if gap > 4.5 * median

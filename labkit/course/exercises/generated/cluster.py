@@ -1,4 +1,4 @@
-"""Generated test cases about a cluster: quorums, confirmation, ensembles, recovery, repair."""
+"""Generated test cases for clusters: quorums, confirmation, ensembles, recovery, repair."""
 
 from labkit.course.checking.generated_cases import BEYOND, Draw
 from labkit.system.client.striping import write_set
@@ -25,8 +25,8 @@ def responses(draw: Draw) -> tuple[frozenset[int], int, int, int]:
 
 
 def denials(draw: Draw) -> tuple[int, int, int, int]:
-    """The number of bookies of a write set that denied an entry, the number that were silent, Qw
-    and Qa.
+    """The numbers of bookies in a write set that denied having an entry and that did not respond,
+    and Qw and Qa.
     """
     write_quorum = draw.number(1, 12)
     ack_quorum, denied = draw.number(1, write_quorum), draw.number(0, write_quorum)
@@ -69,8 +69,8 @@ def failed_add(draw: Draw) -> tuple[int, int, int]:
 
 
 def pending_entry(draw: Draw) -> tuple[int, frozenset[int], tuple[int, ...], frozenset[int]]:
-    """An ensemble index, the replaced indices, and an entry's write set, with the indices of the
-    bookies that acknowledged the entry.
+    """An ensemble index, the replaced indices, an entry's write set, and the indices of the bookies
+    that acknowledged the entry.
     """
     size, write_quorum, _ = _sizes(draw)
     stripe = write_set(draw.number(0, size - 1), size, write_quorum)
@@ -96,9 +96,7 @@ def reports(draw: Draw) -> tuple[list[int], int]:
 
 
 def missing_bookies(draw: Draw) -> tuple[dict[str, float], float, float]:
-    """The missing bookies with the time at which each went missing, the delay, and the current
-    time.
-    """
+    """The time at which each missing bookie went missing, the delay, and the current time."""
     now = draw.one_of((20.0, 100.0, 90_000.0))
     names = draw.shuffled([f"b{number}" for number in range(5)])[: draw.number(0, 5)]
     if len(names) > 1 and draw.number(0, 1):

@@ -1,4 +1,4 @@
-"""Generated test cases about a single bookie: entries, journals, indexes, entry logs, garbage."""
+"""Generated test cases for a single bookie: entries, journals, indexes, entry logs, garbage."""
 
 import struct
 
@@ -72,7 +72,7 @@ def offset_to_pad(draw: Draw) -> tuple[int, int]:
 
 def journal(draw: Draw) -> tuple[bytes, int]:
     """A journal of records and padding that is truncated near its end, and the offset at which to
-    start.
+    start reading.
     """
     data, starts = bytearray(JOURNAL_HEADER.struct.pack(MAGIC, VERSION)), [BLOCK]
     for _ in range(draw.number(0, 8)):
@@ -90,7 +90,7 @@ def journal(draw: Draw) -> tuple[bytes, int]:
 
 def journals(draw: Draw) -> tuple[list[int], int, int]:
     """The ids of journals (with gaps, because BookKeeper derives them from the time), the id of the
-    journal into which the mark points, and the number of backups.
+    journal that the mark points to, and the number of backups.
     """
     ids = draw.ids(7, least=1)
     mark = draw.one_of([*ids, max(ids, default=0) + draw.number(1, 3)])
@@ -108,7 +108,7 @@ def marks(draw: Draw) -> tuple[LogMark, LogMark]:
 
 
 def arrivals(draw: Draw) -> tuple[list[tuple[int, int]]]:
-    """Distinct entries of several ledgers, in order of arrival."""
+    """Distinct entries of several ledgers, in the order in which they arrive."""
     ledgers = draw.ids(4) or [7]
     keys = {(draw.one_of(ledgers), draw.id()) for _ in range(draw.number(1, 9))}
     return (draw.shuffled(sorted(keys)),)
@@ -124,8 +124,8 @@ def slot(draw: Draw) -> tuple[int, int]:
 
 
 def used_logs(draw: Draw) -> tuple[list[EntryLogMetadata], float]:
-    """Entry logs of different sizes that several ledgers share, and a threshold. The ids of the
-    logs have gaps.
+    """Entry logs of different sizes, each with entries of several ledgers, and a threshold. The ids
+    of the logs have gaps.
     """
     logs = []
     for log_id in draw.shuffled(draw.ids(6)):

@@ -1,4 +1,4 @@
-"""Generated test cases about topics and streams: ids, acknowledgements, retention, gaps."""
+"""Generated test cases for topics and streams: ids, acknowledgements, retention, gaps."""
 
 from labkit.course.checking.generated_cases import Draw
 from labkit.system.model.message_id import MessageId
@@ -18,15 +18,15 @@ def _position(draw: Draw, ledgers: list[int]) -> Position:
 
 
 def _message(draw: Draw, ledgers: list[int]) -> MessageId:
-    """A message id; every other ledger contains only batches, the others only single messages."""
+    """A message id; ledgers with only batches alternate with ledgers with only single messages."""
     ledger, entry = _position(draw, ledgers)
     batch_index = draw.one_of((0, 1, 2, 9, 10, 11)) if ledgers.index(ledger) % 2 else -1
     return MessageId(ledger, entry, ledgers.index(ledger) // 2 % 2, batch_index)
 
 
 def two_messages(draw: Draw) -> tuple[MessageId, MessageId]:
-    """Two message ids: either adjacent ids in one partition, or any ids in two partitions whose
-    ledgers alternate.
+    """Two message ids: either adjacent ids in one partition, or arbitrary ids in two partitions
+    whose ledgers are interleaved.
     """
     ledgers = draw.ids(6) or [5]
     one = _message(draw, ledgers)
@@ -74,7 +74,7 @@ def oldest_ledger(draw: Draw) -> tuple[bool, int, int, int, int]:
 
 
 def arriving_entries(draw: Draw) -> tuple[list[Position]]:
-    """The entries of a stream, ledger by ledger. Some are missing, and some arrive again."""
+    """The entries of a stream, ledger by ledger. Some are missing, and some arrive twice."""
     arrived: list[Position] = []
     for ledger in draw.ids(4) or [5]:
         entry = draw.number(0, 2) if not draw.chance(20) else draw.id()
@@ -92,7 +92,7 @@ def arriving_messages(draw: Draw, topic: str) -> list[tuple[Arrival, Sender]]:
 
     The partitions' ledgers are interleaved, and some entries are batches. Some messages are
     missing, arrive twice or arrive early, even before messages of the previous ledger. Other
-    messages were sent again and are stored under another id.
+    messages were sent twice, and are also stored under a second id.
     """
     arrived: list[tuple[Arrival, Sender]] = []
     ledgers = draw.ids(4) or [5]

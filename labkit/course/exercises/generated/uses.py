@@ -7,7 +7,9 @@ _NAMES = ("names", "users", "x")
 
 
 def records(draw: Draw) -> tuple[list[tuple[str, int | None]]]:
-    """The commits of several groups, some of which commit repeatedly or go back."""
+    """The commits of several groups, some of which commit repeatedly or return to an earlier
+    offset.
+    """
     groups = _GROUPS[: draw.number(1, len(_GROUPS))]
     count = draw.number(0, 10)
     return ([(draw.one_of(groups), None if draw.chance(20) else draw.id()) for _ in range(count)],)

@@ -1,8 +1,8 @@
 """Messages between two processes, one of which may run a student's code.
 
 A message is a length followed by JSON. The receiver limits the size of each message, the number and
-total size of all messages, and the time until a message is complete. A peer may therefore send
-endlessly, stop in the middle of a message, or never read.
+total size of all messages, and the time until a message is complete. The peer can therefore do no
+harm by sending endlessly, stopping in the middle of a message, or never reading.
 """
 
 import json
@@ -21,11 +21,13 @@ MAX_BYTES = 512 << 20
 
 
 class ChannelError(Exception):
-    """The other process has ended, was too slow, or sent something that is not a message."""
+    """The other process has exited, was too slow, or sent something that is not a message."""
 
 
 class PipeChannel:
-    """One end of a channel: two pipes (-1: none) and the maximum message sizes."""
+    """One end of a channel: the file descriptors of two pipes (-1: none), and the maximum message
+    sizes.
+    """
 
     def __init__(self, incoming: int, outgoing: int, max_in_bytes: int, max_out_bytes: int) -> None:
         self._incoming, self._outgoing = incoming, outgoing

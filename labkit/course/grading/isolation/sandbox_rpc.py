@@ -46,7 +46,9 @@ _KINDS = (
 
 
 class SubmissionProcessError(Exception):
-    """The submission's process has ended, or sent something that the grader does not understand."""
+    """The submission's process has exited, or sent something that the grader does not
+    understand.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class UnsupportedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A value as an answer, still encoded.
+    """An answer that is a value, still encoded.
 
     Decoding may take long, because a student may deliberately hand in a set of numbers that is slow
     to read. The trial therefore decodes it, within its own time limit.
@@ -136,7 +138,7 @@ class SubmissionConnection:
                 max_out_bytes=MAX_REQUEST_BYTES,
             )
             try:
-                # The message "ready", which is sent before any of the submission's code runs
+                # Wait for "ready", which is sent before any of the submission's code runs.
                 self._hear(until)
             except SubmissionProcessError as error:
                 process.kill()
@@ -164,8 +166,8 @@ class SubmissionConnection:
     def ask(self, name: str, arguments: tuple[Any, ...]) -> Any:
         """Return the result of calling the submission's answer with these arguments.
 
-        Raises `RaisedThereError` or NotImplementedError if the function raised,
-        `SubmissionProcessError`, and `EncodingError`.
+        Raises `RaisedThereError` or NotImplementedError if the function raises an exception. Also
+        raises `SubmissionProcessError` and `EncodingError`.
         """
         kept: list[Callable[..., Any]] = []
         errors: list[Exception] = []
@@ -192,7 +194,9 @@ class SubmissionConnection:
         return processor_s_of(self._pid)
 
     def is_responsive(self) -> bool:
-        """Return whether the process responds to a ping: then no earlier call is still running."""
+        """Return whether the process responds to a ping; if so, no earlier call is still
+        running.
+        """
         number = next(self._ids)
         until = time.monotonic() + PING_S
         try:

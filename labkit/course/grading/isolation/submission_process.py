@@ -113,8 +113,8 @@ class SubmissionProcess:
         self._call = partial(in_spark, spark_session("submission"))
 
     def _called_back(self, number: int) -> Callable[..., Any]:
-        """Return a stub for one of the grader's functions, such as one that lists what is
-        stored.
+        """Return a stub for one of the grader's functions, such as the one that lists the stored
+        ledgers.
         """
 
         def function(*arguments: Any) -> Any:
@@ -128,7 +128,9 @@ class SubmissionProcess:
 
 
 def _error_of(kind: str, text: str, number: int) -> Exception:
-    """Return the exception that a function of the grader raised, with its number there."""
+    """Return the exception that one of the grader's functions raised, with its number in the
+    grader.
+    """
     found = getattr(labkit.system.model.errors, kind, getattr(builtins, kind, None))
     if not (isinstance(found, type) and issubclass(found, Exception)):
         found = RuntimeError

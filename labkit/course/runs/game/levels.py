@@ -55,7 +55,7 @@ class Level:
 
 
 def _moves(text: str) -> tuple[str, ...]:
-    """Return the moves of a list in which `deliver` is omitted."""
+    """Return the moves in a list that omits the word `deliver`."""
     return tuple(
         move if move.startswith(("crash", "lose")) else f"deliver {move}"
         for move in text.split(", ")

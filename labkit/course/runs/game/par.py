@@ -1,7 +1,7 @@
-"""Finds a short way to break a promise: plays at random, then leaves out moves.
+"""Finds a short way to break a promise by playing at random and then removing moves.
 
-`levels` stores what this search found, and a test repeats it. The result is the shortest that the
-search finds, not necessarily the shortest possible.
+`levels` stores what this search found, and a test repeats it. The result is the shortest play that
+the search finds, not necessarily the shortest possible one.
 """
 
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ from labkit.worlds.sim.run import outside_event_loops, run_world, trace_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 
 _MOST_RECEIVED, _MOST_SENT = 4, 5
-"""Power cuts and losses are drawn among the first messages of a bookie and of a link."""
+"""A power cut is drawn among the first messages of a bookie, and a loss among those of a link."""
 
 
 def shortest_play(
     scenario: Scenario, promise: str, *, crashes: int, losses: int, plays: int, seed: int = 0
 ) -> tuple[str, ...]:
-    """Return the shortest of the ways found to break the promise (the name of a check), as moves
-    that a player can make one after the other; () if no play broke it.
+    """Return the shortest play found that breaks the promise (the name of a check), as moves that a
+    player can make one after another, or () if no play broke the promise.
 
     crashes, losses: the maximum numbers of power cuts and of lost messages.
     """
@@ -58,7 +58,9 @@ class _Search:
         self._checks: list[type[Check]] = [each for each in CHECKS if each.__name__ == promise]
 
     def random_play(self, random: Random, crashes: int, losses: int) -> list[str]:
-        """Play at random to the end; return the moves if they break the promise, or []."""
+        """Play at random until the run ends; return the moves if they broke the promise, otherwise
+        [].
+        """
         bookies, clients = self._scenario.cluster.names, self._scenario.clients
         failures = dict[str, None]()
         for _ in range(random.randint(0, crashes)):
@@ -75,7 +77,7 @@ class _Search:
         return world.made if broken(check_all(trace, self._checks)) else []
 
     def shortened(self, moves: Sequence[str]) -> list[str]:
-        """Leave out as many moves as possible, half of them, a quarter, ... at a time."""
+        """Remove as many moves as possible: half of them at a time, then a quarter, and so on."""
         kept, before = list(moves), -1
         while before != len(kept):
             before, size = len(kept), len(kept) // 2
@@ -98,7 +100,7 @@ class _Search:
         return bool(broken(check_all(trace_of(world), self._checks)))
 
     def playable(self, moves: Sequence[str]) -> tuple[str, ...]:
-        """Make each power cut and each loss as soon as it is possible."""
+        """Move each power cut and each loss to the earliest possible point."""
         deliveries = [move for move in moves if is_delivery(move)]
         failures = [move for move in moves if not is_delivery(move)]
         played = play(self._scenario)

@@ -9,7 +9,7 @@
 Each program uses only the client's API: `create_ledger`, `add`, `open_ledger`, `delete_ledger`, and
 the metadata store. None of them depends on the simulation, so each would run on a live cluster.
 
-All three are structured like everything built on BookKeeper, including a topic. Entries are
+All three have the structure that everything built on BookKeeper has, including a topic. Entries are
 appended to a ledger, a znode says which ledgers are current, the znode is changed by
 compare-and-set, and a ledger is taken over only by recovery, which fences its writer.
 

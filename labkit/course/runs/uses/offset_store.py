@@ -1,4 +1,5 @@
-"""An offset store: how far each consumer group has read, stored like Pulsar's cursors.
+"""An offset store records how far each consumer group has read, and stores this like Pulsar's
+cursors.
 
 Each commit is an entry. When a ledger is full, the store creates a new one that starts with the
 latest offset of every group, and deletes the old one. The store therefore stays small no matter how
@@ -45,7 +46,7 @@ class NotOpenError(LabkitError):
 
 
 class OffsetStore:
-    """The offsets of all groups. Call `open` first; only one client can write at a time."""
+    """Stores the offsets of all groups. Call `open` first; only one client can write at a time."""
 
     def __init__(
         self,

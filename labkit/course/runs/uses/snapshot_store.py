@@ -1,8 +1,8 @@
 """An object store: named snapshots of a state machine, each in a ledger.
 
-A snapshot is too large for one entry, so it is split into chunks. It exists from the moment its
-znode refers to its ledger, which has been closed before. A reader therefore gets either the
-complete snapshot or the previous one.
+A snapshot is too large for one entry, so it is split into chunks. The snapshot exists from the
+moment at which its znode refers to its ledger, which has been closed by then. A reader therefore
+gets either the complete snapshot or the previous one.
 
 A ledger to which no znode refers is either a snapshot being written or garbage. `removable` tells
 the two apart by the version stored in each ledger's metadata.
@@ -25,7 +25,9 @@ Removable = Callable[[list[Ledger], Named], list[int]]
 
 
 def removable(ledgers: list[Ledger], named: Named) -> list[int]:
-    """Return the garbage: ledgers whose version, or a later one, is stored in another ledger."""
+    """Return the garbage: ledgers whose version, or a later version, is stored in another
+    ledger.
+    """
     return [
         ledger_id
         for ledger_id, name, version in ledgers
@@ -82,7 +84,7 @@ class SnapshotStore:
         return writer.ledger_id
 
     async def get(self, name: str) -> bytes:
-        """Return the latest version. Raises `KeyError` if there is none; may also raise
+        """Return the latest version. Raises `KeyError` if there is no snapshot with this name, and
         `BKException`.
         """
         node = await self._read(name)

@@ -44,14 +44,16 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class NameNodes:
-    """A run of several name nodes: acknowledged edits, and what each takeover found."""
+    """A run of several name nodes: the acknowledged edits, and the directories that each takeover
+    found.
+    """
 
     trace: Trace
     answered: tuple[Edit, ...]
     found: dict[str, frozenset[str]]
 
     def lost(self) -> list[tuple[str, Edit]]:
-        """Return acknowledged edits that a later name node lacks, each with that node's name."""
+        """Return each acknowledged edit that a later name node lacks, with that node's name."""
         return [
             (node, edit)
             for node, directories in self.found.items()
@@ -85,10 +87,10 @@ def name_nodes(
     edits: int = 30,
     faults: Sequence[Fault] = (),
 ) -> NameNodes:
-    """Run three name nodes that take over one after the other.
+    """Run three name nodes that take over one after another.
 
     n1 is active first. n2 takes over in the order of `steps` while n1 keeps running, or dies after
-    `dies_after` steps. Then n3 takes over. Raises the exception with which n2's takeover failed.
+    `dies_after` steps. Then n3 takes over. Raises the exception that made n2's takeover fail.
     """
     log = _Log(edits)
 
@@ -136,7 +138,7 @@ def offsets(
 ) -> Offsets:
     """Let `s` commit and die after `dies_after` confirmed entries; then let `t` open the store.
 
-    Raises the exception with which `t` failed to open the store.
+    Raises the exception that kept `t` from opening the store.
     """
     answered: list[Record] = []
 

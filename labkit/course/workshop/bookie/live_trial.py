@@ -37,7 +37,9 @@ class LearnersCluster(LocalCluster):
 
 
 def serves_a_cluster(learner: Learner, zookeeper: str = "") -> str:
-    """Check that acknowledged entries survive SIGKILL, and that labkit's tools read the files."""
+    """Check that acknowledged entries survive SIGKILL, and that labkit's tools can read the
+    files.
+    """
     with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
         try:
             serving = _serve(learner.file.absolute(), Path(folder), zookeeper)

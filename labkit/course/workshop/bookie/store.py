@@ -30,7 +30,7 @@ from labkit.system.storage.log_mark import START, LogMark
 from labkit.system.storage.memtable import LedgerEntries, Memtable
 from labkit.system.storage.store import Checkpoint, LedgerStore
 
-# Step 1: a journal whose file the learner's `Journal` writes
+# Step 1: a journal whose file is written by the learner's `Journal`
 
 
 class LearnersJournal(Journal):
@@ -93,11 +93,11 @@ class LearnersJournal(Journal):
         """Do nothing: the operating system closes the learner's file when the process exits."""
 
 
-# Step 2: a memtable whose entries the learner's `Memtable` keeps
+# Step 2: a memtable whose entries are kept by the learner's `Memtable`
 
 
 class LearnersMemtable(Memtable):
-    """Entries waiting for a flush. All of them are kept until the whole memtable is dropped."""
+    """Entries waiting for a flush. Single entries cannot be dropped, only the whole memtable."""
 
     learner: Learner
 
@@ -128,7 +128,7 @@ class LearnersMemtable(Memtable):
         return iter(self.yours.call("entries", list[tuple[int, int, bytes]]))
 
 
-# Step 3: logs that the learner's `EntryLog` writes and `read_entry` reads
+# Step 3: logs written by the learner's `EntryLog` and read by `read_entry`
 
 
 class LearnersLog(OpenLog):
@@ -176,11 +176,11 @@ class LearnersEntryLogger(EntryLogger):
     def read_all(
         self, locations: Sequence[int], ledger_id: int, first: int, max_bytes: int
     ) -> tuple[list[bytes], int]:
-        """Return no entries, so that each of them is read with `read`."""
+        """Return no entries, so that the caller reads each of them with `read`."""
         return [], 0
 
 
-# Step 4: a ledger's index whose locations the learner's `Index` keeps
+# Step 4: a ledger's index whose locations are kept by the learner's `Index`
 
 
 UNREADABLE = (ValueError, struct.error)
@@ -285,7 +285,7 @@ class CheckpointView:
         """Return (ledger id, entry id, entry) for all entries, in the order of the entry log.
 
         New adds go to an empty memtable. The entries remain readable until the checkpoint has
-        ended.
+        finished.
         """
         return list(LedgerStore.begin_checkpoint(self._store).memtable)
 
@@ -315,7 +315,9 @@ class CheckpointView:
             self._store.persist_marks((mark,))
 
     def remove_journals(self, file_id: int) -> None:
-        """Delete the journal files before that one, except for the configured backups."""
+        """Delete the journal files before the given one, except for the configured number of
+        backups.
+        """
         self._store.journals[0].trim(LogMark(file_id, 0))
 
 
@@ -354,7 +356,7 @@ def mark_functions(learner: Learner) -> dict[str, object]:
     }
 
 
-# Step 6: a store whose journal the learner's `replay` reads at startup
+# Step 6: a store whose journal is read by the learner's `replay` at startup
 
 
 class ReplayView:

@@ -26,7 +26,8 @@ from labkit.system.model.ledger import LedgerMetadata, Segment, check_quorums
 
 
 def client_of(learner: Learner, nodes: tuple[str, ...], reads: bool = True) -> Any:
-    """Return a factory that creates the learner's client on these `nodes`, elsewhere labkit's.
+    """Return a factory that creates the learner's client on these `nodes`, and labkit's client on
+    all others.
 
     Without `reads`, the learner's reader only reads LastAddConfirmed, and labkit's reader reads the
     entries.

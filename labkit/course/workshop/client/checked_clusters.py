@@ -1,7 +1,7 @@
-"""Clusters that check each request of the learner's client against the contract.
+"""Clusters that check every request of the learner's client against the contract.
 
 Some promises of `labkit.system.check` are broken only in rare runs, but a line such as "a new
-segment starts at LastAddConfirmed + 1" can be checked at each request of every run.
+segment starts at LastAddConfirmed + 1" can be checked with each request of every run.
 """
 
 import asyncio
@@ -62,9 +62,9 @@ class WritersCluster(JudgedCluster):
         if changes:
             self._judge_ensemble(metadata)
         version = await super().write_metadata(metadata, version)
-        # An add returns in a later iteration of the event loop than its confirmation, but at the
-        # same simulated time. So every add that has returned by now was confirmed before or during
-        # this write.
+        # An add returns in a later iteration of the event loop than the one in which it is
+        # confirmed, but at the same simulated time. So every add that has returned by now was
+        # confirmed before or during this write.
         last = self._last_confirmed
         if changes:
             first = metadata.segments[-1].first_entry_id

@@ -1,9 +1,9 @@
-"""The cluster as a learner's client sees it: requests to individual bookies, and versioned
-metadata.
+"""The cluster from the point of view of a learner's client: requests to individual bookies, and
+versioned metadata.
 
 The learner decides which bookies to ask, how many responses are enough, and what an error proves.
-All requests and responses are recorded in the trace, so `labkit.system.check` judges the learner's
-client as it judges labkit's.
+All requests and responses are recorded in the trace, so `labkit.system.check` checks the learner's
+client just as it checks labkit's.
 """
 
 import asyncio
@@ -151,7 +151,7 @@ class Cluster:
     ) -> None:
         """Register callbacks for uncaught exceptions and for requests to a bookie.
 
-        The latter is called before each request, with the id of the requested entry, or -1.
+        `before_request` receives the id of the requested entry, or -1.
         """
         self.failed, self._before_request = failed, before_request
 

@@ -14,7 +14,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 
 class Ledgers:
-    """Ids and metadata of ledgers, and a `Cluster` for each.
+    """Allocates ledger ids, stores ledger metadata, and provides a `Cluster` for each ledger.
 
     Every method except `cluster` may raise a `LabkitError`.
     """

@@ -68,9 +68,9 @@ def serves_a_cluster(learner: Learner) -> str:
 
 
 def processor_times(learner: Learner) -> tuple[float, float]:
-    """Return the CPU milliseconds that the learner's program and labkit's client take.
+    """Return the CPU time, in milliseconds, that the learner's program and labkit's client take.
 
-    They write the same entries, alternately on one cluster; each cost is the minimum of three
+    They take turns writing the same entries to one cluster; each cost is the minimum of three
     rounds.
     """
 
@@ -171,7 +171,7 @@ class _Live:
         self._programs.append(program)
         return program
 
-    async def found(self, least: int) -> LedgerMetadata:
+    async def read_closed_ledger(self, least: int) -> LedgerMetadata:
         """Read the closed ledger with labkit's shell, compare its entries, and return its metadata.
 
         Raises `Refused` unless the ledger has at least `least` entries, each on Qa of the bookies
@@ -229,7 +229,7 @@ async def _write(live: _Live) -> str:
     writer = await live.write("w1", _SIZES)
     await writer.give(_lines(0, _ENTRIES))
     await run_to_end(writer)
-    await live.found(_ENTRIES)
+    await live.read_closed_ledger(_ENTRIES)
     return (
         f"Your program, running as a process, wrote {_ENTRIES} entries, which labkit's shell read;"
     )
@@ -264,7 +264,7 @@ async def _take_over(live: _Live) -> str:
             f"{TAKEN_OVER} The first program resumed after the take-over, its adds were"
             " rejected, and it still exited with status 0: it must report the failure to its user."
         )
-    await live.found(_ENTRIES)
+    await live.read_closed_ledger(_ENTRIES)
     return f"{taken} were taken over from a stopped writer, which then ended with {writer.error()};"
 
 
@@ -277,7 +277,7 @@ async def _lose_a_bookie(live: _Live) -> str:
     await live.cluster.kill(killed)
     await writer.give(_lines(_ENTRIES, 2 * _ENTRIES))
     await writer.wait_for_lines(2 * _ENTRIES, "confirmed")
-    # Read the metadata before the ledger is closed, because that stores them again.
+    # Read the metadata before the ledger is closed, because closing stores them again.
     stored = (await ledgermetadata(live.client, live.ledger_id)).metadata.segments[-1].ensemble
     if killed in stored:
         raise Refused(
@@ -287,7 +287,7 @@ async def _lose_a_bookie(live: _Live) -> str:
             " recoveries look for them."
         )
     await run_to_end(writer)
-    metadata = await live.found(2 * _ENTRIES)
+    metadata = await live.read_closed_ledger(2 * _ENTRIES)
     return f"{2 * _ENTRIES} survived the kill of {killed}, in {len(metadata.segments)} segments."
 
 

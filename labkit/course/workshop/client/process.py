@@ -55,7 +55,7 @@ class ProgramSettings:
     """Settings of the process that runs a program.
 
     name: the node name in the trace; announces: whether to print a first line of JSON (pid,
-    trace_port) and to keep the first events until a listener connects.
+    trace_port), and to keep events until the first listener connects.
     """
 
     file: Path
@@ -135,7 +135,7 @@ async def _run(
 def _reported_error(learner: Learner, error: BaseException) -> BaseException:
     """Return the exception to report.
 
-    A stop signal or an `InputError` is returned unchanged; of a refusal, only the message is kept.
+    A stop signal or an `InputError` is returned unchanged; a refusal is reduced to its message.
     """
     if isinstance(error, Refused):
         return ProgramError(error.message)
@@ -153,7 +153,7 @@ def write(sizes: Sizes, window: int, say: Say) -> Use:
     Raises `ProgramError` if standard input is closed.
     """
     if sys.stdin is None:
-        # Otherwise, the next file or connection that is opened would get file descriptor 0.
+        # Without this check, the next file or connection to be opened would get file descriptor 0.
         raise ProgramError("standard input is closed: pass the lines to write")
 
     async def use(program: Program) -> None:
@@ -181,7 +181,7 @@ def take(ledger_id: int, say: Say) -> Use:
 
 
 async def lines_of_input() -> AsyncIterator[bytes]:
-    """Yield the lines of standard input, without line ends, as they arrive. Raises `InputError`.
+    """Yield the lines of standard input as they arrive, without line endings. Raises `InputError`.
 
     A thread reads the input, because asyncio cannot read files. It reads the file descriptor
     directly, because a thread blocked in `sys.stdin` would hold that object's lock when Python

@@ -40,7 +40,8 @@ class Program:
         created: Callable[[int], None],
         confirmed: Callable[[int], None],
     ) -> int:
-        """Create a ledger, add the payloads, and close it; return the most adds in flight at once.
+        """Create a ledger, add the payloads, and close it; return the maximum number of adds in
+        flight.
 
         Calls `created` with the ledger's id, and `confirmed` with the id of each entry once it is
         confirmed.
@@ -60,7 +61,7 @@ class Program:
             append_all = self._learner.part("append_all")
             await append_all(writer, flow.payloads(), flow.confirm, window)
             await self._check_end(cluster, flow)
-        return flow.most
+        return flow.max_in_flight
 
     async def take_over(self, ledger_id: int) -> list[Entry]:
         with self._learner.recording_errors():
@@ -101,7 +102,7 @@ class _Flow:
         window: int,
         report: Callable[[int], None],
     ) -> None:
-        self.consumed = self.confirmed = self.most = 0
+        self.consumed = self.confirmed = self.max_in_flight = 0
         self._cluster = cluster
         self._payloads = payloads
         self._window = window
@@ -110,7 +111,8 @@ class _Flow:
     async def payloads(self) -> AsyncIterator[bytes]:
         """Yield the payloads one by one. Raises `Refused` if the window is exceeded."""
         async for payload in self._payloads:
-            # The program may have consumed one more payload and be waiting for room in the window.
+            # The program may have consumed one more payload and may be waiting for room in the
+            # window.
             if self.consumed - self.confirmed > self._window:
                 raise Refused(
                     f"At most {self._window} entries may be unconfirmed, but `append_all` consumed"
@@ -118,7 +120,7 @@ class _Flow:
                 )
             self._cluster.pushed(self.consumed, payload)
             self.consumed += 1
-            self.most = max(self.most, self.consumed - self.confirmed)
+            self.max_in_flight = max(self.max_in_flight, self.consumed - self.confirmed)
             yield payload
 
     def confirm(self, entry_id: int) -> None:

@@ -79,4 +79,4 @@ IS_TAKEN = program(
     TakeOver(when=On("lac.advanced", 10)),
     faults=(Pause("w", 40.0, On("lac.advanced", 10)),),
 )
-"""The writer is paused with adds in flight, and resumes after its ledger was taken over."""
+"""The writer is paused with adds in flight, and resumes after its ledger has been taken over."""

@@ -50,8 +50,10 @@ PROOF = (
 ALL_DENY = "If all bookies of the write set deny having the entry, `PROVES_ABSENCE` is raised."
 
 
-class _Growing:
-    """A ledger whose bookies report their segment's LastAddConfirmed; records which were asked."""
+class _GrowingLedger:
+    """A ledger whose bookies report their segment's LastAddConfirmed; records which bookies were
+    asked.
+    """
 
     ledger_id = 0
 
@@ -73,7 +75,7 @@ class _Growing:
 
 
 def last_add_confirmed_is_current(learner: Learner) -> str:
-    """Check that a reader asks the last ensemble, and notices changes of the metadata."""
+    """Check that a reader asks the last ensemble, and notices when the metadata change."""
     old = replace(_METADATA, segments=_METADATA.segments[:1])
     changed = (
         f"the reader begins with {old.segments}; by now, the metadata has {_METADATA.segments}"
@@ -82,11 +84,11 @@ def last_add_confirmed_is_current(learner: Learner) -> str:
         (_METADATA, contract.LAST_ENSEMBLE, f"the segments are {_METADATA.segments}"),
         (old, contract.CURRENT, changed),
     ):
-        cluster = _Growing(_METADATA)
+        cluster = _GrowingLedger(_METADATA)
         _read_last_add_confirmed(learner, cluster, known)
         if set(cluster.asked) - set(_METADATA.segments[-1].ensemble):
             raise Refused(line, f"{case}\nyou asked {cluster.asked}")
-    cluster = _Growing(_METADATA.closed(9, 80))
+    cluster = _GrowingLedger(_METADATA.closed(9, 80))
     last = _read_last_add_confirmed(learner, cluster, _METADATA)
     if last != 9:
         raise Refused(
@@ -96,16 +98,18 @@ def last_add_confirmed_is_current(learner: Learner) -> str:
     return "The last ensemble was asked, also after the metadata had changed."
 
 
-def _read_last_add_confirmed(learner: Learner, cluster: _Growing, known: LedgerMetadata) -> object:
+def _read_last_add_confirmed(
+    learner: Learner, cluster: _GrowingLedger, known: LedgerMetadata
+) -> object:
     async def read() -> object:
         with learner.recording_errors():
             return await learner.part("Reader")(cluster, known).read_last_add_confirmed()
 
-    # Use the simulated loop, because asyncio's does not run in a browser.
+    # Use the simulated loop, because asyncio's own loop does not run in a browser.
     return outside_event_loops(lambda: SimLoop().run(read()))
 
 
-class _Answers:
+class _FixedResponses:
     """A cluster whose bookies give fixed responses; records which bookies were asked."""
 
     ledger_id = 0
@@ -122,7 +126,7 @@ class _Answers:
         return _expected_entry(entry_id)
 
 
-def answers_decide(learner: Learner) -> str:
+def responses_determine_the_result(learner: Learner) -> str:
     """Check that `read_entry` returns the entry if any bookie of the write set has it.
 
     Otherwise, it must raise an error that reflects what is known.
@@ -143,13 +147,13 @@ def _expected_entry(entry_id: int) -> Entry:
 def _try_case(
     learner: Learner, entry_id: int, answers: dict[str, type[BKException] | None]
 ) -> None:
-    cluster = _Answers(answers)
+    cluster = _FixedResponses(answers)
     responses = ", ".join(
         f"{bookie}: {error.__name__ if error else 'the entry'}" for bookie, error in answers.items()
     )
     case = f"Entry {entry_id} of {_METADATA.segments}; {responses}."
     try:
-        # Use the simulated loop, because asyncio's does not run in a browser.
+        # Use the simulated loop, because asyncio's own loop does not run in a browser.
         result = outside_event_loops(lambda: SimLoop().run(_read(learner, cluster, entry_id)))
     except DeadlockError:
         raise Refused(
@@ -202,7 +206,7 @@ def _all_deny(errors: list[type[BKException]]) -> bool:
     return all(issubclass(error, PROVES_ABSENCE) for error in errors)
 
 
-async def _read(learner: Learner, cluster: _Answers, entry_id: int) -> object:
+async def _read(learner: Learner, cluster: _FixedResponses, entry_id: int) -> object:
     with learner.recording_errors():
         try:
             return await learner.part("Reader")(cluster, _METADATA).read_entry(entry_id)

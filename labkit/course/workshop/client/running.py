@@ -18,7 +18,7 @@ from labkit.worlds.live.host.posix import continue_process, stop_process
 from labkit.worlds.live.trace_stream import TraceStream
 
 _LINE_LIMIT_S = 120.0
-_MOST_LINES = 1_000_000
+_MAX_LINES = 1_000_000
 _NUMBER = re.compile("[0-9]{1,19}")
 
 
@@ -80,7 +80,7 @@ class ProgramProcess:
 
     async def give(self, lines: bytes) -> None:
         assert self._process.stdin is not None
-        with suppress(ConnectionError):  # Whoever waits for lines will notice the exit.
+        with suppress(ConnectionError):  # Whoever waits for output lines will notice the exit.
             self._process.stdin.write(lines)
             await self._process.stdin.drain()
 
@@ -142,7 +142,7 @@ class ProgramProcess:
             while line := await self._process.stdout.readline():
                 self._lines.append(line.decode(errors="replace"))
                 self._more.set()
-                if len(self._lines) == _MOST_LINES:
+                if len(self._lines) == _MAX_LINES:
                     raise ValueError("too many lines")
         except ValueError:
             # `readline` also raises ValueError for a line longer than its limit.

@@ -21,7 +21,7 @@ SIZES = ((3, 3, 2), (3, 2, 2), (4, 3, 2), (5, 3, 2), (3, 3, 3), (2, 2, 1))
 
 
 def write(entries: int, sizes: tuple[int, int, int] = (3, 3, 2), **fields: float) -> Write:
-    """Return a writer's step that leaves its ledger open."""
+    """Return a workload step that writes entries and leaves the ledger open."""
     ensemble, write_quorum, ack_quorum = sizes
     step = Write(0, entries, ensemble, write_quorum, ack_quorum, close=False)
     return replace(step, **fields)  # type: ignore[arg-type]
@@ -80,7 +80,7 @@ def one_knows_the_last() -> Scenario:
 
 
 def one_knows_nothing() -> Scenario:
-    """b0 missed everything and responds first; b1 and b2 have the entries."""
+    """b0, which responds first, has no entries; b1 and b2 have all of them."""
     faults = (Partition(("w",), ("b0",)), Delay("b1", "q", 4.0), Delay("b2", "q", 4.0))
     return quiet(write(6), Read(client="q", when=At(30.0)), faults=faults)
 
@@ -193,7 +193,7 @@ TAKEN = quiet(
     Recover(when=At(9.0)),
     faults=(Pause("w", 15.0, At(7.0)),),
 )
-"""The writer is only paused, and resumes after its ledger was recovered."""
+"""The writer is only paused, and resumes after its ledger has been recovered."""
 CLOSED = quiet(write(6, window=3, close=True))
 ONE_TAKES_IT = quiet(write(1, (2, 2, 1), close=True), Recover(when=On("add.pushed")), bookies=2)
 ONE_IS_TAKEN = quiet(write(1, (2, 2, 1)), Recover(when=On("add.pushed")), bookies=2)
@@ -328,10 +328,9 @@ def cut_off_by_another() -> Scenario:
 # Storms
 
 
-def taken_by(*clients: str) -> tuple[Recover, ...]:
-    """Return steps of clients that recover the ledger at about the same time.
-
-    Its writer may still be alive.
+def recoveries_by(*clients: str) -> tuple[Recover, ...]:
+    """Return steps in which these clients recover the ledger at about the same time, perhaps while
+    its writer is still alive.
     """
     return tuple(
         Recover(client=name, when=At(12.0 + number)) for number, name in enumerate(clients)
@@ -341,7 +340,7 @@ def taken_by(*clients: str) -> tuple[Recover, ...]:
 def storms(
     seeds: int, *more: Step, bookies: int = 5, close: bool = False, faults: int = 3
 ) -> Iterator[Scenario]:
-    """Yield a scenario for each seed: a writer under random faults, and further steps."""
+    """Yield a scenario for each seed: a writer, further steps, and random faults."""
     for seed in range(seeds):
         sizes = SIZES[seed % len(SIZES)]
         step = write(12, sizes, window=6, every_ms=(0.0, 2.0)[seed % 2], close=close)

@@ -93,7 +93,7 @@ class Writer:
                 self.confirm()
 
     def confirm(self) -> None:
-        """Confirm entries in order, as long as the next one has Qa acknowledgements."""
+        """Confirm entries in order, while the next one has Qa acknowledgements."""
         if self.is_changing or self.ended_by is not None:
             return
         while self.pending and len(self.pending[0].acked) >= self.metadata.ack_quorum:
@@ -194,7 +194,7 @@ async def close_at(
     return metadata
 
 
-# Step 2 and 3: read
+# Steps 2 and 3: read
 
 
 class Reader:
@@ -249,7 +249,9 @@ async def newest_lac(cluster: Cluster, metadata: LedgerMetadata, *, fence: bool 
 
 
 def is_covered(known: dict[int, int], metadata: LedgerMetadata) -> bool:
-    """Return whether the silent bookies are too few to have acknowledged an entry alone."""
+    """Return whether there are too few silent bookies to have acknowledged an entry on their
+    own.
+    """
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     for first in range(size):
         unknown = [place for place in write_set(first, size, quorum) if place not in known]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.runs.cluster_trial import PROMISES, found, run_with
+from labkit.course.runs.cluster_trial import PROMISES, counterexample_at, run_with
 from labkit.course.workshop.client.adapter import client_of
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.simulated_cluster import (
@@ -32,7 +32,9 @@ def first_test(
     line: str = "",
     checks: Sequence[type[Check]] = PROMISES,
 ) -> FirstTest:
-    """Return a first test: a small run that must succeed; a failed step breaks `line`."""
+    """Return a first test: a small run that must succeed. A step that fails breaks the contract's
+    `line`.
+    """
     rule = f"{line} {words}".strip()
     return FirstTest(
         words, lambda learner: _all_well(learner, scenario, nodes, reads, rule, checks)
@@ -40,9 +42,9 @@ def first_test(
 
 
 def ends_well(scenarios: Iterable[Scenario], nodes: Nodes, rule: str, reads: bool = True) -> Trial:
-    """Return a trial in which these runs must break no promise and their steps must succeed.
+    """Return a trial in which these runs must not break a promise, and their steps must succeed.
 
-    If a step fails, `rule` explains why it could have succeeded.
+    If a step fails, the refusal quotes `rule`, which explains why the step could have succeeded.
     """
     runs = tuple(scenarios)
 
@@ -55,7 +57,7 @@ def ends_well(scenarios: Iterable[Scenario], nodes: Nodes, rule: str, reads: boo
 
 
 def every_order_of(scenario: Scenario, nodes: Nodes, reads: bool = True, **mishaps: int) -> Trial:
-    """Return a trial in which no order of the messages may break a promise."""
+    """Return a trial in which no order of the messages is allowed to break a promise."""
 
     def trial(learner: Learner) -> str:
         client = client_of(learner, nodes, reads)
@@ -67,7 +69,9 @@ def every_order_of(scenario: Scenario, nodes: Nodes, reads: bool = True, **misha
 def in_storms(
     scenarios_of: Callable[[int], Iterable[Scenario]], nodes: Nodes, reads: bool = True
 ) -> Trial:
-    """Return a trial in which storms with the learner's seeds must not break a promise."""
+    """Return a trial in which storms, one for each of the learner's seeds, must not break a
+    promise.
+    """
 
     def trial(learner: Learner) -> str:
         client = client_of(learner, nodes, reads)
@@ -95,12 +99,12 @@ def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bo
     """
 
     def trial(learner: Learner) -> str:
-        # First check how the step ended, because a broken promise would explain less.
+        # First check how the step ended, because that explains more than a broken promise would.
         trace = run_of(learner, scenario, nodes, reads, ())
         ended = [event for event in trace.events if event.kind == "step.ended"]
         last = next((e for e in reversed(ended) if e.node == nodes[-1]), trace.events[-1])
         if not last.error.startswith(error):
-            raise Refused(rule, found(trace, last.seq, _told(last)))
+            raise Refused(rule, counterexample_at(trace, last.seq, _told(last)))
         check_promises(learner, trace, {"client": client_of(learner, nodes, reads)})
         return f"{nodes[-1]} got the error {last.error}, because no other result would be right."
 
@@ -133,9 +137,8 @@ def metadata_requests(scenario: Scenario, node: str) -> Callable[[Learner | None
 def time_between(
     scenario: Scenario, nodes: Nodes, first: str, last: str, reads: bool = True
 ) -> Callable[[Learner | None], float]:
-    """Return a function that measures the simulated milliseconds between two kinds of events.
-
-    They are measured from the first event of one kind to the last event of the other.
+    """Return a function that measures the simulated time, in milliseconds, from the first event of
+    kind `first` to the last event of kind `last`.
     """
 
     def measure(learner: Learner | None) -> float:
@@ -176,9 +179,11 @@ def _all_well(
         if step.client in killed or (mine and mine[-1].detail == "done"):
             continue
         if mine:
-            raise Refused(rule, found(trace, mine[-1].seq, _told(mine[-1])))
+            raise Refused(rule, counterexample_at(trace, mine[-1].seq, _told(mine[-1])))
         last = next(e for e in reversed(trace.events) if e.kind == "epilogue.started")
-        raise Refused(rule, found(trace, last.seq, f"{step.client} waits for ever: {step}."))
+        raise Refused(
+            rule, counterexample_at(trace, last.seq, f"{step.client} waits for ever: {step}.")
+        )
 
 
 def _told(end: Event) -> str:

@@ -67,10 +67,10 @@ class _Scripted:
         self._tasks.append(asyncio.get_running_loop().create_task(coroutine))
 
 
-def entries_announce(learner: Learner) -> str:
+def entries_carry_lac_and_length(learner: Learner) -> str:
     """Check the ledger length and the LastAddConfirmed that each entry carries.
 
-    They must be those of the moment at which the entry got its id.
+    Both must be those at the moment at which the entry was assigned its id.
     """
 
     async def script(cluster: _Scripted, writer: Any) -> None:
@@ -98,7 +98,7 @@ def entries_announce(learner: Learner) -> str:
 
 
 def failed_bookies_are_replaced(learner: Learner) -> str:
-    """Check the ensembles of a writer whose bookies fail one by one but stay registered."""
+    """Check which ensembles a writer chooses if its bookies fail one by one but stay registered."""
 
     async def script(cluster: _Scripted, writer: Any) -> None:
         for cluster.failing in ("b0", "b2"):
@@ -120,7 +120,9 @@ def failed_bookies_are_replaced(learner: Learner) -> str:
 
 
 def another_client_closed(learner: Learner) -> str:
-    """Check that `close` accepts another client's close only with the writer's own last entry."""
+    """Check that `close` accepts that another client has closed the ledger only if the last entry
+    is the writer's own.
+    """
 
     async def close_late(cluster: _Scripted, writer: Any) -> None:
         await writer.add(b"four")
@@ -157,7 +159,7 @@ def another_client_closed(learner: Learner) -> str:
     return "`close` accepted another client's end only where it was the writer's own."
 
 
-def fenced_ends(learner: Learner) -> str:
+def fenced_writer_fails(learner: Learner) -> str:
     """Check that a fenced writer's adds fail, and that it does not change the ensemble."""
     results: list[object] = []
 
@@ -181,7 +183,9 @@ def fenced_ends(learner: Learner) -> str:
 def _run(
     learner: Learner, script: Callable[[_Scripted, Any], Coroutine[Any, Any, None]]
 ) -> _Scripted:
-    """Run a script with the learner's writer. Raises `Refused` if an add or `close` never ends."""
+    """Run a script with the learner's writer. Raises `Refused` if an add or `close` never
+    returns.
+    """
     cluster = _Scripted()
 
     async def run() -> None:
@@ -191,7 +195,7 @@ def _run(
                 await script(cluster, writer)
 
     try:
-        # Use the simulated loop, because asyncio's does not run in a browser.
+        # Use the simulated loop, because asyncio's own loop does not run in a browser.
         outside_event_loops(lambda: SimLoop().run(run()))
     except (DeadlockError, TimeoutError):
         raise Refused(contract.PENDING_FAIL, "An `add` or `close` waits for ever.") from None

@@ -1,4 +1,4 @@
-"""Results of the verbs about a cluster: frozen dataclasses that format themselves as text."""
+"""Results of the verbs that use a cluster: frozen dataclasses that format themselves as text."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -146,7 +146,9 @@ class AuditTriggered(Result):
 
 @dataclass(frozen=True, slots=True)
 class LedgerRecovery(Result):
-    """A ledger with copies on lost bookies; `error` says why some could not be replaced."""
+    """A ledger with copies on lost bookies; `error` says why some of the copies could not be
+    replaced.
+    """
 
     ledger_id: int
     fragment_count: int

@@ -1,4 +1,4 @@
-"""The verbs about lost bookies: the auditor, under-replicated ledgers, and manual repairs.
+"""The verbs that deal with lost bookies: the auditor, under-replicated ledgers, and manual repairs.
 
 In BookKeeper: `tools/cli/commands/autorecovery/*.java`, `client/BookKeeperAdmin.java`,
 `tools/cli/commands/bookies/RecoverCommand.java`, `DecommissionCommand.java`.
@@ -75,7 +75,8 @@ async def listunderreplicated(
 ) -> list[UnderreplicatedMark]:
     """Return the ledgers that are marked as under-replicated, in ascending order.
 
-    If given, `bookie_id` must be among the missing replicas, and `excluded_id` must not.
+    If they are given, include only ledgers with `bookie_id` among the missing replicas, and only
+    ledgers without `excluded_id` among them.
     """
     marks, found = _marks(client), []
     for ledger_id in await marks.ledgers():
@@ -128,7 +129,7 @@ async def recover(
         else:
             yield LedgerRecovery(each, count, recovered=True)
     if not is_referenced:
-        # No ledger refers to the bookies, so the ids may be mistyped.
+        # No ledger refers to the bookies, so the user may have mistyped the ids.
         await _require_members(client, bookies)
 
 
@@ -181,10 +182,8 @@ async def deletecookies(
 
 
 async def _ledgers_that_need(client: BookKeeper, bookie_id: str) -> tuple[int, ...]:
-    """Return the ledgers that need the bookie.
-
-    Each of them may have entries on the bookie, or is marked because the bookie's copies are
-    missing.
+    """Return the ledgers that may have entries on the bookie, or are marked because the bookie's
+    copies are missing.
     """
     needed = {mark.ledger_id for mark in await listunderreplicated(client, bookie_id)}
     for ledger_id in await client.list_ledgers():
@@ -195,7 +194,7 @@ async def _ledgers_that_need(client: BookKeeper, bookie_id: str) -> tuple[int, .
 
 
 def _has_entries_on(metadata: LedgerMetadata, bookie_id: str) -> bool:
-    # The last fragment of an open ledger may have entries, whatever its metadata says.
+    # The last fragment of an open ledger may have entries, no matter what the metadata says.
     return any(
         bookie_id in fragment.ensemble and (fragment.last >= fragment.first or not fragment.closed)
         for fragment in fragments_of(metadata, metadata.last_entry_id)

@@ -116,7 +116,8 @@ async def ledgermetadata(client: BookKeeper, ledger_id: int) -> LedgerNode:
 async def readledger(
     client: BookKeeper, ledger_id: int, first: int = 0, last: int | None = None
 ) -> AsyncIterator[ReadEntry]:
-    """Yield confirmed entries from `first` to `last` (None: the end) without fencing the ledger.
+    """Yield the confirmed entries from `first` to `last` (None: to the end) without fencing the
+    ledger.
 
     Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and the errors of `LedgerReader.read`.
     """
@@ -132,7 +133,7 @@ async def readledger(
 
 
 async def deleteledger(client: BookKeeper, ledger_id: int) -> LedgerDeleted:
-    """Delete a ledger's metadata; bookies delete its entries in their garbage collection.
+    """Delete a ledger's metadata; the bookies' garbage collection then deletes its entries.
 
     Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
     """

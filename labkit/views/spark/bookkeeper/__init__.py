@@ -31,18 +31,18 @@ Options (not case-sensitive):
     topics               or of these topics, separated by commas
     topicsPattern        or of all topics of a namespace whose short names match a regular
                          expression: "orders.*" in public/default, or
-                         "persistent://tenant/namespace/orders.*".  A stream notices new topics
+                         "persistent://tenant/namespace/orders.*". A stream notices new topics
     ledgers              or read these ledgers, given as ids and ranges such as "3-7,9" or "3-"; one
                          row per entry. In a batch query, all ledgers of a range such as "3-7" must
                          exist
     start, end           first and last message to read, both inclusive, as MessageIDs
                          "ledger:entry:partition:batchIndex", one per partition, separated by
                          commas; or "earliest" or "latest" ("latest" as the start is only for
-                         streams).  For ledgers, a single id.  A stream has no end
+                         streams). For ledgers, a single id. A stream has no end
     startingTime,        read only messages published at this time or later, and at this time or
     endingTime           earlier: milliseconds since 1970, or "2026-05-01T12:00:00Z"; only for
-                         topics.  Entries are found by bisection, so the publish times of a
-                         partition are assumed to increase.  A stream has no end
+                         topics. Entries are found by bisection, so the publish times of a
+                         partition are assumed to increase. A stream has no end
     closedOnly           true: skip open ledgers; false (the default): read them up to
                          LastAddConfirmed
     rowsPerBatch         a record batch ends with the entry that reaches this number of rows;
@@ -56,7 +56,7 @@ Options (not case-sensitive):
     maxRowsPerTrigger    maximum number of rows in a batch of a stream, over all partitions; only
                          for streams
     maxBytesPerTrigger   or maximum number of payload bytes, estimated from the average size of each
-                         ledger's entries.  Every partition reads at least one entry; only for
+                         ledger's entries. Every partition reads at least one entry; only for
                          streams
     decodeValues         true: add a column `value` with the payload as JSON, decoded with the
                          schema version of its message; null if that is not a JSON, AVRO or

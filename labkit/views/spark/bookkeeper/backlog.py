@@ -1,7 +1,8 @@
 """Counts the entries and bytes of a lane that a stream has not read yet.
 
 The chain of a topic contains the number of entries and the size of each closed ledger, so counting
-needs no ledger metadata.  The size of a part of a ledger is estimated from the ledger's average.
+needs no ledger metadata. The size of a part of a ledger is estimated from the ledger's average
+entry size.
 """
 
 from bisect import bisect_left

@@ -1,7 +1,7 @@
-"""Turns the options for start and end into the first and the last position of each lane.
+"""Converts the options for start and end to the first and the last position of each lane.
 
 For one topic, `start` and `end` may contain an id for each partition; for ledgers, one id applies
-to all.  For any number of topics, `startingTime` and `endingTime` apply to all partitions.
+to all. For any number of topics, `startingTime` and `endingTime` apply to all partitions.
 
 If the ledger of a bound does not exist, the query fails or, if option `failOnDataLoss` is false,
 reads the remaining ledgers.
@@ -34,8 +34,8 @@ Bounds = dict[Lane, tuple[ReadPosition, ReadPosition]]
 def batch_bounds(options: Options, chains: Chains) -> Bounds:
     """Return the bounds of a batch query.
 
-    Raises `OptionError` if an id belongs to no lane, and `LedgerGoneError` if its ledger does not
-    exist.
+    Raises `OptionError` if an id does not belong to any lane, and `LedgerGoneError` if its ledger
+    does not exist.
     """
     if options.start == "latest":
         raise OptionError(
@@ -56,7 +56,9 @@ def batch_bounds(options: Options, chains: Chains) -> Bounds:
 async def with_times(
     bounds: Bounds, options: Options, chains: Chains, directory: LedgerDirectory
 ) -> Bounds:
-    """Replace the bounds that are given as publish times.  Raises the errors of the search."""
+    """Replace the bounds that are given as publish times with positions. Raises the same errors as
+    `first_published_from`.
+    """
 
     async def of_lane(lane: Lane) -> tuple[ReadPosition, ReadPosition]:
         find = partial(first_published_from, directory, options, lane, chains[lane])
@@ -78,8 +80,8 @@ async def with_times(
 def named_ids(name: str, bound: Bound, options: Options, chains: Chains) -> dict[Lane, MessageId]:
     """Return an option's id for each lane that has one.
 
-    Raises `OptionError` if an id belongs to no lane, and `LedgerGoneError` if its ledger does not
-    exist, unless option `failOnDataLoss` is false.
+    Raises `OptionError` if an id does not belong to any lane, and `LedgerGoneError` if its ledger
+    does not exist, unless option `failOnDataLoss` is false.
     """
     if isinstance(bound, str):
         return {}

@@ -96,7 +96,7 @@ async def retry_read(
 
 @asynccontextmanager
 async def connected(options: Options) -> AsyncIterator[BookKeeper]:
-    """Connect a client to the cluster of the options. Raises `OptionError` if that fails."""
+    """Connect a client to the cluster given in the options. Raises `OptionError` if that fails."""
     try:
         store = RetryingStore(options.metadata, options.retry_s)
         await store.start(options.retry_s)

@@ -81,7 +81,9 @@ def columns_of(options: Options) -> dict[str, str]:
 
 
 def check_schema(schema: StructType, options: Options) -> None:
-    """Raise `OptionError` unless the user's schema only selects columns, with their own types."""
+    """Raise `OptionError` unless the user's schema selects existing columns without changing their
+    types.
+    """
     columns = columns_of(options)
     if not schema.fields:
         raise OptionError(f"schema is empty; valid columns: {', '.join(columns)}")
@@ -138,7 +140,7 @@ def _publish_times(rows: SpanRows) -> pa.Array:
 
 
 def _times(times_ms: Numbers, is_null: npt.NDArray[np.bool_]) -> pa.Array:
-    """Convert times; those outside Spark's range become null, too."""
+    """Convert times; those outside Spark's range become null."""
     is_null = is_null | (times_ms > _FARTHEST_MS) | (times_ms < -_FARTHEST_MS)
     return pa.array(np.where(is_null, 0, times_ms) * 1000, mask=is_null).cast(_TIME)
 
@@ -167,7 +169,9 @@ def _properties(rows: SpanRows) -> pa.Array:
 
 
 def _values(rows: SpanRows) -> pa.Array:
-    """Return JSON; null for chunks, of which only the whole message can be decoded."""
+    """Return the values as JSON; a chunk's value is null, because only a whole message can be
+    decoded.
+    """
     values: list[str | None] = []
     for index, payload in zip(rows.entry_of_row(), rows.payloads, strict=True):
         metadata = rows.metadata[index]

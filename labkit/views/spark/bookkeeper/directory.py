@@ -39,7 +39,7 @@ _MAX_SUGGESTIONS = 5
 
 
 class LedgerGoneError(LabkitError):
-    """A ledger of the query was deleted, or trimmed from its topic."""
+    """A ledger that the query needs was deleted, or trimmed from its topic."""
 
 
 class LedgerDirectory:
@@ -64,7 +64,8 @@ class LedgerDirectory:
         return {lane: chain for chains in by_topic for lane, chain in chains.items()}
 
     async def lookup(self, info: LedgerInfo) -> LedgerSnapshot | None:
-        """Return the ledger's current state; None if it is gone and `failOnDataLoss` is false.
+        """Return the ledger's current state, or None if it no longer exists and `failOnDataLoss` is
+        false.
 
         Raises `LedgerGoneError`, and `BKReadException` if too few bookies report an open ledger's
         LastAddConfirmed.
@@ -88,7 +89,7 @@ class LedgerDirectory:
                 return None
             raise LedgerGoneError(ledger_gone_message(ledger_id)) from None
         metadata = self._with_password(ledger_id, metadata)
-        # The client's own open would query bookies, and might use another password.
+        # Opening the ledger with the client would query bookies, and might use another password.
         reader = LedgerReader(ledger_id, metadata, self.client.context)
         if reader.is_closed:
             return LedgerSnapshot(ledger_id, metadata, metadata.last_entry_id, metadata.length)
@@ -134,7 +135,7 @@ class LedgerDirectory:
         return chain
 
     async def _matching_topics(self) -> list[str]:
-        """Return the topics that match the pattern.  Raises `OptionError` if none does."""
+        """Return the topics that match the pattern. Raises `OptionError` if no topic matches."""
         pattern = self._options.topics_pattern
         folder, _, regex = pattern.rpartition("/")
         names = await self._topics_beside(pattern)
@@ -152,7 +153,7 @@ class LedgerDirectory:
             self._children_beside(partitions_path(topic)),
             self._children_beside(managed_ledger_path(topic)),
         )
-        # Partitions of a partitioned topic are no topics of their own.
+        # The partitions of a partitioned topic are not listed as topics of their own.
         single = {name for name in stored if _PARTITION.sub("", name) not in partitioned}
         return sorted(partitioned | single)
 
@@ -195,7 +196,9 @@ class LedgerDirectory:
 
 
 def _some(topic: str, names: list[str]) -> str:
-    """Return some of the names, those like the topic if possible, in case the user mistyped it."""
+    """Return some of the names, preferably names similar to the topic's, in case the user mistyped
+    it.
+    """
     near = get_close_matches(topic.rpartition("/")[2], names) or names[:_MAX_SUGGESTIONS]
     shown = ", ".join(near or ["none"])
     return f"{shown} and others" if len(names) > len(near) else shown

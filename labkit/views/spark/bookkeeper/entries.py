@@ -1,4 +1,4 @@
-"""Reads ahead in a span, so that entries arrive while earlier ones are turned into rows.
+"""Reads ahead in a span, so that entries arrive while earlier ones are being converted to rows.
 
 If every bookie of the ensemble stores every entry, one request reads many entries. `LedgerReader`
 checks each digest, and tries another bookie if one fails.
@@ -59,7 +59,7 @@ async def read_span(
 def _chunks(span: EntrySpan) -> list[tuple[int, int]]:
     size = span.ledger.metadata.ensemble_size
     count = min(max(_CHUNK_BYTES // span.bytes_per_entry, 1), _MAX_ENTRIES)
-    # Each chunk starts one bookie further than the previous one, which spreads the load evenly.
+    # Start each chunk with the bookie after the previous chunk's, which spreads the load evenly.
     count += (1 - count) % size
     return [
         (first, min(first + count - 1, span.last))

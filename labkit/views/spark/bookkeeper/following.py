@@ -53,10 +53,10 @@ class StreamFollower:
         self.seen: Offset = {}
         """The newest message of each lane when it was last looked up."""
         self.backlogs: dict[Lane, Backlog] = {}
-        """What each lane has after the offset returned last."""
+        """The backlog of each lane after the offset that was returned last."""
 
     async def initial(self) -> Offset:
-        """Return the offset given by option `start` or `startingTime`.  Raises `OptionError`."""
+        """Return the offset given by option `start` or `startingTime`. Raises `OptionError`."""
         chains = await self._directory.chains()
         if self._options.start == "latest":
             return await self._newest_of(chains)
@@ -83,7 +83,8 @@ class StreamFollower:
         return await self._newest_of(await self._directory.chains())
 
     async def next_offset(self, start: Offset, target: Offset | None, limit: ReadLimit) -> Offset:
-        """Return the next offset: at most `target`, and no further after `start` than the limit.
+        """Return the next offset, which is at most `target` and is not further from `start` than
+        the limit allows.
 
         Raises `LedgerGoneError` if ledgers were deleted before they were read, and the errors of
         `LedgerDirectory.lookup`.
@@ -104,7 +105,7 @@ class StreamFollower:
         elif isinstance(limit, ReadMaxBytes):
             ends = await self._limited_bytes(chains, begin, ends, limit.max_bytes)
         self.backlogs = {
-            lane: backlog(await self._counted(chains[lane]), ends[lane], newest)
+            lane: backlog(await self._with_current_end(chains[lane]), ends[lane], newest)
             for lane, newest in self.seen.items()
             if lane in ends
         }
@@ -136,7 +137,7 @@ class StreamFollower:
                 return MessageId(info.ledger_id, ledger.last_entry_id, lane.partition, -1)
         return before_first_entry(lane.partition)
 
-    async def _counted(self, chain: list[LedgerInfo]) -> list[LedgerInfo]:
+    async def _with_current_end(self, chain: list[LedgerInfo]) -> list[LedgerInfo]:
         """Return the chain with the readable entries and bytes of its last ledger."""
         ledger = await self._directory.lookup(chain[-1]) if chain else None
         if ledger is None:
@@ -147,7 +148,8 @@ class StreamFollower:
     async def _first(self, lane: Lane, chain: list[LedgerInfo]) -> MessageId:
         """Return the offset before all entries of the lane.
 
-        It names only a ledger with entries, because deleting an empty one loses nothing.
+        The offset refers to a ledger only if the ledger has entries, because deleting an empty one
+        loses nothing.
         """
         for info in chain:
             ledger = await self._directory.lookup(info)
@@ -158,8 +160,8 @@ class StreamFollower:
     async def _begin(self, lane: Lane, chain: list[LedgerInfo], at: MessageId | None) -> MessageId:
         """Return the offset just before the message in option `start`.
 
-        In a query over ledgers, later ledgers are read from their first entry, and earlier ones
-        from their next new entry.
+        In a query over ledgers, ledgers after that message's ledger are read from their first
+        entry, and ledgers before it from their next new entry.
         """
         if at is None or (self._options.ledgers and lane.number > at.ledger_id):
             return await self._first(lane, chain)
@@ -189,7 +191,9 @@ class StreamFollower:
     async def _limited_rows(
         self, chains: Chains, begin: Offset, ends: Offset, max_rows: int
     ) -> Offset:
-        """Return an offset at most `max_rows` rows further, shared equally by lanes with rows."""
+        """Return an offset that is at most `max_rows` rows further; lanes with unread rows share
+        them equally.
+        """
         offset, rows_left = dict(begin), max_rows
         behind = [lane for lane in sorted(ends) if offset[lane] != ends[lane]]
         while rows_left and behind:
@@ -208,17 +212,18 @@ class StreamFollower:
     async def _limited_bytes(
         self, chains: Chains, begin: Offset, ends: Offset, max_bytes: int
     ) -> Offset:
-        """Return an offset about `max_bytes` further, shared equally by lanes with new entries.
+        """Return an offset that is about `max_bytes` further; lanes with unread entries share them
+        equally.
 
-        Each of them reads at least one entry, so none waits for the others.
+        Each of these lanes reads at least one entry, so none has to wait for the others.
         """
         sizes = {
-            lane: backlog(await self._counted(chains[lane]), begin[lane], end).size_bytes
+            lane: backlog(await self._with_current_end(chains[lane]), begin[lane], end).size_bytes
             for lane, end in ends.items()
             if begin[lane] != end
         }
         offset, bytes_left = dict(begin), max_bytes
-        # What lanes with a small backlog leave over is available to the others.
+        # Bytes that a lane with a small backlog does not need are available to the others.
         for index, lane in enumerate(sorted(sizes, key=lambda each: (sizes[each], each))):
             share = bytes_left // (len(sizes) - index)
             offset[lane], size_bytes = await self._advance_bytes(
@@ -230,7 +235,9 @@ class StreamFollower:
     async def _advance_bytes(
         self, lane: Lane, chain: list[LedgerInfo], begin: MessageId, end: MessageId, max_bytes: int
     ) -> tuple[MessageId, int]:
-        """Return the offset after about `max_bytes`, but at least one entry, and its distance."""
+        """Return the offset that is about `max_bytes`, but at least one entry, further, and the
+        number of bytes up to it.
+        """
         at, size_bytes = begin, 0
         async with aclosing(self._lane_spans(lane, chain, begin, end)) as spans:
             async for span in spans:
@@ -264,7 +271,9 @@ class StreamFollower:
         return end if row_count < max_rows else begin, row_count
 
     async def _sizes(self, span: EntrySpan, max_rows: int) -> list[int]:
-        """Return the number of messages in each entry, until they add up to `max_rows`."""
+        """Return the number of messages in each entry, reading only until they add up to
+        `max_rows`.
+        """
         if self._options.ledgers:
             return [1] * (span.last - span.first + 1)
         sizes: list[int] = []

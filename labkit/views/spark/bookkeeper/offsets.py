@@ -2,8 +2,9 @@
 
 In a checkpoint, `{"0": "12:345:0:-1", "1": "13:7:1:4"}` means that partition 0 has been read up to
 and including all of entry 345 of ledger 12, and partition 1 up to message 4 of the batch in entry 7
-of ledger 13.  Entry -1 means that no entry of the ledger has been read yet, and ledger -1 that
-nothing has been read yet.  A stream over several topics has one such dictionary for each topic.
+of ledger 13. Entry -1 means that no entry of the ledger has been read yet, and ledger -1 means
+that nothing has been read yet. A stream over several topics has one such dictionary for each
+topic.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +27,9 @@ def encode_offset(offset: Offset, options: Options) -> Json:
 
 
 def by_topic(values: Mapping[Lane, object], options: Options) -> Json:
-    """Return the values by lane number, and if the query has several topics, first by topic."""
+    """Return the values by lane number or, if the query has several topics, by topic and lane
+    number.
+    """
     found: dict[str, Json] = {}
     for lane, value in sorted(values.items()):
         found.setdefault(lane.topic, {})[str(lane.number)] = value
@@ -34,7 +37,7 @@ def by_topic(values: Mapping[Lane, object], options: Options) -> Json:
 
 
 def decode_offset(data: Json, options: Options) -> Offset:
-    """Raises `OptionError` if the checkpoint does not say to which topic an id belongs."""
+    """Raises `OptionError` if the checkpoint does not say which topic an id belongs to."""
     if any(isinstance(value, dict) for value in data.values()):
         return {
             Lane(topic, int(number)): _parse(text)
@@ -60,7 +63,9 @@ def _parse(text: str) -> MessageId:
 
 
 def before_first_entry(partition: int, ledger_id: int = -1) -> MessageId:
-    """Return the offset before a ledger's first entry or, without a ledger, before everything."""
+    """Return the offset before a ledger's first entry or, if no ledger is given, before all
+    entries.
+    """
     return MessageId(ledger_id, -1, partition, -1)
 
 

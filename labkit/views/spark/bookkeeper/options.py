@@ -35,7 +35,7 @@ class Options:
     """The checked options of a query; `labkit.views.spark.bookkeeper` describes each of them.
 
     One of `topics`, `topics_pattern` and `ledgers` is set; `ledgers` contains ranges of ids,
-    (first, last).  `starting_ms` and `ending_ms` are -1 if the bound is not a time.  If
+    (first, last). `starting_ms` and `ending_ms` are -1 if the bound is not a time. If
     `max_rows_per_trigger` and `max_bytes_per_trigger` are 0, batches of a stream are unlimited.
     """
 
@@ -101,7 +101,7 @@ _OF_OTHER_CONNECTORS = {
     "subscriptionprefix": _NO_SUBSCRIPTION,
 }
 """Options of Spark's Kafka connector and of Pulsar's connector, in lower case, and what to do
-instead.  Options with the same meaning have the same name here.
+instead. Options with the same meaning have the same name here.
 """
 
 
@@ -224,7 +224,7 @@ def _ledgers(text: str) -> tuple[tuple[int, int], ...]:
 def _bound(name: str, text: str, partition: int) -> Bound:
     """Parse the option.
 
-    `partition` is the topic's index if the topic is itself a partition, else -1.
+    `partition` is the topic's partition index if the topic is itself a partition, otherwise -1.
     """
     if text == "earliest":
         return "earliest"
@@ -238,12 +238,13 @@ def _bound(name: str, text: str, partition: int) -> Bound:
         return "earliest"
     if ids == (LATEST,):
         return "latest"
-    # For such a topic, the Java producer prints -1, while all other clients print the partition.
+    # If the topic is a partition, the Java producer prints -1, but all other clients print the
+    # index.
     return tuple(replace(each, partition=partition) if each.partition < 0 else each for each in ids)
 
 
 def _time(name: str, text: str) -> int:
-    """Parse a time to milliseconds since 1970; "" means -1."""
+    """Convert a time to milliseconds since 1970, and "" to -1."""
     if not text:
         return -1
     if re.fullmatch(r"\d+", text):

@@ -46,7 +46,7 @@ class SpanRows:
     def __init__(
         self, span: EntrySpan, columns: Collection[str], decoder: ValueDecoder | None = None
     ) -> None:
-        """If the span's lane belongs to no topic, each row is an entry.
+        """If the span's lane does not belong to a topic, each row is an entry.
 
         Only the data that the columns need is unpacked and kept, so unencrypted columns of an
         encrypted topic can be read without its key.
@@ -153,7 +153,7 @@ class SpanRows:
         return self.span.ledger.metadata.ensemble_at(self.span.first)
 
     def write_sets(self) -> list[list[str]]:
-        """Return the write sets of entries 0 to E - 1; after that they repeat."""
+        """Return the write sets of entries 0 to E - 1, which later entries repeat."""
         metadata, ensemble = self.span.ledger.metadata, self.ensemble()
         sizes = metadata.ensemble_size, metadata.write_quorum
         return [

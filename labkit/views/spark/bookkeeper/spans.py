@@ -31,7 +31,9 @@ at 100 MB/s. It corresponds to Spark's `spark.sql.files.openCostInBytes` for fil
 
 
 class Lane(NamedTuple):
-    """A partition of a topic, by its index, or a ledger, by its id; then `topic` is ""."""
+    """A partition of a topic, or a ledger. `number` is the partition's index or the ledger's id;
+    for a ledger, `topic` is "".
+    """
 
     topic: str
     number: int
@@ -43,7 +45,9 @@ class Lane(NamedTuple):
 
 
 class ReadPosition(NamedTuple):
-    """A bound: as a start, the first message to read; as an end, the slot before which to stop."""
+    """A bound of what to read: as a start, the first message to read; as an end, the first slot not
+    to read.
+    """
 
     ledger_id: int
     entry_id: int
@@ -91,7 +95,9 @@ class LedgerSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class EntrySpan:
-    """Entries `first` to `last`, the first from slot `skip` on and the last before slot `stop`."""
+    """The entries from `first` to `last`, without the first entry's slots before `skip` and the
+    last entry's slots from `stop` on.
+    """
 
     ledger: LedgerSnapshot
     lane: Lane
@@ -151,7 +157,7 @@ def tasks(
 ) -> list[tuple[EntrySpan, ...]]:
     """Return the spans of each task, in order; the spans of a task belong to the same partition.
 
-    There are at least `min_count` tasks if enough entries of about the same size exist.
+    There are at least `min_count` tasks if there are enough entries of about the same size.
     """
     if min_count > 1:
         total_bytes = sum(span.size_bytes for span in spans)

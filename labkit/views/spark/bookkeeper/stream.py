@@ -45,7 +45,9 @@ T = TypeVar("T")
 
 
 class _Session:
-    """A connection to the cluster, and its event loop, which runs only during calls from Spark."""
+    """A connection to the cluster with an event loop, which runs only while Spark calls a
+    method.
+    """
 
     def __init__(self, options: Options) -> None:
         self._runner = asyncio.Runner()
@@ -74,7 +76,9 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _options(self) -> Options:
-        """Return the checked options. Raises `OptionError`, also for options of batch queries."""
+        """Return the checked options. Raises `OptionError`, also if an option is only for batch
+        queries.
+        """
         options = read_options(self._raw_options)
         if options.end != "latest" or options.ending_ms >= 0:
             name = "end" if options.end != "latest" else "endingTime"
@@ -99,7 +103,7 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @without_traceback
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Let the query end with the entries that are confirmed now."""
+        """Let the query end after the entries that are confirmed at this moment."""
         session = self._session()
         self._target = session.run(session.follower.newest())
 

@@ -1,9 +1,9 @@
 """Finds the first entry of a lane that was published at or after a given time.
 
 The search bisects the ledgers by the publish time of their last entry, and then the entries of one
-ledger, so it reads one entry per step and never scans.  The rule: publish times are assumed to
-increase within a lane, as in Pulsar's seek by time.  They come from the producers' clocks, so
-messages of several producers may be slightly out of order.
+ledger, so it reads one entry per step and never scans. Publish times are assumed to increase
+within a lane, as in Pulsar's seek by time. They come from the producers' clocks, so messages of
+several producers may be slightly out of order.
 """
 
 from collections.abc import Awaitable, Callable
@@ -55,7 +55,9 @@ async def first_published_from(
 
 
 async def _bisect(count: int, is_after: Callable[[int], Awaitable[bool]]) -> int:
-    """Return the first of the numbers below `count` for which `is_after` holds, or else `count`."""
+    """Return the smallest number below `count` for which `is_after` is true, or `count` if there is
+    none.
+    """
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2

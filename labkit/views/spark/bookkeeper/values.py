@@ -1,9 +1,9 @@
 """Decodes payloads to JSON text with the version of the topic's schema that each message was sent
 with.
 
-Spark turns JSON into columns, with `from_json` or `parse_json`.  JSON payloads are returned as they
-are; AVRO and PROTOBUF_NATIVE records are decoded.  As in Avro's JSON encoding, bytes become text
-with one character per byte; logical types, such as timestamps, remain numbers.
+Spark turns JSON into columns, with `from_json` or `parse_json`. JSON payloads are returned
+unchanged; AVRO and PROTOBUF_NATIVE records are decoded. As in Avro's JSON encoding, bytes become
+text with one character per byte; logical types, such as timestamps, remain numbers.
 
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 """
@@ -28,7 +28,7 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.schemas_pb2 import SchemaEntry, SchemaInfo, SchemaLocator
 
 Decode = Callable[[bytes], str]
-"""Returns a payload as JSON.  Raises `ValueError` or `DecodeError`."""
+"""Returns a payload as JSON. Raises `ValueError` or `DecodeError`."""
 
 _PARTITION = re.compile(r"-partition-\d+$")
 
@@ -38,13 +38,13 @@ class ValueDecodeError(LabkitError):
 
 
 class ValueDecoder:
-    """The decoders of a topic's schema versions."""
+    """Decodes payloads with the versions of a topic's schema."""
 
     def __init__(self, versions: dict[int, SchemaInfo]) -> None:
         self._decoders = {number: _decoder(info) for number, info in versions.items()}
 
     def decode(self, schema_version: bytes, payload: bytes | None) -> str | None:
-        """Return the payload as JSON, or None if the message has no schema of a record.
+        """Return the payload as JSON, or None if the message's schema does not describe a record.
 
         Raises `ValueDecodeError`.
         """
@@ -63,7 +63,7 @@ class ValueDecoder:
 
 
 async def read_value_decoder(client: BookKeeper, topic: str) -> ValueDecoder:
-    """Return the decoders of all versions of the topic's schema, which may be none."""
+    """Return the decoders for all versions of the topic's schema; there may be none."""
     schema_id = _PARTITION.sub("", topic.removeprefix("persistent://"))
     try:
         data, _ = await client.store.get(f"/schemas/{schema_id}")

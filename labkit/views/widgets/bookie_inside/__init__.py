@@ -30,12 +30,12 @@ _SIGNS = {"journal.replayed": ("↺", "ink"), "mark.persisted": ("▼", "confirm
 
 
 class BookieInside(PlayingView):
-    """Shows one bookie of a log, a simulated run, or a running cluster.
+    """Shows one bookie from a log, a simulated run or a running cluster.
 
-    bookie: the bookie's name.  By default, the view shows the first bookie that put an entry into
+    bookie: the bookie's name. By default, the view shows the first bookie that put an entry into
         its memtable, and the reader can choose another.
     upto: the number of events of the log after which the view opens; the still picture shows the
-        same moment.  By default, this is the end of the workload.
+        same moment. By default, this is the end of the workload.
     page_size: the index's page size in bytes (`StorageConfig.page_size`).
     """
 
@@ -62,7 +62,7 @@ class BookieInside(PlayingView):
     def picture(self, run: DisplayedRun, acts: Acts) -> BookiePicture:
         names = self._known(run.events)
         self._bookie = self._chosen or next(iter(names), "")
-        # Reserve no space for what only the final check adds.
+        # Do not reserve space for items that only the final check adds.
         end = math.inf if run.check_at is None else run.check_at
         events = [e for e in self._own(run.events) if run.at(e.seq) <= end]
         reserved = [] if self.is_live else events

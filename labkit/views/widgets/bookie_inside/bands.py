@@ -17,12 +17,12 @@ from labkit.system.trace.bookie_state import (
 )
 from labkit.system.trace.sentence import fill
 
-MOST_ITEMS, STEP = 48, 12
-"""The maximum number of items in a band, and the number of items that are dropped at a time.  If
-there are more items, only the last ones are drawn (in the memtable, only the first ones).  Items
+MAX_ITEMS, STEP = 48, 12
+"""The maximum number of items in a band, and the number of items that are dropped at a time. If
+there are more items, only the last ones are drawn (in the memtable, only the first ones). Items
 are dropped in groups so that the band does not shift with every event.
 """
-MOST_FILES = 3
+MAX_FILES = 3
 SLOT_SIZE = 8
 FIRST_SLOT = 1024
 
@@ -84,12 +84,12 @@ Slots = dict[int, tuple[str, int]]
 
 
 def bands_of(state: BookieState, page_size: int) -> list[Band]:
-    """Return the bands of a state.  `page_size` is the index's page size in bytes."""
+    """Return the bands of a state. `page_size` is the index's page size in bytes."""
     hues = {ledger: place for place, ledger in enumerate(_ledgers(state))}
     bands = [_memtable(state, hues)]
-    journals = list(state.journals.items())[-MOST_FILES:] or [("", ())]
+    journals = list(state.journals.items())[-MAX_FILES:] or [("", ())]
     bands += [_journal(state, hues, *each) for each in journals]
-    bands += [_log(state, hues, *each) for each in list(state.logs.items())[-MOST_FILES:]]
+    bands += [_log(state, hues, *each) for each in list(state.logs.items())[-MAX_FILES:]]
     slots = _slots(state)
     bands += [_index(state, hues, ledger, slots[ledger], page_size) for ledger in sorted(slots)]
     return bands
@@ -112,7 +112,7 @@ def _memtable(state: BookieState, hues: dict[int, int]) -> Band:
             hues[kept.ledger],
             found=state.served == ServedEntry(kept.ledger, kept.entry, "memtable"),
         )
-        for kept in state.memtable[:MOST_ITEMS]
+        for kept in state.memtable[:MAX_ITEMS]
     ]
     left_out = len(state.memtable) - len(items)
     more = [Item("gap", label=f"+{left_out}")] if left_out else []
@@ -145,7 +145,7 @@ def _journal(
 
 
 def _left_out(entries: Sequence[object]) -> int:
-    return max(-(-(len(entries) - MOST_ITEMS) // STEP) * STEP, 0)
+    return max(-(-(len(entries) - MAX_ITEMS) // STEP) * STEP, 0)
 
 
 def _beginning(left_out: int) -> Item:
@@ -232,8 +232,8 @@ def _slot_item(
 
 
 def _missing_between(entries: list[int]) -> Iterator[int]:
-    """Yield the entries in small gaps, that is, those that have no location but are followed by one
-    that has.
+    """Yield the entries in small gaps, that is, entries without a location that are followed by an
+    entry with one.
     """
     for one, next_one in pairwise([-1, *entries]):
         if next_one - one <= 4:
@@ -241,7 +241,7 @@ def _missing_between(entries: list[int]) -> Iterator[int]:
 
 
 def _slots(state: BookieState) -> dict[int, Slots]:
-    """Return the location of each indexed entry, by ledger and entry id.  If an entry is in several
+    """Return the location of each indexed entry, by ledger and entry id. If an entry is in several
     logs, the later log is used.
     """
     slots: dict[int, Slots] = {}
@@ -253,8 +253,8 @@ def _slots(state: BookieState) -> dict[int, Slots]:
 
 
 def _found_at(state: BookieState) -> tuple[int, int, str, int] | None:
-    """Return the ledger, entry, file and offset of the entry that was just read from an
-    entry log.
+    """Return the ledger, entry, file and offset of the entry that has just been read from an entry
+    log.
     """
     found = state.served
     if found is None or found.where != "entry log":

@@ -1,5 +1,5 @@
-"""One item in a band: an entry, a record that is not an entry, padding, or LastLogMark.  A ledger
-is identified by its hue and its number.  Every state has a second sign besides its colour: an
+"""One item in a band: an entry, a record that is not an entry, padding, or LastLogMark. A ledger
+is identified by its hue and its number. Every state is marked by something besides its colour: an
 outline, dashes, or a glyph.
 """
 
@@ -33,7 +33,7 @@ SIGNS = {"unsure": "?", "lost": "✕", "replayed": "↺"}
 _HUES = 6
 _WIDTHS = {"pad": 12, "mark": 14, "page": 54, "head": 54, "tail": 96, "gap": 40}
 _FROM = {"replayed": "0 70"}
-"""The offset from which a new block slides in, by its look.  Replayed entries slide in from the
+"""The offset from which a new block slides in, by its look. Replayed entries slide in from the
 journal, which is below the memtable.
 """
 
@@ -50,7 +50,9 @@ def width_of_item(item: Item) -> float:
 
 @lru_cache(16384)
 def block(item: Item, key: str, kin: str, x: float, y: float, came: str = "") -> Mark:
-    """Return the block.  came: the offset from which it slides in, or "" for that of its look."""
+    """Return the block. came: the offset from which it slides in, or "" for the default of its
+    look.
+    """
     width = width_of_item(item)
     if item.kind in ("entry", "special"):
         came = came or _FROM.get(item.look, "0 -40")

@@ -22,8 +22,9 @@ TOP, BETWEEN, PART = 46, 4, 10
 component.
 """
 LINE = HIGH + NOTE + 5
-MOMENTS = 300
-"""If a run has more moments than this, a sample of this size determines the height of the picture.
+SAMPLED_MOMENTS = 300
+"""If a run has more moments than this, a sample of this size determines the height of the
+picture.
 """
 
 _INKS = {"up": "well", "down": "lost"}
@@ -72,7 +73,7 @@ class BookiePicture:
     """Draws one bookie of a run.
 
     acts: the buttons of the bookie.
-    events: the events for which the picture reserves its height; it grows with later ones.
+    events: the events for which the picture reserves space; later events make it grow.
     """
 
     def __init__(
@@ -192,7 +193,7 @@ def summary(name: str, state: BookieState) -> str:
 
 def _height_for(events: Sequence[Event], name: str, page_size: int) -> float:
     fold, lines, most = ClusterFold([name]), BandLayouts(), 0.0
-    step = len(events) // MOMENTS + 1
+    step = len(events) // SAMPLED_MOMENTS + 1
     for at, event in enumerate(events):
         fold.take(event)
         if at % step == 0 or event is events[-1]:
@@ -254,14 +255,14 @@ def _placed(band: Band) -> tuple[PlacedItem, ...]:
 
 
 def _names_of(item: Item, title: str, before: str) -> tuple[str, str]:
-    """Return a key that identifies the item across scenes, and the item's kin, that is, the names
-    of the things that it shows.
+    """Return a key that identifies the item across scenes, and the item's kin, which groups related
+    marks.
     """
     if item.kind == "entry":
         name = f"e{item.ledger}-{item.entry}"
         return name, name
     if item.kind == "special":
         return f"r{item.note}", f"r{title}-{item.note}"
-    if item.kind == "mark":  # One key for all places, so that the mark is seen to advance.
+    if item.kind == "mark":  # Use one key at all offsets, so that readers see the mark advance.
         return "mark", ""
     return f"{item.kind} {item.label if item.kind == 'page' else before}", ""

@@ -18,17 +18,17 @@ from labkit.views.widgets.run import DisplayedRun, RunSource
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
 
-FEWEST_ROWS, MOST_ROWS = 4, 16
-"""The minimum and the maximum number of visible rows.  A ledger with more entries scrolls."""
-LIVE_ROWS = FEWEST_ROWS, 12
+MIN_ROWS, MAX_ROWS = 4, 16
+"""The minimum and the maximum number of visible rows. A ledger with more entries scrolls."""
+LIVE_ROWS = MIN_ROWS, 12
 """The number of visible rows at the start of a running cluster, and the maximum."""
 
 
 class ClusterView(PlayingView):
     """Shows a log, a simulated run, or a running cluster.
 
-    ledger: the id of the only ledger to show.  By default, the view shows the newest ledger and
-    lets the reader choose another.
+    ledger: the id of the only ledger to show. By default, the view shows the newest ledger, and
+    the reader can choose another.
     at: the `seq` of the event at which the view opens. By default, this is the end of the workload.
     """
 
@@ -47,7 +47,7 @@ class ClusterView(PlayingView):
             return ClusterPicture(run, self._ledger, self.bookies(), acts, LIVE_ROWS)
         end = fold(run.events)
         last = max((each.last_add_pushed for each in end.ledgers.values()), default=0)
-        rows = min(max(last + 1, FEWEST_ROWS), MOST_ROWS)
+        rows = min(max(last + 1, MIN_ROWS), MAX_ROWS)
         return ClusterPicture(run, self._ledger, tuple(end.bookies), acts, (rows, rows))
 
     def legend(self) -> Mark:
@@ -66,7 +66,7 @@ class ClusterView(PlayingView):
         return [{**choice, "value": value}, *super().choices()]
 
     def chosen(self, name: str, value: Any) -> None:
-        """Show the chosen ledger.  If it is the newest one, the view switches to later ledgers as
+        """Show the chosen ledger. If it is the newest one, the view switches to later ledgers as
         they are created.
         """
         self._ledger = int(value) if value else None

@@ -1,4 +1,4 @@
-"""A cell of the grid: one entry on one bookie.  Colour is never the only difference between two
+"""A cell of the grid: one entry on one bookie. Colour is never the only difference between two
 states: they also differ in shape, hatching, dashes, or text.
 """
 

@@ -1,5 +1,5 @@
 """A grid with bookies as columns, entries as rows, and messages in flight between them and the
-clients on the left.  The cluster view and the timeline share it.
+clients on the left. The cluster view and the timeline share it.
 
 Only the rows around the latest adds and reads are visible.
 """
@@ -357,7 +357,7 @@ def _cells_of(
 
 @lru_cache(256)
 def _door(sight: range) -> Mark:
-    """Return the bar that shuts out the writers of a fenced ledger."""
+    """Return the bar that marks a bookie on which the ledger is fenced."""
     height = ROW * len(sight) - 4
     bar = rect("bar", DOOR - 8, ROW * sight.start - 2, 4, height, rx=2, fill="confirmed")
     title = "fenced: from now on, this bookie accepts adds only from recovery"
@@ -380,9 +380,10 @@ def _flight(hop: Hop, x: float, gutter: float, completes: bool) -> Mark:
 
 @lru_cache(4096)
 def _bounce(hop: Hop, x: float, gutter: float) -> Mark:
-    """Return an add that travels to the door of a fenced bookie and back.
+    """Return an add that travels to a fenced bookie, is rejected, and travels back.
 
-    It is drawn at the writer.  The outer shift moves it to the door, and then the inner one back.
+    It is drawn at the writer. The outer group moves it to the bookie, and then the inner group
+    moves it back.
     """
     wire, home = ROW * hop.arrived.entry + CELL + 4, gutter * 0.4
     middle = (hop.start + hop.end) / 2

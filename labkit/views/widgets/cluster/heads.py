@@ -13,9 +13,9 @@ from labkit.views.widgets.text_metrics import fitted, width_of
 
 HEAD, ACTS = 46, 30
 """The height of a heading, and the height of a line of buttons below it."""
-NARROW = 110
+MAX_NARROW_WIDTH = 110
 """In columns up to this width, remarks are not indented."""
-SLIM = 15
+SLIM_NAME_X = 15
 """The horizontal position of the name in a column that is too narrow for the usual indentation."""
 GLYPHS = {"up": "●", "down": "✕", "paused": "‖", "unknown": "?"}
 _GLYPH_INKS = {"up": "well", "down": "lost"}
@@ -34,7 +34,7 @@ _LABELS = {
     "cut": ("✂", "Cut off"),
 }
 _UNDO = {"kill": "Undo the kill", "pause": "Undo the pause", "cut": "Undo the cut"}
-WORDED = 128
+MIN_WORDED_WIDTH = 128
 """In columns narrower than this, buttons have only an icon."""
 _LEFT, _ICON_WIDTH = 4, 24
 
@@ -46,16 +46,18 @@ class Button(NamedTuple):
 
 
 def quorum_words(ledger: Ledger) -> dict[str, str]:
-    """Return `on 4 bookies`, `3 copies` and `2 acks`; the sizes of an unknown ledger are -1."""
+    """Return the ledger's quorums as `on 4 bookies`, `3 copies` and `2 acks`, with `?` for an
+    unknown size (-1).
+    """
     return {
-        "E": f"on {_counted(ledger.ensemble_size, 'bookie', 'bookies')}",
-        "Qw": _counted(ledger.write_quorum, "copy", "copies"),
-        "Qa": _counted(ledger.ack_quorum, "ack", "acks"),
+        "E": f"on {_size_words(ledger.ensemble_size, 'bookie', 'bookies')}",
+        "Qw": _size_words(ledger.write_quorum, "copy", "copies"),
+        "Qa": _size_words(ledger.ack_quorum, "ack", "acks"),
     }
 
 
-def _counted(count: int, noun: str, plural: str) -> str:
-    return f"? {plural}" if count < 0 else counted(count, noun, plural)
+def _size_words(size: int, noun: str, plural: str) -> str:
+    return f"? {plural}" if size < 0 else counted(size, noun, plural)
 
 
 def _id(entry: int) -> str:
@@ -108,19 +110,19 @@ def head(
 
 
 def _lines(name: str, state: str, words: list[str], width: float) -> list[Mark]:
-    """Return the glyph of the state, the name and the remarks.  The name is always shown, but
+    """Return the glyph of the state, the name and the remarks. The name is always shown, but
     remarks that do not fit appear only in the tooltip.
     """
     ink = "lost" if state == "down" else "ink"
     wide = width_of(name, bold=True)
-    if wide > width - SLIM - 2:
+    if wide > width - SLIM_NAME_X - 2:
         first, rest = _broken(name, width - 4)
         return [
             text(key, 2, y, part, fill=ink, bold=True)
             for key, y, part in (("name", 19, first), ("rest", 36, fitted(rest, width - 4)))
         ]
-    glyph, left = (9, 26) if wide <= width - 32 else (3, SLIM)
-    indent = left if width > NARROW else glyph
+    glyph, left = (9, 26) if wide <= width - 32 else (3, SLIM_NAME_X)
+    indent = left if width > MAX_NARROW_WIDTH else glyph
     shown = ", ".join(words)
     for count in range(len(words), 0, -1):
         shown = ", ".join(words[:count])
@@ -141,7 +143,7 @@ def _lines(name: str, state: str, words: list[str], width: float) -> list[Mark]:
 
 
 def _broken(name: str, room: float) -> tuple[str, str]:
-    """Break the name into two lines, after a hyphen if both parts fit."""
+    """Break the name into two lines, after the last hyphen if both parts fit."""
     before, hyphen, after = name.rpartition("-")
     if hyphen and max(width_of(each, bold=True) for each in (before + hyphen, after)) <= room:
         return before + hyphen, after
@@ -176,7 +178,7 @@ def _width_of(button: Button) -> float:
 
 
 def _laid_out(buttons: tuple[Button, ...], width: float) -> list[tuple[Button, float, float, int]]:
-    has_words = width >= WORDED
+    has_words = width >= MIN_WORDED_WIDTH
     found, x, line = list[tuple[Button, float, float, int]](), float(_LEFT), 0
     for button in buttons:
         wide = _width_of(button) if has_words else _ICON_WIDTH

@@ -13,7 +13,7 @@ from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.scene import Mark, PartCache, group, path, picture, rect, text
 
 WIDTH, GUTTER, HEADS_Y = 860, 120, 38
-_LEAST_PITCH = 40
+_MIN_PITCH = 40
 """The minimum distance between columns. If the columns need more space, the picture gets wider and
 scrolls.
 """
@@ -30,7 +30,7 @@ class ClusterPicture:
         acts: Acts,
         rows: tuple[int, int],
     ) -> None:
-        width = max(WIDTH, GUTTER + 8 + _LEAST_PITCH * len(bookies))
+        width = max(WIDTH, GUTTER + 8 + _MIN_PITCH * len(bookies))
         self.grid = Grid(run, width, GUTTER, bookies, ledger=ledger, acts=acts, rows=rows)
         self._cache = PartCache()
 

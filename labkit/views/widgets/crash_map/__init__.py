@@ -37,7 +37,7 @@ class CrashMapView(SceneView):
     def __init__(self, source: CrashMapSource, at: tuple[int, int] | None = None) -> None:
         self.crashes = Crashes(source.as_dict())
         self.at = at or self.crashes.first_unsafe()
-        self._shoot()
+        self._record_cells()
         super().__init__()
 
     def scene(self) -> Mark:
@@ -59,7 +59,7 @@ class CrashMapView(SceneView):
     def __repr__(self) -> str:
         return self.crashes.summary(*self.at)
 
-    def _shoot(self) -> None:
+    def _record_cells(self) -> None:
         rows, columns = len(self.crashes.points), len(self.crashes.variants)
         self._cell_ms = max(round(min(ROW_MS, MAP_MS / rows) / columns), 1)
         self.cells = [(row, column) for row in range(rows) for column in range(columns)]
@@ -76,7 +76,9 @@ class CrashMapView(SceneView):
         return self._number_of(row, column) * self._cell_ms
 
     def _signs(self) -> list[list[Any]]:
-        """Return a sign for the first unsafe cell of each sequence of rows with unsafe cells."""
+        """Return a sign for the first unsafe cell in each run of consecutive rows with unsafe
+        cells.
+        """
         first = {row: (row, column) for row, column in reversed(self.crashes.unsafe)}
         return [
             [self._position_of(*cell), "✕", self.crashes.words(*cell), "lost"]

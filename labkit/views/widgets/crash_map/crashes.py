@@ -13,7 +13,7 @@ VERDICTS = {
     INVENTED: "an entry appears that was never added",
 }
 _NOTHING = "empty"
-"""The description of a file without content."""
+"""The description of an empty file."""
 
 
 class CrashMapSource(Protocol):
@@ -22,8 +22,8 @@ class CrashMapSource(Protocol):
 
 
 class FileAtRestart(NamedTuple):
-    """A file as the next start finds it: a description of its content, and the first bytes after
-    its header in hexadecimal.
+    """A file in the state in which the next start finds it: a description of its contents, and the
+    first bytes after its header in hexadecimal.
     """
 
     path: str
@@ -44,7 +44,7 @@ def short(operation: str) -> str:
 
 
 class Crashes:
-    """Access to the cells by row (`points`) and column (`variants`)."""
+    """Provides access to the cells by row (`points`) and column (`variants`)."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._data = data

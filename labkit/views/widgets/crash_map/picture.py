@@ -21,11 +21,11 @@ from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 
 WIDTH, MARGIN = 860, 10
 SMALL_X, SMALL_CELL = MARGIN, 6
-OPERATION_X, OPERATION, MOST_OPERATION = 58, 232, 292
+OPERATION_X, OPERATION, MAX_OPERATION = 58, 232, 292
 CELLS = 288
 FILE = (WIDTH - 3 * MARGIN) / 2
 TOP, ROW, SCROLL = 64, 24, 5
-LINES = 15
+MIN_LINES = 15
 """The minimum number of lines in the list. There are more if the description of a crash needs the
 space.
 """
@@ -48,7 +48,7 @@ class _Line(NamedTuple):
 
 
 class CrashMapPicture:
-    """Draws the map with one selected cell; `at` returns the position of a cell on the clock."""
+    """Draws the map with one selected cell; `at` returns the clock position of a cell."""
 
     def __init__(self, crashes: Crashes, at: Callable[[int, int], int]) -> None:
         self.crashes, self._at = crashes, at
@@ -58,7 +58,7 @@ class CrashMapPicture:
         longest = max(width_of(crashes.operation(row)) for row in range(len(crashes.points)))
         # Derive the other widths from the width of the labels, so that rounding cannot make the
         # labels too narrow.
-        self._label = min(max(longest, OPERATION - 14), MOST_OPERATION - 14)
+        self._label = min(max(longest, OPERATION - 14), MAX_OPERATION - 14)
         self._operation = self._label + 14
         self._cells_x = OPERATION_X + self._operation
         self._story_x = self._cells_x + CELLS + 14
@@ -66,7 +66,7 @@ class CrashMapPicture:
         self._pitch = min(48.0, CELLS / len(crashes.variants))
         cells = [(r, c) for r in range(len(crashes.points)) for c in range(len(crashes.variants))]
         story = max(sum(step for _, step, _ in self._paragraphs(*cell)) for cell in cells)
-        self._count = max(LINES, ceil((story - 56) / ROW))
+        self._count = max(MIN_LINES, ceil((story - 56) / ROW))
         self._bottom = TOP + ROW * self._count + 32
         self._small_row = min(8.0, ROW * self._count / len(crashes.points))
         self._small = self._overview()
@@ -230,7 +230,7 @@ class CrashMapPicture:
             x += width + 8
         return group("more", *parts)
 
-    # The crash that the selected cell stands for
+    # The crash of the selected cell
 
     def _story(self, row: int, column: int) -> Mark:
         y, parts = float(TOP - 24), list[Mark]()

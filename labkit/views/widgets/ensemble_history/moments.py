@@ -46,35 +46,36 @@ _END = "epilogue.started"
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentPlace:
+class SegmentBookie:
     """A bookie of a segment's ensemble.
 
-    The bookie should have the entries `due`, and the entries `held` are durable on it. `state` is
-    up, down, paused or unknown. `is_new`: whether the bookie has just replaced another one.
+    `expected`: the entries that the bookie should have; `durable`: those of them that are durable
+    on it. `state` is up, down, paused or unknown. `is_new`: whether the bookie has just replaced
+    another one.
     """
 
-    bookie: str
+    name: str
     state: str
-    held: tuple[int, ...]
-    due: tuple[int, ...]
+    durable: tuple[int, ...]
+    expected: tuple[int, ...]
     is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntries:
-    """A segment with its entries.  If it has none, `last` is `first` - 1.  `is_deferred`: whether
-    only the client that recovers the ledger is aware of the segment.
+    """A segment with its entries. If it has none, `last` is `first` - 1. `is_deferred`: whether
+    only the client that recovers the ledger knows about the segment.
     """
 
     first: int
     last: int
-    places: tuple[SegmentPlace, ...]
+    bookies: tuple[SegmentBookie, ...]
     is_deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryMoment:
-    """A moment.  `kind`: one of the words in the module's docstring.  `words`: a description of
+    """A moment. `kind`: one of the words in the module's docstring. `words`: a description of
     what happened.
     """
 
@@ -164,8 +165,8 @@ def moments_of(events: Sequence[Event], ledger_id: int) -> list[HistoryMoment]:
 
 
 def _is_one_moment(earlier: Event, event: Event) -> bool:
-    """Return whether the events belong to the same moment.  A deferred ensemble change and its
-    publication never belong to the same moment.
+    """Return whether the events belong to the same moment. A deferred ensemble change and its
+    publication belong to different moments.
     """
     both = {earlier.kind, event.kind}
     return (
@@ -187,25 +188,27 @@ def _segments(
         SegmentEntries(
             first,
             last,
-            _places(state, ledger_id, Segment(first, segments[first]), last),
+            _bookies(state, ledger_id, Segment(first, segments[first]), last),
             first in deferred,
         )
         for first, last in zip(firsts, lasts, strict=True)
     ]
 
 
-def _places(
+def _bookies(
     state: ClusterState, ledger_id: int, segment: Segment, last: int
-) -> tuple[SegmentPlace, ...]:
+) -> tuple[SegmentBookie, ...]:
     size, quorum = len(segment.ensemble), state.ledgers[ledger_id].write_quorum
-    places = []
+    found = []
     for at, name in enumerate(segment.ensemble):
         bookie = state.bookies.get(name)
         copies = bookie.entries.get(ledger_id, {}) if bookie else {}
-        due = tuple(e for e in range(segment.first_entry, last + 1) if (at - e) % size < quorum)
-        held = tuple(e for e in due if e in copies and copies[e].state in ON_DISK)
-        places.append(SegmentPlace(name, bookie.state if bookie else "unknown", held, due))
-    return tuple(places)
+        expected = tuple(
+            e for e in range(segment.first_entry, last + 1) if (at - e) % size < quorum
+        )
+        durable = tuple(e for e in expected if e in copies and copies[e].state in ON_DISK)
+        found.append(SegmentBookie(name, bookie.state if bookie else "unknown", durable, expected))
+    return tuple(found)
 
 
 def _marked(segment: SegmentEntries, before: Sequence[SegmentEntries]) -> SegmentEntries:
@@ -215,16 +218,16 @@ def _marked(segment: SegmentEntries, before: Sequence[SegmentEntries]) -> Segmen
     old = _covering(before, segment.first)
     return replace(
         segment,
-        places=tuple(
-            replace(place, is_new=place.bookie != was)
-            for place, was in zip(segment.places, old, strict=True)
+        bookies=tuple(
+            replace(bookie, is_new=bookie.name != was)
+            for bookie, was in zip(segment.bookies, old, strict=True)
         ),
     )
 
 
 def _covering(segments: Sequence[SegmentEntries], entry: int) -> list[str]:
     segment = next(each for each in reversed(segments) if each.first <= entry)
-    return [place.bookie for place in segment.places]
+    return [bookie.name for bookie in segment.bookies]
 
 
 def _words(event: Event, before: Sequence[SegmentEntries], ledger: Ledger) -> str:

@@ -13,8 +13,8 @@ from labkit.views.widgets.bookie_row import Chips
 from labkit.views.widgets.ensemble_history.moments import (
     History,
     HistoryMoment,
+    SegmentBookie,
     SegmentEntries,
-    SegmentPlace,
     moments_of,
 )
 from labkit.views.widgets.plurals import counted
@@ -35,8 +35,8 @@ from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 WIDTH, MARGIN, STORY = 860, 8, 226
 BOX, GAP, LINE = 22, 12, 15
 """The height of a bookie, the gap between two moments, and the height of a line of text."""
-MOST_CELL, LEAST_COLUMN = 48, 58
-MOST_COLUMNS = 8
+MAX_CELL, MIN_COLUMN = 48, 58
+MAX_COLUMNS = 8
 """The maximum number of columns. If a history has more, only the last ones are drawn."""
 GLYPHS = {
     "created": "+",
@@ -60,7 +60,7 @@ LEGEND = (
 
 
 class Column(NamedTuple):
-    """A range of entries that was never split between two segments.
+    """A range of entries that belong to one segment at every moment.
 
     The last column is open-ended while the ledger is open.
 
@@ -83,17 +83,19 @@ def columns_of(moments: Sequence[HistoryMoment]) -> tuple[Column, ...]:
     end = moments[-1].segments[-1].last
     lasts = [*(first - 1 for first in firsts[1:]), end]
     open_end = "" if moments[-1].is_closed else " …"
-    spans = list(zip(firsts, lasts, strict=True))[-MOST_COLUMNS:]
-    names = {p.bookie for moment in moments for each in moment.segments for p in each.places}
+    spans = list(zip(firsts, lasts, strict=True))[-MAX_COLUMNS:]
+    names = {
+        bookie.name for moment in moments for each in moment.segments for bookie in each.bookies
+    }
     wanted = max(width_of(name + " ✕", bold=True) for name in names) + 14
     left, room = MARGIN + STORY, WIDTH - 2 * MARGIN - STORY
     label = min(wanted, room / len(spans) * 0.6)
-    spare = room - max(label + 8, LEAST_COLUMN) * len(spans)
+    spare = room - max(label + 8, MIN_COLUMN) * len(spans)
     count = sum(max(last - first + 1, 1) for first, last in spans)
-    cell = max(min(MOST_CELL, spare / count), 0.4)
+    cell = max(min(MAX_CELL, spare / count), 0.4)
     columns, x = list[Column](), float(left)
     for first, last in spans:
-        width = max(label + 8, LEAST_COLUMN) + cell * max(last - first + 1, 1)
+        width = max(label + 8, MIN_COLUMN) + cell * max(last - first + 1, 1)
         words = span_of(first, last) + (open_end if first == firsts[-1] else "")
         columns.append(Column(first, last, words, x, x + width, cell, label))
         x += width
@@ -113,7 +115,7 @@ class EnsemblePicture:
         self.history = History(ledger_id)
         moments = moments_of(events, ledger_id)
         self.columns = columns_of(moments)
-        size = len(moments[0].segments[0].places)
+        size = len(moments[0].segments[0].bookies)
         lines = max(len(lines_of(moment.words, STORY - 30)) for moment in moments)
         self._pitch = max(BOX * size, LINE * (1 + min(lines, 4))) + GAP
         self._rows = min(rows, len(moments))
@@ -124,7 +126,7 @@ class EnsemblePicture:
         self._cache = PartCache()
 
     def hide_explanation(self) -> None:
-        """Do nothing. Because each moment has its own text, this view does not explain events."""
+        """Do nothing. This view does not explain events, because each moment has its own text."""
 
     def take(self, event: Event) -> None:
         self.history.take(event)
@@ -151,7 +153,7 @@ class EnsemblePicture:
             return f"Ensemble history: ledger {ledger_id} does not exist yet"
         last = moments[-1]
         stored = "; ".join(
-            f"{span_of(each.first, each.last)} on {', '.join(p.bookie for p in each.places)}"
+            f"{span_of(each.first, each.last)} on {', '.join(b.name for b in each.bookies)}"
             for each in self.history.now()
         )
         state = "closed" if last.is_closed else "open"
@@ -236,77 +238,79 @@ def _segment(segment: SegmentEntries, columns: tuple[Column, ...], ledger_id: in
     return group(
         str(segment.first),
         *(
-            _place(place, at, segment, tuple(covered), ledger_id)
-            for at, place in enumerate(segment.places)
+            _bookie(bookie, at, segment, tuple(covered), ledger_id)
+            for at, bookie in enumerate(segment.bookies)
         ),
     )
 
 
 @lru_cache(4096)
-def _place(
-    place: SegmentPlace,
+def _bookie(
+    bookie: SegmentBookie,
     at: int,
     segment: SegmentEntries,
     columns: tuple[Column, ...],
     ledger_id: int,
 ) -> Mark:
     left, right = columns[0].x + 2, columns[-1].end - 4
-    parts = [frame(right - left, place, segment.is_deferred)]
-    is_away = place.state in ("down", "paused")
-    name = f"{place.bookie} ✕" if is_away else place.bookie
+    parts = [frame(right - left, bookie, segment.is_deferred)]
+    is_away = bookie.state in ("down", "paused")
+    name = f"{bookie.name} ✕" if is_away else bookie.name
     ink = "lost" if is_away else "ink"
     shown = fitted(name, columns[0].names - 8, bold=True)
     if is_away:
-        width = width_of(shown, bold=place.is_new) + 6
+        width = width_of(shown, bold=bookie.is_new) + 6
         parts.append(rect("plate", 3, 2, width, BOX - 7, rx=3, fill="page"))
-    parts.append(text("name", 6, 14, shown, fill=ink, bold=place.is_new))
+    parts.append(text("name", 6, 14, shown, fill=ink, bold=bookie.is_new))
     for column in columns:
-        due = [entry for entry in place.due if column.first <= entry <= column.last]
+        expected = [entry for entry in bookie.expected if column.first <= entry <= column.last]
         x = column.x - left
         if column.cell >= 7:
-            parts += [_cell(entry, entry in place.held, column, x, ledger_id) for entry in due]
+            parts += [
+                _cell(entry, entry in bookie.durable, column, x, ledger_id) for entry in expected
+            ]
         else:
-            parts += _runs(due, frozenset(place.held), column, x)
+            parts += _runs(expected, frozenset(bookie.durable), column, x)
     return group(
         f"{at}",
         *parts,
         x=left,
         y=BOX * at,
-        title=_words_of(place, segment),
-        kin=f"n-{place.bookie}",
+        title=_words_of(bookie, segment),
+        kin=f"n-{bookie.name}",
     )
 
 
-def _cell(entry: int, is_held: bool, column: Column, x: float, ledger_id: int) -> Mark:
+def _cell(entry: int, is_durable: bool, column: Column, x: float, ledger_id: int) -> Mark:
     width = column.cell - 2
-    fill, dash = ("stored", "") if is_held else ("page", "3 2")
+    fill, dash = ("stored", "") if is_durable else ("page", "3 2")
     box = rect("box", 0, 3, width, 13, rx=2, fill=fill, stroke="stored", dash=dash)
     label = str(entry)
     has_room = width_of(label) <= width - 1
-    ink = "page" if is_held else "stored"
+    ink = "page" if is_durable else "stored"
     words = [text("id", width / 2, 14, label, fill=ink, anchor="middle")] if has_room else []
     where = rounded(x + column.names + column.cell * (entry - column.first))
-    title = f"entry {entry}: {'durable' if is_held else 'missing'}"
+    title = f"entry {entry}: {'durable' if is_durable else 'missing'}"
     return group(f"e{entry}", box, *words, x=where, title=title, kin=f"e{ledger_id}-{entry}")
 
 
-def _runs(due: Sequence[int], held: frozenset[int], column: Column, x: float) -> list[Mark]:
+def _runs(expected: Sequence[int], durable: frozenset[int], column: Column, x: float) -> list[Mark]:
     """Draw sequences of consecutive entries as bars. This is used for ledgers with many entries."""
     parts = []
-    cells = ((entry in held, at, entry) for at, entry in enumerate(due))
-    for (is_held, _), run in groupby(cells, key=lambda cell: (cell[0], cell[2] - cell[1])):
+    cells = ((entry in durable, at, entry) for at, entry in enumerate(expected))
+    for (is_durable, _), run in groupby(cells, key=lambda cell: (cell[0], cell[2] - cell[1])):
         entries = [entry for _, _, entry in run]
         left = x + column.names + column.cell * (entries[0] - column.first)
         width = max(column.cell * len(entries) - 0.2, 0.5)
-        fill = "stored" if is_held else "page"
+        fill = "stored" if is_durable else "page"
         parts.append(rect(f"e{entries[0]}", left, 4, width, 11, fill=fill, stroke="stored"))
     return parts
 
 
-def frame(width: float, place: SegmentPlace, is_deferred: bool) -> Mark:
-    is_away = place.state in ("down", "paused")
-    stroke = "lost" if is_away else "ink" if place.is_new else "line"
-    thick, dash = (2 if place.is_new else 1), ("4 3" if is_deferred else "")
+def frame(width: float, bookie: SegmentBookie, is_deferred: bool) -> Mark:
+    is_away = bookie.state in ("down", "paused")
+    stroke = "lost" if is_away else "ink" if bookie.is_new else "line"
+    thick, dash = (2 if bookie.is_new else 1), ("4 3" if is_deferred else "")
     box = rect(
         "box", 0, 0, width, BOX - 3, rx=4, fill="page", stroke=stroke, thick=thick, dash=dash
     )
@@ -314,24 +318,24 @@ def frame(width: float, place: SegmentPlace, is_deferred: bool) -> Mark:
     return group("frame", box, *([lines] if is_away else []))
 
 
-def _words_of(place: SegmentPlace, segment: SegmentEntries) -> str:
-    missing = [str(entry) for entry in place.due if entry not in place.held]
+def _words_of(bookie: SegmentBookie, segment: SegmentEntries) -> str:
+    missing = [str(entry) for entry in bookie.expected if entry not in bookie.durable]
     lacks = (
         f", missing {' '.join(missing[:12])}{' …' if len(missing) > 12 else ''}" if missing else ""
     )
     entries = span_of(segment.first, segment.last)
-    counts = f"{len(place.held)} of {counted(len(place.due), 'copy', 'copies')}"
-    return f"{place.bookie}, entries {entries}: {counts}{lacks}; {place.state}"
+    counts = f"{len(bookie.durable)} of {counted(len(bookie.expected), 'copy', 'copies')}"
+    return f"{bookie.name}, entries {entries}: {counts}{lacks}; {bookie.state}"
 
 
 @lru_cache(1)
 def legend() -> Mark:
     samples = {
-        "held": SegmentPlace("", "up", (), ()),
-        "missing": SegmentPlace("", "up", (), ()),
-        "new": SegmentPlace("", "up", (), (), is_new=True),
-        "down": SegmentPlace("", "down", (), ()),
-        "deferred": SegmentPlace("", "up", (), ()),
+        "held": SegmentBookie("", "up", (), ()),
+        "missing": SegmentBookie("", "up", (), ()),
+        "new": SegmentBookie("", "up", (), (), is_new=True),
+        "down": SegmentBookie("", "down", (), ()),
+        "deferred": SegmentBookie("", "up", (), ()),
     }
     parts, x = list[Mark](), 12.0
     for look, words in LEGEND:

@@ -1,7 +1,7 @@
 """The lineage of a message as a scene: its id, rows of boxes, and the bytes of one copy below them.
 
-Each number of the id has the same colour in the id, in the rows and in the bytes. It is highlighted
-in all three at the same time.
+Each number of the id has the same colour in the id, in the rows and in the bytes, and is
+highlighted in all three at the same time.
 """
 
 from collections.abc import Sequence
@@ -35,12 +35,12 @@ from labkit.views.widgets.text_metrics import fitted, lines_of
 from labkit.views.widgets.xray.pieces import PieceStyle, field_kin, height_of, piece_mark, tint_of
 
 WIDTH, MARGIN = 860, 10
-BYTES = 16
+BYTES_PER_ROW = 16
 """The number of bytes in a row."""
 ID_LEFT, ID_PITCH, ID_WIDTH, ID_HEIGHT = 44, 206, 154, 40
 ROWS_TOP = 112
-LEFT, RIGHT, MOST_BOX, BETWEEN = 112, 814, 150, 6
-"""Boxes are drawn between LEFT and RIGHT. They are at most MOST_BOX wide and BETWEEN apart."""
+LEFT, RIGHT, MAX_BOX_WIDTH, BETWEEN = 112, 814, 150, 6
+"""Boxes are drawn between LEFT and RIGHT. They are at most MAX_BOX_WIDTH wide and BETWEEN apart."""
 HEIGHTS = {PARTITION: 26, LEDGER: 40, ENTRY: 26, BATCH: 26, BOOKIE: 56}
 LINE, GAP = 16, 12
 
@@ -62,12 +62,12 @@ _PART_OF = {LEDGER: LEDGER, ENTRY: ENTRY, OWN: BATCH, PAYLOAD: BATCH}
 class LineagePicture:
     def __init__(self, lineage: Lineage) -> None:
         self._lineage, self._rows = lineage, rows_of(lineage)
-        self._look = PieceStyle(BYTES, WIDTH - 2 * MARGIN, self._fill_of, self._kin_of)
+        self._look = PieceStyle(BYTES_PER_ROW, WIDTH - 2 * MARGIN, self._fill_of, self._kin_of)
         self._tops = [float(ROWS_TOP)]
         for row in self._rows:
             self._tops.append(self._tops[-1] + HEIGHTS[row.part] + LINE * len(_note(row)) + GAP)
-        self._most = max(height_of(copy.piece, BYTES) for copy in lineage.copies)
-        self._height = self._tops[-1] + self._most + MARGIN
+        self._bytes_height = max(height_of(copy.piece, BYTES_PER_ROW) for copy in lineage.copies)
+        self._height = self._tops[-1] + self._bytes_height + MARGIN
 
     def scene(self, shown: int, positions: Sequence[float], words: str) -> Mark:
         """Return the picture with the bytes of the copy with index `shown`. positions: the
@@ -91,7 +91,9 @@ class LineagePicture:
             self._id(),
             group("wedges", *wedges),
             *rows,
-            piece_mark(piece, self._look, MARGIN, self._tops[-1], self._most)._replace(key="bytes"),
+            piece_mark(piece, self._look, MARGIN, self._tops[-1], self._bytes_height)._replace(
+                key="bytes"
+            ),
         )
 
     def legend(self) -> Mark:
@@ -166,7 +168,7 @@ def _kin(part: str) -> str:
 
 
 def _pitch(row: BoxRow) -> float:
-    return min(MOST_BOX, (RIGHT - LEFT) / len(row.boxes))
+    return min(MAX_BOX_WIDTH, (RIGHT - LEFT) / len(row.boxes))
 
 
 def _note(row: BoxRow) -> tuple[str, ...]:

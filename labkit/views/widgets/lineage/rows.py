@@ -13,7 +13,7 @@ from labkit.system.model.message_location import Lineage
 from labkit.views.widgets.plurals import counted
 
 PARTITION, LEDGER, ENTRY, BATCH, BOOKIE = "partition", "ledger", "entry", "batch", "bookie"
-MOST_BOXES = 7
+MAX_BOXES = 7
 
 HEADER, FRAME, METADATA, OWN, PAYLOAD, REST = (
     "header",
@@ -58,7 +58,9 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class BoxRow:
-    """A row of boxes. `before` and `after` are the numbers of boxes omitted on each side."""
+    """A row of boxes. `before` and `after` are the numbers of boxes omitted on the left and on the
+    right.
+    """
 
     part: str
     label: str
@@ -116,7 +118,7 @@ def _ledgers(lineage: Lineage) -> BoxRow:
     boxes = []
     for place, link in enumerate(lineage.chain):
         count = link.entry_count
-        state = "open" if count is None else f"{count} {'entry' if count == 1 else 'entries'}"
+        state = "open" if count is None else counted(count, "entry", "entries")
         words = f"ledger {link.ledger_id}, number {place + 1} of {len(lineage.chain)} in the chain"
         words += (
             ": open, receives new entries" if count is None else ": closed, never changes again"
@@ -208,8 +210,8 @@ def copy_words(lineage: Lineage, at: int) -> str:
 def _windowed(part: str, label: str, note: str, boxes: Sequence[Box]) -> BoxRow:
     """Return a row with as many boxes as fit, with the first chosen box near the middle."""
     chosen = next((place for place, box in enumerate(boxes) if box.is_chosen), 0)
-    start = max(0, min(chosen - MOST_BOXES // 2, len(boxes) - MOST_BOXES))
-    shown = tuple(boxes[start : start + MOST_BOXES])
+    start = max(0, min(chosen - MAX_BOXES // 2, len(boxes) - MAX_BOXES))
+    shown = tuple(boxes[start : start + MAX_BOXES])
     return BoxRow(part, label, note, shown, start, len(boxes) - start - len(shown))
 
 
@@ -220,7 +222,7 @@ def legend_of(lineage: Lineage) -> list[str]:
 
 
 def belongs_to(lineage: Lineage, piece: Piece, span: Span) -> str:
-    """Return the number of the id, or the item of `LEGEND`, to which a field of a copy belongs."""
+    """Return which number of the id, or which item of `LEGEND`, a field of a copy belongs to."""
     at = span.offset - piece.offset
     if lineage.offset <= at < lineage.offset + lineage.size:
         return PAYLOAD if span.name == "payload" else OWN

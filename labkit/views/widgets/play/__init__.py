@@ -1,8 +1,8 @@
-"""Play a run by hand: you are the network.
+"""Lets the reader play a run by hand, in the role of the network.
 
-The view shows the cluster and, below it, the messages in flight. A click delivers one; buttons lose
-it, or cut a bookie's power. Each move runs the real code again, and broken promises are shown at
-once.
+The view shows the cluster and, below it, the messages in flight. A click on a message delivers it;
+buttons lose a message, or cut a bookie's power. Each move runs the real code again, and broken
+promises are shown at once.
 
 `labkit.course.runs.play` opens a scenario in this view, `labkit.course.runs.game` adds levels.
 
@@ -87,11 +87,11 @@ class PlayView(PlayingView):
     """The number of remarks for which there is always space."""
 
     def offers(self, move: str) -> bool:
-        """Return whether the player may make this move, which is possible."""
+        """Return whether the player may make this move, which must be possible."""
         return True
 
     def remarks(self) -> list[Remark]:
-        """Return the lines above the picture."""
+        """Return the lines of text above the picture."""
         moves = len(self.played.moves)
         lines = [(f"{counted(moves, 'move')} so far", "ink"), *self.failures()]
         if self.played.is_over and not self.played.broken:
@@ -99,7 +99,7 @@ class PlayView(PlayingView):
         return lines
 
     def failures(self, first: str = "") -> list[Remark]:
-        """Return a line about one broken promise, `first` if it is broken, and one about the
+        """Return a line about one broken promise (`first` if that is broken), and a line about the
         others.
         """
         broken = sorted(self.played.broken, key=lambda verdict: verdict.name != first)
@@ -190,7 +190,7 @@ class PlayView(PlayingView):
         self.show(after)
 
     def show(self, played: Any, at: int | None = None) -> None:
-        """Show a run, which opens at its event `at` or, by default, at its last one."""
+        """Show a run, opened at its event `at` or, by default, at its last event."""
         before = {verdict.name for verdict in self.played.broken}
         self.played, self.opens_at = played, at
         self.switch_to(played.trace)

@@ -31,11 +31,13 @@ class Message(Protocol):
     def words(self) -> str: ...
     @property
     def is_next(self) -> bool:
-        """Whether it can arrive now; if not, an earlier one on its connection must arrive first."""
+        """Whether the message can arrive now; if not, an earlier one on its connection must arrive
+        first.
+        """
 
 
 class Column(NamedTuple):
-    """A column of cards: its place, its messages, and the moves that cut a bookie's power."""
+    """A column of cards: its position, its messages, and the moves that cut a bookie's power."""
 
     x: float
     width: float

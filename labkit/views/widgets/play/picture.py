@@ -108,7 +108,7 @@ def _columns(
 def _below_bookies(
     bookies: Sequence[str], pitch: float, messages: Sequence[Message], cuts: Mapping[str, str]
 ) -> list[Column]:
-    """Return a column below each bookie, and one for the messages of no bookie."""
+    """Return a column below each bookie, and one for the messages that do not involve a bookie."""
     by_bookie: dict[str, list[Message]] = {name: [] for name in ("", *bookies)}
     for each in messages:
         by_bookie[next((end for end in (each.target, each.source) if end in bookies), "")] += [each]

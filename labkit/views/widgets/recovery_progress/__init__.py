@@ -1,9 +1,9 @@
 """Recovery progress: the auditor, lost bookies, under-replicated ledgers and their re-replication.
 The view needs only a trace.
 
-A chart of the whole run is at the top. It has one column per step, that is, per event that changed
-the picture. The current moment is shown in detail below the chart: the fragments of each ledger,
-and how many copies each bookie has.
+A chart of the whole run is at the top. The chart has one column per step, that is, per event that
+changed the picture. The current moment is shown in detail below the chart: the fragments of each
+ledger, and how many copies each bookie has.
 
 Read the modules in this order: `state` (the displayed values), `fold` (builds them from events),
 `chart` (all steps as lanes), `picture` (the scene), and then `RecoveryProgress` below.

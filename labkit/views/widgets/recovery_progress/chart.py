@@ -12,7 +12,7 @@ from itertools import accumulate, groupby, pairwise
 from labkit.views.widgets.recovery_progress.fold import Progress
 from labkit.views.widgets.recovery_progress.state import LedgerRepair, RepairStep
 
-MOST_LEDGERS = 8
+MAX_LEDGERS = 8
 _WAIT_SHARE = 0.01
 """A gap between steps that takes at least this share of the run counts as a wait."""
 _WAIT_WIDTH, _WAITS_WIDTH = 0.08, 0.5
@@ -44,7 +44,7 @@ class LaneSpan:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A lane of the chart.  `kind`: auditor, bookie or ledger."""
+    """A lane of the chart. `kind`: auditor, bookie or ledger."""
 
     kind: str
     name: str
@@ -53,8 +53,8 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The chart of a run.  `edges`: the start of each step and the end of the last step, from 0 to
-    1.  `waits`: each step that is followed by a wait, with the length of the wait in microseconds.
+    """The chart of a run. `edges`: the start of each step and the end of the last step, from 0 to
+    1. `waits`: each step that is followed by a wait, with the length of the wait in microseconds.
     """
 
     edges: tuple[float, ...]
@@ -68,7 +68,7 @@ Look = tuple[str, str, str]
 
 
 def chart_of(steps: Sequence[RepairStep], bookies: Sequence[str]) -> Chart:
-    """Return the chart of all steps.  If there are too many ledgers, under-replicated ones are
+    """Return the chart of all steps. If there are too many ledgers, under-replicated ones are
     shown first.
     """
     progress = Progress(bookies)
@@ -98,8 +98,8 @@ def chart_of(steps: Sequence[RepairStep], bookies: Sequence[str]) -> Chart:
 
 
 def _touched(step: RepairStep, ledgers: Sequence[int]) -> list[int]:
-    """Return those ledgers whose appearance the step may change.  A step that is not about a ledger
-    can change any ledger, because the worker that repairs it may have died.
+    """Return the ledgers whose appearance the step may change. A step that does not concern a
+    ledger may change any ledger, because the worker that repairs the ledger may have died.
     """
     named = {step.event.ledger, *(each.ledger for each in step.stored)}
     is_of_node = step.event.ledger < 0
@@ -167,7 +167,7 @@ def _shown(ledgers: Sequence[dict[int, LedgerRepair]]) -> list[int]:
         return []
     marked = [n for n in ledgers[-1] if any(n in s and s[n].stage != "whole" for s in ledgers)]
     others = [n for n in ledgers[-1] if n not in marked]
-    return sorted([*sorted(marked), *sorted(others)][:MOST_LEDGERS])
+    return sorted([*sorted(marked), *sorted(others)][:MAX_LEDGERS])
 
 
 def _edges(step_count: int, waits: Sequence[tuple[int, int]]) -> tuple[float, ...]:
@@ -182,7 +182,7 @@ def _edges(step_count: int, waits: Sequence[tuple[int, int]]) -> tuple[float, ..
 
 def _waits(steps: Sequence[RepairStep]) -> Iterator[tuple[int, int]]:
     times = [step.event.time_us for step in steps]
-    least_us = (times[-1] - times[0]) * _WAIT_SHARE if times else 0
+    min_wait_us = (times[-1] - times[0]) * _WAIT_SHARE if times else 0
     for at, (earlier, later) in enumerate(pairwise(times)):
-        if later - earlier > least_us:
+        if later - earlier > min_wait_us:
             yield at, later - earlier

@@ -9,7 +9,7 @@ from labkit.system.trace.cluster_state import ClusterFold, Ledger, Segment, by_n
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.recovery_progress.state import (
-    EnsemblePlace,
+    EnsembleBookie,
     FragmentCopies,
     LedgerRepair,
     RecoveryState,
@@ -17,14 +17,14 @@ from labkit.views.widgets.recovery_progress.state import (
 )
 
 _END = "epilogue.started"
-_MOST_COPIED = 300
+_MAX_COPIED = 300
 """If a run has at most this many re-replicated copies, each copy is a separate step. If it has
 more, only a sample of them are steps.
 """
 
 
 def first_bookies(events: Sequence[Event]) -> list[str]:
-    """Return the bookies that register before the first ledger is created. They are in the picture
+    """Return the bookies that register before the first ledger is created, which the picture shows
     from the start.
     """
     names: dict[str, None] = {}
@@ -40,7 +40,7 @@ def steps_of(events: Sequence[Event]) -> list[RepairStep]:
     """Return the steps of a run, up to the epilogue of a simulated run."""
     end = next((at for at, event in enumerate(events) if event.kind == _END), len(events))
     copied_count = sum(event.kind == "entry.copied" for event in events[:end])
-    stride = -(-copied_count // _MOST_COPIED) or 1
+    stride = -(-copied_count // _MAX_COPIED) or 1
     progress, repaired_count = Progress(first_bookies(events)), 0
     steps: list[RepairStep] = []
     stored: list[Event] = []
@@ -80,9 +80,9 @@ class _Repair:
 
 
 class Progress:
-    """Adds repairs, and what the auditor considers lost, to the state of the cluster.
+    """Adds repairs, and the bookies that the auditor considers lost, to the state of the cluster.
 
-    The cluster takes only the events of steps, so every copy that it has is durable.
+    The cluster state receives only the events of steps, so every copy in it is durable.
     """
 
     def __init__(self, bookies: Iterable[str]) -> None:
@@ -155,15 +155,15 @@ class Progress:
         first, ensemble = segment
         size = len(ensemble)
         has = [self._held(bookie, ledger_id) for bookie in ensemble]
-        answers = [self.bookies.get(bookie) == "up" for bookie in ensemble]
-        held, due, least, present = [0] * size, [0] * size, quorum, 0
+        responds = [self.bookies.get(bookie) == "up" for bookie in ensemble]
+        durable, expected, min_copies, present = [0] * size, [0] * size, quorum, 0
         for entry in range(first, last + 1):
             copies = 0
-            for place in (at % size for at in range(entry, entry + quorum)):
-                due[place] += 1
-                held[place] += entry in has[place]
-                copies += answers[place] and entry in has[place]
-            least = min(least, copies)
+            for index in (at % size for at in range(entry, entry + quorum)):
+                expected[index] += 1
+                durable[index] += entry in has[index]
+                copies += responds[index] and entry in has[index]
+            min_copies = min(min_copies, copies)
             present += copies
         targets = [
             (bookie, sum(first <= entry <= last for entry in self._held(bookie, ledger_id)))
@@ -174,13 +174,13 @@ class Progress:
             first,
             last,
             tuple(
-                EnsemblePlace(bookie, self.bookies.get(bookie, "up"), held[at], due[at])
+                EnsembleBookie(bookie, self.bookies.get(bookie, "up"), durable[at], expected[at])
                 for at, bookie in enumerate(ensemble)
             ),
-            least,
+            min_copies,
             present,
             sum(count for _, count in targets),
-            sum(due),
+            sum(expected),
             tuple(targets),
         )
 
@@ -216,7 +216,7 @@ class Progress:
     def _session_lost(self, event: Event) -> bool:
         """Drop the node's registration, auditor role and locks.
 
-        If the node is running again, only what its previous process held is dropped.
+        If the node is running again, drop only those of its previous process.
         """
         is_dead = self.bookies.get(event.node) in ("down", "gone", "lost")
         changed = self._end_session(event.node, only_of_the_dead=not is_dead)

@@ -14,7 +14,7 @@ from labkit.views.widgets.bookie_row import Chips
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.recovery_progress.chart import (
     BOOKIES,
-    MOST_LEDGERS,
+    MAX_LEDGERS,
     Chart,
     Lane,
     LaneSpan,
@@ -23,7 +23,7 @@ from labkit.views.widgets.recovery_progress.chart import (
 )
 from labkit.views.widgets.recovery_progress.fold import Progress, first_bookies, steps_of
 from labkit.views.widgets.recovery_progress.state import (
-    EnsemblePlace,
+    EnsembleBookie,
     FragmentCopies,
     LedgerRepair,
     RecoveryState,
@@ -61,7 +61,9 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "paused": {"fill": "page", "stroke": "line"},
 }
 _LINES = {"up": "well", "whole": "stored", "none": "line"}
-"""What is drawn as a line: a bookie that is up, a ledger that is not marked, and no auditor."""
+"""The looks that are drawn as a line: a bookie that is up, a ledger that is not marked, and no
+auditor.
+"""
 _INKS = {
     **dict.fromkeys(("auditor", "lost", "locked"), "page"),
     **dict.fromkeys(("down", "gone", "paused", "marked"), "lost"),
@@ -84,14 +86,14 @@ class RecoveryPicture:
         for step in self._steps:
             end.apply(step)
         state = end.state()
-        self._ledgers = list(state.ledgers)[:MOST_LEDGERS]
+        self._ledgers = list(state.ledgers)[:MAX_LEDGERS]
         self._rows = [_row_height(len(state.ledgers[each].fragments)) for each in self._ledgers]
         self._chips = Chips(state.bookies, acts, WIDTH - 2 * MARGIN)
         self._cache = PartCache()
         self.state = self._progress.state()
 
     def hide_explanation(self) -> None:
-        """Do nothing. Because the bars have labels, this view does not explain events."""
+        """Do nothing. This view does not explain events, because the bars have labels."""
 
     def take(self, event: Event) -> None:
         count = self.state.step_count
@@ -120,7 +122,7 @@ class RecoveryPicture:
 def summary(state: RecoveryState) -> str:
     away = [f"{name} {BOOKIES[each]}" for name, each in state.bookies.items() if each != "up"]
     ledgers = [
-        f"ledger {ledger_id} {least_words(ledger)}, {stage_words(ledger)}"
+        f"ledger {ledger_id} {min_copies_words(ledger)}, {stage_words(ledger)}"
         for ledger_id, ledger in state.ledgers.items()
     ]
     auditor = f"auditor {state.auditor}" if state.auditor else "no auditor"
@@ -128,9 +130,9 @@ def summary(state: RecoveryState) -> str:
     return "Recovery: " + "; ".join([auditor + dead, *away, *ledgers])
 
 
-def least_words(ledger: LedgerRepair) -> str:
-    least = min((each.least for each in ledger.fragments), default=0)
-    return f"at {least} of {counted(ledger.write_quorum, 'copy', 'copies')}"
+def min_copies_words(ledger: LedgerRepair) -> str:
+    min_copies = min((each.min_copies for each in ledger.fragments), default=0)
+    return f"at {min_copies} of {counted(ledger.write_quorum, 'copy', 'copies')}"
 
 
 def range_words(fragment: FragmentCopies) -> str:
@@ -212,14 +214,16 @@ def _span(chart: Chart, each: LaneSpan, height: float) -> Mark:
 
 
 def _fitting(each: LaneSpan, width: float) -> str:
-    """Return the label, or its last word, if it fits into a box."""
+    """Return the label or, if that does not fit into a box, its last word, or "" if neither
+    fits.
+    """
     labels = (each.label, each.label.rpartition(" ")[2])
     return next((label for label in labels if width_of(label) + 10 <= width), "")
 
 
 def _labels(chart: Chart, lane: Lane, y: float) -> list[Mark]:
-    """Return the labels of lines, and those that do not fit into their boxes and are written on the
-    line before the box.
+    """Return the labels of lines, and the labels of boxes that are too narrow for them, which are
+    written on the line before the box.
     """
     parts = []
     for before, each in zip((None, *lane.spans), lane.spans, strict=False):
@@ -272,17 +276,17 @@ def _ledger(ledger_id: int, ledger: LedgerRepair, y: float) -> Mark:
 
 
 def _fragment(fragment: FragmentCopies, quorum: int, y: float) -> Mark:
-    words = f"{fragment.least} of {counted(quorum, 'copy', 'copies')}"
-    is_short = fragment.least < quorum
+    words = f"{fragment.min_copies} of {counted(quorum, 'copy', 'copies')}"
+    is_short = fragment.min_copies < quorum
     parts = [text("range", RANGE_X - 6, 14.5, range_words(fragment), fill="faint", anchor="end")]
     room = WIDTH - MARGIN - width_of(words, bold=True) - 10
     x = float(BOXES_X)
-    for at, place in enumerate(fragment.places):
-        parts.append(_place(f"{at}", x, place))
+    for at, bookie in enumerate(fragment.bookies):
+        parts.append(_bookie(f"{at}", x, bookie))
         x += BOX_WIDTH + 4
-    for bookie, count in fragment.targets:
+    for name, count in fragment.targets:
         if x + BOX_WIDTH <= room:
-            parts.append(_target(x, bookie, count))
+            parts.append(_target(x, name, count))
         x += BOX_WIDTH + 10
     ink = "lost" if is_short else "ink"
     parts.append(text("least", WIDTH - MARGIN, 14.5, words, fill=ink, bold=is_short, anchor="end"))
@@ -290,13 +294,11 @@ def _fragment(fragment: FragmentCopies, quorum: int, y: float) -> Mark:
 
 
 @lru_cache(2048)
-def _place(key: str, x: float, place: EnsemblePlace) -> Mark:
-    is_away = place.state != "up"
-    filled = BOX_WIDTH * place.held / place.due if place.due else 0
-    count = f"{place.held}/{place.due}"
-    label = fitted(
-        f"{place.bookie} ✕" if is_away else place.bookie, BOX_WIDTH - 18 - width_of(count)
-    )
+def _bookie(key: str, x: float, bookie: EnsembleBookie) -> Mark:
+    is_away = bookie.state != "up"
+    filled = BOX_WIDTH * bookie.durable / bookie.expected if bookie.expected else 0
+    count = f"{bookie.durable}/{bookie.expected}"
+    label = fitted(f"{bookie.name} ✕" if is_away else bookie.name, BOX_WIDTH - 18 - width_of(count))
     ink = "lost" if is_away else "ink"
     parts = [rect("box", 0, 0, BOX_WIDTH, BOX_HEIGHT, rx=3, fill="page")]
     parts.append(rect("held", 0, 0, filled, BOX_HEIGHT, rx=3, fill="tint"))
@@ -307,9 +309,9 @@ def _place(key: str, x: float, place: EnsemblePlace) -> Mark:
     parts.append(rect("frame", 0, 0, BOX_WIDTH, BOX_HEIGHT, rx=3, stroke=stroke))
     parts.append(text("name", 7, 14.5, label, fill=ink))
     parts.append(text("count", BOX_WIDTH - 7, 14.5, count, fill=ink, anchor="end"))
-    held = f"{place.held} of {counted(place.due, 'copy', 'copies')}"
-    title = f"{place.bookie}: {held}, {BOOKIES[place.state]}"
-    return group(key, *parts, x=x, title=title, kin=f"n-{place.bookie}")
+    durable = f"{bookie.durable} of {counted(bookie.expected, 'copy', 'copies')}"
+    title = f"{bookie.name}: {durable}, {BOOKIES[bookie.state]}"
+    return group(key, *parts, x=x, title=title, kin=f"n-{bookie.name}")
 
 
 def _target(x: float, bookie: str, count: int) -> Mark:

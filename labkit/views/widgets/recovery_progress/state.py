@@ -18,13 +18,15 @@ class RepairStep(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class EnsemblePlace:
-    """A bookie in an ensemble. It should have `due` entries, and `held` of them are durable."""
+class EnsembleBookie:
+    """A bookie in an ensemble. `expected`: the number of entries that it should
+    have; `durable`: the number of these that are durable on it.
+    """
 
-    bookie: str
+    name: str
     state: str
-    held: int
-    due: int
+    durable: int
+    expected: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +34,20 @@ class FragmentCopies:
     """The entries of a fragment from `first` to `last` (`first` - 1 if there are none), and their
     copies.
 
-    least: the minimum over all entries of the number of copies on responding bookies.
+    min_copies: the minimum over all entries of the number of copies on responding bookies.
     present: the number of copies on responding bookies that are listed in the metadata.
     copied: the number of copies on the bookies to which a repair copies.
-    due: the number of copies that should exist.
+    expected: the number of copies that should exist.
     targets: the bookies to which a repair copies, with the number of entries on each.
     """
 
     first: int
     last: int
-    places: tuple[EnsemblePlace, ...]
-    least: int
+    bookies: tuple[EnsembleBookie, ...]
+    min_copies: int
     present: int
     copied: int
-    due: int
+    expected: int
     targets: tuple[tuple[str, int], ...]
 
 

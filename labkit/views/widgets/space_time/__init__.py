@@ -1,6 +1,6 @@
 """The space-time diagram: lanes are nodes, time runs downwards, and messages are arrows.
 
-Simultaneous events on a node share a dot.  The arrow of an unanswered message ends in a cross.  A
+Simultaneous events on a node share a dot. The arrow of an unanswered message ends in a cross. A
 lane is broken while its node is down, paused or cut off.
 
 Read `words` (the text of labels) first, then `model` (lanes, messages, breaks), `layout` (rows and
@@ -22,7 +22,7 @@ from labkit.views.widgets.space_time.model import diagram_of
 from labkit.views.widgets.space_time.picture import SpaceTimePicture
 from labkit.views.widgets.verdict_words import failure_of
 
-FEW_ENTRIES = 8
+DEFAULT_ENTRY_COUNT = 8
 """The maximum number of entries that are shown by default."""
 ROWS, STILL_ROWS = 14, 60
 """The number of visible rows while the view plays, and in a stored picture."""
@@ -31,7 +31,7 @@ _SCALES = [["order", "one per moment"], ["time", "spaced by time"]]
 
 
 class BrokenPromise(Protocol):
-    """What the view needs from a verdict of `labkit.system.check`."""
+    """The part of a verdict of `labkit.system.check` that the view uses."""
 
     @property
     def name(self) -> str:
@@ -47,15 +47,15 @@ class BrokenPromise(Protocol):
 
 
 class SpaceTime(PlayingView):
-    """Shows which node sent which message to which node, and when.
+    """Shows which node sent which message to which other node, and when.
 
     source: a trace, or its events.
     ledger: the id of the ledger to show; by default, the newest one.
-    entries: the first and the last entry to show.  By default, at most `FEW_ENTRIES` entries are
-        shown: those near the broken promise, or the first ones.
+    entries: the first and the last entry to show. By default, at most `DEFAULT_ENTRY_COUNT` entries
+        are shown: those near the broken promise, or the first ones.
     window_ms: the period of the run to show, from start to end.
     follow: the entry whose causal chain is emphasized.
-    broken: a promise that was broken in this run.  The event that broke it is marked, except in
+    broken: a promise that was broken in this run. The event that broke it is marked, except in
         forks of the run, in which it may not happen.
     at: the `seq` of the event at which the view opens. By default, this is the last event before
         the epilogue, or the last event of all if a promise was broken in the epilogue.
@@ -93,7 +93,7 @@ class SpaceTime(PlayingView):
         return None if self.forks else self._broke
 
     def open_run(self, source: Any) -> None:
-        """Show another run, and reset everything that the reader did not choose to fit this run."""
+        """Show another run, and adapt to it everything that the reader has not chosen."""
         events = self._shown(events_of(source))
         self.entries = self._wanted_entries or _few(
             diagram_of(events, self._ledger).events, self._broken
@@ -203,11 +203,11 @@ class SpaceTime(PlayingView):
 
 def _few(events: Sequence[Event], broken: BrokenPromise | None) -> tuple[int, int]:
     last = max((event.entry for event in events), default=0)
-    if last < FEW_ENTRIES:
+    if last < DEFAULT_ENTRY_COUNT:
         return 0, max(last, 0)
     at = next((e.entry for e in events if broken is not None and e.seq == broken.seq), 0)
-    first = max(0, at - FEW_ENTRIES // 2)
-    return first, min(last, first + FEW_ENTRIES - 1)
+    first = max(0, at - DEFAULT_ENTRY_COUNT // 2)
+    return first, min(last, first + DEFAULT_ENTRY_COUNT - 1)
 
 
 def _number(name: str, label: str, value: float, most: float, step: Any) -> Message:

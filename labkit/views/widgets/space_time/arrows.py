@@ -30,7 +30,7 @@ LOOKS: dict[str, tuple[str, float, str]] = {
 
 
 class ExchangeProgress(NamedTuple):
-    """The state of a message at a moment: the row of each of its events, or -1 if the event has not
+    """How far a message has travelled: the row of each of its events, or -1 if the event has not
     happened yet.
 
     lost: whether either the request or its response will never arrive.
@@ -49,7 +49,7 @@ def y_of(row: int) -> float:
     return ROW * row + ROW / 2
 
 
-class Way(NamedTuple):
+class PathPart(NamedTuple):
     """One straight part of a message's path.
 
     key: "there", "back", or "lost" for a part that ends in a cross.
@@ -62,7 +62,7 @@ class Way(NamedTuple):
     row: int
 
 
-def ways_of(progress: ExchangeProgress, source: float, target: float) -> Iterator[Way]:
+def path_parts(progress: ExchangeProgress, source: float, target: float) -> Iterator[PathPart]:
     """Yield the parts of a message's path between two lanes.
 
     If the trace does not contain the arrival of a refused request, the arrival is drawn shortly
@@ -71,19 +71,19 @@ def ways_of(progress: ExchangeProgress, source: float, target: float) -> Iterato
     sent = source, y_of(progress.sent)
     answered = source, y_of(progress.answered)
     if progress.arrived >= 0:
-        yield Way("there", sent, (target, y_of(progress.arrived)), progress.arrived)
+        yield PathPart("there", sent, (target, y_of(progress.arrived)), progress.arrived)
         left = max(progress.left, progress.arrived)
         begin = target, y_of(left)
         if progress.answered >= 0:
-            yield Way("back", begin, answered, progress.answered)
+            yield PathPart("back", begin, answered, progress.answered)
         elif progress.lost:
-            yield Way("lost", begin, _cross(begin, source), left)
+            yield PathPart("lost", begin, _cross(begin, source), left)
     elif progress.answered >= 0 and not progress.lost:
         turn = target, answered[1] - ROW / 2
-        yield Way("there", sent, turn, progress.answered)
-        yield Way("back", turn, answered, progress.answered)
+        yield PathPart("there", sent, turn, progress.answered)
+        yield PathPart("back", turn, answered, progress.answered)
     elif progress.lost:
-        yield Way("lost", sent, _cross(sent, target), progress.sent)
+        yield PathPart("lost", sent, _cross(sent, target), progress.sent)
 
 
 def message_marks(
@@ -102,7 +102,7 @@ def message_marks(
         "lost": "faded" if faded else "lost",
     }
     parts = list[Mark]()
-    for way in ways_of(progress, x[message.source], x[message.target]):
+    for way in path_parts(progress, x[message.source], x[message.target]):
         if way.row >= progress.first:
             stroke, thick, dash = LOOKS[looks[way.key]]
             d = _path_of(way, ROW * progress.first)
@@ -111,7 +111,7 @@ def message_marks(
     return group(key, *parts)
 
 
-def _path_of(way: Way, top: float) -> str:
+def _path_of(way: PathPart, top: float) -> str:
     """Return the path data of an arrow, without its part above `top`."""
     (x1, y1), (x2, y2) = way.begin, way.end
     if way.key == "lost":

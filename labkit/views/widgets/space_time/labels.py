@@ -1,7 +1,7 @@
-"""Chooses where the label of each dot goes, so that arrows, dots and other labels do not cross it.
+"""Chooses the position of each dot's label, so that arrows, dots and other labels do not cross it.
 
-A label is beside its dot, above or below the middle of the row, on one line or on two.  It stays
-where it is while the run plays, because its place depends on the whole diagram.
+A label is beside its dot, above or below the middle of the row, on one line or on two. It does not
+move while the run plays, because its position depends on the whole diagram.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from labkit.views.widgets.space_time.arrows import Point, y_of
 from labkit.views.widgets.text_metrics import fitted, width_of
 
-BESIDE = 9
+LABEL_DISTANCE = 9
 """The distance between the centre of a dot and its label."""
 
 _BASELINES = {"beside": (4.0,), "above": (-8.0,), "below": (16.0,), "two lines": (-3.0, 10.0)}
@@ -19,9 +19,11 @@ _BASELINES = {"beside": (4.0,), "above": (-8.0,), "below": (16.0,), "two lines":
 _STYLE_COSTS = {"beside": 0, "above": 1, "below": 1, "two lines": 2}
 _LEFT, _ON_LANE, _ON_ARROW, _CUT, _ON_MARK = 1, 4, 10, 30, 50
 """The costs of a label on the left, on another lane, on an arrow, truncated, or on another mark."""
-_REACH, _DOT = 12, 6
-"""A click on a dot may miss its centre by this distance, and by less beside a label."""
-_LEAST = 26
+_CLICK_DISTANCE, _LABELLED_CLICK_DISTANCE = 12, 6
+"""A click on a dot may miss the dot's centre by this distance, or by the second one if there is a
+label.
+"""
+_MIN_WIDTH = 26
 """The smallest width for which a truncated label is worth showing."""
 
 
@@ -51,7 +53,9 @@ class Box(NamedTuple):
         return across and self.top < other.bottom and other.top < self.bottom
 
     def covered_by(self, begin: Point, end: Point) -> float:
-        """Return which part of the width a line covers that is not vertical."""
+        """Return the fraction of the box's width that a line covers, which is 0 for a vertical
+        line.
+        """
         (x1, y1), (x2, y2) = begin, end
         if max(y1, y2) <= self.top or min(y1, y2) >= self.bottom:
             return 0
@@ -76,7 +80,7 @@ def split(label: str) -> tuple[str, ...]:
     return (label,)
 
 
-def least_width(label: str) -> float:
+def min_width(label: str) -> float:
     return max(map(width_of, split(label)))
 
 
@@ -92,14 +96,14 @@ def reach_of(x: float, y: float, place: LabelPlace, label: str) -> Box:
 
 
 def _dot_box(x: float, y: float, label: str) -> Box:
-    across = _DOT if label else _REACH
-    return Box(x - across, x + across, y - _REACH, y + _REACH)
+    across = _LABELLED_CLICK_DISTANCE if label else _CLICK_DISTANCE
+    return Box(x - across, x + across, y - _CLICK_DISTANCE, y + _CLICK_DISTANCE)
 
 
 def label_box(x: float, y: float, place: LabelPlace, label: str) -> Box:
     lines = place.lines(label)
     width = max(width_of(text) for _, text in lines)
-    left = x - BESIDE - width if place.is_left else x + BESIDE
+    left = x - LABEL_DISTANCE - width if place.is_left else x + LABEL_DISTANCE
     return Box(left, left + width, y + lines[0][0] - 9, y + lines[-1][0] + 3)
 
 
@@ -110,7 +114,7 @@ def place_labels(
     arrows: Collection[tuple[Point, Point]],
     edges: tuple[float, float],
 ) -> dict[int, LabelPlace]:
-    """Return the place of each label of a row, by lane.
+    """Return the position of each label of a row, by lane.
 
     labels: the lane and the label of each dot, from left to right.
     arrows: the lines that cross the row, or start or end in it.
@@ -150,11 +154,11 @@ def _candidates(
     for style in _BASELINES:
         if style == "two lines" and len(lines) < 2:
             continue
-        wanted = least_width(label) if style == "two lines" else width_of(label)
+        wanted = min_width(label) if style == "two lines" else width_of(label)
         for is_left, neighbour, edge in ((False, lane + 1, edges[1]), (True, lane - 1, edges[0])):
             ends = [edge, x[neighbour]] if 0 <= neighbour < len(x) else [edge]
             for end in ends:
-                beyond = 2 if end == edge else _DOT
-                room = min(wanted, abs(end - x[lane]) - BESIDE - beyond)
-                if room >= min(wanted, _LEAST):
+                beyond = 2 if end == edge else _LABELLED_CLICK_DISTANCE
+                room = min(wanted, abs(end - x[lane]) - LABEL_DISTANCE - beyond)
+                if room >= min(wanted, _MIN_WIDTH):
                     yield LabelPlace(style, is_left, room)

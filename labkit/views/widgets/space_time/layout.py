@@ -8,19 +8,20 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from labkit.views.widgets.scene import rounded
-from labkit.views.widgets.space_time.labels import least_width
+from labkit.views.widgets.space_time.labels import min_width
 from labkit.views.widgets.space_time.model import ALWAYS, METADATA, Diagram
 from labkit.views.widgets.space_time.words import METADATA_KINDS, label_of
 from labkit.views.widgets.text_metrics import width_of
 
 BETWEEN = 20
 """The part of each lane's width that is not available for labels."""
-LONG = 6
-"""A gap between rows is marked as a quiet period if it is more than this many times the median gap.
+MIN_QUIET_GAP = 6
+"""A gap between rows is marked as a quiet period if it is more than this many times the median
+gap.
 """
-CAUSES = 12
+MAX_CAUSES = 12
 """The maximum length of the causal chain that is highlighted together with an event."""
-FARTHEST = 4
+MAX_ROW_GAP = 4
 """The maximum distance in rows between two moments if rows are spaced by time. The median gap is
 one row, and gaps longer than the maximum are marked as quiet periods.
 """
@@ -61,7 +62,7 @@ class Dot:
 class Plan:
     """The rows and lanes of a diagram.
 
-    times: the time of each row in microseconds.  Each moment has a row; if rows are spaced by time,
+    times: the time of each row in microseconds. Each moment has a row; if rows are spaced by time,
         there are also empty rows.
     row: the row of each displayed event, by the event's index.
     x, room: for each lane, the position of its line, and the space for its labels.
@@ -94,7 +95,9 @@ class Plan:
 
 
 def plan_of(diagram: Diagram, choice: ShownPart, left: float, width: float, least: float) -> Plan:
-    """Return the plan of lanes that start at `left`, with this total and minimum width."""
+    """Return the plan with lanes that start at `left` and have this total width, each at least
+    `least` wide.
+    """
     found: dict[tuple[int, int], list[int]] = {}
     metadata = diagram.lanes.index(METADATA) if METADATA in diagram.lanes else -1
     for at, event in enumerate(diagram.events):
@@ -107,7 +110,7 @@ def plan_of(diagram: Diagram, choice: ShownPart, left: float, width: float, leas
     dots = tuple(Dot(lane, rows[time], tuple(at)) for (time, lane), at in sorted(found.items()))
     row = {at: dot.row for dot in dots for at in dot.events}
     plan = Plan(diagram, choice, dots, times, (), (), row, quiet)
-    # Arrows leave the first lane to its right, so the labels of a client go to its left.
+    # The arrows of the first lane are on its right, so put the labels of a client on its left.
     begins_with_client = all(message.target for message in diagram.messages)
     outside = 0.0
     whole = [max(least - BETWEEN, width_of(name, bold=True)) for name in diagram.lanes]
@@ -115,10 +118,10 @@ def plan_of(diagram: Diagram, choice: ShownPart, left: float, width: float, leas
     for dot in dots:
         label = plan.label(dot, dot.events)
         if dot.lane == 0 and begins_with_client:
-            outside = max(outside, least_width(label) + 2)
+            outside = max(outside, min_width(label) + 2)
         else:
             whole[dot.lane] = max(whole[dot.lane], width_of(label))
-            split[dot.lane] = max(split[dot.lane], least_width(label))
+            split[dot.lane] = max(split[dot.lane], min_width(label))
     widths = _shared(whole, split, width - outside - BETWEEN * len(whole))
     starts = (sum(widths[:at]) + BETWEEN * at for at in range(len(widths)))
     x = tuple(rounded(left + outside + start + 14) for start in starts)
@@ -135,17 +138,17 @@ def _rows(
     median = max(sorted(gaps)[len(gaps) // 2], 1) if gaps else 1
     times, row, quiet = list(moments[:1]), dict.fromkeys(moments[:1], 0), dict[int, int]()
     for (earlier, later), gap in zip(pairwise(moments), gaps, strict=True):
-        steps = min(max(round(gap / median), 1), FARTHEST) if choice.real_time else 1
+        steps = min(max(round(gap / median), 1), MAX_ROW_GAP) if choice.real_time else 1
         times += [earlier + gap * step // steps for step in range(1, steps + 1)]
         row[later] = len(times) - 1
-        if gap > (FARTHEST + 0.5 if choice.real_time else LONG) * median:
+        if gap > (MAX_ROW_GAP + 0.5 if choice.real_time else MIN_QUIET_GAP) * median:
             quiet[row[later]] = gap
     return tuple(times), row, quiet
 
 
 def _shared(wanted: Sequence[float], least: Sequence[float], width: float) -> list[float]:
     """Return the width of each lane: between `least` and `wanted` if there is not enough space,
-    else the wanted width and an equal share of the rest.
+    otherwise the wanted width and an equal share of the rest.
     """
     if sum(least) > width:
         return _up_to(least, width)
@@ -179,14 +182,16 @@ def causal_chain(diagram: Diagram, entry: int) -> frozenset[int]:
 
 
 def effects_of(plan: Plan) -> dict[int, list[int]]:
-    """Return, for each displayed event, the displayed events to which it led, including the event
-    itself. Events are given by index. Chains of causes are followed for at most `CAUSES` events.
+    """For each displayed event, return the displayed events that it led to, including the event
+    itself.
+
+    Events are given by index. Chains of causes are followed for at most `MAX_CAUSES` events.
     """
     events = plan.diagram.events
     place = {event.seq: at for at, event in enumerate(events)}
     found: dict[int, list[int]] = {}
     for at in sorted(plan.row):
-        step, left = at, CAUSES
+        step, left = at, MAX_CAUSES
         while step >= 0 and left:
             if step in plan.row:
                 found.setdefault(step, []).append(at)

@@ -20,7 +20,7 @@ from labkit.views.widgets.scene import (
     text,
 )
 from labkit.views.widgets.space_time.arrows import LOOKS, ROW, y_of
-from labkit.views.widgets.space_time.labels import BESIDE, LabelPlace, reach_of
+from labkit.views.widgets.space_time.labels import LABEL_DISTANCE, LabelPlace, reach_of
 from labkit.views.widgets.space_time.words import ABSENCE
 from labkit.views.widgets.text_metrics import fitted, width_of
 
@@ -75,7 +75,7 @@ def lane_mark(
 
 
 def _name_lines(name: str, room: float) -> tuple[str, ...]:
-    """Break a name into at most two lines.  The rest of a longer name is only in the tooltip."""
+    """Break a name into at most two lines. The rest of a longer name is only in the tooltip."""
     if width_of(name, bold=True) <= room:
         return (name,)
     cut = next(at for at in range(len(name), 0, -1) if width_of(name[:at], bold=True) <= room)
@@ -129,8 +129,8 @@ def dot_mark(
     pin: str,
     at_clock: str,
 ) -> Mark:
-    """Return the dot for the simultaneous events on a lane, with its label.  If the reader clicks
-    it, the view moves to that moment and highlights the causes.
+    """Return the dot for the simultaneous events on a lane, with its label. A click on it moves
+    the view to that moment and highlights the causes.
     """
     x, y = place
     left, right, top, bottom = reach_of(x, y, spot, label)
@@ -141,7 +141,7 @@ def dot_mark(
     if is_broken:
         parts.append(circle("ring", x, y, 9, stroke="lost", thick=2.5))
     words = "ink" if ink == "stored" else "faint" if ink == "line" else ink
-    start = x - BESIDE if spot.is_left else x + BESIDE
+    start = x - LABEL_DISTANCE if spot.is_left else x + LABEL_DISTANCE
     anchor: Anchor = "end" if spot.is_left else "start"
     for at, (base, line) in enumerate(spot.lines(label) if label else ()):
         key_of = f"label {at}" if at else "label"

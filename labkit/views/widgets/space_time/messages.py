@@ -1,4 +1,4 @@
-"""Draws the messages that are visible at a moment, each as far as it has travelled."""
+"""Draws the messages that are visible at a moment, each up to the point that it has reached."""
 
 from collections.abc import Collection, Iterator
 from functools import lru_cache
@@ -12,8 +12,8 @@ from labkit.views.widgets.space_time.arrows import (
     Point,
     flight,
     message_marks,
+    path_parts,
     title_of,
-    ways_of,
 )
 from labkit.views.widgets.space_time.layout import Plan
 from labkit.views.widgets.space_time.model import Exchange
@@ -60,7 +60,7 @@ class Messages:
             message = self._all[number]
             progress = self._progress(message, len(self._plan.diagram.events), 0)
             x = self._plan.x[message.source], self._plan.x[message.target]
-            found |= {(way.begin, way.end) for way in ways_of(progress, *x)}
+            found |= {(way.begin, way.end) for way in path_parts(progress, *x)}
         return found
 
     def flying(self, sight: range, upto: int) -> Mark:

@@ -6,7 +6,7 @@
     breaks     the times at which a node was down, paused, or cut off
 
 A message is assembled from the events at its two ends. If the event at one end is missing, that end
-remains open. For example, a request without an arrival was lost.
+remains open: for example, a request without an arrival was lost.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -171,7 +171,7 @@ def _lanes_of(events: Iterable[Event]) -> list[str]:
 
 
 def _words_of(events: Sequence[Event]) -> list[str]:
-    """Return the label of each event.  If later reads fence a bookie again, only its first fence is
+    """Return the label of each event. If later reads fence a bookie again, only its first fence is
     labelled.
     """
     words, labelled = [], set[tuple[str, str]]()
@@ -188,8 +188,9 @@ def _words_of(events: Sequence[Event]) -> list[str]:
 def _about(
     events: Sequence[Event], words: Sequence[str], messages: Iterable[Exchange]
 ) -> Iterator[int]:
-    """Yield the entry with which each event is shown.  An unlabelled event that concerns the whole
-    ledger is shown together with its message, for example a read that fenced the ledger again.
+    """Yield, for each event, the entry with which it is shown. An unlabelled event that concerns
+    the whole ledger is shown together with its message, for example a read that fenced the ledger
+    again.
     """
     of_message = {
         at: each.entry for each in messages for at in (each.arrived, each.left, each.answered)
@@ -253,8 +254,8 @@ class _Matching:
                 message.left = at
 
     def _synced(self, at: int, event: Event) -> None:
-        """Note that the responses to the requests that waited for this sync were sent now. These
-        requests are the add of the entry or, if there is no entry, all fences.
+        """Record that the responses to the requests that waited for this sync have been sent. These
+        requests are the adds of the entry or, if there is no entry, all fences.
         """
         if event.entry < 0:
             self._fence_syncs.setdefault(event.node, []).append(at)

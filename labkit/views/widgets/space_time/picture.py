@@ -38,7 +38,7 @@ from labkit.views.widgets.space_time.model import METADATA, Diagram
 from labkit.views.widgets.space_time.words import label_of, ranges_of
 from labkit.views.widgets.text_metrics import lines_of, width_of
 
-AHEAD = 3
+ROWS_AHEAD = 3
 """The number of rows that are visible below the current row."""
 
 
@@ -61,13 +61,13 @@ class SpaceTimePicture:
     ) -> None:
         self.diagram, self._broken, self._acts = diagram, broken, acts
         last_us = max((event.time_us for event in diagram.events), default=0)
-        # In a period shorter than a second, seconds would hide what came first.
+        # If the period is shorter than a second, seconds would not show the order of events.
         first_us = max(
             choice.window_ms[0] * 1000, diagram.events[0].time_us if diagram.events else 0
         )
         is_short = min(choice.window_ms[1] * 1000, last_us) - first_us < 1_000_000
         self._time = in_ms if is_short else time_words
-        # The last moment below a second may be wider than the last of all.
+        # The label of the last moment before one second may be wider than that of the last moment.
         widest = max(width_of(self._time(us)) for us in (last_us, min(last_us, 999_990)))
         self._left = rounded(widest + 18)
         width = WIDTH - self._left - 4
@@ -111,7 +111,7 @@ class SpaceTimePicture:
             self._story = lines_of(self._broken[1], WIDTH - 32)
 
     def scene(self) -> Mark:
-        first = max(min(self._now + 1 + AHEAD, len(self.plan.times)) - self.rows, 0)
+        first = max(min(self._now + 1 + ROWS_AHEAD, len(self.plan.times)) - self.rows, 0)
         sight = range(first, first + self.rows)
         top = self._top
         bottom = top + ROW * self.rows
@@ -204,7 +204,9 @@ class SpaceTimePicture:
         ]
 
     def _writers(self, dot: Dot, places: Sequence[int]) -> dict[int, int]:
-        """Return, for each lane that writes to the metadata store, the index of its event."""
+        """If the dot is on the metadata store's lane, return the index of the event of each lane
+        that wrote to the store.
+        """
         lanes, events = self.diagram.lanes, self.diagram.events
         if lanes[dot.lane] != METADATA:
             return {}
@@ -248,7 +250,7 @@ class SpaceTimePicture:
         return broken is not None and any(self.diagram.events[at].seq == broken[0] for at in places)
 
     def _labels_of(self, row: int) -> dict[int, LabelPlace]:
-        """Return the place of each label of a row, by lane."""
+        """Return the position of each label of a row, by lane."""
         if row not in self._label_places:
             labels = [(dot.lane, self._label(dot, dot.events)) for dot in self._dots[row]]
             x, y = self.plan.x, y_of(row) + WRITE

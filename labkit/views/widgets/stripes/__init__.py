@@ -20,7 +20,7 @@ MAX_ENTRIES = 20
 
 
 class Stripes(SceneView):
-    """Shows how a ledger with these quorums is striped.  `failed` lists the ensemble indices of
+    """Shows how a ledger with these quorums is striped. `failed` lists the ensemble indices of
     failed bookies.
 
     Raises `ValueError` unless 9 >= E >= Qw >= Qa >= 1 and there are 1 to 20 entries.
@@ -57,8 +57,8 @@ class Stripes(SceneView):
         return legend()
 
     def choices(self) -> list[Message]:
-        """Return the input fields for E, Qw, Qa and the number of entries, and a button that ends
-        all failures.
+        """Return the input fields for E, Qw, Qa and the number of entries, and a button that
+        restores all bookies.
         """
         e, qw, qa = self._sizes
         return [

@@ -34,7 +34,7 @@ def summary(striping: Striping, entries: int) -> str:
 
 
 def stripes_scene(striping: Striping, entries: int) -> Mark:
-    """Return a matrix of entries and bookies, with three questions and their answers next to it."""
+    """Return a grid of entries and bookies, with three questions and their answers next to it."""
     size = striping.ensemble_size
     pitch = min(MAX_PITCH, (STORY_X - FATE_ROOM - GUTTER) // size)
     bottom = TOP + ROW * entries + 6
@@ -117,8 +117,8 @@ def _cell(look: str, width: float, label: str = "") -> list[Mark]:
 
 
 def _story(striping: Striping, entries: int) -> tuple[Mark, float]:
-    """Return a mark with the three questions, their answers and the tolerated failures, and its
-    height.
+    """Return a mark that shows the three questions, their answers and the tolerated failures, and
+    the mark's height.
     """
     parts, y = list[Mark](), 16.0
     for title, is_yes, words in striping.answers(entries):

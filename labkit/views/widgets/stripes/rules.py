@@ -46,8 +46,8 @@ class Striping:
         """Return whether a confirmed entry is safe.
 
         `safe`: fewer than Qa bookies of the write set have failed, so at least one bookie that
-        acknowledged the entry is responding. `perhaps`: possibly all bookies that acknowledged the
-        entry have failed. `lost`: all bookies of the write set have failed.
+        acknowledged the entry is responding. `perhaps`: all bookies that acknowledged the entry may
+        have failed. `lost`: all bookies of the write set have failed.
         """
         count = self.failed_in(entry)
         if count < self.ack_quorum:
@@ -107,8 +107,8 @@ class Striping:
         ]
 
     def tolerances(self) -> list[tuple[int, str]]:
-        """Return numbers of bookies that can fail, no matter which ones, and what is still
-        guaranteed.
+        """Return several guarantees, each with the number of bookies that can fail, no matter which
+        ones, without breaking it.
         """
         return [
             (self.ack_quorum - 1, "every confirmed entry is safe, and recovery finds the end"),

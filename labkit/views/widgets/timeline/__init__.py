@@ -45,7 +45,7 @@ from labkit.views.widgets.verdict_words import failure_of
 
 __all__ = ["BrokenPromise", "LossCurve", "Palette", "PlayedRun", "TimelineView"]
 
-_BREATH_S = 0.05
+_PAUSE_S = 0.05
 """The pause between two moments, in which the reader's clicks arrive."""
 _TROUBLES = ("node.killed", "node.paused", "node.failed", "link.cut", "session.lost")
 
@@ -73,7 +73,8 @@ class TimelineView(PlayingView):
         self._curves_of = None if palette is None else palette.curves
         self._ledger: int | None = None
         self._filters = {"of node": "", "of kind": ""}
-        # The fault of the fork and its bookie, if the bookie can have a button that undoes it.
+        # The fault of the fork and the fault's bookie, if that bookie can have a button that undoes
+        # the fault.
         self._fault: tuple[str, str] = ("", "")
         self._show(run, other)
         self.at = self._opening(at)
@@ -238,8 +239,8 @@ class TimelineView(PlayingView):
         self.controls = self.choices()
 
     async def _try(self, curves: Iterator[LossCurve]) -> None:
-        """Show each curve until there is no more precise one, or until the reader presses Stop or
-        opens another run.
+        """Show each curve until the last one, or until the reader presses Stop or opens another
+        run.
         """
         with self.reporting_errors("The futures of this run could not be tried"):
             for curve in curves:
@@ -247,7 +248,7 @@ class TimelineView(PlayingView):
                     return
                 self.curve = curve
                 self.redraw()
-                await asyncio.sleep(_BREATH_S)
+                await asyncio.sleep(_PAUSE_S)
             self._trying = None
             self.notice = self.curve.words if self.curve else ""
             self.controls = self.choices()
@@ -262,7 +263,7 @@ class TimelineView(PlayingView):
         self._last = sum(step.of_first <= one and step.of_other <= two for step in self._steps)
 
     def _merged(self) -> list[Event]:
-        """Return the steps as events. In these events, step numbers replace the values of `seq` and
+        """Return the steps as events, in which step numbers replace the values of `seq` and
         `cause`.
         """
         numbers: tuple[dict[int, int], ...] = ({}, {})
@@ -290,8 +291,8 @@ class TimelineView(PlayingView):
         return next((n for n, step in enumerate(self._steps, 1) if step.of_first == wanted), 0)
 
     def _fork_at(self, number: int, fault: Mapping[str, Any], which: int = -1) -> None:
-        """Fork a run right after the step with this number.  `which` selects the run; by default,
-        it is the run to which the step belongs.  A fork runs in this process and takes a fraction
+        """Fork a run right after the step with this number. `which` selects the run; by default,
+        it is the run to which the step belongs. A fork runs in this process and takes a fraction
         of a second.
         """
         if self._fork_of is None:

@@ -1,7 +1,7 @@
 """The state of a run apart from its entries: what clients are doing, which ledgers are fenced, and
 which nodes have a fault or are cut off.
 
-Everything else is in `labkit.system.trace.cluster_state`.
+The rest of the state is in `labkit.system.trace.cluster_state`.
 """
 
 from dataclasses import dataclass, replace
@@ -126,7 +126,7 @@ class RunState:
 
     @on("node.killed")
     def _killed(self, event: Event) -> None:
-        """Drop the fences that were only in memory, unless only the process died and its files are
+        """Drop the fences that were only in memory, unless the process died but its files are
         intact.
         """
         before = self.nodes[event.node]
@@ -143,7 +143,7 @@ class RunState:
 
     @on("link.healed")
     def _healed(self, event: Event) -> None:
-        # The cut may be unknown, because the trace may start after it.
+        # The link may not be in `cuts`, because the trace may start after the cut.
         self.cuts.pop(f"{event.node}>{event.peer}", None)
 
     @on(

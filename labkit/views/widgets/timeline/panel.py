@@ -18,8 +18,8 @@ from labkit.views.widgets.timeline.runs import RUN_COLOURS, PlayedRun
 from labkit.views.widgets.verdict_words import failure_of
 
 LINE, CHIP = 18, 28
-MOST_ROWS, FEWEST_ROWS = 5, 3
-MOST_CLIENTS = 4
+MAX_ROWS, MIN_ROWS = 5, 3
+MAX_CLIENTS = 4
 WIDE = 600
 _EPILOGUE = "epilogue"
 
@@ -29,7 +29,7 @@ class Panel:
 
     rows: the number of visible entries.
     lines: the number of lines for the verdict on the run's promises.
-    clients: the number of clients that fit.
+    clients: the number of clients for which there is room.
     """
 
     def __init__(
@@ -45,10 +45,10 @@ class Panel:
         end = fold(run.events, bookies=run.bookies)
         self.bookies = tuple(end.bookies)
         last = max((each.last_add_pushed for each in end.ledgers.values()), default=0)
-        self.rows = min(max(last + 1, FEWEST_ROWS), MOST_ROWS)
+        self.rows = min(max(last + 1, MIN_ROWS), MAX_ROWS)
         nodes = dict.fromkeys(event.node for event in run.events)
         clients = sum(name not in end.bookies and name != _EPILOGUE for name in nodes)
-        self.clients = min(clients, MOST_CLIENTS)
+        self.clients = min(clients, MAX_CLIENTS)
         self._words = lines_of(run.broken[0].reason if run.broken else run.words, width)[:3]
         self.lines = len(self._words)
         self._acts, self._which = acts, f"{which}:"
@@ -98,7 +98,7 @@ class Panel:
         return part("panel", _panel, x, y, *parts)
 
     def _about(self) -> Mark:
-        """Return the title and the verdict on the promises.  There is a chip for each broken
+        """Return the title and the verdict on the promises. There is a chip for each broken
         promise; a click on it leads to the event that broke the promise.
         """
         left = 12 if self._colour else 0

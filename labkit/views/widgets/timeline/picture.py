@@ -12,8 +12,8 @@ from labkit.views.widgets.timeline.steps import FIRST, OTHER, MergedStep
 from labkit.views.widgets.timeline.story import HEIGHT, EventList
 
 WIDTH, MARGIN, BETWEEN = 860, 8, 20
-MOST_BESIDE = 12
-"""If there are more bookies than this, two runs are drawn one below the other instead of side by
+MAX_BESIDE = 12
+"""If there are more bookies than this, two runs are drawn one below another instead of side by
 side.
 """
 
@@ -33,7 +33,7 @@ class TimelinePicture:
         positions = merged.clock.positions
         self.event_list = EventList(runs, steps, positions)
         most = max(len(run.bookies) for run in runs)
-        self._beside = len(runs) if most <= MOST_BESIDE else 1
+        self._beside = len(runs) if most <= MAX_BESIDE else 1
         width = (WIDTH - 2 * MARGIN - BETWEEN * (self._beside - 1)) / self._beside
         self.panels = [
             Panel(

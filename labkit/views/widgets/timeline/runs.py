@@ -7,8 +7,8 @@ from typing import Any
 from labkit.system.trace.events import Event
 
 RUN_COLOURS = ("stored", "hue4")
-"""The colours of the original run and of the fork: of the bar beside their titles, and of the bars
-of their events. The bars of the two runs are in different places, too.
+"""The colours of the original run and of the fork, used for the bars next to their titles and
+events. The bars of the two runs also differ in position.
 """
 
 
@@ -54,7 +54,7 @@ class PlayedRun:
 
 @dataclass(frozen=True, slots=True)
 class LossCurve:
-    """How many other futures of a run break its first promise.
+    """The share of a run's other futures that also break the promise that the run broke first.
 
     points: the share (0 to 1) at some moments (µs of the run), in time order.
     seq: the event at which most futures were lost, or -1 if none stands out.
@@ -75,7 +75,7 @@ class Palette:
         event must have a message.
     nodes: the names of the nodes that the reader can choose, with bookies first.
     fork: a function that returns the alternative future of a run, given the run, the `seq` of an
-        event, and the fault's name and fields.  It raises `LabkitError` if the fault cannot be
+        event, and the fault's name and fields. It raises `LabkitError` if the fault cannot be
         injected after this event.
     curves: a function that tries other futures of a run with a broken promise, and yields a more
         precise curve each time.

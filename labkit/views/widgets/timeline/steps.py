@@ -1,7 +1,7 @@
 """Merges two runs into one list of steps, sorted by time.
 
-If both runs contain the same event, it is a single step.  Both epilogues are at the end, so that
-neither starts while the other run is still going on.
+If both runs contain the same event, it is a single step. Both epilogues are at the end, so that
+neither starts while the other run is still in progress.
 """
 
 from collections.abc import Sequence

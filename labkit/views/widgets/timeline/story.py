@@ -16,7 +16,7 @@ ROW, ROWS, BEFORE = 24, 5, 2
 LIST_WIDTH, SIDE_X, SIDE_WIDTH = 540, 564, 280
 TIME_X = 100
 HEIGHT = 22 + ROW * ROWS + 6
-LED = 3
+MAX_CAUSES = 3
 """The maximum number of causes that are shown."""
 _WHOSE = {BOTH: "", FIRST: "original: ", OTHER: "fork: "}
 
@@ -82,7 +82,7 @@ class EventList:
             "story",
             _frame(),
             part("rows", _rows, 22 - ROW * first, *rows),
-            part("causes", self._causes, number, *led[-LED:]),
+            part("causes", self._causes, number, *led[-MAX_CAUSES:]),
             y=y,
         )
 

@@ -26,7 +26,7 @@ STEP_MS = 1500
 
 
 class XRay(SceneView):
-    """Shows pieces of bytes.
+    """Shows pieces of files.
 
     source: one piece, several pieces, or several pieces for each moment (`{"before the sync":
         [...], ...}`).
@@ -34,7 +34,7 @@ class XRay(SceneView):
         one.
     run: the run in which the bytes were written. The other views of this run share their clock and
         selection with this view.
-    upto: for each moment, the number of the run's events that happen before it.  By default, the
+    upto: for each moment, the number of the run's events that happen before it. By default, the
         same pieces are shown for the whole run.
 
     Raises `ValueError` if there are several moments and `upto` does not contain one number for

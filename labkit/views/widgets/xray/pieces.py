@@ -29,12 +29,12 @@ TINTS = {
     **{"length": "tint3", "digest": "tint4", "offset": "tint5", "magic": "tint6"},
     **{"version": "tint7", "log id": "tint8", "master key": "tint9", "payload": "tint10"},
 }
-"""The tints of the most common fields, by name.  The lineage of a message uses them, too."""
+"""The tints of the most common fields, by name. The lineage of a message uses them, too."""
 AS_BEFORE = "as before"
 
 
 class PieceStyle(NamedTuple):
-    """How to draw pieces.
+    """The settings for drawing pieces.
 
     width: the number of bytes in a row.
     panel: the width of a piece.
@@ -156,8 +156,8 @@ def tint_of(field: str) -> str:
 
 
 def field_kin(piece: Piece, span: Span) -> str:
-    """Return the kin that a field shares with equal fields of other pieces. The kin of meaningless
-    zeros is unique.
+    """Return the kin that a field shares with equal fields of other pieces. Zeros without meaning
+    have a kin of their own.
     """
     field = field_of(span)
     about = (field, span.value) if field else (piece.title, piece.file, span.offset)

@@ -1,4 +1,4 @@
-"""The layout of a piece in rows of bytes, and the fields and entries to which the bytes belong."""
+"""The layout of a piece in rows of bytes, and the fields and entries that the bytes belong to."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,14 +8,14 @@ from labkit.system.model.byte_region import Piece
 from labkit.system.model.layout import Span
 
 SLOT_SIZE, FIRST_SLOT, LENGTH_WORD = 8, 1024, 4
-LONGEST_SPAN_ROWS = 4
+MAX_SPAN_ROWS = 4
 """If a field fills more rows than this, only the first two rows and the last one are drawn."""
-LONGEST_ZERO_ROWS = 1
+MAX_ZERO_ROWS = 1
 """If a field of zeros fills more rows than this, none of these rows is drawn."""
 
 
 class ByteRow(NamedTuple):
-    """A row of `size` bytes starting at `offset`, after `lead` empty cells.  If the row stands for
+    """A row of `size` bytes starting at `offset`, after `lead` empty cells. If the row stands for
     a gap, `left_out` is the number of omitted bytes.
     """
 
@@ -33,7 +33,8 @@ def field_of(span: Span) -> str:
 def rows_of(piece: Piece, width: int) -> Iterator[ByteRow]:
     """Yield the rows of a piece, aligned so that one of them starts at `piece.lined_up`.
 
-    Inside a long field, a gap replaces some of the rows, or all rows if the field is zero.
+    Inside a long field, a gap replaces some of the rows, or all of them if the field contains only
+    zeros.
     """
     end = piece.offset + len(piece.data)
     gaps = dict(_gaps(piece, width))
@@ -56,9 +57,9 @@ def _gaps(piece: Piece, width: int) -> Iterator[tuple[int, int]]:
         whole_rows = (span.offset + span.size - first) // width
         start = span.offset - piece.offset
         is_zero = not any(piece.data[start : start + span.size])
-        if is_zero and whole_rows > LONGEST_ZERO_ROWS:
+        if is_zero and whole_rows > MAX_ZERO_ROWS:
             yield first, whole_rows * width
-        elif whole_rows > LONGEST_SPAN_ROWS:
+        elif whole_rows > MAX_SPAN_ROWS:
             yield first + 2 * width, (whole_rows - 3) * width
 
 
@@ -93,7 +94,7 @@ def entries_of(piece: Piece) -> dict[int, str]:
 
 
 def _records_of(spans: Sequence[Span]) -> Iterator[list[Span]]:
-    """Yield the fields of each record.  A record starts with a length prefix or a ledger id, and
+    """Yield the fields of each record. A record starts with a length prefix or a ledger id, and
     ends before the padding of a sync.
     """
     record: list[Span] = []

@@ -58,5 +58,5 @@ def test_only_a_few_entries_are_read(
 
     monkeypatch.setattr(times, "read_span", counted)
     assert first_from(stage, name, 1017)
-    # Five steps to find one of 20 ledgers, and five to find one of its 20 entries.
+    # It takes five steps to find one of 20 ledgers, and five to find one of its 20 entries.
     assert 0 < len(read) <= 10

@@ -28,7 +28,7 @@ def _first_test(learner: Learner) -> None:
         )
 
 
-def the_mark_is_whole_or_the_old_one(learner: Learner) -> str:
+def mark_is_old_or_new(learner: Learner) -> str:
     """Check that a crash at any disk operation leaves either the old mark or the new one."""
     old, new, tried = (10, 512), (2**40, 2**31 + 512), 0
     left: list[tuple[str, SimDisk]] = []
@@ -60,8 +60,10 @@ def the_mark_is_whole_or_the_old_one(learner: Learner) -> str:
     return f"The mark was complete after {tried} crashes while it was written."
 
 
-def odd_marks_are_none(learner: Learner) -> str:
-    """Check that a mark that was corrupted, by a crash or by a person, counts as no mark."""
+def corrupt_marks_count_as_missing(learner: Learner) -> str:
+    """Check that a corrupt mark, whether corrupted by a crash or by a person, is treated as
+    missing.
+    """
     whole = struct.pack(">qq", 10, 512)
     cases = {
         "no file": None,
@@ -178,7 +180,7 @@ class _OrderJudge:
 
 
 def each_call_is_in_order(learner: Learner) -> str:
-    """Check that a checkpoint makes each call only after the calls on which it relies."""
+    """Check that a checkpoint makes each call only after the calls that it depends on."""
     bookie = _OrderJudge()
     yours = learner.make("Checkpoint", bookie)
     bookie.is_flushing = True
@@ -261,7 +263,7 @@ STEP = Step(
         "    write_last_mark(disk, 10, 512)\n    assert read_last_mark(disk) == (10, 512)\n",
         _first_test,
     ),
-    trials=(the_mark_is_whole_or_the_old_one, odd_marks_are_none, each_call_is_in_order),
+    trials=(mark_is_old_or_new, corrupt_marks_count_as_missing, each_call_is_in_order),
     slow_trials=(crashes, orders, storms),
     costs=(
         Cost("disk operations of a checkpoint per entry", 1.5, _operations),

@@ -26,7 +26,7 @@ Syncs = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class LogCase:
-    """Entries, given by their payload sizes and synced in groups, and the problem found."""
+    """Entries that are synced in groups, given by their payload sizes, and the problem found."""
 
     syncs: Syncs
     problem: str
@@ -57,7 +57,7 @@ def _syncs(draw: Draw) -> Syncs:
     )
 
 
-def entries_lie_where_they_should(learner: Learner) -> str:
+def log_matches_the_format(learner: Learner) -> str:
     """Check that the log has BookKeeper's format, is durable after `sync`, and can be read."""
     try_generated(_syncs, _CASES, partial(_problem, learner), LogCase)
     return f"Right for {_CASES} generated logs, byte by byte, with one write per sync."
@@ -119,19 +119,19 @@ def _problem(learner: Learner, syncs: Syncs) -> Problem | None:
 
 
 class _CountedFile(SimFile):
-    """A file that remembers the largest number of bytes that one read requested."""
+    """A file that records the largest number of bytes requested by a single read."""
 
-    most = 0
+    max_requested = 0
 
     def __init__(self, file: SimFile) -> None:
         super().__init__(file.disk, file.inode)
 
     def read(self, offset: int, size: int) -> bytes:
-        self.most = max(self.most, size)
+        self.max_requested = max(self.max_requested, size)
         return super().read(offset, size)
 
 
-def what_is_not_there_is_none(learner: Learner) -> str:
+def missing_entries_are_none(learner: Learner) -> str:
     """Check that `read_entry` returns None for other bytes or an incomplete entry."""
     entry = entry_bytes(5, 7, 100)
     whole = HEADER + struct.pack(">i", len(entry)) + entry
@@ -158,11 +158,11 @@ def what_is_not_there_is_none(learner: Learner) -> str:
                 f"{case}: read_entry(file, {offset}, {ledger_id}, {entry_id}) must return None;"
                 f" yours returned {len(found)} bytes",
             )
-        if file.most > max(len(data), LOG_HEADER.size):
+        if file.max_requested > max(len(data), LOG_HEADER.size):
             raise Refused(
                 _BOUNDED,
                 f"{case}: the file has {len(data)} bytes; read_entry(file, {offset}, {ledger_id},"
-                f" {entry_id}) asked for {file.most}",
+                f" {entry_id}) asked for {file.max_requested}",
             )
     return f"Right for {len(cases)} locations that do not lead to the entry."
 
@@ -214,7 +214,7 @@ STEP = Step(
         "    log = EntryLog(file)\n    assert log.append(entry) == 1028   # header, length\n",
         _first_test,
     ),
-    trials=(entries_lie_where_they_should, what_is_not_there_is_none),
+    trials=(log_matches_the_format, missing_entries_are_none),
     slow_trials=(crashes, orders, storms),
     costs=(
         Cost("disk operations of the log per flushed entry", 1.5, _operations),

@@ -143,7 +143,7 @@ def _durable(disk: SimDisk, right: dict[int, int], fenced: bool, lac: bytes) -> 
     return None
 
 
-def cut_slots_and_odd_headers(learner: Learner) -> str:
+def truncated_slots_and_invalid_headers(learner: Learner) -> str:
     """Check that a truncated slot counts as 0, and an invalid header is rejected."""
     disk, kind = SimDisk(), bound(LearnersIndex, learner)
     index = LedgerIndex(LEDGER, IndexHeader(MASTER_KEY), disk, PAGE)
@@ -166,7 +166,7 @@ def cut_slots_and_odd_headers(learner: Learner) -> str:
     return "A truncated slot counts as 0, and an invalid header is rejected."
 
 
-def the_first_file_is_whole(learner: Learner) -> str:
+def first_file_is_complete(learner: Learner) -> str:
     """Check that a crash during the first write leaves no file, or one with a complete header."""
     left: list[tuple[str, SimDisk]] = []
 
@@ -192,8 +192,8 @@ def the_first_file_is_whole(learner: Learner) -> str:
     return f"The header was complete after {len(left)} crashes while the first file was written."
 
 
-def what_was_not_synced_is_synced(learner: Learner) -> str:
-    """Check that the first flush makes a write durable that a killed process had not synced."""
+def unsynced_writes_are_synced(learner: Learner) -> str:
+    """Check that the first flush syncs what a killed process has written without syncing it."""
     disk = SimDisk()
     written = LedgerIndex(LEDGER, IndexHeader(MASTER_KEY), SimDisk(), PAGE)
     written.set_locations((0,), (1028,))
@@ -265,8 +265,8 @@ STEP = Step(
         _first_test,
     ),
     trials=(
-        *(labkit_reads_it, cut_slots_and_odd_headers),
-        *(the_first_file_is_whole, what_was_not_synced_is_synced),
+        *(labkit_reads_it, truncated_slots_and_invalid_headers),
+        *(first_file_is_complete, unsynced_writes_are_synced),
     ),
     slow_trials=(crashes, orders, storms),
     costs=(Cost("bytes written to the index per entry", 1.5, _bytes_written),),

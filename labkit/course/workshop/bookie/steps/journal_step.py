@@ -68,7 +68,7 @@ def _groups(draw: Draw) -> Groups:
     )
 
 
-def groups_lie_where_they_should(learner: Learner) -> str:
+def file_matches_the_format(learner: Learner) -> str:
     """Check that the file matches BookKeeper's format, and is durable when `write` returns."""
     try_generated(_groups, _CASES, partial(_problem, learner), GroupsCase)
     return f"Right for {_CASES} drawn sequences of groups, byte by byte."
@@ -204,7 +204,7 @@ STEP = Step(
         '    assert journal.append(b"hello") == 512   # right after the header\n',
         _first_test,
     ),
-    trials=(groups_lie_where_they_should,),
+    trials=(file_matches_the_format,),
     slow_trials=(crashes, orders, storms),
     costs=(
         Cost(f"disk operations per add, with groups of {_GROUP}", 1.0, _operations),

@@ -21,7 +21,7 @@ Puts = tuple[tuple[int, int, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class PutsCase:
-    """The entries that were put, and a description of the wrong result."""
+    """The entries put into the memtable, and a description of the wrong result."""
 
     puts: Puts
     problem: str
@@ -46,8 +46,10 @@ def _puts(draw: Draw) -> Puts:
     )
 
 
-def answers_are_right(learner: Learner) -> str:
-    """Check that every method returns the same as labkit's, in whatever order entries are put."""
+def results_equal_labkits(learner: Learner) -> str:
+    """Check that every method returns the same result as labkit's, no matter in which order entries
+    are put.
+    """
     try_generated(_puts, _CASES, partial(_problem, learner), PutsCase)
     return f"Right for {_CASES} drawn sequences of entries."
 
@@ -95,7 +97,7 @@ _SORTED = (
 
 
 class CountedId(int):
-    """An id that counts how often ids are compared."""
+    """An id that counts how often it is compared with others."""
 
     compared = 0
 
@@ -119,8 +121,8 @@ def _comparisons(learner: Learner | None) -> float:
     """Return the number of id comparisons per entry when entries are put, queried and flushed.
 
     The ids of a ledger arrive almost in order, as from a client with several adds in flight. The
-    limit allows one sorted list of all entries with `bisect`, which needs 4.5 times as many
-    comparisons as labkit's memtable.
+    cost limit allows a single sorted list of all entries with `bisect`, which needs 4.5 times as
+    many comparisons as labkit's memtable.
     """
     memtable = Memtable() if learner is None else bound(LearnersMemtable, learner)()
     random, CountedId.compared = Random(1), 0
@@ -160,7 +162,7 @@ STEP = Step(
         '    assert memtable.get(5, 0) == b"a"\n',
         _first_test,
     ),
-    trials=(answers_are_right,),
+    trials=(results_equal_labkits,),
     slow_trials=(crashes, orders, storms),
     costs=(Cost("comparisons of ids per entry", 6.0, _comparisons),),
     challenges=(

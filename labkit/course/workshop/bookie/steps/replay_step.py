@@ -35,7 +35,7 @@ def _first_test(learner: Learner) -> None:
         )
 
 
-def every_whole_record_is_found(learner: Learner) -> str:
+def every_complete_record_is_found(learner: Learner) -> str:
     """Check that replay reads every complete record, and stops at zeros or a torn record."""
     records = partial(learner.call, "records", list[tuple[int, bytes]])
     wrong = RECORD_CASES.wrong(records, "records")
@@ -46,7 +46,9 @@ def every_whole_record_is_found(learner: Learner) -> str:
 
 
 def a_missing_journal_stops_the_start(learner: Learner) -> str:
-    """Check that the start fails without LastLogMark's journal, because entries are lost."""
+    """Check that replay fails if the journal that LastLogMark refers to is missing, because entries
+    are lost.
+    """
     machine = new_machine(Fuse())
     bookie = ReplayView(machine.open(LedgerStore, CONFIG))
     try:
@@ -128,7 +130,7 @@ def _replay_case(draw: Draw) -> ReplayCase:
     return ReplayCase((*indexed, *records), before_mark, "")
 
 
-def what_is_after_the_mark_is_applied(learner: Learner) -> str:
+def records_after_the_mark_are_applied(learner: Learner) -> str:
     """Check that replay applies every record after the mark that belongs to a known ledger."""
     try_generated(
         _replay_case,
@@ -217,7 +219,9 @@ _END = "`replay` returns the id of the last journal file and the offset where it
 
 
 def _replayed(learner: Learner | None) -> float:
-    """Return the number of records replayed for each entry that is only in the journal."""
+    """Return the number of records replayed, divided by the number of entries that are only in the
+    journal.
+    """
     machine = new_machine(Fuse())
     kind = LedgerStore if learner is None else store_of(learner)
     store = machine.open(LedgerStore, CONFIG)
@@ -260,8 +264,8 @@ STEP = Step(
         _first_test,
     ),
     trials=(
-        *(every_whole_record_is_found, a_missing_journal_stops_the_start),
-        what_is_after_the_mark_is_applied,
+        *(every_complete_record_is_found, a_missing_journal_stops_the_start),
+        records_after_the_mark_are_applied,
     ),
     slow_trials=(crashes, orders, storms),
     costs=(Cost("records replayed per unflushed entry", 1.0, _replayed),),

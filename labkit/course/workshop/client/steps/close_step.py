@@ -17,7 +17,7 @@ from labkit.course.workshop.client.trials import (
     metadata_requests,
     must_fail,
 )
-from labkit.course.workshop.client.writing import another_client_closed, fenced_ends
+from labkit.course.workshop.client.writing import another_client_closed, fenced_writer_fails
 from labkit.course.workshop.step import ContractLine, Cost, Step
 
 _WRITER = ("w",)
@@ -61,7 +61,7 @@ CLOSE = Step(
         _WRITER,
     ),
     trials=(
-        *(another_client_closed, fenced_ends),
+        *(another_client_closed, fenced_writer_fails),
         ends_well(
             (runs.CLOSED_AT_ONCE, runs.CLOSED_UNHEARD),
             _WRITER,
@@ -78,7 +78,8 @@ CLOSE = Step(
     slow_trials=(
         every_order_of(runs.ONE_TAKES_IT, _WRITER),
         in_storms(
-            lambda seeds: runs.storms(seeds, *runs.taken_by("r"), bookies=6, close=True), _WRITER
+            lambda seeds: runs.storms(seeds, *runs.recoveries_by("r"), bookies=6, close=True),
+            _WRITER,
         ),
     ),
     costs=(Cost("metadata requests of a writer", 1.0, metadata_requests(runs.CLOSED, "w")),),

@@ -1,4 +1,6 @@
-"""Step 2: each entry carries LastAddConfirmed, from which readers learn how far they may read."""
+"""Step 2: LastAddConfirmed, which each entry carries and which tells readers how far they may
+read.
+"""
 
 from labkit.course.workshop.client import runs
 from labkit.course.workshop.client.contract import ANNOUNCES, CURRENT, LAST_ENSEMBLE
@@ -12,7 +14,7 @@ from labkit.course.workshop.client.trials import (
     must_fail,
     time_between,
 )
-from labkit.course.workshop.client.writing import entries_announce
+from labkit.course.workshop.client.writing import entries_carry_lac_and_length
 from labkit.course.workshop.step import ContractLine, Cost, Step
 from labkit.worlds.sim.workload.steps import Read
 
@@ -72,7 +74,7 @@ LAST_ADD_CONFIRMED = Step(
         checks=(),
     ),
     trials=(
-        entries_announce,
+        entries_carry_lac_and_length,
         last_add_confirmed_is_current,
         ends_well(
             (

@@ -15,9 +15,9 @@ _SUCCEEDS = "If enough bookies are writable, the program ends without an error."
 
 
 class _SideBySide:
-    """Measures both clients alternately on the same bookies, so that the results are comparable.
+    """Measures both clients in turn on the same bookies, so that the results are comparable.
 
-    `labkit.course.workshop.check` measures the learner's client first.
+    `labkit.course.workshop.check` asks for the learner's cost first, which measures both.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,6 @@
-"""Step 3: read an entry, from another copy if one fails, and know what a response proves."""
+"""Step 3: read an entry, from another copy if the first one fails, and know what a response
+proves.
+"""
 
 from labkit.course.workshop.client import runs
 from labkit.course.workshop.client.reading import (
@@ -7,7 +9,7 @@ from labkit.course.workshop.client.reading import (
     IN_WRITE_SET,
     ONE_BY_ONE,
     PROOF,
-    answers_decide,
+    responses_determine_the_result,
 )
 from labkit.course.workshop.client.trials import (
     count_of,
@@ -57,7 +59,7 @@ READ = Step(
             _BOTH,
             ANY_COPY,
         ),
-        answers_decide,
+        responses_determine_the_result,
     ),
     slow_trials=(
         every_order_of(runs.READ_AT_ANY_MOMENT, _BOTH),

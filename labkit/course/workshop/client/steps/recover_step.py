@@ -124,9 +124,11 @@ RECOVER = Step(
     slow_trials=(
         every_order_of(runs.ONE_IS_TAKEN, _RECOVERER),
         in_storms(
-            lambda seeds: runs.storms(seeds, *runs.taken_by("r", "s"), bookies=5), _RECOVERERS
+            lambda seeds: runs.storms(seeds, *runs.recoveries_by("r", "s"), bookies=5), _RECOVERERS
         ),
-        in_storms(lambda seeds: runs.storms(seeds // 2, *runs.taken_by("r", "s"), bookies=6), _ALL),
+        in_storms(
+            lambda seeds: runs.storms(seeds // 2, *runs.recoveries_by("r", "s"), bookies=6), _ALL
+        ),
     ),
     costs=(
         Cost(
