@@ -11,7 +11,7 @@ from labkit.system.model.ledger import LedgerMetadata
 def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) -> float | None:
     """Return when to mark the ledgers of missing bookies, or None if no bookie is missing.
 
-    `missing` maps each bookie to the time since which it has been missing.  A single bookie may be
+    `missing` maps each missing bookie to the time at which it left.  A single bookie may be
     restarting, so it has `delay_s` to come back.  Two or more count as lost at once, because an
     entry may have only one copy left; the delay does not help if two bookies restart together.
     """
@@ -37,7 +37,8 @@ def bookies_missed(
 ) -> dict[int, list[str]]:
     """Map each ledger that lists lost bookies to those bookies, sorted.
 
-    `index` is the result of `ledgers_of_bookies`; its bookies are lost unless `not_lost` has them.
+    `index` is the result of `ledgers_of_bookies`; a bookie in it is lost unless `not_lost` contains
+    it.
     """
     missed: dict[int, list[str]] = {}
     for bookie in sorted(index):

@@ -28,7 +28,9 @@ from labkit.system.model.errors import BKException, BKReadException
 from labkit.system.model.wire import Flag, add_header
 
 _BATCH_BYTES = 1024 * 1024
-"""This is little memory, but spreads the cost of a read over many entries."""
+"""Small enough to need little memory, and large enough to spread the cost of a read over many
+entries.
+"""
 
 
 class EntryUnreadableException(BKReadException):
@@ -49,7 +51,7 @@ async def copy_fragment(
     """Create the missing copies of a fragment; `targets` maps ensemble indexes to new bookies.
 
     Return when every target has stored all its copies durably.  Raises `EntryUnreadableException`,
-    or the error of a target, after which nothing more is sent.
+    or the first error that a target reported; nothing more is sent after that.
     """
     window = CopyWindow(config)
     writer = FragmentWriter(ledger, short, targets, context, window)
@@ -86,9 +88,10 @@ class FragmentReader:
         self._batches = BatchReads(ledger.ledger_id, ledger.metadata, context)
 
     def begin(self, first: int) -> asyncio.Task[list[Entry]] | None:
-        """Start reading the next entries that a target should have, if any, from `first` on.
+        """Start reading the next entries, from `first` on, that a target should have.
 
-        The task returns at least one entry, or raises `EntryUnreadableException`.
+        Return None if there are no such entries.  The task returns at least one entry, or raises
+        `EntryUnreadableException`.
         """
         left = range(first, self._short.fragment.last + 1)
         wanted = (entry_id for entry_id in left if self._writer.targets_of(entry_id))
@@ -100,7 +103,7 @@ class FragmentReader:
         return reading
 
     def _done(self, reading: asyncio.Task[list[Entry]]) -> None:
-        # If a target has failed, `copy_fragment` does not retrieve the exception.
+        # Retrieve the exception, because `copy_fragment` does not do so if a target has failed.
         if not reading.cancelled():
             reading.exception()
         self._window.changed.set()
@@ -122,7 +125,7 @@ class FragmentReader:
 
 
 class CopyWindow:
-    """Limits the entries being stored, and the bytes stored per second."""
+    """Limits how many entries are being stored, and how many bytes are stored per second."""
 
     def __init__(self, config: AutoRecoveryConfig) -> None:
         self.size = config.rereplication_entry_batch_size
@@ -143,8 +146,9 @@ class CopyWindow:
         return not is_full and self._error is None and self._next_at <= self._now()
 
     async def until_room(self) -> None:
-        """Wait until another entry may be stored.  Raises the first error that a target
-        reported.
+        """Wait until another entry may be stored.
+
+        Raises the first error that a target reported.
         """
         while not self.has_room:
             await self.until(lambda: len(self._unacked) < self.size)
@@ -152,8 +156,9 @@ class CopyWindow:
                 await asyncio.sleep(pause_s)
 
     async def until_empty(self) -> None:
-        """Wait until all targets have stored all entries.  Raises the first error that a target
-        reported.
+        """Wait until all targets have stored all entries.
+
+        Raises the first error that a target reported.
         """
         await self.until(lambda: not self._unacked)
 
@@ -170,7 +175,7 @@ class CopyWindow:
     def acknowledge(self, entry_id: int, size: int) -> None:
         """Record that a target has stored this entry, which has `size` bytes."""
         if self._bytes_per_s != UNLIMITED:
-            # Idle time must not allow a burst later.
+            # An idle period must not allow a burst later.
             self._next_at = max(self._next_at, self._now()) + size / self._bytes_per_s
         self._unacked[entry_id] -= 1
         if not self._unacked[entry_id]:
@@ -199,15 +204,15 @@ class FragmentWriter:
         self._window = window
         metadata = ledger.metadata
         self._digest = make_digest(metadata.digest_type, metadata.password)
-        # The ledger may be fenced on the target.
+        # A recovery add is accepted even if the ledger is fenced on the target.
         self._add_header = add_header(make_master_key(metadata.password), Flag.RECOVERY_ADD)
-        # A connection batches responses to adds with the same callback.
+        # A connection passes on several responses in one call if their adds have the same callback.
         self._on_stored = {name: partial(self._stored, name) for name in targets.values()}
         self._targets_by_turn = [
             [b for index, b in targets.items() if short.fragment.is_stored(entry_id, index)]
             for entry_id in range(len(short.fragment.ensemble))
         ]
-        """The targets of entries 0 to E - 1, which repeat for later entries."""
+        """The targets of entries 0 to E - 1; the pattern repeats for later entries."""
         self._stored_early: set[int] = set()
 
     def targets_of(self, entry_id: int) -> list[str]:

@@ -31,8 +31,8 @@ class LedgerFragmentReplicator:
     async def replicate(self, ledger: LedgerView, short: UnderreplicatedFragment) -> None:
         """Repair a closed fragment.
 
-        Raises `EntryUnreadableException`, the error of a target, or `BKNotEnoughBookiesException`
-        if there were not enough bookies for all missing copies.
+        Raises `EntryUnreadableException`, the first error that a target reported, or
+        `BKNotEnoughBookiesException` if there were not enough bookies for all missing copies.
         """
         assert short.fragment.closed, "its writer may still add to it"
         targets = await self.choose_targets(short)
@@ -51,7 +51,10 @@ class LedgerFragmentReplicator:
     async def move(
         self, ledger: LedgerView, fragment: Fragment, targets: Mapping[int, str]
     ) -> None:
-        """Move the copies at these indexes to other bookies; raises what `replicate` raises."""
+        """Move the copies at the given ensemble indexes to other bookies.
+
+        Raises the same exceptions as `replicate`.
+        """
         leaving = UnderreplicatedFragment(fragment, tuple(targets))
         await self.copy(ledger, leaving, targets)
         await self.publish(ledger.ledger_id, leaving, targets)
@@ -78,11 +81,11 @@ class LedgerFragmentReplicator:
         writable = await watcher.writable()
         unwritable = {n: name for n, name in short.bookie_at.items() if name not in writable}
         retriable = {n: name for n, name in short.bookie_at.items() if name in writable}
-        # Replace unwritable bookies first, because the others can get their copies back.
+        # Replace unwritable bookies first, because the writable ones can get their copies back.
         targets = await watcher.replacements(ensemble, unwritable, write_quorum)
         if retriable:
             ensemble = list(with_replacements(ensemble, targets))
-            # The bookies replaced above may have become writable since.
+            # The bookies replaced above, which may be writable again, are only a last resort.
             last_choice = list(unwritable.values())
             others = await watcher.replacements(ensemble, retriable, write_quorum, last_choice)
             targets = {**targets, **retriable, **others}
@@ -96,7 +99,7 @@ class LedgerFragmentReplicator:
     async def publish(
         self, ledger_id: int, short: UnderreplicatedFragment, targets: Mapping[int, str]
     ) -> None:
-        """Write the targets into the metadata; they must have stored their copies."""
+        """List the targets in the metadata; they must have stored their copies before."""
         ensemble, first = short.fragment.ensemble, short.fragment.first
         replaced = {ensemble[at]: new for at, new in targets.items() if ensemble[at] != new}
         if not replaced or await self._replace(ledger_id, first, replaced):
