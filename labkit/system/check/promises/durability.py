@@ -109,7 +109,7 @@ class AcknowledgedIsDurable(Check):
                 )
             else:
                 self.doubt(
-                    f"at the end not every bookie could be asked for entry {entry} of {number}"
+                    f"not every bookie could be asked for entry {entry} of {number} at the end"
                 )
 
     def _may_be_operators_fault(self, ledger: LedgerFacts, entry: int) -> bool:
@@ -148,7 +148,7 @@ class EveryCopyIsDurable(Check):
 
     @on("fence.failed")
     def fence_failed(self, event: Event) -> None:
-        # A bookie that fences a ledger returns its last entry.
+        # A bookie that fences a ledger returns the ledger's last entry.
         ledger = self.ledgers[event.ledger]
         has_copies = ledger.acked[event.peer] and not ledger.deferred_sync
         if event.node == EPILOGUE and has_copies and self._cannot_read(event):

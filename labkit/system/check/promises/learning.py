@@ -26,10 +26,12 @@ class ReadersLearnWhatIsConfirmed(Check):
         super().__init__(facts)
         self._carried: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._minimum: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (-1, -1))
-        """By ledger: the LastAddConfirmed that readers must find, and the entry with it."""
+        """For each ledger, the LastAddConfirmed that readers must at least get, and the entry that
+        carries it.
+        """
         self._expected: dict[tuple[int, str], tuple[int, int]] = {}
         self._outside: dict[tuple[int, str], str] = {}
-        """By ledger and reader: a bookie outside the last ensemble that the reader asked."""
+        """For each ledger and reader, a bookie outside the last ensemble that the reader asked."""
         self._out_of_order: dict[str, None] = {}
 
     @on("message.swapped", "message.copied")

@@ -19,9 +19,9 @@ class _Repairs:
     begun         the start of each worker's current attempt
     copying       workers that have copied entries and not reported a new ensemble since
     died_copying  workers that started again while they were `copying`, so they must have died
-    listed        by bookie and entry: the first repair that listed the bookie for the entry
-    deferred      by recoverer: the segments that it stores when it closes the ledger, and never
-                  reports if the metadata store's response is lost
+    listed        for each bookie and entry, the first repair that listed the bookie for it
+    deferred      for each recoverer, the segments that it stores when it closes the ledger, and
+                  never reports if the metadata store's response is lost
     found_end     the last entry that a recovery has reported; the client that closes the ledger may
                   die before it reports that
     """
@@ -115,14 +115,14 @@ class RepairIsComplete(AttemptCheck):
                     return
 
     def _last_certain_entry(self, ledger: LedgerFacts) -> int:
-        """Return the last entry that no recoverer can have left out of the ledger."""
+        """Return the last entry that is certain to be in the ledger when it is closed."""
         if ledger.closed is not None:
             return ledger.end
         found = self._repairs[ledger.ledger_id].found_end
         return ledger.confirmed if found is None else found
 
     def _may_be_listed(self, ledger: LedgerFacts, bookie: str, first: int, entry: int) -> bool:
-        """Return whether a recoverer may have listed the bookie, without reporting that."""
+        """Return whether a recoverer may have listed the bookie without reporting it."""
         return any(
             start <= entry and (bookie in ensemble or first < start)
             for deferred in self._repairs[ledger.ledger_id].deferred.values()
@@ -145,7 +145,7 @@ class RepairIsComplete(AttemptCheck):
             return
         for bookie in _holders(ledger, begun):
             killed = self.facts.down.get(bookie)
-            # A bookie that died during the repair may have died after its last check.
+            # A bookie that died during the repair may have died after the worker last checked it.
             if killed is not None and (begun is None or killed.seq < begun.seq):
                 self.broke(
                     event,
@@ -167,7 +167,7 @@ class RepairIsComplete(AttemptCheck):
 
     @on("read.failed")
     def read_failed(self, event: Event) -> None:
-        # A writer may have sent other entries since the repair.
+        # Skip entries that no repair has listed: a writer may have sent them later.
         repaired = self._repairs[event.ledger].listed.get((event.peer, event.entry))
         if event.node != EPILOGUE or repaired is None:
             return

@@ -1,11 +1,12 @@
 """Invariants of BookKeeper's public TLA+ specification, under the names used there.
 
 TLC checks runs against the specification itself (`tests/tla`), but not the runs of learners' own
-clients and bookies; these checks do. Invariants that would only repeat a promise are omitted.
+clients and bookies; these checks cover those, too. Invariants that would only repeat a promise are
+omitted.
 
 The specification checks states, whereas a trace consists of events, so all checks are weaker: a
 copy that was once synced counts as kept, the content of a message is known only from its receiver,
-and the checks skip ledgers that were created before the trace starts.  The invariants of
+and the checks skip ledgers that were created before the trace started. The invariants of
 `LedgerChaining.tla` are in `chain`.
 """
 
@@ -180,11 +181,11 @@ class LedgerIsClosed(Check):
         super().__init__(facts)
         self._unasked: dict[int, Event] = {}
         self._no_response: dict[int, Event] = {}
-        """By ledger: the last recovery by the epilogue, if the metadata store did not respond."""
+        """For each ledger, the epilogue's last recovery, if the metadata store did not respond."""
         self._gone: set[int] = set()
-        """Ledgers that a client was deleting, and that the epilogue did not find."""
+        """Ledgers that a client was deleting and that the epilogue did not find."""
         self._begun: defaultdict[int, set[str]] = defaultdict(set)
-        """By ledger: the recoverers that have not reported that the ledger is closed."""
+        """For each ledger, the recoverers that have not reported that the ledger is closed."""
 
     @on("recovery.failed")
     def recovery_failed(self, event: Event) -> None:

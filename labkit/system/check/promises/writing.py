@@ -32,7 +32,7 @@ class WriteSetIsRight(Check):
         self._in_force: dict[tuple[int, str], tuple[str, ...]] = {}
         self._replaced: defaultdict[tuple[int, str], list[tuple[str, ...]]] = defaultdict(list)
         self._ever_listed: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
-        """By ledger and sender: the bookies of all its ensembles."""
+        """For each ledger and sender, the bookies of all ensembles that the sender has used."""
 
     @on("ensemble.set", "ensemble.deferred", "recovery.started")
     def ensemble_set(self, event: Event) -> None:
