@@ -1,8 +1,8 @@
 """Topic lookup, and the topics that this broker has loaded.
 
 A topic is opened at the first request if this broker owns its bundle, and closed when the broker
-gives up the bundle.  It ends immediately when the broker's metadata session expires, when another
-owner fences its ledgers, or when an add fails.
+gives up the bundle.  A topic ends immediately when the broker's metadata session expires, when
+another owner fences its ledgers, or when an add fails.
 
 In Pulsar: `broker/service/BrokerService.java`.
 """
@@ -54,8 +54,8 @@ class BrokerService:
         log: Callable[[str], None],
     ) -> None:
         """`address` is the one that clients connect to.  Without `authenticate`, every client is
-        accepted; without `authorization`, it may do anything.  `log` is called for each request
-        rejected because of a client error.
+        accepted; without `authorization`, clients may do anything.  `log` is called for each
+        request rejected because of a client error.
         """
         self.client = client
         self.store = client.store
@@ -100,16 +100,16 @@ class BrokerService:
     # Lookup
 
     async def find(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
-        """Return the broker that serves the topic, and True; or the one that should own it, and
-        False.
+        """Return `(broker, True)` with the broker that serves the topic, or `(broker, False)` with
+        the one that should own it.
 
         With `authoritative`, this broker acquires the topic if no broker owns it.  Raises
-        `BrokerError` if the namespace does not exist, `BundleUnloadingError` and
-        `MetadataUnavailableError`.
+        `BrokerError` if the namespace does not exist, `BundleUnloadingError` if the topic's bundle
+        is being unloaded, and `MetadataUnavailableError`.
         """
         name = full_topic_name(topic)
         owner = await self.ownership.owner_of(bundle_of(name))
-        # An earlier process that died may have created a znode with this address.
+        # The znode may have been created by an earlier process with the same address.
         is_own = owner is not None and owner.service_url == self.address.service_url
         if owner is not None and not is_own:
             return owner, True
@@ -150,8 +150,8 @@ class BrokerService:
     async def create(self, name: str) -> None:
         """Create an empty topic unless it exists.  Raises what `namespace_policies` raises.
 
-        Opening never creates a topic that is named like a partition, because the client may not
-        have noticed that the partitioned topic was deleted.
+        A topic with the name of a partition is never created by opening it, because the client may
+        not have noticed that the partitioned topic was deleted.
         """
         await check_namespace_exists(self.store, namespace_of(name))
         with suppress(NodeExistsError):
@@ -183,7 +183,9 @@ class BrokerService:
         return topic
 
     async def find_open_topic(self, name: str) -> BrokerTopic | None:
-        """Return None if it is not open.  Raises `BrokerError` if another broker serves it."""
+        """Return the topic, or None if it is not open.  Raises `BrokerError` if another broker
+        serves it.
+        """
         await self._check_owned(name)
         opening = self._topics.get(name)
         if opening is not None:
@@ -202,7 +204,7 @@ class BrokerService:
 
     async def unload_bundle(self, bundle: NamespaceBundle) -> None:
         """Close the bundle's topics, then release it so that another broker can acquire it."""
-        # First, make lookups fail, which clients retry until the bundle is released.
+        # First, make lookups fail; clients retry them until the bundle is released.
         await self.ownership.disable(bundle)
         await asyncio.gather(*map(self.unload, self._topics_of([bundle])))
         await self.ownership.release(bundle)
@@ -229,7 +231,7 @@ class BrokerService:
         except BaseException:  # Includes cancellation: the next request starts a new task.
             self._forget(name, task)
             raise
-        # Meanwhile, the session may have expired and another broker acquired the topic.
+        # In the meantime, the session may have expired, and another broker may own the topic.
         if self._topics.get(name) is not task or not self.ownership.owns(name):
             topic.end(_not_served_error(name))
         else:
@@ -258,7 +260,7 @@ class BrokerService:
 
     async def finish_deletion(self, name: str) -> None:
         if partition_of(name) < 0 and not await self.store.exists(partitions_path(name)):
-            # A partitioned topic of the same name would share these schemas.
+            # If there were a partitioned topic with the same name, it would share these schemas.
             await self.schemas.delete(name)
         await delete_marked(self.client, name)
 
@@ -274,7 +276,10 @@ class BrokerService:
         return await self.store.exists(managed_ledger_path(name))
 
     async def _is_partition(self, name: str) -> bool:
-        """Raise `BrokerError` if the topic has fewer partitions or is being deleted."""
+        """Return whether this is the name of an existing partition.
+
+        Raises `BrokerError` if the topic has fewer partitions or is being deleted.
+        """
         partition = partition_of(name)
         if partition < 0:
             return False
@@ -333,7 +338,7 @@ def _no_topic_error(name: str) -> BrokerError:
 
 
 def full_topic_name(topic: str) -> str:
-    """Raise `BrokerError` if the name is invalid or that of a non-persistent topic."""
+    """Raise `BrokerError` if the name is invalid or names a non-persistent topic."""
     if topic.startswith("non-persistent://"):
         raise BrokerError(
             ServerError.NotAllowedError,

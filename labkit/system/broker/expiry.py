@@ -1,4 +1,4 @@
-"""Skips and expires messages, on request or periodically, and periodically reloads policies.
+"""Skips messages on request, expires old ones, and periodically reloads policies.
 
 In Pulsar: `broker/service/BrokerService.java` (`checkMessageExpiry`),
 `persistent/PersistentSubscription.java`, `PersistentMessageExpiryMonitor.java`.

@@ -1,4 +1,4 @@
-"""A topic's subscriptions: create, join, seek, delete.
+"""Manages a topic's subscriptions: creates, joins, resets and deletes them.
 
 A durable subscription exists until a client unsubscribes.  A reader's subscription is kept in
 memory and deleted when its consumer leaves, but not when a seek disconnects the consumer, because
@@ -196,7 +196,7 @@ class Subscriptions:
             if consumer is not None:
                 subscription.remove(consumer)
             subscription.disconnect()
-            # An earlier request may have deleted it and another client recreated it.
+            # An earlier request may have deleted it, and another client may have recreated it.
             if self._by_name.get(subscription.name) is subscription:
                 await self._delete(subscription)
 

@@ -103,7 +103,7 @@ class BrokerTopic:
         return cls(name, ledger, deduplication, policies, context, on_ended)
 
     def apply(self, policies: Policies) -> None:
-        """Apply new policies; for deduplication, they take effect when the topic is reopened."""
+        """Apply new policies; a change of deduplication takes effect when the topic is reopened."""
         self.policies = policies
         self.ledger.configure(policies.managed_ledger)
 
@@ -159,7 +159,8 @@ class BrokerTopic:
     async def close(self) -> None:
         """Finish pending adds, store acknowledgements, disconnect all clients, close the ledgers.
 
-        If another caller has started this, wait for it.  Raises what `ManagedLedger.close` raises.
+        If another caller has begun to close the topic, wait for that.  Raises what
+        `ManagedLedger.close` raises.
         """
         if self._closing is None:
             self.is_ended = True

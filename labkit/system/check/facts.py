@@ -158,7 +158,7 @@ class Facts:
     down          nodes that were killed and have not been restarted
     bad_disks     bookies whose disk has ever failed, been damaged or been formatted
     skewed        nodes whose clock has ever differed from the trace's clock
-    is_simulated  whether the trace is of a complete simulated run; True only after its epilogue begins
+    is_simulated  whether the trace is of a complete simulated run; False before its epilogue
     """
 
     def __init__(self, events: Sequence[Event], answers: Sequence[Answer] = ()) -> None:

@@ -29,7 +29,7 @@ MAX_READ_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DispatchContext:
-    """Shared by all dispatchers of a topic; `topic` is its full name."""
+    """The context shared by all dispatchers of a topic; `topic` is the topic's full name."""
 
     topic: str
     wall_clock_ms: Callable[[], int]
@@ -39,13 +39,13 @@ class DispatchContext:
 
 
 def after(position: Position) -> Position:
-    """Return the position after this one; for (L, -1), the first entry of L."""
+    """Return the position after this one, which for (L, -1) is the first entry of ledger L."""
     ledger_id, entry_id = position
     return ledger_id, entry_id + 1
 
 
 class Dispatcher:
-    """Sends entries to a subscription's consumers; exists while the subscription has any."""
+    """Sends entries to a subscription's consumers; it exists as long as there are any."""
 
     def __init__(
         self, ledger: ManagedLedger, cursor: ManagedCursor, context: DispatchContext
@@ -91,7 +91,7 @@ class Dispatcher:
         raise NotImplementedError
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Redeliver these entries of the consumer; if `positions` is empty, all of its entries."""
+        """Redeliver these entries of the consumer; no positions means all of its entries."""
         raise NotImplementedError
 
     async def turn(self) -> bool:
@@ -118,7 +118,7 @@ class Dispatcher:
             explanation=str(error),
             seconds=pause_s,
         )
-        # The failed read was for the earlier requests, so only a later one ends the pause.
+        # All earlier requests led to the failed read, so only a later one ends the pause.
         self._retry_event.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):

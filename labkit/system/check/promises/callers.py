@@ -42,7 +42,7 @@ class ContentCheck(Check):
         """
         pushed = self.pushed[ledger].get(content.entry)
         if pushed is None:
-            self.doubt(f"the trace does not show who wrote entry {content.entry} of ledger {ledger}")
+            self.doubt(f"the trace does not show who wrote entry {content.entry} of {ledger}")
             return True
         return (content.size, content.checksum) == (pushed.size, pushed.checksum)
 
