@@ -103,9 +103,7 @@ class ReadsReturnWhatWasWritten(ContentCheck):
             if not self.is_as_pushed(answer.ledger, content):
                 pushed = self.pushed[answer.ledger][content.entry].event
                 wrong = f"{request}, but got entry {content.entry} with a payload"
-                self.broke(
-                    self.facts.before(answer), f"{wrong} other than the written one", pushed
-                )
+                self.broke(self.facts.before(answer), f"{wrong} other than the written one", pushed)
 
 
 class ClosedLengthIsRight(ContentCheck):
