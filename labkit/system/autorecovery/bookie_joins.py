@@ -16,7 +16,10 @@ class BookieJoins:
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Follow the list of registered bookies forever.  Raises what `BookieWatch.now` raises."""
+        """Follow the list of registered bookies forever.
+
+        Raises the same exceptions as `BookieWatch.now`.
+        """
         while True:
             self._alive = (await self._bookies.now()).alive
             # Use a new event, so that a task that waits again waits for the next change.

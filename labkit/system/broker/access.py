@@ -68,7 +68,7 @@ class ProducerAccess:
         """Wait until the producer has access; call `on_queued` if other producers must leave first.
 
         The caller must call `release` later, even if this raises an error.  Raises `BrokerError` if
-        the producer is rejected or fenced, and what `ManagedLedger.set_property` raises.
+        the producer is rejected or fenced, and the same exceptions as `ManagedLedger.set_property`.
         """
         self._check_allowed(request)
         if request.mode == ProducerAccessMode.ExclusiveWithFencing:

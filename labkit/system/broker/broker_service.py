@@ -77,7 +77,10 @@ class BrokerService:
         self.ownership.when_lost(self._on_bundles_lost)
 
     async def start(self) -> None:
-        """Register this broker.  Raises what `join_cluster` and `TopicOwnership.register` raise."""
+        """Register this broker.
+
+        Raises the same exceptions as `join_cluster` and `TopicOwnership.register`.
+        """
         self.cluster = await join_cluster(self.store, self.cluster, self.address)
         await self.ownership.register()
 
@@ -148,7 +151,8 @@ class BrokerService:
         return 0
 
     async def create(self, name: str) -> None:
-        """Create an empty topic unless it exists.  Raises what `namespace_policies` raises.
+        """Create an empty topic unless it exists.  Raises the same exceptions as
+        `namespace_policies`.
 
         A topic with the name of a partition is never created by opening it, because the client may
         not have noticed that the partitioned topic was deleted.
@@ -167,7 +171,8 @@ class BrokerService:
     async def topic(self, name: str) -> BrokerTopic:
         """Open the topic if necessary.
 
-        Raises `BrokerError` if another broker serves it, and what `BrokerTopic.open` raises.
+        Raises `BrokerError` if another broker serves it, and the same exceptions as
+        `BrokerTopic.open`.
         """
         name = full_topic_name(name)
         await self._check_owned(name)
@@ -241,7 +246,10 @@ class BrokerService:
         return topic
 
     async def policies(self, namespace: str) -> Policies:
-        """Return the settings of the namespace's topics.  Raises what `read_policies` raises."""
+        """Return the settings of the namespace's topics.
+
+        Raises the same exceptions as `read_policies`.
+        """
         config = self.config
         defaults = Policies(
             config.broker_deduplication_enabled,

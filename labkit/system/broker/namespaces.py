@@ -26,7 +26,10 @@ async def topics_of(store: MetadataStore, namespace: str) -> list[str]:
 
 
 async def partitioned_topics_of(store: MetadataStore, namespace: str) -> list[str]:
-    """Return the sorted full names of partitioned topics.  Raises what `topics_of` raises."""
+    """Return the sorted full names of partitioned topics.
+
+    Raises the same exceptions as `topics_of`.
+    """
     names = await _names(store, "/admin/partitioned-topics", namespace)
     return [f"persistent://{namespace}/{name}" for name in names]
 

@@ -84,7 +84,8 @@ async def change_policy(
 ) -> None:
     """Replace a policy with the result of `change`, which is called with the current value.
 
-    None stands for an unset policy.  Raises what `namespace_policies` and `change` raise.
+    None stands for an unset policy.  Raises the same exceptions as `namespace_policies` and
+    `change`.
     """
 
     def changed(policies: dict[str, Any] | None) -> dict[str, Any]:
@@ -121,7 +122,10 @@ async def change_policies(
 
 
 async def read_policies(store: MetadataStore, namespace: str, defaults: Policies) -> Policies:
-    """Return the settings of a namespace's topics.  Raises what `namespace_policies` raises."""
+    """Return the settings of a namespace's topics.
+
+    Raises the same exceptions as `namespace_policies`.
+    """
     stored = await namespace_policies(store, namespace)
     deduplication_enabled = stored.get(DEDUPLICATION)
     if deduplication_enabled is None:

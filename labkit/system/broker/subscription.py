@@ -194,7 +194,7 @@ class Subscription:
     async def skip(self, position: Position) -> None:
         """Durably acknowledge everything up to the position, on behalf of an administrator.
 
-        Raises what `ManagedCursor.flush` raises.
+        Raises the same exceptions as `ManagedCursor.flush`.
         """
         self.cursor.acknowledge_up_to(position)
         if self._dispatcher is not None:

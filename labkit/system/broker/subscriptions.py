@@ -64,7 +64,7 @@ class Subscriptions:
         """Add a consumer to the subscription, which is created if it does not exist.
 
         `on_disconnected` is called with the consumer's id when the broker disconnects it.  Raises
-        `BrokerError`, and what `ManagedLedger.open_cursor` raises.
+        `BrokerError`, and the same exceptions as `ManagedLedger.open_cursor`.
         """
         ranges = [(each.start, each.end) for each in command.keySharedMeta.hashRanges]
         async with self._lock:

@@ -84,7 +84,7 @@ class BrokerTopic:
     async def open(
         cls, client: BookKeeper, policies: Policies, context: DispatchContext, on_ended: OnEnded
     ) -> "BrokerTopic":
-        """Raise what `ManagedLedger.open` raises."""
+        """Raise the same exceptions as `ManagedLedger.open`."""
         name = context.topic
         path = managed_ledger_path(name)
         ledger = cls.ledger_class(name, path, client, policies.managed_ledger)
@@ -143,7 +143,7 @@ class BrokerTopic:
         """Store the messages received so far, then seal the topic; return its last position.
 
         Producers can no longer register, but consumers can read the remaining messages.  Raises
-        `BrokerError`, and what `ManagedLedger.terminate` raises.
+        `BrokerError`, and the same exceptions as `ManagedLedger.terminate`.
         """
         self.check_open()
         self.publisher.stop()
@@ -159,8 +159,8 @@ class BrokerTopic:
     async def close(self) -> None:
         """Finish pending adds, store acknowledgements, disconnect all clients, close the ledgers.
 
-        If another caller has begun to close the topic, wait for that.  Raises what
-        `ManagedLedger.close` raises.
+        If another caller has begun to close the topic, wait for that.  Raises the same exceptions
+        as `ManagedLedger.close`.
         """
         if self._closing is None:
             self.is_ended = True

@@ -136,7 +136,8 @@ class Consumer:
 
     async def receive(self, max_messages: int = 1000) -> list[Message]:
         """Return up to `max_messages` of the next partition in round-robin order, or [] if every
-        confirmed message has been received.  Raises what `LedgerReader.read_entry` raises.
+        confirmed message has been received.  Raises the same exceptions as
+        `LedgerReader.read_entry`.
         """
         if max_messages < 1:
             raise BKIncorrectParameterException(

@@ -74,8 +74,9 @@ class ManagedLedger:
     async def open(self) -> None:
         """Take over the chain and its cursors from the previous owner.
 
-        Raises `ManagedLedgerFencedError` if another owner takes over at the same time, and what
-        `BookKeeper.open_ledger`, `BookKeeper.create_ledger` and `CursorStore.recover` raise.
+        Raises `ManagedLedgerFencedError` if another owner takes over at the same time, and the same
+        exceptions as `BookKeeper.open_ledger`, `BookKeeper.create_ledger` and
+        `CursorStore.recover`.
         """
         async with self._turn:
             await self._store.take_over()
@@ -96,8 +97,8 @@ class ManagedLedger:
     async def close(self) -> None:
         """Close the open ledger and the cursors; all pushed entries must have been confirmed.
 
-        Even if this raises `MetadataUnavailableError` or what `LedgerWriter.close` raises, the
-        managed ledger is closed.
+        Even if this raises `MetadataUnavailableError` or the same exceptions as
+        `LedgerWriter.close`, the managed ledger is closed.
         """
         async with self._turn:
             was_open = self._ended is None
@@ -132,7 +133,7 @@ class ManagedLedger:
         return self._store.properties
 
     async def set_property(self, name: str, value: str) -> None:
-        """Raise what `trim` raises, or the error that ended this managed ledger."""
+        """Raise the same exceptions as `trim`, or the error that ended this managed ledger."""
         async with self._turn:
             self._check_open()
             await self._end_if_fenced(self._store.set_property(name, value))
@@ -145,8 +146,9 @@ class ManagedLedger:
     async def terminate(self) -> Position:
         """Terminate the chain after its last confirmed entry, and return that entry's position.
 
-        Raises the error that ended this, and what `LedgerWriter.close` and `ChainStore.terminate`
-        raise.  After an error, only the next owner finds out whether the chain is terminated.
+        Raises the error that ended this, and the same exceptions as `LedgerWriter.close` and
+        `ChainStore.terminate`.  After an error, only the next owner finds out whether the chain is
+        terminated.
         """
         async with self._turn:
             self._check_open()
@@ -372,7 +374,7 @@ class ManagedLedger:
         await asyncio.sleep(pause_s)
 
     async def begin_ledger(self, rollover: Rollover) -> LedgerWriter:
-        """Raise what `ChainStore.begin_ledger` raises."""
+        """Raise the same exceptions as `ChainStore.begin_ledger`."""
         writer = self._writer = await self._store.begin_ledger()
         self._opened_at_ms = self._wall_clock_ms()
         self._client.recorder.record(

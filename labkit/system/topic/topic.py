@@ -62,7 +62,7 @@ class Topic:
         """Create a topic, or take over an existing one with the same number of partitions.
 
         With 0 partitions, messages have partition -1.  Raises `BKIncorrectParameterException`,
-        `TopicExistsError`, and what `ManagedLedger.open` raises.
+        `TopicExistsError`, and the same exceptions as `ManagedLedger.open`.
         """
         name = full_name(topic)
         if partitions < 0:

@@ -261,7 +261,9 @@ class ProducerRegistration:
         client.pending_registrations[request.producer_id] = self
 
     async def run(self) -> None:
-        """Raise `BrokerError` if the producer is rejected, or what `BrokerService.topic` raises."""
+        """Raise `BrokerError` if the producer is rejected, or the same exceptions as
+        `BrokerService.topic`.
+        """
         try:
             await self._run()
         except LabkitError:

@@ -33,7 +33,7 @@ async def topic_stats(topic: BrokerTopic, *, with_earliest_time: bool) -> Stats:
 
     If `with_earliest_time` is set, the first entry of each backlog is read to get its publish time.
 
-    Raises what `ManagedLedger.read` raises.
+    Raises the same exceptions as `ManagedLedger.read`.
     """
     ledger = topic.ledger
     times = {}

@@ -96,7 +96,7 @@ class Host(Protocol):
     async def check_permission(
         self, role: str, topic: str, *actions: str, subscription: str = ""
     ) -> None:
-        """Raise what `Authorization.check_topic` raises."""
+        """Raise the same exceptions as `Authorization.check_topic`."""
 
 
 class ClientConnection:

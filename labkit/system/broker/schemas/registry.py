@@ -69,7 +69,8 @@ class NumberedSchema:
 class Schemas:
     """The schemas of all topics, by the full name of a topic or partition.
 
-    Every method raises `BrokerError` if it rejects the request, and what `SchemaStorage` raises.
+    Every method raises `BrokerError` if it rejects the request, and the same exceptions as
+    `SchemaStorage`.
     """
 
     def __init__(self, client: BookKeeper, config: ManagedLedgerConfig) -> None:

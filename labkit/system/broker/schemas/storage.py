@@ -102,7 +102,7 @@ def definition_hash(schema: Schema) -> bytes:
 class SchemaStorage:
     """The schemas of all topics, by schema id (`tenant/namespace/topic`).
 
-    Every method may raise `MetadataUnavailableError`, and what `BookKeeper` raises.
+    Every method may raise `MetadataUnavailableError`, and the same exceptions as `BookKeeper`.
     """
 
     def __init__(self, client: BookKeeper, config: ManagedLedgerConfig) -> None:

@@ -42,7 +42,8 @@ class ChainReader:
         """Return the first entry at or after `start`, if any, and others that follow in its ledger.
 
         Return at most `max_entries`, with at most `max_bytes` unless the first entry is larger.
-        Raises what `LedgerReader.read_entry` raises, unless the ledger was trimmed meanwhile.
+        Raises the same exceptions as `LedgerReader.read_entry`, unless the ledger was trimmed
+        meanwhile.
         """
         while (first := self._chain.first_from(start)) is not None:
             entries = self._read_cached(first, max_entries, max_bytes)

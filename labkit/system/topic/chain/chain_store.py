@@ -81,7 +81,9 @@ class ChainStore:
 
     async def take_over(self) -> None:
         """Recover the last ledger, which fences its writer, then store the chain, so that the
-        previous owner cannot add a ledger.  Raises what `BookKeeper.open_ledger` raises.
+        previous owner cannot add a ledger.
+
+        Raises the same exceptions as `BookKeeper.open_ledger`.
         """
         await self._node.read()
         self.terminated = decode_terminated(self._node.data)
@@ -94,8 +96,8 @@ class ChainStore:
     async def begin_ledger(self) -> LedgerWriter:
         """Create a ledger at the end of the chain, and remove empty ledgers from the chain.
 
-        Raises `NodeTooLargeError` if too many ledgers must be trimmed first, and what
-        `BookKeeper.create_ledger` raises.
+        Raises `NodeTooLargeError` if too many ledgers must be trimmed first, and the same
+        exceptions as `BookKeeper.create_ledger`.
         """
         writer = await create_ledger(
             self.client, self.config, "managed-ledger", managed_ledger=self._managed_ledger
@@ -112,7 +114,10 @@ class ChainStore:
         return writer
 
     async def close_last_ledger(self, writer: LedgerWriter) -> LedgerMetadata:
-        """Close the last ledger unless it is closed.  Raises what `LedgerWriter.close` raises."""
+        """Close the last ledger unless it is closed.
+
+        Raises the same exceptions as `LedgerWriter.close`.
+        """
         try:
             await writer.close()
         except BKMetadataVersionException:

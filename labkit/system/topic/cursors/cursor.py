@@ -144,7 +144,10 @@ class ManagedCursor:
         self._changed()
 
     async def reset(self, start: Start) -> None:
-        """Acknowledge exactly the entries before `start`, durably.  Raises what `flush` raises."""
+        """Acknowledge exactly the entries before `start`, durably.
+
+        Raises the same exceptions as `flush`.
+        """
         self._acknowledged.reset(mark_delete_before(self._chain, start))
         self._changed()
         await self.flush()
@@ -152,8 +155,8 @@ class ManagedCursor:
     async def flush(self) -> None:
         """Store all acknowledgements made so far.
 
-        Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and what
-        `CursorStore.write` raises, after which the cursor retries with increasing pauses.
+        Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and the same
+        exceptions as `CursorStore.write`, after which the cursor retries with increasing pauses.
         """
         async with self._turn:
             # Read this before the write, which does not store later changes.
@@ -181,7 +184,7 @@ class ManagedCursor:
             self._changes_stored = changes
 
     async def close(self) -> None:
-        """Store the state for the next owner and stop.  Raises what `flush` raises."""
+        """Store the state for the next owner and stop.  Raises the same exceptions as `flush`."""
         async with self._turn:
             if self._ended is None:
                 self.stop(BKLedgerClosedException(f"cursor {self.name} was closed"))

@@ -92,8 +92,8 @@ class CursorStore:
     async def recover(self) -> CursorState | None:
         """Take over the cursor from its previous owner; return None if it does not exist.
 
-        Raises `DamagedNodeError`, and what `BookKeeper.open_ledger` and `LedgerReader.read_entry`
-        raise.
+        Raises `DamagedNodeError`, and the same exceptions as `BookKeeper.open_ledger` and
+        `LedgerReader.read_entry`.
         """
         while await self._node.read():
             node = decode_cursor_node(self._node.data)
@@ -121,8 +121,8 @@ class CursorStore:
     async def write(self, state: CursorState) -> None:
         """Store the state, in a new ledger if the current one fails, or is full or old.
 
-        Raises `NodeTooLargeError`, and what `BookKeeper.create_ledger` and `LedgerWriter.add` raise
-        for the new ledger; then the state may or may not be stored.
+        Raises `NodeTooLargeError`, and the same exceptions as `BookKeeper.create_ledger` and
+        `LedgerWriter.add` for the new ledger; then the state may or may not be stored.
         """
         state = self._shortened(state)
         if self._writer is not None and not self._is_due():
@@ -135,7 +135,7 @@ class CursorStore:
         await self._begin_ledger(state)
 
     async def close(self, state: CursorState) -> None:
-        """Store the state for the next owner.  Raises what `write` raises."""
+        """Store the state for the next owner.  Raises the same exceptions as `write`."""
         state = self._shortened(state)
         if (data := self._node_with(state)) is not None:
             await self._node.write(data)

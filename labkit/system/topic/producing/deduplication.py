@@ -76,7 +76,7 @@ class Deduplication:
     async def open(cls, ledger: ManagedLedger, recorder: Recorder) -> "Deduplication":
         """Rebuild the marks from the ledger's entries, the first time from all of them.
 
-        Raises what `ManagedLedger.open_cursor` and `ManagedLedger.read` raise.
+        Raises the same exceptions as `ManagedLedger.open_cursor` and `ManagedLedger.read`.
         """
         deduplication = cls(ledger, await ledger.open_cursor(CURSOR_NAME, "earliest"))
         count = await deduplication.replay()
