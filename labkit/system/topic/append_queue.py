@@ -33,7 +33,7 @@ class PendingEntry:
 
 
 class Appender(Protocol[E_contra]):
-    """Receives a notification when entries of it are stored or have failed, many at a time.
+    """Is notified when its entries have been stored or have failed, usually many at a time.
 
     The managed ledger makes these calls while it is changing its own state, so implementations
     must only record the outcome, and react to it later.
@@ -42,7 +42,7 @@ class Appender(Protocol[E_contra]):
     def entries_stored(self, ledger_id: int, entries: Sequence[E_contra]) -> None: ...
 
     def entries_failed(self, entries: Sequence[E_contra], error: LabkitError) -> None:
-        """Some bookies may have stored the entries nevertheless."""
+        """Called although some bookies may have stored the entries."""
 
 
 class AwaitedEntry(PendingEntry):
@@ -72,7 +72,7 @@ _AWAITED = _Awaited()
 
 class AppendQueue:
     def __init__(self, on_stored: Callable[[Position, bytes], None]) -> None:
-        """Call `on_stored` with the position and the bytes of each confirmed entry."""
+        """`on_stored` is called with the position and the bytes of each confirmed entry."""
         self._on_stored = on_stored
         self._pushed: deque[PendingEntry] = deque()
         self._waiting: deque[PendingEntry] = deque()
@@ -86,7 +86,7 @@ class AppendQueue:
         self._waiting.extend(entries)
 
     def push(self, writer: LedgerWriter, is_full: Callable[[], object]) -> asyncio.Future[int]:
-        """Push up to `_PUSHED_TOGETHER` waiting entries, until `is_full`.
+        """Push up to `_PUSHED_TOGETHER` waiting entries, or fewer if the ledger becomes full.
 
         Return the future of the last one, which is confirmed after all others.
         """

@@ -97,8 +97,8 @@ class ManagedLedger:
     async def close(self) -> None:
         """Close the open ledger and the cursors; all pushed entries must have been confirmed.
 
-        Even if this raises `MetadataUnavailableError` or the same exceptions as
-        `LedgerWriter.close`, the managed ledger is closed.
+        The managed ledger is closed even if this raises an error: `MetadataUnavailableError`, or
+        the same exceptions as `LedgerWriter.close`.
         """
         async with self._turn:
             was_open = self._ended is None
@@ -146,9 +146,9 @@ class ManagedLedger:
     async def terminate(self) -> Position:
         """Terminate the chain after its last confirmed entry, and return that entry's position.
 
-        Raises the error that ended this, and the same exceptions as `LedgerWriter.close` and
-        `ChainStore.terminate`.  After an error, only the next owner finds out whether the chain is
-        terminated.
+        Raises the error that ended this managed ledger, and the same exceptions as
+        `LedgerWriter.close` and `ChainStore.terminate`.  After an error, only the next owner finds
+        out whether the chain is terminated.
         """
         async with self._turn:
             self._check_open()
@@ -166,7 +166,7 @@ class ManagedLedger:
     async def append(self, data: bytes) -> asyncio.Future[Position]:
         """Push an entry; the future resolves to its position once it is confirmed, or fails.
 
-        Waits and raises like `append_entries`.
+        Waits, and raises the same exceptions, like `append_entries`.
         """
         [stored] = await self.append_all([data])
         return stored
@@ -185,7 +185,7 @@ class ManagedLedger:
 
         Raises `BKIncorrectParameterException` if an entry is too large for a frame,
         `BKLedgerClosedException` after `close`, `ManagedLedgerTerminatedError`, and the error that
-        ended this.
+        ended this managed ledger.
         """
         if any(len(entry.data) > MAX_PAYLOAD_SIZE for entry in entries):
             raise BKIncorrectParameterException(
@@ -241,11 +241,13 @@ class ManagedLedger:
         return await self._reader.read(start, max_entries, max_bytes)
 
     def when_confirmed(self, action: Callable[[], None]) -> None:
-        """Call `action` when `last_confirmed` has advanced, at most once per event loop turn."""
+        """Call `action` when `last_confirmed` has advanced, at most once per turn of the event
+        loop.
+        """
         self._on_confirmed.append(action)
 
     def when_ended(self, action: Callable[[LabkitError], None]) -> None:
-        """Call `action` once with the reason when this ends, except after `close`.
+        """Call `action` with the reason when this managed ledger ends, except after `close`.
 
         The reason is that another owner has taken over, or that no ledger could be created.
         """
@@ -266,10 +268,10 @@ class ManagedLedger:
         properties: Mapping[str, int] | None = None,
         cursor_properties: Mapping[str, str] | None = None,
     ) -> ManagedCursor:
-        """Return the cursor of that name, or a new one that starts at `start`.
+        """Return the cursor with that name, or a new one that starts at `start`.
 
         A durable cursor is stored when this returns.  Raises `ManagedLedgerFencedError`,
-        `MetadataUnavailableError`, and the error that ended this.
+        `MetadataUnavailableError`, and the error that ended this managed ledger.
         """
         self._check_open()
         return await self._cursors.open(
@@ -329,7 +331,7 @@ class ManagedLedger:
         self.queue.fail(error)
 
     def _report_confirmed(self) -> None:
-        # Clear this first, so that entries confirmed by an action are reported next turn.
+        # Clear this first, so that entries confirmed by an action are reported in the next turn.
         self._is_reporting = False
         for action in self._on_confirmed:
             action()
@@ -387,7 +389,7 @@ class ManagedLedger:
         return writer
 
     async def _seal(self, writer: LedgerWriter) -> None:
-        """Close a ledger, unless another client has, and settle its entries."""
+        """Close a ledger, unless another client has closed it, and settle its entries."""
         metadata = await self._store.close_last_ledger(writer)
         self._stored(writer.ledger_id, metadata.last_entry_id)
         self._store.record_closed(writer.ledger_id, metadata)

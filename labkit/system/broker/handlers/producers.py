@@ -261,8 +261,9 @@ class ProducerRegistration:
         client.pending_registrations[request.producer_id] = self
 
     async def run(self) -> None:
-        """Raise `BrokerError` if the producer is rejected, or the same exceptions as
-        `BrokerService.topic`.
+        """Register the producer.
+
+        Raises `BrokerError` if it is rejected, and the same exceptions as `BrokerService.topic`.
         """
         try:
             await self._run()

@@ -5,7 +5,7 @@ Ranges are open-closed, as in Pulsar: from (L, 2) to (L, 5) means entries 3, 4 a
 range never spans two ledgers.  Once no unacknowledged entry remains between mark-delete and the
 first range, mark-delete advances to the end of that range, and the range is removed.
 
-For a partly acknowledged batch, a bit mask holds the messages that are *not* acknowledged yet.
+For a partly acknowledged batch, a bit mask contains the messages that are *not* acknowledged yet.
 
 In Pulsar: `ManagedCursorImpl.java`, `LongPairRangeSet.java`.
 """
@@ -32,8 +32,8 @@ class Range:
 class CursorState:
     """A cursor as it is stored.
 
-    `batches` has a bit mask of the unacknowledged messages of each partly acknowledged batch, with
-    the first message as the lowest bit.  `properties` belong to the mark-delete position.
+    `batches` contains a bit mask of the unacknowledged messages of each partly acknowledged batch,
+    with the first message as the lowest bit.  `properties` belong to the mark-delete position.
     """
 
     mark_delete: Position
@@ -43,8 +43,10 @@ class CursorState:
 
 
 class Acknowledged:
-    """Invariants: mark-delete is before the first range's entries; ranges ascend and are not
-    adjacent; no acknowledged entry has a bit mask of unacknowledged messages.
+    """The acknowledgements of a cursor in memory.
+
+    Invariants: mark-delete is before the first range's entries; ranges ascend and are not adjacent;
+    no acknowledged entry has a bit mask of unacknowledged messages.
     """
 
     def __init__(self, state: CursorState, next_position: NextPosition) -> None:
@@ -65,11 +67,11 @@ class Acknowledged:
 
     @property
     def batches(self) -> tuple[tuple[Position, int], ...]:
-        """The same as in `CursorState`, in ascending order."""
+        """The partly acknowledged batches, as in `CursorState`, in ascending order."""
         return tuple(sorted(self._left.items()))
 
     def contains(self, position: Position) -> bool:
-        """Whether the complete entry is acknowledged."""
+        """Return whether the complete entry is acknowledged."""
         if position <= self.mark_delete:
             return True
         at = bisect_left(self._uppers, position)
@@ -80,7 +82,7 @@ class Acknowledged:
         return len(self._left)
 
     def unacknowledged_in_batch(self, position: Position) -> int | None:
-        """Return None unless the batch is partly acknowledged."""
+        """Return the bit mask of a partly acknowledged batch, otherwise None."""
         return self._left.get(position)
 
     def add(self, position: Position) -> None:
@@ -100,7 +102,7 @@ class Acknowledged:
             self.add(position)
 
     def add_up_to(self, position: Position) -> None:
-        """Acknowledge everything up to and including the position; (L, -1) means nothing in L."""
+        """Acknowledge everything up to and including the position; (L, -1) excludes ledger L."""
         if position > self.mark_delete:
             self.mark_delete = position
             self._drop_up_to(position)

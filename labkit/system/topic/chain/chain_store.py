@@ -45,7 +45,9 @@ properties of the chain such as the deletion mark.
 
 
 async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], int]:
-    """Return the chain and its node's version, or [] and -1.  Raises `DamagedNodeError`."""
+    """Return the chain and its node's version, or [] and -1 if there is no node.  Raises
+    `DamagedNodeError`.
+    """
     try:
         data, version = await client.store.get(path)
     except NoNodeError:
@@ -114,7 +116,7 @@ class ChainStore:
         return writer
 
     async def close_last_ledger(self, writer: LedgerWriter) -> LedgerMetadata:
-        """Close the last ledger unless it is closed.
+        """Close the last ledger unless it is already closed.
 
         Raises the same exceptions as `LedgerWriter.close`.
         """
@@ -130,7 +132,7 @@ class ChainStore:
         self.chain.replace([*self.chain.links[:-1], self._closed_link(ledger_id, metadata)])
 
     async def store_closed(self) -> None:
-        """Store the chain, in which no ledger is open."""
+        """Store the chain; all of its ledgers must be closed."""
         await self._store(self._without_empty_ones())
 
     @property
@@ -147,7 +149,7 @@ class ChainStore:
             )
 
     async def terminate(self, last: Position) -> Position:
-        """Mark the chain as terminated unless it is, and return its last entry.
+        """Mark the chain as terminated unless it already is, and return its last entry.
 
         All ledgers must be closed.
         """
@@ -159,7 +161,7 @@ class ChainStore:
         return last
 
     async def trim(self, slowest: Position | None) -> list[int]:
-        """Remove the `ledgers_to_delete` from the chain."""
+        """Remove the `ledgers_to_delete` from the chain, and return their ids."""
         now_ms = self.client.wall_clock_ms()
         deleted = ledgers_to_delete(self.chain.links, slowest, now_ms, self.config)
         if deleted:

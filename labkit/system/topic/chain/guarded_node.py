@@ -37,7 +37,10 @@ class GuardedNode:
         self._uncertain_write: bytes | None = None
 
     async def read(self) -> bool:
-        """Return whether the node exists; the next write fails if it changes before."""
+        """Read the node, and return whether it exists.
+
+        The next write fails if another owner changes the node first.
+        """
         try:
             self.data, self._version = await self._store.get(self._path)
         except NoNodeError:

@@ -45,7 +45,7 @@ class ManagedCursor:
         self.properties: Mapping[str, int] = dict(state.properties)
         """Numbers that are stored together with mark-delete."""
         self.cursor_properties: Mapping[str, str] = dict(store.cursor_properties if store else ())
-        """The subscriber's properties, from the cursor's creation."""
+        """The subscriber's properties, which were set when the cursor was created."""
         self._acknowledged = Acknowledged(state, chain.next_position)
         self._mark_delete_stored = state.mark_delete
         self._chain = chain
@@ -67,7 +67,7 @@ class ManagedCursor:
 
     @property
     def mark_delete(self) -> Position:
-        """The position up to which (inclusive) every entry is acknowledged."""
+        """The position up to and including which every entry is acknowledged."""
         return self._acknowledged.mark_delete
 
     @property
@@ -92,7 +92,7 @@ class ManagedCursor:
         return behind - sum(self._chain.entry_count(each.lower, each.upper) for each in ranges)
 
     def is_acknowledged(self, position: Position) -> bool:
-        """Whether the entry is acknowledged, with every message of its batch."""
+        """Return whether the entry is acknowledged, with every message of its batch."""
         return self._acknowledged.contains(position)
 
     def unacknowledged_in_batch(self, position: Position) -> int | None:
@@ -119,8 +119,9 @@ class ManagedCursor:
         self._changed()
 
     def acknowledge_batch(self, position: Position, batch_size: int, left: int) -> None:
-        """Acknowledge all messages of a batch except those in the bit mask `left`, like
-        `acknowledge`.
+        """Acknowledge all messages of a batch except those in the bit mask `left`.
+
+        Trimmed and unconfirmed entries are treated as in `acknowledge`.
         """
         self._check(position)
         if self._is_stored(position):
@@ -130,9 +131,10 @@ class ManagedCursor:
     def acknowledge_up_to(
         self, position: Position, properties: Mapping[str, int] | None = None
     ) -> None:
-        """Acknowledge everything up to and including the position, like `acknowledge`.
+        """Acknowledge everything up to and including the position.
 
-        `properties` replace the cursor's, and are stored together with the position.
+        `properties` replace the cursor's, and are stored together with the position.  Raises the
+        same exceptions as `acknowledge`.
         """
         self._check(position)
         ledger_id, entry_id = position
@@ -144,7 +146,7 @@ class ManagedCursor:
         self._changed()
 
     async def reset(self, start: Start) -> None:
-        """Acknowledge exactly the entries before `start`, durably.
+        """Durably acknowledge the entries before `start`, and no others.
 
         Raises the same exceptions as `flush`.
         """
@@ -196,7 +198,7 @@ class ManagedCursor:
                         raise
 
     async def delete(self) -> None:
-        """The cursor stays usable if this raises `MetadataUnavailableError`."""
+        """Delete the cursor, which remains usable if this raises `MetadataUnavailableError`."""
         async with self._turn:
             if self._store is not None:
                 await self._store.delete()

@@ -46,7 +46,7 @@ from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import managed_ledger_name
 
 MAX_CURSOR_PROPERTIES_BYTES = 512 * 1024
-"""The limit for a subscriber's properties, which are always in the node."""
+"""The limit for a subscriber's properties, which are always stored in the node."""
 
 
 class CursorStore:
@@ -119,7 +119,7 @@ class CursorStore:
             await self._begin_ledger(state)
 
     async def write(self, state: CursorState) -> None:
-        """Store the state, in a new ledger if the current one fails, or is full or old.
+        """Store the state, in a new ledger if the current one fails or is full or old.
 
         Raises `NodeTooLargeError`, and the same exceptions as `BookKeeper.create_ledger` and
         `LedgerWriter.add` for the new ledger; then the state may or may not be stored.
@@ -156,7 +156,7 @@ class CursorStore:
         )
 
     async def _last_state(self, node: CursorNode) -> CursorState:
-        """Return the state in the ledger's last entries, or that in the node if it has none."""
+        """Return the state in the ledger's last entries, or else the one in the node."""
         if node.ledger_id == IN_NODE:
             return node.state
         try:

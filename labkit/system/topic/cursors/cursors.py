@@ -38,7 +38,7 @@ class ManagedCursors:
 
     @property
     def slowest_durable(self) -> Position | None:
-        """The lowest `durable_mark_delete` of all durable cursors, if any."""
+        """The lowest `durable_mark_delete` of all durable cursors, or None if there are none."""
         durable = (cursor for cursor in self.by_name.values() if cursor.is_durable)
         return min((cursor.durable_mark_delete for cursor in durable), default=None)
 

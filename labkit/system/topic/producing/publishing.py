@@ -6,9 +6,9 @@ order.
     stored      confirmed; each producer gets receipts for its oldest stored sends
     failed      producers no longer get receipts
 
-A push can take long, because the managed ledger may have to roll over between two of its entries.
-If its first entries are stored or fail meanwhile, this takes effect only after the push, because
-only then do its sends count as pushed.
+A push can take a long time, because the managed ledger may have to roll over between two of its
+entries.  If the first entries are stored or fail before the push ends, this takes effect only after
+the push, because only then do its sends count as pushed.
 
 After a producer's send has failed, none of its later ones may be stored.  The producer resends all
 messages without a receipt, so a later message would be stored before the failed one or, with
@@ -39,7 +39,7 @@ from labkit.system.topic.producing.deduplication import (
 from labkit.system.trace.recorder import Recorder
 
 NO_POSITION: Position = (-1, -1)
-"""The position in the receipt of a duplicate, whose own position is unknown."""
+"""The position in the receipt for a duplicate, whose own position is unknown."""
 
 _NAMES = "/counters/producer-name"
 
@@ -55,7 +55,8 @@ class SendInDoubtError(LabkitError):
 class Send(PendingEntry):
     """An entry of a producer, with the sequence ids of its first and its last message.
 
-    `position` is set once it `is_stored`; its receipt follows those of all earlier sends.
+    `position` is set once `is_stored` is True; the receipt is sent after those for all earlier
+    sends.
     """
 
     __slots__ = (
@@ -155,8 +156,9 @@ class TopicPublisher:
         await self._settled.wait()
 
     def fail(self, error: LabkitError) -> None:
-        """Give receipts for stored sends, then drop all producers, because no later send may be
-        stored: an entry failed, or another broker serves the topic.
+        """Send receipts for stored sends, then drop all producers.
+
+        No later send may be stored, because an entry failed or another broker serves the topic.
         """
         if self._has_failed:
             return
@@ -276,7 +278,7 @@ class AttachedProducer:
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id that deduplication has for the producer, or -1."""
+        """The highest sequence id that deduplication has recorded for the producer, or -1."""
         deduplication = self.publisher.deduplication
         return -1 if deduplication is None else deduplication.last_sequence_id(self.name)
 
@@ -318,7 +320,7 @@ class AttachedProducer:
             self.publisher.schedule_receipts(self)
 
     def detach(self) -> None:
-        """Free the name; everything sent so far is still stored."""
+        """Free the name; everything sent so far will still be stored."""
         self.is_attached = False
         self.publisher.remove(self)
 
