@@ -25,7 +25,7 @@ class AutoRecoveryConfig:
     `auditor_ledger_verification_percentage` percent of its other entries.
 
     If `min_num_racks_per_write_quorum` is above 0, new copies are spread over racks, and the
-    auditor's placement check reports closed ledgers whose copies are not.  With
+    auditor's placement check reports closed ledgers whose copies are not spread in this way.  With
     `repaired_placement_policy_not_adhering_bookie_enabled`, the worker moves such copies.
 
     Worker: Up to `rereplication_entry_batch_size` entries are stored at a time, and up to twice as

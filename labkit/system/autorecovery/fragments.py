@@ -1,4 +1,4 @@
-"""Fragments: which copies a ledger should have, which copies to check, and which are missing.
+"""Determines which copies a ledger should have, which of them to check, and which are missing.
 
 A fragment is the part of a ledger that a single ensemble stores.  The bookie at an ensemble index
 stores the entries whose write sets contain that index.
@@ -139,8 +139,8 @@ def replace_bookies(
     ensemble = tuple(replaced.get(bookie, bookie) for bookie in before)
     if len(set(ensemble)) < len(ensemble):
         raise BKMetadataVersionException(
-            f"another client changed the ensemble that starts at entry {first_entry_id} to"
-            f" {', '.join(before)}"
+            "another client has changed the ensemble of the segment that starts at entry"
+            f" {first_entry_id}: it is now {', '.join(before)}"
         )
     segments[first_entry_id] = Segment(first_entry_id, ensemble)
     return replace(metadata, segments=tuple(segments.values()), c_token=0)

@@ -53,8 +53,8 @@ class BrokerService:
         authorization: Authorization | None,
         log: Callable[[str], None],
     ) -> None:
-        """`address` is the one that clients connect to.  Without `authenticate`, every client is
-        accepted; without `authorization`, clients may do anything.  `log` is called for each
+        """`address` is the address that clients connect to.  Without `authenticate`, every client
+        is accepted; without `authorization`, clients may do anything.  `log` is called for each
         request rejected because of a client error.
         """
         self.client = client

@@ -247,7 +247,7 @@ class Facts:
     def _pushed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         # A recoverer pushes existing entries again, so only the writer's pushes define the content.
-        # If a node is both, a new entry comes from the writer.
+        # If a node is both writer and recoverer, its new entries come from the writer.
         is_new = event.entry > ledger.last_pushed
         if ledger.is_writer(event.node) or (event.node == ledger.writer and is_new):
             ledger.pushed[event.entry] = event.checksum

@@ -88,7 +88,7 @@ class AppendQueue:
     def push(self, writer: LedgerWriter, is_full: Callable[[], object]) -> asyncio.Future[int]:
         """Push up to `_PUSHED_TOGETHER` waiting entries, or fewer if the ledger becomes full.
 
-        Return the future of the last one, which is confirmed after all others.
+        Return the future of the last pushed entry, which is confirmed after all others.
         """
         for _ in range(min(len(self._waiting), _PUSHED_TOGETHER)):
             pending = self._waiting.popleft()

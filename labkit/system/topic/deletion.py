@@ -9,8 +9,8 @@
 After a crash, the topic is thus intact, marked or deleted.  A ledger is deleted before the node
 that refers to it, so that a repeated deletion still finds the ledger.
 
-In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (`asyncDelete`), which deletes in this order
-too, but has no mark.
+In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (`asyncDelete`), which deletes in the same
+order, but without a mark.
 """
 
 from contextlib import suppress

@@ -97,8 +97,8 @@ class ManagedLedger:
     async def close(self) -> None:
         """Close the open ledger and the cursors; all pushed entries must have been confirmed.
 
-        The managed ledger is closed even if this raises an error: `MetadataUnavailableError`, or
-        the same exceptions as `LedgerWriter.close`.
+        Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`; even
+        then, the managed ledger is closed.
         """
         async with self._turn:
             was_open = self._ended is None
@@ -355,7 +355,7 @@ class ManagedLedger:
             await writer.all_confirmed()
         try:
             await self._seal(writer)
-            self.queue.requeue()  # The entries after the closed ledger's last one.
+            self.queue.requeue()
             await self._pause_after(writer)
             if self._ended is None:  # A cursor may have been fenced during the pause.
                 await self.begin_ledger(rollover)

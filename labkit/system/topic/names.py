@@ -49,8 +49,8 @@ def check_namespace(namespace: str) -> None:
     """Raise `BKIncorrectParameterException` unless the text is a valid `tenant/namespace`."""
     if not _NAMESPACE.fullmatch(namespace):
         raise BKIncorrectParameterException(
-            f"{shorten(namespace)} is not a namespace; write tenant/namespace, each of letters,"
-            " digits and -=:._ and neither '.' nor '..'"
+            f"{shorten(namespace)} is not a valid namespace; write tenant/namespace, each of which"
+            " consists of letters, digits and -=:._ and is neither '.' nor '..'"
         )
     if len(namespace) > MAX_NAME_BYTES:
         raise _too_long(namespace, "namespace")
@@ -107,7 +107,7 @@ def managed_ledger_path(topic: str) -> str:
 
 
 def managed_ledger_name(path: str) -> str:
-    """Return the chain's name, as the metadata of its ledgers contains it."""
+    """Return the chain's name, as stored in the metadata of its ledgers."""
     return path.removeprefix(_MANAGED_LEDGERS)
 
 

@@ -130,7 +130,7 @@ class Topic:
             if candidate.index == partition:
                 return candidate
         raise BKIncorrectParameterException(
-            f"{self.name} has no partition {partition}; it has"
+            f"{self.name} has no partition {partition}; existing partitions:"
             f" {', '.join(str(p.index) for p in self.partitions)}"
         )
 

@@ -136,7 +136,7 @@ def test_nothing_is_changed_where_the_old_bookie_is_gone_already() -> None:
 
 
 def test_an_ensemble_never_has_a_bookie_twice() -> None:
-    with pytest.raises(BKMetadataVersionException, match="another client changed"):
+    with pytest.raises(BKMetadataVersionException, match="another client has changed"):
         replace_bookies(ledger((0, ABC), last=9), 0, {"b": "c"})
 
 

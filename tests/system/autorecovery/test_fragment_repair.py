@@ -163,7 +163,7 @@ async def test_repair_whose_bookie_was_replaced_by_another_client_says_nothing_o
 async def test_bookie_that_another_client_has_put_there_is_not_put_there_twice() -> None:
     repair = Repair()
     await repair.replicator.publish(LEDGER, repair.short(1), {1: "b4"})
-    with pytest.raises(BKMetadataVersionException, match="another client changed"):
+    with pytest.raises(BKMetadataVersionException, match="another client has changed"):
         await repair.replicator.publish(LEDGER, repair.short(2), {2: "b4"})
 
 

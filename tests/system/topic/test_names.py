@@ -130,7 +130,7 @@ def test_topic_of_a_ledger_is_all_that_stands_behind_the_domain() -> None:
     "namespace", ["", "t", "t/", "/n", "t/n/x", "t/./", "./n", "t/..", "t n/x", "t/n?"]
 )
 def test_namespace_is_a_tenant_and_a_name(namespace: str) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="is not a namespace; write tenant/"):
+    with pytest.raises(BKIncorrectParameterException, match="is not a valid namespace; write"):
         check_namespace(namespace)
 
 

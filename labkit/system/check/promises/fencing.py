@@ -86,8 +86,8 @@ class FencedBookieRefusesTheWriter(Check):
 
     A killed bookie may lose the fences that it has neither synced nor reported, and those of
     deleted ledgers that it has collected. The check covers only unconfirmed entries, and only if
-    writer and recoverer are different nodes: a fenced bookie accepts adds from a recovery, and its
-    event does not say who sent the add.
+    writer and recoverer are different nodes: a fenced bookie accepts adds from a recovery, and the
+    bookie's event does not say who sent the add.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -92,13 +92,14 @@ class BriefAbsenceIsNoLoss(Check):
 
 
 class SilenceIsNoLoss(Check):
-    """After the metadata store has hung for long enough to expire sessions, no running bookie is
-    declared lost for ten seconds, so that it can register again, except by an auditor that started
-    after the outage and cannot know about it; and no auditor ever declares the bookie in its own
-    process lost.
+    """After an outage of the metadata store that may have expired sessions, no running bookie is
+    declared lost for ten seconds, so that it can register again; and an auditor never declares the
+    bookie in its own process lost.
 
+    The check skips auditors that started after the outage, because they cannot know about it.
     Bookies contact the store three times per session timeout, so an outage of half the timeout is
-    long enough. The auditor measures the ten seconds, so its clock must be accurate.
+    long enough to expire sessions. The auditor measures the ten seconds, so its clock must be
+    accurate.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -98,7 +98,7 @@ class ChainStore:
     async def begin_ledger(self) -> LedgerWriter:
         """Create a ledger at the end of the chain, and remove empty ledgers from the chain.
 
-        Raises `NodeTooLargeError` if too many ledgers must be trimmed first, and the same
+        Raises `NodeTooLargeError` if the chain has too many ledgers for a node, and the same
         exceptions as `BookKeeper.create_ledger`.
         """
         writer = await create_ledger(

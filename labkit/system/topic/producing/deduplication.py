@@ -8,8 +8,9 @@ marks: the highest sequence id pushed, and the highest one persisted.  A send's 
     between persisted and pushed    unsure: an earlier attempt is neither stored nor failed yet
 
 In the last case, the owner must neither store the message nor acknowledge it, and must not accept
-any later message of that producer.  A later message would raise the marks above one that was never
-stored, whose next resend would be dropped as a duplicate.
+any later message of that producer.  Otherwise, a later message could raise the marks above the
+sequence id of a message that was never stored, and the next resend of that message would be dropped
+as a duplicate.
 
 The marks are rebuilt when a topic is opened.  The cursor `pulsar.dedup` stores the marks together
 with its position, and the entries after that position are replayed.
