@@ -1,4 +1,4 @@
-"""Autorecovery: replaces lost copies of entries automatically.
+"""Autorecovery automatically replaces lost copies of entries.
 
 An instance of autorecovery (`daemon.AutoRecovery`) runs in every bookie process, unless
 autorecovery is disabled there, or in a process of its own.  Each instance runs a replication worker
@@ -29,8 +29,7 @@ metadata store.
 Terms:
     missing            a bookie that should be registered but is not
     lost               a bookie whose ledgers an audit has marked
-    under-replicated   a fragment with missing copies, or a ledger with such a fragment; in names of
-                       variables, `short`
+    under-replicated   a fragment with missing copies, or a ledger with such a fragment
     mark, lock         nodes in the metadata store; a ledger is marked first, then locked by a
                        worker.  If the lock is released, or its holder dies, the mark remains.
     index              a bookie's position in the ensemble of a fragment

@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from math import inf
 
-from labkit.system.autorecovery.audit_rules import bookies_missed, ledgers_of_bookies
+from labkit.system.autorecovery.audit_rules import ledgers_by_bookie, lost_bookies_by_ledger
 from labkit.system.autorecovery.checker import LedgerChecker
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.formats import decode_delay
@@ -179,7 +179,7 @@ class Auditor:
         Return False if autorecovery was disabled or the metadata store was silent in the meantime.
         """
         # Read the metadata first: this takes a long time, and the list of bookies must be recent.
-        index = ledgers_of_bookies(await self._all_metadata())
+        index = ledgers_by_bookie(await self._all_metadata())
         if not await self._manager.is_enabled():
             return False
         # Bookies that leave from now on get the full delay.
@@ -192,7 +192,7 @@ class Auditor:
         for bookie in sorted(index):
             if bookie not in not_lost:
                 self._recorder.record("bookie.lost", peer=bookie)
-        for ledger_id, missed in bookies_missed(index, not_lost).items():
+        for ledger_id, missed in lost_bookies_by_ledger(index, not_lost).items():
             await self._mark(ledger_id, missed)
         self._is_requested = False
         # Wake up at once: no watch will report the bookies that left during the audit.

@@ -69,7 +69,7 @@ class AutoRecovery:
     async def run(self) -> None:
         """Run until cancelled, or until one component raises an error, which cancels the others.
 
-        Raises that error, such as `MetadataUnavailableError` if the session is lost.
+        Raises that error, for example `MetadataUnavailableError` if the session is lost.
         """
         self._silence = self._rules.metadata_silence(self._client.store)
         if self._follows_silence:

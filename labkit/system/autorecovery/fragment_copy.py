@@ -43,7 +43,7 @@ class EntryUnreadableException(BKReadException):
 
 async def copy_fragment(
     ledger: LedgerView,
-    short: UnderreplicatedFragment,
+    underreplicated: UnderreplicatedFragment,
     targets: Mapping[int, str],
     context: ClientContext,
     config: AutoRecoveryConfig,
@@ -54,9 +54,9 @@ async def copy_fragment(
     or the first error that a target reported; nothing more is sent after that.
     """
     window = CopyWindow(config)
-    writer = FragmentWriter(ledger, short, targets, context, window)
-    reader = FragmentReader(ledger, short, context, window, writer)
-    reading = reader.begin(short.fragment.first)
+    writer = FragmentWriter(ledger, underreplicated, targets, context, window)
+    reader = FragmentReader(ledger, underreplicated, context, window, writer)
+    reading = reader.begin(underreplicated.fragment.first)
     try:
         while reading is not None:
             await window.until(reading.done)
@@ -76,12 +76,12 @@ class FragmentReader:
     def __init__(
         self,
         ledger: LedgerView,
-        short: UnderreplicatedFragment,
+        underreplicated: UnderreplicatedFragment,
         context: ClientContext,
         window: "CopyWindow",
         writer: "FragmentWriter",
     ) -> None:
-        self._short = short
+        self._underreplicated = underreplicated
         self._window = window
         self._writer = writer
         self._reads = BookieReads(ledger.ledger_id, ledger.metadata, context)
@@ -93,7 +93,7 @@ class FragmentReader:
         Return None if there are no such entries.  The task returns at least one entry, or raises
         `EntryUnreadableException`.
         """
-        left = range(first, self._short.fragment.last + 1)
+        left = range(first, self._underreplicated.fragment.last + 1)
         wanted = (entry_id for entry_id in left if self._writer.targets_of(entry_id))
         entry_ids = [*islice(wanted, self._window.size)]
         if not entry_ids:
@@ -110,12 +110,12 @@ class FragmentReader:
 
     async def _read(self, entry_ids: Sequence[int]) -> list[Entry]:
         first, count = entry_ids[0], len(entry_ids)
-        for bookie in self._short.sources(first):
+        for bookie in self._underreplicated.sources(first):
             if count == 1 or not self._batches.is_supported:
                 break
             if entries := await self._batches.ask(bookie, first, count, _BATCH_BYTES):
                 return entries
-        bookies = {entry_id: self._short.sources(entry_id) for entry_id in entry_ids}
+        bookies = {entry_id: self._underreplicated.sources(entry_id) for entry_id in entry_ids}
         sequence = SequenceRead(self._reads, bookies, self._writer.store_early)
         try:
             return await sequence.run()
@@ -193,7 +193,7 @@ class FragmentWriter:
     def __init__(
         self,
         ledger: LedgerView,
-        short: UnderreplicatedFragment,
+        underreplicated: UnderreplicatedFragment,
         targets: Mapping[int, str],
         context: ClientContext,
         window: CopyWindow,
@@ -209,8 +209,12 @@ class FragmentWriter:
         # A connection passes on several responses in one call if their adds have the same callback.
         self._on_stored = {name: partial(self._stored, name) for name in targets.values()}
         self._targets_by_turn = [
-            [b for index, b in targets.items() if short.fragment.is_stored(entry_id, index)]
-            for entry_id in range(len(short.fragment.ensemble))
+            [
+                b
+                for index, b in targets.items()
+                if underreplicated.fragment.is_stored(entry_id, index)
+            ]
+            for entry_id in range(len(underreplicated.fragment.ensemble))
         ]
         """The targets of entries 0 to E - 1; the pattern repeats for later entries."""
         self._stored_early: set[int] = set()

@@ -20,7 +20,7 @@ class MissingBookies:
         self.tracked: dict[str, None] = {}
         """Bookies that are registered, or missing but not lost yet."""
         self.since: dict[str, float] = {}
-        """The time at which each missing bookie left."""
+        """The time from which each missing bookie's absence is measured."""
         self._silence = silence
         self._silence_count = silence.count
         """The number of silences that `update` has taken into account."""

@@ -116,20 +116,20 @@ class ReplicationWorker:
     async def rereplicate(self, ledger_id: int) -> None:
         """Repair a locked ledger; then delete its mark and its lock, or schedule a retry."""
         ledger = await view_ledger(self.client, ledger_id)
-        short_fragments = await self.checker.check(ledger)
+        underreplicated = await self.checker.check(ledger)
         problems = [
             problem
-            for short in short_fragments
-            if short.fragment.closed and (problem := await self._repair(ledger, short))
+            for each in underreplicated
+            if each.fragment.closed and (problem := await self._repair(ledger, each))
         ]
-        if await self._needs_recovery(ledger, short_fragments):
+        if await self._needs_recovery(ledger, underreplicated):
             self.spawn(self._recover_later(ledger_id))
             return
         # Other clients may have changed the ledger during the repair.
         ledger = await view_ledger(self.client, ledger_id)
-        still_short = await self.checker.check(ledger)
-        if still_short:
-            problems.append(f"copies are missing on {', '.join(still_short[0].bookies)}")
+        still_underreplicated = await self.checker.check(ledger)
+        if still_underreplicated:
+            problems.append(f"copies are missing on {', '.join(still_underreplicated[0].bookies)}")
             self.spawn(self.release_later(ledger_id, problems[0]))
         elif problem := await self._move_to_other_racks(ledger):
             self.spawn(self.release_later(ledger_id, problem))
@@ -161,17 +161,17 @@ class ReplicationWorker:
 
     # Implementation
 
-    async def _repair(self, ledger: LedgerView, short: UnderreplicatedFragment) -> str:
+    async def _repair(self, ledger: LedgerView, underreplicated: UnderreplicatedFragment) -> str:
         """Repair a fragment; return the reason for a failure, or ""."""
-        key = ledger.ledger_id, short.fragment.first
+        key = ledger.ledger_id, underreplicated.fragment.first
         try:
             # Do not copy anything as long as the entry that stopped the last repair cannot be read.
             if key in self._unreadable:
                 entry_id = self._unreadable[key]
-                if not await self.replicator.can_read(ledger, short, entry_id):
+                if not await self.replicator.can_read(ledger, underreplicated, entry_id):
                     return f"entry {entry_id} still cannot be read"
                 del self._unreadable[key]
-            await self.replicator.replicate(ledger, short)
+            await self.replicator.replicate(ledger, underreplicated)
         # `run` handles deleted ledgers.
         except BKNoSuchLedgerExistsOnMetadataServerException:
             raise
@@ -205,7 +205,7 @@ class ReplicationWorker:
         return problem
 
     async def _needs_recovery(
-        self, ledger: LedgerView, short_fragments: list[UnderreplicatedFragment]
+        self, ledger: LedgerView, underreplicated: list[UnderreplicatedFragment]
     ) -> bool:
         """Return whether the last fragment of an open ledger has missing copies or lists an
         unregistered bookie.
@@ -217,8 +217,8 @@ class ReplicationWorker:
         # The checker omits an empty last fragment, but its bookies may be unregistered, too.
         registered = (await self._bookies.now()).alive
         ensemble = ledger.metadata.segments[-1].ensemble
-        is_open_short = any(not short.fragment.closed for short in short_fragments)
-        return is_open_short or any(bookie not in registered for bookie in ensemble)
+        lacks_copies = any(not each.fragment.closed for each in underreplicated)
+        return lacks_copies or any(bookie not in registered for bookie in ensemble)
 
     async def _recover_later(self, ledger_id: int) -> None:
         """Recover the ledger, unless its writer replaces the bookies within the grace period."""
@@ -229,8 +229,8 @@ class ReplicationWorker:
         await asyncio.sleep(grace_s)
         try:
             ledger = await view_ledger(self.client, ledger_id)
-            short_fragments = await self.checker.check(ledger)
-            is_needed = await self._needs_recovery(ledger, short_fragments)
+            underreplicated = await self.checker.check(ledger)
+            is_needed = await self._needs_recovery(ledger, underreplicated)
             # Do not fence the writer if autorecovery was disabled during the pause.
             if is_needed and await self._manager.is_enabled():
                 await self.client.open_ledger(ledger_id, password=ledger.metadata.password)

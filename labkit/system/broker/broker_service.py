@@ -102,11 +102,11 @@ class BrokerService:
 
     # Lookup
 
-    async def find(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
+    async def look_up(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
         """Return `(broker, True)` with the broker that serves the topic, or `(broker, False)` with
         the one that should own it.
 
-        With `authoritative`, this broker acquires the topic if no broker owns it.  Raises
+        If `authoritative` is set and no broker owns the topic, this broker acquires it.  Raises
         `BrokerError` if the namespace does not exist, `BundleUnloadingError` if the topic's bundle
         is being unloaded, and `MetadataUnavailableError`.
         """
@@ -128,8 +128,8 @@ class BrokerService:
     async def partition_count(self, topic: str, *, create: bool) -> int:
         """Return the number of partitions of a topic, or 0 if it is not partitioned.
 
-        With `create`, create a missing topic if the configuration allows it.  Raises `BrokerError`
-        if the topic does not exist.
+        If `create` is set and the configuration allows it, a missing topic is created.  Raises
+        `BrokerError` if the topic does not exist.
         """
         name = full_topic_name(topic)
         create = create and self.config.allow_auto_topic_creation
@@ -268,7 +268,7 @@ class BrokerService:
 
     async def finish_deletion(self, name: str) -> None:
         if partition_of(name) < 0 and not await self.store.exists(partitions_path(name)):
-            # If there were a partitioned topic with the same name, it would share these schemas.
+            # A partitioned topic with the same name would share these schemas.
             await self.schemas.delete(name)
         await delete_marked(self.client, name)
 

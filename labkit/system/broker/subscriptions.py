@@ -182,7 +182,8 @@ class Subscriptions:
     ) -> None:
         """Delete the subscription and its acknowledgements.
 
-        Raises `BrokerError` if consumers other than `consumer` are connected, unless `force`.
+        Raises `BrokerError` if consumers other than `consumer` are connected, unless `force` is
+        set.
         """
         async with self._lock:
             self._check_open()
@@ -205,7 +206,7 @@ class Subscriptions:
         del self._by_name[subscription.name]
 
     async def close(self) -> None:
-        """Finish a change in progress, then disconnect all consumers; the cursors stay open."""
+        """Finish a change in progress, then disconnect all consumers; the cursors remain open."""
         self._closed = True
         async with self._lock:
             self.disconnect()

@@ -55,7 +55,7 @@ class LedgerFacts:
 
     segments: Segments = field(default_factory=Segments)
     """Segments in the metadata."""
-    before: tuple[str, ...] = ()
+    replaced_ensemble: tuple[str, ...] = ()
     """The ensemble that the latest `ensemble.set` replaced."""
     views: dict[str, Segments] = field(default_factory=dict)
     """The segments as each writer or recoverer knows them."""
@@ -75,7 +75,7 @@ class LedgerFacts:
     """The last entry that the writer confirmed before its node recovered the ledger or anyone
     deleted it.
     """
-    secured: int = -1
+    confirmed_by_any: int = -1
     """The last entry that any node confirmed, including recoverers."""
 
     # Recoverers and readers
@@ -107,7 +107,7 @@ class LedgerFacts:
         """Return the entry's write set as this node knows it, or ()."""
         return self.views.get(node, self.segments).write_set(entry)
 
-    def has(self, bookie: str, entry: int) -> bool:
+    def has_copy(self, bookie: str, entry: int) -> bool:
         """Return whether the bookie has ever stored the entry durably."""
         return entry in self.synced[bookie] or entry in self.acked[bookie]
 
@@ -115,10 +115,10 @@ class LedgerFacts:
         """Return whether formatting a bookie may have destroyed the entry."""
         return any(entry in entries for entries in self.formatted.values())
 
-    def holders(self, entry: int) -> int:
+    def copy_count(self, entry: int) -> int:
         """Return how many bookies of the entry's write set have ever stored it durably."""
         write_set = self.segments.write_set(entry)
-        return sum(1 for bookie in write_set if self.has(bookie, entry))
+        return sum(1 for bookie in write_set if self.has_copy(bookie, entry))
 
     def is_writer(self, node: str) -> bool:
         """Return whether this node is certainly acting as the ledger's writer.
@@ -231,7 +231,9 @@ class Facts:
         self._update_view(ledger, event)
         if ledger.closed is None or event.node in self.caretakers:
             first = max(event.entry, 0)
-            ledger.before = ledger.segments.put(first, event.ensemble, ledger.write_quorum)
+            ledger.replaced_ensemble = ledger.segments.put(
+                first, event.ensemble, ledger.write_quorum
+            )
         # Otherwise, the writer learns late of a change that a recovery has already seen.
 
     @on("ensemble.deferred")
@@ -271,8 +273,8 @@ class Facts:
     @on("lac.advanced")
     def _advanced(self, event: Event) -> None:
         ledger, entry = self.ledgers[event.ledger], event.entry
-        if entry > ledger.secured:
-            ledger.secured = entry
+        if entry > ledger.confirmed_by_any:
+            ledger.confirmed_by_any = entry
         if entry > ledger.confirmed and ledger.is_writer(event.node) and ledger.deleted is None:
             ledger.confirmed = entry
 

@@ -49,7 +49,7 @@ class Check:
         """Report why the trace does not decide the promise, as a clause without a full stop."""
         self._doubt = self._doubt or reason
 
-    def begins_late(self, ledger: LedgerFacts) -> None:
+    def doubt_missing_creation(self, ledger: LedgerFacts) -> None:
         """Report a doubt, because the trace starts after the ledger was created."""
         self.doubt(f"the trace does not include the creation of ledger {ledger.ledger_id}")
 

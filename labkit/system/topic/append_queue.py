@@ -42,7 +42,7 @@ class Appender(Protocol[E_contra]):
     def entries_stored(self, ledger_id: int, entries: Sequence[E_contra]) -> None: ...
 
     def entries_failed(self, entries: Sequence[E_contra], error: LabkitError) -> None:
-        """Called although some bookies may have stored the entries."""
+        """Called when adding the entries has failed; some bookies may still have stored them."""
 
 
 class AwaitedEntry(PendingEntry):

@@ -115,7 +115,7 @@ class ManagedLedger:
         await self._store.delete_removed_ledgers()
 
     def configure(self, config: ManagedLedgerConfig) -> None:
-        """Apply settings to future ledgers; existing cursors and intervals keep the old ones."""
+        """Apply settings to future ledgers; existing cursors and timers keep the old settings."""
         self._config = self._store.config = config
 
     @property
@@ -166,7 +166,7 @@ class ManagedLedger:
     async def append(self, data: bytes) -> asyncio.Future[Position]:
         """Push an entry; the future resolves to its position once it is confirmed, or fails.
 
-        Waits, and raises the same exceptions, like `append_entries`.
+        Waits and raises exceptions like `append_entries`.
         """
         [stored] = await self.append_all([data])
         return stored

@@ -276,8 +276,8 @@ class TopicOwnership:
         After this, close the bundle's topics and `release` it.
         """
         if bundle in self._owned:
-            # Do this before changing the node, so that this broker stops at once to name itself as
-            # the owner.
+            # Do this before changing the node, so that this broker immediately stops naming itself
+            # as the owner.
             self._owned[bundle] = False
             async with self._turn:
                 if self._is_given_up(bundle):

@@ -1,4 +1,4 @@
-"""Distributes a subscription's entries to several consumers: Shared and Key_Shared.
+"""Distributes entries to the consumers of a Shared or Key_Shared subscription.
 
 Until it is acknowledged, an entry is in one of these states:
 

@@ -1,4 +1,4 @@
-"""One consumer gets all entries in order: Exclusive and Failover.
+"""Sends all entries, in order, to one consumer of an Exclusive or Failover subscription.
 
     Exclusive    allows only one consumer
     Failover     allows several, one of which is active; when it leaves, the next one takes over

@@ -1,4 +1,4 @@
-"""Handlers for producer commands: register producers, store their messages, send receipts.
+"""Handlers for producer commands, which register producers, store messages and send receipts.
 
 When a send fails, the producer is closed immediately and its client notified; the client registers
 it again and resends every message without a receipt.  Messages that it sent before the notification

@@ -28,7 +28,9 @@ ACTIONS = (PRODUCE, CONSUME, "functions", "sources", "sinks", "packages")
 
 
 class Authorization:
-    """Every check raises `BrokerError` if permission is denied, or `MetadataUnavailableError`."""
+    """Every check raises `BrokerError` if permission is denied, and may raise
+    `MetadataUnavailableError`.
+    """
 
     def __init__(self, store: MetadataStore, super_user_roles: Collection[str]) -> None:
         self._store = store

@@ -1,7 +1,7 @@
 """A client's connection: dispatches commands to handlers and batches the responses of each turn.
 
-`connection_state` defines which commands a client may send when.  Clients choose the ids of their
-requests, producers and consumers; the ids are valid for one connection.
+`connection_state` defines which commands a client may send in which state.  Clients choose the ids
+of their requests, producers and consumers; the ids are valid for one connection.
 
 In Pulsar: `broker/service/ServerCnx.java`, `common/protocol/PulsarHandler.java`.
 """
@@ -329,7 +329,7 @@ class ClientConnection:
             action()
 
     def when_writable(self, action: Callable[[], None]) -> None:
-        """Register a callback for each time that the client starts reading its responses again."""
+        """Register a callback that is called whenever the client reads its responses again."""
         self._on_writable.append(action)
 
     def close(self) -> None:

@@ -110,7 +110,8 @@ class ClosedLengthIsRight(ContentCheck):
     """The length of a closed ledger is the total size of the payloads of its entries.
 
     A recoverer that cannot read the last entry uses the length that the fenced bookies report, as
-    BookKeeper does. These bookies may have later entries or none, so the check skips that length.
+    BookKeeper does. Because these bookies may have later entries or none at all, the check skips
+    this case.
     """
 
     def __init__(self, facts: Facts) -> None:

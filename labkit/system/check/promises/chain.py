@@ -83,7 +83,7 @@ class AllNonEmptyLedgersInLedgerList(_ChainCheck):
         if event.ledger in chain:
             self.judged += 1
         elif self.ledgers[event.ledger].created is None:
-            self.begins_late(self.ledgers[event.ledger])
+            self.doubt_missing_creation(self.ledgers[event.ledger])
         else:
             self.broke(
                 event,
@@ -149,7 +149,7 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
         before = self.ledgers[chain[-2]]
         self.judged += 1
         if before.created is None:
-            self.begins_late(before)
+            self.doubt_missing_creation(before)
         elif before.closed is None:
             # Only recoverers that have fenced the ledger may close it.
             others = before.covered.keys() - {event.node}

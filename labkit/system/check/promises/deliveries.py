@@ -266,8 +266,8 @@ class _Acknowledgements:
 
 class AcknowledgedIsNotDeliveredAgain(Check):
     """After a broker has accepted the acknowledgement of an entry, or of a message in a batch, it
-    does not redeliver that to the same consumer while it serves the topic, unless the subscription
-    starts over.
+    does not redeliver that entry or message to the same consumer while it serves the topic, unless
+    the subscription starts over.
 
     Cursors are stored with a delay, so the next broker may redeliver the messages that were
     acknowledged last. A broker may also have sent an entry to another consumer before the

@@ -18,9 +18,9 @@ class AcknowledgedIsDurable(Check):
     """An entry that was confirmed to its writer's caller survives every recovery and exists at the
     end of the run, with the content that was written.
 
-    The epilogue requests each entry from every bookie of its write set. If all of them deny having
-    the entry, it is lost. The result is unknown if no bookie returns the entry and one of them
-    could not be asked, or if a bookie that had the entry was formatted.
+    The epilogue requests each entry from every bookie of its write set. If all of these bookies
+    respond that they do not have the entry, it is lost. The result is unknown if no bookie returns
+    the entry and one of them could not be asked, or if a bookie that had the entry was formatted.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -73,7 +73,7 @@ class AcknowledgedIsDurable(Check):
             else:
                 self._check_entries(ledger)
             if ledger.created is None:
-                self.begins_late(ledger)
+                self.doubt_missing_creation(ledger)
 
     def _confirmed_too_late(self, ledger: LedgerFacts) -> None:
         number, lost = ledger.ledger_id, ledger.end + 1

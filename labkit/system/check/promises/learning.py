@@ -47,8 +47,8 @@ class ReadersLearnWhatIsConfirmed(Check):
 
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
-        # Qa bookies have the entry, so one of them responds to every reader. Entries of a recoverer
-        # carry a lower LastAddConfirmed.
+        # Qa bookies have the entry, so one of them responds to every reader. Entries written by a
+        # recoverer carry a lower LastAddConfirmed.
         if not self.ledgers[event.ledger].is_writer(event.node):
             return
         lac = self._carried[event.ledger].get(event.entry, -1)

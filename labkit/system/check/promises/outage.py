@@ -26,7 +26,7 @@ class BriefAbsenceIsNoLoss(Check):
     Breaking this promise loses no data, but all ledgers of the bookie are copied needlessly. The
     check applies only while a single bookie is absent and nobody sets the delay: the auditor does
     not wait if two bookies are absent, and setting the delay requests an audit. The absence begins
-    with the first death, pause or lost session since the bookie's last registration, so it may be
+    with the first crash, pause or lost session since the bookie's last registration, so it may be
     shorter than measured. The check ignores a registration that the auditor cannot have seen in
     time.
     """

@@ -40,9 +40,10 @@ class RepairIsComplete(AttemptCheck):
     an entry.
 
     A repair tests only the first and the last entry of a fragment, as in BookKeeper, so it may
-    overlook other entries that a kept bookie has lost. A dead bookie may remain listed where it has
-    no entry to store, and in the segment to which a writer adds: until the bookie's session
-    expires, no node knows that it is dead. After that, the rules of `AttemptCheck` apply.
+    overlook other entries that a kept bookie has lost. A dead bookie may remain listed for a
+    segment of which it has no entry to store, and for the segment that a writer is adding to: until
+    the bookie's session expires, no node knows that it is dead. After that, the rules of
+    `AttemptCheck` apply.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -81,8 +82,8 @@ class RepairIsComplete(AttemptCheck):
         self._stop_copying(event)
         ledger = self.ledgers[event.ledger]
         is_repair = event.node in self.facts.caretakers and event.node not in ledger.recovering
-        if is_repair and ledger.before:
-            new = [bookie for bookie in event.ensemble if bookie not in ledger.before]
+        if is_repair and ledger.replaced_ensemble:
+            new = [bookie for bookie in event.ensemble if bookie not in ledger.replaced_ensemble]
             self._check_listed(event, ledger, new)
 
     @on("fragment.replicated")
@@ -106,7 +107,7 @@ class RepairIsComplete(AttemptCheck):
                     continue
                 self._repairs[event.ledger].listed.setdefault((bookie, entry), event)
                 self.judged += 1
-                if not ledger.has(bookie, entry):
+                if not ledger.has_copy(bookie, entry):
                     self.broke(
                         event,
                         f"{event.node} listed {bookie} in the metadata of ledger {event.ledger},"
@@ -158,7 +159,7 @@ class RepairIsComplete(AttemptCheck):
             return
         for entry in range(ledger.end + 1):
             for bookie in ledger.segments.write_set(entry):
-                if not ledger.has(bookie, entry):
+                if not ledger.has_copy(bookie, entry):
                     self.doubt(
                         f"{bookie} never had entry {entry} of ledger {event.ledger}, which a repair"
                         " that tests only first and last entries need not notice"

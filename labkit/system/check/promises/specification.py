@@ -40,7 +40,7 @@ class TypeOK(Check):
     def ensemble_set(self, event: Event) -> None:
         ledger, ensemble = self.ledgers[event.ledger], event.ensemble
         if ledger.created is None:
-            self.begins_late(ledger)
+            self.doubt_missing_creation(ledger)
         elif len(ensemble) != len(set(ensemble)) or len(ensemble) != ledger.ensemble_size:
             self.broke(
                 event,
@@ -107,11 +107,11 @@ class AllCommittedEntriesReachAckQuorum(Check):
         if ledger.closed is None:
             return
         if ledger.created is None:
-            self.begins_late(ledger)
+            self.doubt_missing_creation(ledger)
             return
         for entry in range(ledger.end + 1):
             self.judged += 1
-            copies = ledger.holders(entry)
+            copies = ledger.copy_count(entry)
             if copies < ledger.ack_quorum:
                 self.broke(
                     event,
@@ -136,7 +136,7 @@ class OnlyValidFragments(Check):
         first, highest = max(event.entry, 0), ledger.segments.firsts[-1]
         self.judged += 1
         is_late = ledger.closed is not None and event.node not in self.facts.caretakers
-        if first < highest and not ledger.before and not is_late:
+        if first < highest and not ledger.replaced_ensemble and not is_late:
             self.broke(
                 event,
                 f"{event.node} added a segment that starts at entry {first} to ledger"
@@ -155,15 +155,15 @@ class NoDirtyReads(Check):
     def lac_reported(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         if ledger.created is None:
-            self.begins_late(ledger)
-        elif event.entry <= max(ledger.secured, ledger.end):
+            self.doubt_missing_creation(ledger)
+        elif event.entry <= max(ledger.confirmed_by_any, ledger.end):
             self.judged += 1
         else:
             source = f" from {event.peer}" if event.peer else ""
             self.broke(
                 event,
                 f"{event.node} learned{source} that ledger {event.ledger} is confirmed up to entry"
-                f" {event.entry}, but it is confirmed only up to {ledger.secured}",
+                f" {event.entry}, but it is confirmed only up to {ledger.confirmed_by_any}",
                 self.facts.first("add.pushed", event.ledger, event.entry),
             )
 

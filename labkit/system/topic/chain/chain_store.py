@@ -73,8 +73,8 @@ class ChainStore:
         self.chain = LedgerChain()
         self.client = client
         self.config = config
-        self._what = f"the chain of {name}"
-        self._node = self.node_class(client.store, path, self._what)
+        self._description = f"the chain of {name}"
+        self._node = self.node_class(client.store, path, self._description)
         self._managed_ledger = managed_ledger_name(path)
         self.terminated: Position | None = None
         """The last entry of a terminated chain, otherwise None."""
@@ -105,7 +105,7 @@ class ChainStore:
             self.client, self.config, "managed-ledger", managed_ledger=self._managed_ledger
         )
         try:
-            links = [*self._without_empty_ones(), LedgerInfo(writer.ledger_id)]
+            links = [*self._nonempty_links(), LedgerInfo(writer.ledger_id)]
             await self._store(links, _RESERVED)
         except MetadataUnavailableError:
             raise  # The chain may refer to the new ledger.
@@ -125,7 +125,7 @@ class ChainStore:
         except BKMetadataVersionException:
             pass  # The writer has read the metadata that the other client wrote.
         except BKNoSuchLedgerExistsOnMetadataServerException:
-            raise fenced_error(f"{self._what}, and deleted its last ledger") from None
+            raise fenced_error(f"{self._description}, and deleted its last ledger") from None
         return writer.metadata
 
     def record_closed(self, ledger_id: int, metadata: LedgerMetadata) -> None:
@@ -133,7 +133,7 @@ class ChainStore:
 
     async def store_closed(self) -> None:
         """Store the chain; all of its ledgers must be closed."""
-        await self._store(self._without_empty_ones())
+        await self._store(self._nonempty_links())
 
     @property
     def properties(self) -> dict[str, str]:
@@ -145,7 +145,7 @@ class ChainStore:
     def check_not_terminated(self) -> None:
         if self.terminated is not None:
             raise ManagedLedgerTerminatedError(
-                f"{self._what} is terminated: no entries can be appended"
+                f"{self._description} is terminated: no entries can be appended"
             )
 
     async def terminate(self, last: Position) -> Position:
@@ -155,7 +155,7 @@ class ChainStore:
         """
         if self.terminated is not None:
             return self.terminated
-        links = self._without_empty_ones()
+        links = self._nonempty_links()
         await self._write(with_terminated(encode_chain(links, self._node.data), last), links)
         self.terminated = last
         return last
@@ -188,7 +188,7 @@ class ChainStore:
         entry_count, now_ms = metadata.last_entry_id + 1, self.client.wall_clock_ms()
         return LedgerInfo(ledger_id, entry_count, metadata.length, now_ms)
 
-    def _without_empty_ones(self) -> list[LedgerInfo]:
+    def _nonempty_links(self) -> list[LedgerInfo]:
         return [link for link in self.chain.links if link.entry_count]
 
     async def _store(self, links: list[LedgerInfo], reserved: int = 0) -> None:
@@ -196,7 +196,7 @@ class ChainStore:
         data = encode_chain(links, self._node.data)
         if len(data) > MAX_NODE_BYTES - reserved:
             raise NodeTooLargeError(
-                f"{self._what} would have {len(links)} ledgers, too many for a node: reduce"
+                f"{self._description} would have {len(links)} ledgers, too many for a node: reduce"
                 " retention so that some are deleted, or delete the topic"
             )
         await self._write(data, links)

@@ -340,11 +340,11 @@ def _decompress(data: bytes) -> bytes:
     return body
 
 
-def _parsed(kind: type[_Stored], data: bytes, what: str) -> _Stored:
+def _parsed(kind: type[_Stored], data: bytes, description: str) -> _Stored:
     try:
         stored = kind.FromString(data)
     except DecodeError as error:
-        raise DamagedNodeError(f"{what} cannot be read: {error}") from None
+        raise DamagedNodeError(f"{description} cannot be read: {error}") from None
     if not stored.IsInitialized():
-        raise DamagedNodeError(f"{what} cannot be read: a required field is missing")
+        raise DamagedNodeError(f"{description} cannot be read: a required field is missing")
     return stored

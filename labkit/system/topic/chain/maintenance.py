@@ -36,7 +36,8 @@ class MaintenanceTask:
             self._next.cancel()
 
     async def _run(self) -> None:
-        # A trigger during a run may concern something that the run has already done.
+        # Run again if triggered during a run: the trigger may concern what that run has already
+        # done.
         while self._is_wanted:
             self._is_wanted = False
             await self._work()

@@ -96,8 +96,9 @@ class ManagedCursor:
         return self._acknowledged.contains(position)
 
     def unacknowledged_in_batch(self, position: Position) -> int | None:
-        """Return a bit mask of the unacknowledged messages of a partly acknowledged batch, with the
-        first message as the lowest bit, otherwise None.
+        """Return a bit mask of the unacknowledged messages of a partly acknowledged batch.
+
+        The first message is the lowest bit.  Return None for any other entry.
         """
         return self._acknowledged.unacknowledged_in_batch(position)
 
@@ -118,14 +119,16 @@ class ManagedCursor:
             self._acknowledged.add(position)
         self._changed()
 
-    def acknowledge_batch(self, position: Position, batch_size: int, left: int) -> None:
-        """Acknowledge all messages of a batch except those in the bit mask `left`.
+    def acknowledge_batch(
+        self, position: Position, batch_size: int, unacknowledged_bits: int
+    ) -> None:
+        """Acknowledge all messages of a batch except those in `unacknowledged_bits`.
 
         Trimmed and unconfirmed entries are treated as in `acknowledge`.
         """
         self._check(position)
         if self._is_stored(position):
-            self._acknowledged.add_batch(position, batch_size, left)
+            self._acknowledged.add_batch(position, batch_size, unacknowledged_bits)
             self._changed()
 
     def acknowledge_up_to(

@@ -1,4 +1,4 @@
-"""The cursors of a chain: recovered when the chain is opened, created and deleted on request.
+"""Recovers a chain's cursors when it is opened, and creates and deletes cursors on request.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorContainer.java`.
 """

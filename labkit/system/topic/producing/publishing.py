@@ -1,5 +1,4 @@
-"""Publishing: producers' messages are stored as entries, and each producer gets its receipts in
-order.
+"""Stores producers' messages as entries, and sends each producer its receipts in order.
 
     sent        checked by deduplication, then queued
     pushed      all queued sends are passed to the managed ledger together
