@@ -67,8 +67,8 @@ def test_every_ensemble_of_every_ledger_counts() -> None:
     ("starts", "last", "is_closed", "expected"),
     [
         ([0, 5, 7], 9, True, [(0, 4, True), (5, 6, True), (7, 9, True)]),
-        # All fragments of an open ledger but the last are closed, whatever bookies report, because
-        # a segment starts after the last confirmed entry.
+        # All fragments of an open ledger except the last one are closed, no matter what bookies
+        # report, because a segment starts after the last confirmed entry.
         ([0, 5], -1, False, [(0, 4, True), (5, 4, False)]),
         ([0], -1, True, [(0, -1, True)]),
     ],
