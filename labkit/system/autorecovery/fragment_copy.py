@@ -59,12 +59,12 @@ async def copy_fragment(
     reading = reader.begin(underreplicated.fragment.first)
     try:
         while reading is not None:
-            await window.until(reading.done)
+            await window.wait_until(reading.done)
             entries = reading.result()
             reading = reader.begin(entries[-1].entry_id + 1)
             for entry in entries:
                 await writer.store(entry)
-        await window.until_empty()
+        await window.wait_until_empty()
     finally:
         if reading is not None:
             reading.cancel()
@@ -145,24 +145,24 @@ class CopyWindow:
         is_full = len(self._unacked) >= self.size
         return not is_full and self._error is None and self._next_at <= self._now()
 
-    async def until_room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until another entry may be stored.
 
         Raises the first error that a target reported.
         """
         while not self.has_room:
-            await self.until(lambda: len(self._unacked) < self.size)
+            await self.wait_until(lambda: len(self._unacked) < self.size)
             if (pause_s := self._next_at - self._now()) > 0:
                 await asyncio.sleep(pause_s)
 
-    async def until_empty(self) -> None:
+    async def wait_until_empty(self) -> None:
         """Wait until all targets have stored all entries.
 
         Raises the first error that a target reported.
         """
-        await self.until(lambda: not self._unacked)
+        await self.wait_until(lambda: not self._unacked)
 
-    async def until(self, condition: Callable[[], bool]) -> None:
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
         while self._error is None and not condition():
             self.changed.clear()
             await self.changed.wait()
@@ -236,7 +236,7 @@ class FragmentWriter:
         if entry.entry_id in self._stored_early:
             self._stored_early.remove(entry.entry_id)
         else:
-            await self._window.until_room()
+            await self._window.wait_for_room()
             self._send(entry)
 
     def _send(self, entry: Entry) -> None:

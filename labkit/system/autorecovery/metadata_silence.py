@@ -46,7 +46,7 @@ class MetadataSilence:
     def begin_grace_period(self) -> None:
         self.settled_at = _now() + self.grace_s
 
-    async def until_settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         """Wait until the grace period has ended, even if it is restarted in the meantime."""
         while True:
             left_s = self.settled_at - _now()
@@ -79,7 +79,7 @@ class SettledBookies:
     async def now(self) -> RegisteredBookies:
         """Wait until the list can be trusted, and return it.  Raises `MetadataUnavailableError`."""
         while True:
-            await self._silence.until_settled()
+            await self._silence.wait_until_settled()
             bookies = await self._bookies.now()
             if self._silence.is_settled:
                 return bookies

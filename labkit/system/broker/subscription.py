@@ -156,7 +156,7 @@ class Subscription:
                 self._acknowledge_in_batch(position, ack_set)
         acknowledged = [position for position, _ in stored if self.cursor.is_acknowledged(position)]
         if acknowledged and self._dispatcher is not None:
-            self._dispatcher.acknowledged(consumer, acknowledged)
+            self._dispatcher.entries_acknowledged(consumer, acknowledged)
             self.notify_if_end_reached()
 
     def acknowledge_up_to(self, position: Position, ack_set: Sequence[int]) -> None:

@@ -147,7 +147,7 @@ class BrokerTopic:
         """
         self.check_open()
         self.publisher.stop()
-        await self.publisher.settled()
+        await self.publisher.wait_until_settled()
         last = await self.ledger.terminate()
         self.access.fail_waiting(self._terminated_error())
         for producer in list(self.producers.values()):
@@ -171,7 +171,7 @@ class BrokerTopic:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        await self.publisher.settled()
+        await self.publisher.wait_until_settled()
         for producer in list(self.producers.values()):
             producer.disconnect()
         try:

@@ -99,7 +99,7 @@ class AppendQueue:
                 break
         return confirmed
 
-    def stored(self, ledger_id: int, last_entry_id: int) -> int:
+    def confirm(self, ledger_id: int, last_entry_id: int) -> int:
         """Mark pushed entries up to `last_entry_id` as confirmed; return their total size."""
         pushed, on_stored = self._pushed, self._on_stored
         stored: list[PendingEntry] = []

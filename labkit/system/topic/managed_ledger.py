@@ -64,7 +64,7 @@ class ManagedLedger:
         self._opened_at_ms = 0
         self._pauses = Backoff(FIRST_PAUSE_S, MAX_PAUSE_S)
         self._turn = asyncio.Lock()
-        self.queue = self.queue_class(self._reader.stored)
+        self.queue = self.queue_class(self._reader.add_to_cache)
         self._ended: LabkitError | None = BKLedgerClosedException(f"{name} is not open yet")
         self._maintenance = MaintenanceTask(self._maintain, config.check_interval_ms)
         self._on_confirmed: list[Callable[[], None]] = []
@@ -224,7 +224,7 @@ class ManagedLedger:
 
     def _stored(self, ledger_id: int, last_entry_id: int) -> None:
         self.chain.open_entry_count = last_entry_id + 1
-        self.chain.open_size_bytes += self.queue.stored(ledger_id, last_entry_id)
+        self.chain.open_size_bytes += self.queue.confirm(ledger_id, last_entry_id)
         if self._on_confirmed and not self._is_reporting:
             self._is_reporting = True
             asyncio.get_running_loop().call_soon(self._report_confirmed)
@@ -367,9 +367,9 @@ class ManagedLedger:
     async def _pause_after(self, writer: LedgerWriter) -> None:
         """Wait if the ledger accepted no entry, because the next one might not either."""
         if writer.metadata.last_entry_id >= 0:
-            self._pauses.succeeded()
+            self._pauses.reset()
             return
-        pause_s = self._pauses.failed()
+        pause_s = self._pauses.next_pause_s()
         self._client.recorder.record(
             "ledger.delayed", writer.ledger_id, topic=self.name, seconds=pause_s
         )

@@ -86,7 +86,7 @@ class Dispatcher:
         """Remove a consumer and redeliver its unacknowledged entries to the others."""
         raise NotImplementedError
 
-    def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+    def entries_acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         """Record that the consumer has completely acknowledged these entries."""
         raise NotImplementedError
 
@@ -109,7 +109,7 @@ class Dispatcher:
                 await self._pause(error)
 
     async def _pause(self, error: LabkitError) -> None:
-        pause_s = self._backoff.failed()
+        pause_s = self._backoff.next_pause_s()
         self._context.recorder.record(
             "dispatch.delayed",
             *self._read_position,
@@ -132,7 +132,7 @@ class Dispatcher:
         self._read_position = start
         wanted = min(MAX_READ_ENTRIES, max_entries)
         entries = [read_entry(e) for e in await self._ledger.read(start, wanted, MAX_READ_BYTES)]
-        self._backoff.succeeded()
+        self._backoff.reset()
         if entries:
             messages = sum(entry.message_count for entry in entries)
             self.messages_per_entry = max(1, messages // len(entries))

@@ -81,7 +81,7 @@ class MultipleConsumersDispatcher(Dispatcher):
             self._return_to_waiting(consumer, position)
         self.wake()
 
-    def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+    def entries_acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         """Record acknowledgements, including those of entries sent to other consumers."""
         for position in positions:
             # Try this consumer first, because consumers mostly acknowledge their own entries.

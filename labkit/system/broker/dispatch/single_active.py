@@ -86,7 +86,7 @@ class SingleActiveDispatcher(Dispatcher):
         self.consumers.remove(consumer)
         self._update_active()
 
-    def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+    def entries_acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         """Do nothing: the cursor tracks the acknowledgements."""
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:

@@ -87,7 +87,7 @@ class Producers:
 
     async def _close_after_receipts(self, producer: "Producer | None", request_id: int) -> None:
         if producer is not None:
-            await producer.settled()
+            await producer.wait_until_settled()
             producer.leave()
         success = CommandSuccess(request_id=request_id)
         self.connection.send(BaseCommand(type=BaseCommand.SUCCESS, success=success))
@@ -192,7 +192,7 @@ class Producer:
     def probe(self) -> None:
         self._connection.probe()
 
-    async def settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         if self._pending:
             self._settled = self._settled or asyncio.get_running_loop().create_future()
             await self._settled

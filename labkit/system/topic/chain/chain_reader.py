@@ -22,7 +22,7 @@ class StoredEntry:
 
 
 class ChainReader:
-    """Caches the entries last passed to `stored`, because most consumers read near the end."""
+    """Caches the latest entries, because most consumers read near the end of the chain."""
 
     def __init__(self, chain: LedgerChain, client: BookKeeper, cache_size_bytes: int) -> None:
         self._chain = chain
@@ -32,7 +32,7 @@ class ChainReader:
         self._limit_bytes = cache_size_bytes
         self._readers: dict[int, LedgerReader] = {}
 
-    def stored(self, position: Position, data: bytes) -> None:
+    def add_to_cache(self, position: Position, data: bytes) -> None:
         self._cache[position] = data
         self._cached_bytes += len(data)
         while self._cached_bytes > self._limit_bytes:

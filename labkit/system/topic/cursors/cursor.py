@@ -181,10 +181,10 @@ class ManagedCursor:
             except LabkitError as error:
                 # The write may have succeeded, and after a seek its position may be earlier.
                 self._mark_delete_stored = min(self._mark_delete_stored, state.mark_delete)
-                self._store_at = loop.time() + self._pauses.failed()
+                self._store_at = loop.time() + self._pauses.next_pause_s()
                 self._store.report(error)
                 raise
-            self._pauses.succeeded()
+            self._pauses.reset()
             self._mark_delete_stored = state.mark_delete
             self._changes_stored = changes
 

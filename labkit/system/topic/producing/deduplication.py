@@ -104,7 +104,7 @@ class Deduplication:
             self._pushed[producer] = highest_sequence_id
         return MessageDupStatus.NEW
 
-    def stored(self, producer: str, highest_sequence_id: int, position: Position) -> None:
+    def record_stored(self, producer: str, highest_sequence_id: int, position: Position) -> None:
         """Record that a completed message and all earlier entries are stored."""
         self._persisted[producer] = highest_sequence_id
         self._stored_up_to = position
@@ -118,12 +118,12 @@ class Deduplication:
         """Return whether the marks of all attached producers and this one fit into a snapshot."""
         return self._attached_bytes + _mark_bytes(producer) <= _MAX_BYTES
 
-    def attached(self, producer: str) -> None:
+    def producer_attached(self, producer: str) -> None:
         self._idle_since.pop(producer, None)
         size = self._attached[producer] = _mark_bytes(producer)
         self._attached_bytes += size
 
-    def detached(self, producer: str) -> None:
+    def producer_detached(self, producer: str) -> None:
         self._idle(producer)
         self._attached_bytes -= self._attached.pop(producer, 0)
 
@@ -162,7 +162,7 @@ class Deduplication:
         is_known = is_known and len(metadata.producer_name) <= MAX_NAME_BYTES
         if completes_message(metadata) and is_known:
             self._idle(metadata.producer_name)
-            self.stored(metadata.producer_name, highest, position)
+            self.record_stored(metadata.producer_name, highest, position)
 
     def _forget_idle(self) -> None:
         horizon = self._loop.time() - _PRODUCER_INACTIVITY_S

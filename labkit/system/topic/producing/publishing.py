@@ -143,14 +143,14 @@ class TopicPublisher:
             )
         producer = self._attached[name] = AttachedProducer(self, name, on_receipts, on_dropped)
         if self.deduplication is not None:
-            self.deduplication.attached(name)
+            self.deduplication.producer_attached(name)
         return producer
 
     def stop(self) -> None:
         """Ignore all further sends, because the topic is about to be closed."""
         self.accepts_sends = False
 
-    async def settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         """Wait until all accepted sends have their receipts or have failed."""
         await self._settled.wait()
 
@@ -184,7 +184,7 @@ class TopicPublisher:
         if self._attached.get(producer.name) is producer:
             del self._attached[producer.name]
             if self.deduplication is not None:
-                self.deduplication.detached(producer.name)
+                self.deduplication.producer_detached(producer.name)
 
     async def _push(self) -> None:
         while self._queue:
@@ -232,7 +232,7 @@ class TopicPublisher:
             for send in sends:
                 if send.completes:
                     name, highest = send.producer.name, send.highest_sequence_id
-                    self.deduplication.stored(name, highest, send.position)
+                    self.deduplication.record_stored(name, highest, send.position)
         if self._recorder.listening:
             self._record(sends)
         for producer in dict.fromkeys(send.producer for send in sends):
