@@ -14,7 +14,7 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class AutoRecoveryConfig:
-    """Settings of auditor and worker.
+    """Settings of the auditor and the worker.
 
     Names and defaults are BookKeeper's, except that `rereplication_entry_batch_size` is the size of
     a sliding window, and its default of 100 comes from Pulsar's `conf/bookkeeper.conf`.

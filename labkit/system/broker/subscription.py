@@ -208,6 +208,6 @@ class Subscription:
                 consumer.send_end_of_topic()
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Redeliver these entries to the consumer; no positions means all of its entries."""
+        """Redeliver these entries to the consumer; an empty list means all of its entries."""
         if self._dispatcher is not None:
             self._dispatcher.redeliver(consumer, positions, epoch)

@@ -16,7 +16,7 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedgerConfig:
-    """Replication, rollover and retention of a partition's ledgers, and storage of its cursors.
+    """How a partition's ledgers are replicated, rolled over and retained, and its cursors stored.
 
     A ledger is full once it contains `max_entries_per_ledger` entries or `max_ledger_size_bytes`
     bytes, or is `max_ledger_age_ms` old, but not before it is older than `min_ledger_age_ms` (0: no
@@ -75,7 +75,7 @@ class ManagedLedgerConfig:
         if not self.ensemble_size >= self.write_quorum >= self.ack_quorum >= 1:
             raise InvalidSettingException(
                 self,
-                "{ensemble_size}, {write_quorum} and {ack_quorum}; allowed is {ensemble_size.name}"
+                "{ensemble_size}, {write_quorum} and {ack_quorum}; expected {ensemble_size.name}"
                 " >= {write_quorum.name} >= {ack_quorum.name} >= 1",
             )
         check_ranges(self)

@@ -307,7 +307,7 @@ class ManagedLedger:
             await self.trim()
 
     def end(self, error: LabkitError) -> None:
-        """Stop permanently: another owner has taken over, or no next ledger can be created."""
+        """Stop for good, because another owner has taken over or no next ledger can be created."""
         if self._ended is None:
             self._stop(error)
             self._cursors.stop(error)

@@ -91,7 +91,7 @@ class Dispatcher:
         raise NotImplementedError
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Redeliver these entries of the consumer; no positions means all of its entries."""
+        """Redeliver these entries of the consumer; an empty list means all of its entries."""
         raise NotImplementedError
 
     async def turn(self) -> bool:

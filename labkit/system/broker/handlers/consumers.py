@@ -171,7 +171,7 @@ class Consumers:
         try:
             attached = self._find(request.consumer_id)
             if not attached.consumer.is_connected:
-                # A late acknowledgement must not apply after the seek.
+                # A late acknowledgement must not take effect after the seek.
                 raise _no_consumer_error(request.consumer_id)
             if request.HasField("txnid_least_bits"):
                 raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
