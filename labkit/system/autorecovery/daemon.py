@@ -55,8 +55,8 @@ class AutoRecovery:
     ) -> None:
         """`name` identifies this instance in its vote and locks.  No other instance may share
         `client`.  `own_bookie` is the bookie in whose process this instance runs.
-        `follows_silence` means that the metadata store has just been silent, so sessions of running
-        bookies may have expired.
+        `follows_silence` means that the metadata store may have been silent just before, so that
+        sessions of running bookies may have expired.
         """
         self._name = name
         self._own_bookie = own_bookie

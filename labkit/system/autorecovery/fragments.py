@@ -88,7 +88,7 @@ def entries_to_test(fragment: Fragment, index: int, percentage: int, draw: Draw)
 
     These are the first and the last entry that the bookie should have, and random entries between
     them: the range is divided into equal parts, as many as `percentage` percent of its entries, and
-    one entry of each part is chosen if the bookie should have it.  (BookKeeper skips the last
+    a random entry of each part is tested if the bookie should have it.  (BookKeeper skips the last
     part.)
     """
     first, last = fragment.first_stored(index), fragment.last_stored(index)
@@ -127,7 +127,8 @@ def underreplicated_indexes(
 def replace_bookies(
     metadata: LedgerMetadata, first_entry_id: int, replaced: Mapping[str, str]
 ) -> LedgerMetadata | None:
-    """Replace bookies of a segment; return None if the segment lists none of the old ones.
+    """Return the metadata with bookies of a segment replaced, or None if there is nothing to
+    replace.
 
     `replaced` maps old bookies to new ones.  Raises `BKMetadataVersionException` if another client
     has already put one of the new bookies into the segment.
