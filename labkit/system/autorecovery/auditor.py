@@ -97,22 +97,22 @@ class Auditor:
         )
         self._checks = [self._bookie_check]
         """The checks, in the order in which they run if several are due."""
-        each, paths = self._check_each_ledger, manager.paths
-        recorded: list[tuple[int, Callable[[str], Awaitable[bool]], str]] = [
+        check_each_ledger, paths = self._check_each_ledger, manager.paths
+        recorded_checks: list[tuple[int, Callable[[str], Awaitable[bool]], str]] = [
             (
                 config.auditor_periodic_check_interval_s,
-                partial(each, self._check_ledger),
+                partial(check_each_ledger, self._check_ledger),
                 paths.ledgers_checked,
             ),
             (
                 config.auditor_replicas_check_interval_s,
-                partial(each, ReplicasCheck(client).check),
+                partial(check_each_ledger, ReplicasCheck(client).check),
                 paths.replicas_checked,
             ),
         ]
         if interval_s := config.auditor_periodic_placement_policy_check_interval_s:
-            recorded.append((interval_s, self._check_placement, paths.placement_checked))
-        for interval_s, check, path in recorded:
+            recorded_checks.append((interval_s, self._check_placement, paths.placement_checked))
+        for interval_s, check, path in recorded_checks:
             last_ms = partial(manager.last_check_ms, path)
             self._checks.append(PeriodicCheck(interval_s, partial(check, path), last_ms))
 
@@ -222,12 +222,12 @@ class Auditor:
 
     async def _mark(self, ledger_id: int, missed: list[str]) -> None:
         try:
-            is_news = await self._manager.mark(ledger_id, missed)
+            is_new_mark = await self._manager.mark(ledger_id, missed)
         except BKMetadataSerializationException as error:
             # The ledger is already marked, so a worker will repair it despite the malformed mark.
             self._recorder.record("ledger.unchecked", ledger_id, explanation=str(error))
             return
-        if is_news:
+        if is_new_mark:
             self._recorder.record("ledger.underreplicated", ledger_id, bookies=(*missed,))
 
     # Periodic checks
