@@ -98,7 +98,7 @@ MISTAKES = (
     Mistake(
         "the metadata names a bookie that has its copies",
         "labkit/system/autorecovery/replicator.py",
-        "            await self.copy(ledger, short, some)\n",
+        "            await self.copy(ledger, underreplicated, some)\n",
         "",
         "tests/system/autorecovery/test_worker.py",
     ),

@@ -65,14 +65,16 @@ class StepwiseReplicator(LedgerFragmentReplicator):
     them all.
     """
 
-    async def begin(self, ledger: LedgerView, short: list[UnderreplicatedFragment]) -> None:
-        self._ledger, self._short = ledger, short
+    async def begin(
+        self, ledger: LedgerView, underreplicated: list[UnderreplicatedFragment]
+    ) -> None:
+        self._ledger, self._underreplicated = ledger, underreplicated
         self._chosen: dict[int, dict[int, str]] = {}
         self.why = "copies are missing"
 
     async def step(self, name: str) -> None:
         """Perform the step for every fragment that has not failed yet."""
-        for one in list(self._short):
+        for one in list(self._underreplicated):
             first = one.fragment.first
             if first not in self._chosen:
                 self._chosen[first] = await self.choose_targets(one)
@@ -86,7 +88,7 @@ class StepwiseReplicator(LedgerFragmentReplicator):
                 else:
                     await self.publish(self._ledger.ledger_id, one, targets)
             except BKException as error:
-                self._short.remove(one)
+                self._underreplicated.remove(one)
                 self.why = str(error)
 
 
@@ -96,8 +98,8 @@ class ReorderedWorker(ReplicationWorker):
 
     async def rereplicate(self, ledger_id: int) -> None:
         ledger = await view_ledger(self.client, ledger_id)
-        short = [one for one in await self.checker.check(ledger) if one.fragment.closed]
-        await self.replicator.begin(ledger, short)
+        closed = [one for one in await self.checker.check(ledger) if one.fragment.closed]
+        await self.replicator.begin(ledger, closed)
         for step in self.order:
             if step == REMOVE:
                 await self.finish(ledger_id)

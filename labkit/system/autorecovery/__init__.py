@@ -1,8 +1,9 @@
-"""Autorecovery: replaces lost copies of entries automatically.
+"""Autorecovery automatically replaces lost copies of entries.
 
-Instances of autorecovery (`daemon.AutoRecovery`) run in every bookie process, unless this is
-disabled, and in processes of their own.  Each instance is a replication worker and a candidate for
-auditor.  Instances communicate only through nodes in the metadata store.
+An instance of autorecovery (`daemon.AutoRecovery`) runs in every bookie process, unless
+autorecovery is disabled there, or in a process of its own.  Each instance runs a replication worker
+and takes part in the election of the auditor.  Instances communicate only through nodes in the
+metadata store.
 
     auditor    a bookie leaves     wait for `lostBookieRecoveryDelay` (0 by default), or not at all
                                    if two or more bookies are missing; then read the metadata of all
@@ -28,8 +29,7 @@ auditor.  Instances communicate only through nodes in the metadata store.
 Terms:
     missing            a bookie that should be registered but is not
     lost               a bookie whose ledgers an audit has marked
-    under-replicated   a fragment with missing copies, or a ledger with such a fragment; in names of
-                       variables, `short`
+    under-replicated   a fragment with missing copies, or a ledger with such a fragment
     mark, lock         nodes in the metadata store; a ledger is marked first, then locked by a
                        worker.  If the lock is released, or its holder dies, the mark remains.
     index              a bookie's position in the ensemble of a fragment
@@ -46,14 +46,14 @@ Invariants:
  2. Two workers never hold the same lock (`underreplication`).
  3. A mark is deleted only if the ledger has not been marked again since it was locked
     (`underreplication`).
- 4. No ledger is marked and nothing is deleted because of an uncertain response from the metadata
-    store or an unsettled list of bookies (`auditor`, `checker`, `metadata_silence`).
+ 4. An uncertain response from the metadata store, or an unsettled list of bookies, never causes a
+    ledger to be marked or anything to be deleted (`auditor`, `checker`, `metadata_silence`).
  5. A bookie does not delete its copies of a ledger whose metadata lists the bookie, or is about to
     list it (`overreplicated`).
 
-An instance uses one metadata session, which owns its vote and its locks.  If it is lost, or if it
-is unknown whether a request was carried out, the instance ends and its owner starts a new one.  Any
-other error ends the instance and the bookie in the same process.
+An instance uses one metadata session, which owns its vote and its locks.  If the session is lost,
+or if it is unknown whether a request was carried out, the instance stops and its owner starts a new
+one.  Any other error stops the instance and the bookie in the same process.
 
 Read in this order: `audit_rules`, `paths`, `underreplication`, `election`, `metadata_silence`,
 `missing_bookies`, `periodic_check`, `auditor`, `ledger_view`, `fragments`, `checker`,
@@ -64,17 +64,19 @@ Differences from BookKeeper:
   - After the metadata store has been silent, no bookie counts as lost for ten seconds or two
     session timeouts, whichever is longer.  An auditor never counts the bookie in its own process
     as lost.
-  - A new auditor also waits for bookies that left before its election, and gives a grace period to
-    bookies that lost their sessions at the same time as the previous auditor.
+  - A new auditor also applies the lost-bookie delay to bookies that left before its election, and
+    gives a grace period to bookies that lost their sessions at the same time as the previous
+    auditor.
   - A bookie receives only the entries that striping assigns to it.  The worker reads the next
     entries (in one request, if every bookie has all entries) while earlier ones are being stored.
-    With too few bookies, it repairs what it can, and a bookie that lost copies may get them back.
+    If there are too few bookies, it repairs as much as it can, and a bookie that lost copies may
+    get them back.
   - A worker that could not repair a ledger retries as soon as a bookie registers.
-  - Checks verify digests, and test an entry from every part of a fragment if only a percentage of
-    the entries is tested (BookKeeper tests none from the last part).
-  - All fragments of an open ledger but the last are closed, whatever LastAddConfirmed bookies
-    report, because a new segment begins after LastAddConfirmed.
-  - If a bookie of an open ledger is only read-only, the writer is not fenced.
+  - Checks verify digests.  A check that tests only a percentage of a fragment's entries takes them
+    from all parts of the fragment (BookKeeper takes none from the last part).
+  - All fragments of an open ledger except the last count as closed, no matter which
+    LastAddConfirmed the bookies report, because a new segment begins after LastAddConfirmed.
+  - If a bookie of an open ledger is merely read-only, the writer is not fenced.
   - An interrupted check is not recorded as completed.
   - A lock contains the bookie id instead of the host name.
   - If a bookie cannot list its entries, the replicas check reads them.

@@ -11,9 +11,10 @@ from labkit.system.model.ledger import LedgerMetadata
 def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) -> float | None:
     """Return when to mark the ledgers of missing bookies, or None if no bookie is missing.
 
-    `missing` maps each bookie to the time since which it has been missing.  A single bookie may be
-    restarting, so it has `delay_s` to come back.  Two or more count as lost at once, because an
-    entry may have only one copy left; the delay does not help if two bookies restart together.
+    `missing` maps each missing bookie to the time from which its absence is measured.  A single
+    bookie may be restarting, so it has `delay_s` to come back.  Two or more count as lost at once,
+    because an entry may have only one copy left; the delay does not help if two bookies restart
+    together.
     """
     if not missing:
         return None
@@ -22,7 +23,7 @@ def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) ->
     return min(missing.values()) + delay_s
 
 
-def ledgers_of_bookies(ledgers: Iterable[tuple[int, LedgerMetadata]]) -> dict[str, list[int]]:
+def ledgers_by_bookie(ledgers: Iterable[tuple[int, LedgerMetadata]]) -> dict[str, list[int]]:
     """Map each bookie to the ledgers that list it in any of their ensembles."""
     index: dict[str, list[int]] = {}
     for ledger_id, metadata in ledgers:
@@ -32,12 +33,13 @@ def ledgers_of_bookies(ledgers: Iterable[tuple[int, LedgerMetadata]]) -> dict[st
     return index
 
 
-def bookies_missed(
+def lost_bookies_by_ledger(
     index: Mapping[str, list[int]], not_lost: Collection[str]
 ) -> dict[int, list[str]]:
     """Map each ledger that lists lost bookies to those bookies, sorted.
 
-    `index` is the result of `ledgers_of_bookies`; its bookies are lost unless `not_lost` has them.
+    `index` is the result of `ledgers_by_bookie`; a bookie in it is lost unless `not_lost` contains
+    it.
     """
     missed: dict[int, list[str]] = {}
     for bookie in sorted(index):

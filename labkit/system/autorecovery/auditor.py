@@ -11,9 +11,9 @@
 The intervals are the defaults of `config`.  While a bookie is missing, all periodic checks wait,
 because they would mark the bookie's ledgers before it counts as lost.
 
-After a silence of the metadata store, during which sessions of running bookies may have expired, an
-audit that was in progress is discarded, and no bookie counts as lost before the end of a grace
-period (`metadata_silence`).
+If the metadata store stops responding for a while, sessions of running bookies may expire.  After
+such a silence, the auditor discards an audit that was in progress, and no bookie counts as lost
+before the end of a grace period (`metadata_silence`).
 
 In BookKeeper: `replication/Auditor.java`, `AuditorBookieCheckTask.java`,
 `AuditorCheckAllLedgersTask.java`, `AuditorPlacementPolicyCheckTask.java`.
@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from math import inf
 
-from labkit.system.autorecovery.audit_rules import bookies_missed, ledgers_of_bookies
+from labkit.system.autorecovery.audit_rules import ledgers_by_bookie, lost_bookies_by_ledger
 from labkit.system.autorecovery.checker import LedgerChecker
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.formats import decode_delay
@@ -48,12 +48,14 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 WhenToAudit = Callable[[Mapping[str, float], float, float], float | None]
 _LEDGERS_AT_ONCE = 100
-"""Reading metadata one by one takes minutes, and all at once too much memory."""
+"""Reading the metadata of one ledger at a time takes minutes; reading all of it at once takes too
+much memory.
+"""
 
 
 class Auditor:
-    """Invariant: a ledger is marked only because of facts that were read while the metadata store
-    responded without interruption; a missing response from the store never counts as a loss.
+    """Invariant: a ledger is marked only on the basis of data that was read while the metadata
+    store responded without interruption; if the store does not respond, no bookie counts as lost.
     """
 
     def __init__(
@@ -70,7 +72,8 @@ class Auditor:
     ) -> None:
         """`manager` and `bookies` must not be shared, because only one task can wait for changes.
 
-        `own_bookie`, the bookie in this process ("": none), always counts as registered.
+        `own_bookie` is the bookie in this process ("" if there is none), which always counts as
+        registered.
         """
         self._client = client
         self._recorder = client.recorder
@@ -94,22 +97,22 @@ class Auditor:
         )
         self._checks = [self._bookie_check]
         """The checks, in the order in which they run if several are due."""
-        each, paths = self._check_each_ledger, manager.paths
-        recorded: list[tuple[int, Callable[[str], Awaitable[bool]], str]] = [
+        check_each_ledger, paths = self._check_each_ledger, manager.paths
+        recorded_checks: list[tuple[int, Callable[[str], Awaitable[bool]], str]] = [
             (
                 config.auditor_periodic_check_interval_s,
-                partial(each, self._check_ledger),
+                partial(check_each_ledger, self._check_ledger),
                 paths.ledgers_checked,
             ),
             (
                 config.auditor_replicas_check_interval_s,
-                partial(each, ReplicasCheck(client).check),
+                partial(check_each_ledger, ReplicasCheck(client).check),
                 paths.replicas_checked,
             ),
         ]
         if interval_s := config.auditor_periodic_placement_policy_check_interval_s:
-            recorded.append((interval_s, self._check_placement, paths.placement_checked))
-        for interval_s, check, path in recorded:
+            recorded_checks.append((interval_s, self._check_placement, paths.placement_checked))
+        for interval_s, check, path in recorded_checks:
             last_ms = partial(manager.last_check_ms, path)
             self._checks.append(PeriodicCheck(interval_s, partial(check, path), last_ms))
 
@@ -118,7 +121,7 @@ class Auditor:
 
         Raises `MetadataUnavailableError`.
         """
-        # Bookies that have a cookie and are away now count as missing.
+        # Bookies that have a cookie but are not registered count as missing from now on.
         expected = await all_bookies(self._client.store)
         now = self._now()
         self._missing.begin(expected, await self._alive(), now, had_another=had_another)
@@ -133,7 +136,7 @@ class Auditor:
     # Lost bookies
 
     async def _audit_if_due(self) -> None:
-        # A change during the reads must wake the auditor again.
+        # Clear the event first, because a change during the reads must wake the auditor again.
         self._watched.changed.clear()
         alive = await self._alive()
         now = self._now()
@@ -175,8 +178,8 @@ class Auditor:
 
         Return False if autorecovery was disabled or the metadata store was silent in the meantime.
         """
-        # Read the metadata first: that takes long, and the list of bookies must be recent.
-        index = ledgers_of_bookies(await self._all_metadata())
+        # Read the metadata first: this takes a long time, and the list of bookies must be recent.
+        index = ledgers_by_bookie(await self._all_metadata())
         if not await self._manager.is_enabled():
             return False
         # Bookies that leave from now on get the full delay.
@@ -184,12 +187,12 @@ class Auditor:
         were_alive = [bookie for bookie in missing.tracked if bookie not in missing.since]
         registered = await self._alive()
         if not missing.is_up_to_date:
-            return False  # A silence has invalidated the absences on which this audit was based.
+            return False  # The bookies may have been missing only because of the silence.
         not_lost = {*registered, *were_alive}
         for bookie in sorted(index):
             if bookie not in not_lost:
                 self._recorder.record("bookie.lost", peer=bookie)
-        for ledger_id, missed in bookies_missed(index, not_lost).items():
+        for ledger_id, missed in lost_bookies_by_ledger(index, not_lost).items():
             await self._mark(ledger_id, missed)
         self._is_requested = False
         # Wake up at once: no watch will report the bookies that left during the audit.
@@ -219,12 +222,12 @@ class Auditor:
 
     async def _mark(self, ledger_id: int, missed: list[str]) -> None:
         try:
-            is_news = await self._manager.mark(ledger_id, missed)
+            is_new_mark = await self._manager.mark(ledger_id, missed)
         except BKMetadataSerializationException as error:
-            # The ledger has a mark, so a worker repairs it, whatever the mark contains.
+            # The ledger is already marked, so a worker will repair it despite the malformed mark.
             self._recorder.record("ledger.unchecked", ledger_id, explanation=str(error))
             return
-        if is_news:
+        if is_new_mark:
             self._recorder.record("ledger.underreplicated", ledger_id, bookies=(*missed,))
 
     # Periodic checks
@@ -241,7 +244,7 @@ class Auditor:
         self, check: Callable[[int], Awaitable[None]], recorded_at: str
     ) -> bool:
         for ledger_id in await self._client.list_ledgers():
-            # The check may take hours, in which bookies may leave.
+            # All checks together may take hours, and bookies may leave in the meantime.
             await self._audit_if_due()
             if self._missing.since or not await self._manager.is_enabled():
                 return False
@@ -260,7 +263,7 @@ class Auditor:
             await self._mark(ledger_id, missed)
 
     async def _check_placement(self, recorded_at: str) -> bool:
-        """Report closed ledgers that violate the rack policy; mark those whose copies can move."""
+        """Report closed ledgers that violate the rack policy; mark those with movable copies."""
         writable = await self._client.writable_bookies()
         try:
             policy = await self._client.context.watcher.policy()

@@ -16,16 +16,19 @@ class BookieJoins:
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Follow the registered bookies forever.  Raises what `BookieWatch.now` raises."""
+        """Follow the list of registered bookies forever.
+
+        Raises the same exceptions as `BookieWatch.now`.
+        """
         while True:
             self._alive = (await self._bookies.now()).alive
-            # A task that waits again waits for the next change.
+            # Use a new event, so that a task that waits again waits for the next change.
             changed, self._changed = self._changed, asyncio.Event()
             changed.set()
             await self._bookies.changed()
 
     async def wait(self, registered: Collection[str]) -> None:
-        """Wait until a bookie is registered that is not in `registered`, or that has left since."""
+        """Wait until a bookie registers that was not in `registered` or has left since then."""
         present = set(registered)
         while self._alive is None or present.issuperset(self._alive):
             if self._alive is not None:

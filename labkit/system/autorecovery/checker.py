@@ -27,7 +27,10 @@ UnderreplicatedIndexes = Callable[
 
 
 class LedgerChecker:
-    """Reads some entries from the registered bookies.  Unlike BookKeeper's, it verifies digests."""
+    """Finds missing copies by reading some entries from the registered bookies.
+
+    Unlike BookKeeper's checker, it verifies digests.
+    """
 
     def __init__(
         self,
@@ -46,8 +49,8 @@ class LedgerChecker:
     async def check(self, ledger: LedgerView) -> list[UnderreplicatedFragment]:
         """Return the fragments with missing copies.  Raises `MetadataUnavailableError`.
 
-        Repeats the check after a silence of the metadata store, during which the client could not
-        look up bookies.
+        If the metadata store was silent during the check, missing copies are checked again, because
+        the client could not look up bookies.
         """
         while True:
             registered = (await self._bookies.now()).alive
@@ -70,9 +73,9 @@ class LedgerChecker:
     async def _fragments(self, ledger: LedgerView, reads: BookieReads) -> list[Fragment]:
         """Return the fragments to check, without the last one if nothing was written to it.
 
-        If the last fragment of an open ledger has no confirmed entry, its first entry may have been
-        written nevertheless.  The fragment is checked as if it ended with this entry, unless every
-        bookie that should have the entry responds that it does not exist.
+        Even if the last fragment of an open ledger has no confirmed entry, its first entry may have
+        been written.  The fragment is checked as if it ended with this entry, unless every bookie
+        that should have the entry responds that it does not exist.
         """
         *others, last = fragments_of(ledger.metadata, ledger.last_confirmed)
         if ledger.is_closed or last.last >= last.first:

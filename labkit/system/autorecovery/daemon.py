@@ -26,7 +26,7 @@ from labkit.system.metadata.store import MetadataStore, MetadataUnavailableError
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Decisions that lessons and simulations replace."""
+    """Decisions that lessons and simulations can replace."""
 
     when_to_audit: WhenToAudit = when_to_audit
     underreplicated_indexes: UnderreplicatedIndexes = underreplicated_indexes
@@ -35,10 +35,11 @@ class Rules:
 
 
 class AutoRecovery:
-    """A candidate for auditor, and a replication worker.
+    """A replication worker and a candidate for auditor, which share a metadata session.
 
-    Its client's metadata session owns the vote and the locks.  An error after which their state is
-    unknown ends the instance; its owner then starts a new one in a new session.
+    The session, which belongs to `client`, owns the candidate's vote and the worker's locks.  An
+    error that leaves their state unknown ends the instance; its owner then starts a new one in a
+    new session.
     """
 
     def __init__(
@@ -53,8 +54,9 @@ class AutoRecovery:
         follows_silence: bool = False,
     ) -> None:
         """`name` identifies this instance in its vote and locks.  No other instance may share
-        `client`.  `own_bookie` is the bookie in whose process this instance runs.  With
-        `follows_silence`, the metadata store may just have expired sessions.
+        `client`.  `own_bookie` is the bookie in whose process this instance runs.
+        `follows_silence` means that the metadata store may have been silent just before, so that
+        sessions of running bookies may have expired.
         """
         self._name = name
         self._own_bookie = own_bookie
@@ -67,7 +69,7 @@ class AutoRecovery:
     async def run(self) -> None:
         """Run until cancelled, or until one component raises an error, which cancels the others.
 
-        Raises that error, such as `MetadataUnavailableError` if the session is lost.
+        Raises that error, for example `MetadataUnavailableError` if the session is lost.
         """
         self._silence = self._rules.metadata_silence(self._client.store)
         if self._follows_silence:

@@ -1,4 +1,4 @@
-"""The contents of autorecovery's nodes: protobuf messages, as text except for times of checks.
+"""Encodes and decodes the data of autorecovery's nodes, mostly protobuf messages in text format.
 
 Each `decode` function raises `BKMetadataSerializationException` if the data is malformed.
 
@@ -78,7 +78,10 @@ def decode_delay(data: bytes) -> int:
 
 
 def encode_check_time(time_ms: int) -> bytes:
-    """Encode the time of a check; BookKeeper has a message with these bytes for each check."""
+    """Encode the time of a check.
+
+    BookKeeper has a message type for each check, but all of them have the same encoding.
+    """
     return CheckAllLedgersFormat(checkAllLedgersCTime=time_ms).SerializeToString()
 
 

@@ -28,7 +28,9 @@ from labkit.system.model.errors import BKException, BKReadException
 from labkit.system.model.wire import Flag, add_header
 
 _BATCH_BYTES = 1024 * 1024
-"""This is little memory, but spreads the cost of a read over many entries."""
+"""Small enough to need little memory, and large enough to spread the cost of a read over many
+entries.
+"""
 
 
 class EntryUnreadableException(BKReadException):
@@ -41,7 +43,7 @@ class EntryUnreadableException(BKReadException):
 
 async def copy_fragment(
     ledger: LedgerView,
-    short: UnderreplicatedFragment,
+    underreplicated: UnderreplicatedFragment,
     targets: Mapping[int, str],
     context: ClientContext,
     config: AutoRecoveryConfig,
@@ -49,20 +51,20 @@ async def copy_fragment(
     """Create the missing copies of a fragment; `targets` maps ensemble indexes to new bookies.
 
     Return when every target has stored all its copies durably.  Raises `EntryUnreadableException`,
-    or the error of a target, after which nothing more is sent.
+    or the first error that a target reported; nothing more is sent after that.
     """
     window = CopyWindow(config)
-    writer = FragmentWriter(ledger, short, targets, context, window)
-    reader = FragmentReader(ledger, short, context, window, writer)
-    reading = reader.begin(short.fragment.first)
+    writer = FragmentWriter(ledger, underreplicated, targets, context, window)
+    reader = FragmentReader(ledger, underreplicated, context, window, writer)
+    reading = reader.begin(underreplicated.fragment.first)
     try:
         while reading is not None:
-            await window.until(reading.done)
+            await window.wait_until(reading.done)
             entries = reading.result()
             reading = reader.begin(entries[-1].entry_id + 1)
             for entry in entries:
                 await writer.store(entry)
-        await window.until_empty()
+        await window.wait_until_empty()
     finally:
         if reading is not None:
             reading.cancel()
@@ -74,23 +76,24 @@ class FragmentReader:
     def __init__(
         self,
         ledger: LedgerView,
-        short: UnderreplicatedFragment,
+        underreplicated: UnderreplicatedFragment,
         context: ClientContext,
         window: "CopyWindow",
         writer: "FragmentWriter",
     ) -> None:
-        self._short = short
+        self._underreplicated = underreplicated
         self._window = window
         self._writer = writer
         self._reads = BookieReads(ledger.ledger_id, ledger.metadata, context)
         self._batches = BatchReads(ledger.ledger_id, ledger.metadata, context)
 
     def begin(self, first: int) -> asyncio.Task[list[Entry]] | None:
-        """Start reading the next entries that a target should have, if any, from `first` on.
+        """Start reading the next entries, from `first` on, that a target should have.
 
-        The task returns at least one entry, or raises `EntryUnreadableException`.
+        Return None if there are no such entries.  The task returns at least one entry, or raises
+        `EntryUnreadableException`.
         """
-        left = range(first, self._short.fragment.last + 1)
+        left = range(first, self._underreplicated.fragment.last + 1)
         wanted = (entry_id for entry_id in left if self._writer.targets_of(entry_id))
         entry_ids = [*islice(wanted, self._window.size)]
         if not entry_ids:
@@ -100,19 +103,19 @@ class FragmentReader:
         return reading
 
     def _done(self, reading: asyncio.Task[list[Entry]]) -> None:
-        # If a target has failed, `copy_fragment` does not retrieve the exception.
+        # Retrieve the exception, because `copy_fragment` does not do so if a target has failed.
         if not reading.cancelled():
             reading.exception()
         self._window.changed.set()
 
     async def _read(self, entry_ids: Sequence[int]) -> list[Entry]:
         first, count = entry_ids[0], len(entry_ids)
-        for bookie in self._short.sources(first):
+        for bookie in self._underreplicated.sources(first):
             if count == 1 or not self._batches.is_supported:
                 break
             if entries := await self._batches.ask(bookie, first, count, _BATCH_BYTES):
                 return entries
-        bookies = {entry_id: self._short.sources(entry_id) for entry_id in entry_ids}
+        bookies = {entry_id: self._underreplicated.sources(entry_id) for entry_id in entry_ids}
         sequence = SequenceRead(self._reads, bookies, self._writer.store_early)
         try:
             return await sequence.run()
@@ -122,7 +125,7 @@ class FragmentReader:
 
 
 class CopyWindow:
-    """Limits the entries being stored, and the bytes stored per second."""
+    """Limits how many entries are being stored, and how many bytes are stored per second."""
 
     def __init__(self, config: AutoRecoveryConfig) -> None:
         self.size = config.rereplication_entry_batch_size
@@ -142,22 +145,24 @@ class CopyWindow:
         is_full = len(self._unacked) >= self.size
         return not is_full and self._error is None and self._next_at <= self._now()
 
-    async def until_room(self) -> None:
-        """Wait until another entry may be stored.  Raises the first error that a target
-        reported.
+    async def wait_for_room(self) -> None:
+        """Wait until another entry may be stored.
+
+        Raises the first error that a target reported.
         """
         while not self.has_room:
-            await self.until(lambda: len(self._unacked) < self.size)
+            await self.wait_until(lambda: len(self._unacked) < self.size)
             if (pause_s := self._next_at - self._now()) > 0:
                 await asyncio.sleep(pause_s)
 
-    async def until_empty(self) -> None:
-        """Wait until all targets have stored all entries.  Raises the first error that a target
-        reported.
-        """
-        await self.until(lambda: not self._unacked)
+    async def wait_until_empty(self) -> None:
+        """Wait until all targets have stored all entries.
 
-    async def until(self, condition: Callable[[], bool]) -> None:
+        Raises the first error that a target reported.
+        """
+        await self.wait_until(lambda: not self._unacked)
+
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
         while self._error is None and not condition():
             self.changed.clear()
             await self.changed.wait()
@@ -170,7 +175,7 @@ class CopyWindow:
     def acknowledge(self, entry_id: int, size: int) -> None:
         """Record that a target has stored this entry, which has `size` bytes."""
         if self._bytes_per_s != UNLIMITED:
-            # Idle time must not allow a burst later.
+            # An idle period must not allow a burst later.
             self._next_at = max(self._next_at, self._now()) + size / self._bytes_per_s
         self._unacked[entry_id] -= 1
         if not self._unacked[entry_id]:
@@ -188,7 +193,7 @@ class FragmentWriter:
     def __init__(
         self,
         ledger: LedgerView,
-        short: UnderreplicatedFragment,
+        underreplicated: UnderreplicatedFragment,
         targets: Mapping[int, str],
         context: ClientContext,
         window: CopyWindow,
@@ -199,15 +204,19 @@ class FragmentWriter:
         self._window = window
         metadata = ledger.metadata
         self._digest = make_digest(metadata.digest_type, metadata.password)
-        # The ledger may be fenced on the target.
+        # A recovery add is accepted even if the ledger is fenced on the target.
         self._add_header = add_header(make_master_key(metadata.password), Flag.RECOVERY_ADD)
-        # A connection batches responses to adds with the same callback.
+        # A connection passes on several responses in one call if their adds have the same callback.
         self._on_stored = {name: partial(self._stored, name) for name in targets.values()}
         self._targets_by_turn = [
-            [b for index, b in targets.items() if short.fragment.is_stored(entry_id, index)]
-            for entry_id in range(len(short.fragment.ensemble))
+            [
+                b
+                for index, b in targets.items()
+                if underreplicated.fragment.is_stored(entry_id, index)
+            ]
+            for entry_id in range(len(underreplicated.fragment.ensemble))
         ]
-        """The targets of entries 0 to E - 1, which repeat for later entries."""
+        """The targets of entries 0 to E - 1; the pattern repeats for later entries."""
         self._stored_early: set[int] = set()
 
     def targets_of(self, entry_id: int) -> list[str]:
@@ -227,7 +236,7 @@ class FragmentWriter:
         if entry.entry_id in self._stored_early:
             self._stored_early.remove(entry.entry_id)
         else:
-            await self._window.until_room()
+            await self._window.wait_for_room()
             self._send(entry)
 
     def _send(self, entry: Entry) -> None:

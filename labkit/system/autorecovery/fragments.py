@@ -1,4 +1,4 @@
-"""Fragments: which copies a ledger should have, which copies to check, and which are missing.
+"""Determines which copies a ledger should have, which of them to check, and which are missing.
 
 A fragment is the part of a ledger that a single ensemble stores.  The bookie at an ensemble index
 stores the entries whose write sets contain that index.
@@ -60,7 +60,7 @@ class UnderreplicatedFragment:
         return {index: self.fragment.ensemble[index] for index in self.bookie_indexes}
 
     def sources(self, entry_id: int) -> list[str]:
-        """Return the bookies from which to read an entry, the ones that miss copies last."""
+        """Return the bookies from which to read an entry; those with missing copies come last."""
         ensemble, write_quorum = self.fragment.ensemble, self.fragment.write_quorum
         indexes = write_set(entry_id, len(ensemble), write_quorum)
         return [ensemble[n] for n in sorted(indexes, key=lambda n: n in self.bookie_indexes)]
@@ -84,12 +84,12 @@ def fragments_of(metadata: LedgerMetadata, last_confirmed: int) -> list[Fragment
 
 
 def entries_to_test(fragment: Fragment, index: int, percentage: int, draw: Draw) -> list[int]:
-    """Choose which entries to read from the bookie at `index` to check whether that bookie has its
-    copies.
+    """Choose the entries with which to check whether the bookie at `index` has its copies.
 
-    These are the first and the last one that the bookie should have, and a random one from each of
-    as many equal parts of the range as `percentage` percent of its entries, except those that the
-    bookie should not have.  (BookKeeper skips the last part.)
+    These are the first and the last entry that the bookie should have, and random entries between
+    them: the range is divided into equal parts, as many as `percentage` percent of its entries, and
+    a random entry of each part is tested if the bookie should have it.  (BookKeeper skips the last
+    part.)
     """
     first, last = fragment.first_stored(index), fragment.last_stored(index)
     if first is None or last is None:
@@ -113,9 +113,9 @@ def underreplicated_indexes(
 ) -> tuple[int, ...]:
     """Return the ensemble indexes of the bookies whose copies must be replaced.
 
-    `failures` maps an ensemble index to the errors of its bookie.  Unregistered bookies are always
-    included, even if they should have no entry: if one remained in the metadata, every audit would
-    mark the ledger again.
+    `failures` maps an ensemble index to the errors with which its bookie responded.  Unregistered
+    bookies are always included, even if they should have no entry: if one remained in the metadata,
+    every audit would mark the ledger again.
     """
     return tuple(
         index
@@ -127,9 +127,11 @@ def underreplicated_indexes(
 def replace_bookies(
     metadata: LedgerMetadata, first_entry_id: int, replaced: Mapping[str, str]
 ) -> LedgerMetadata | None:
-    """Return metadata in which a segment lists new bookies, or None if it lists no old one.
+    """Return the metadata with bookies of a segment replaced, or None if there is nothing to
+    replace.
 
-    Raises `BKMetadataVersionException` if another client has put one of the new bookies into it.
+    `replaced` maps old bookies to new ones.  Raises `BKMetadataVersionException` if another client
+    has already put one of the new bookies into the segment.
     """
     segments = {segment.first_entry_id: segment for segment in metadata.segments}
     before = segments[first_entry_id].ensemble if first_entry_id in segments else ()
@@ -138,8 +140,8 @@ def replace_bookies(
     ensemble = tuple(replaced.get(bookie, bookie) for bookie in before)
     if len(set(ensemble)) < len(ensemble):
         raise BKMetadataVersionException(
-            f"another client changed the ensemble that starts at entry {first_entry_id} to"
-            f" {', '.join(before)}"
+            "another client has changed the ensemble of the segment that starts at entry"
+            f" {first_entry_id}: it is now {', '.join(before)}"
         )
     segments[first_entry_id] = Segment(first_entry_id, ensemble)
     return replace(metadata, segments=tuple(segments.values()), c_token=0)

@@ -1,4 +1,4 @@
-"""Takes a snapshot of a ledger for a repair, and reads individual copies from individual bookies.
+"""Takes snapshots of ledgers that may need a repair, and tests which copies a bookie has.
 
 In BookKeeper: `client/BookKeeperAdmin.openLedgerNoRecovery`, `proto/BookieClient.readEntry`.
 """
@@ -29,10 +29,10 @@ class LedgerView:
 
 
 async def view_ledger(client: BookKeeper, ledger_id: int) -> LedgerView:
-    """Read a ledger without fencing its writer; the password is in the metadata.
+    """Read a ledger's metadata and last confirmed entry without fencing its writer.
 
-    Raises `BKNoSuchLedgerExistsOnMetadataServerException`, or for an open ledger `BKReadException`
-    if too few bookies respond.
+    Raises `BKNoSuchLedgerExistsOnMetadataServerException` if the ledger does not exist, and
+    `BKReadException` if it is open and too few bookies respond.
     """
     metadata = await client.ledger_metadata(ledger_id)
     if metadata.state is LedgerState.CLOSED:

@@ -1,4 +1,4 @@
-"""Decides when the metadata store's list of bookies can be trusted: not just after a silence.
+"""Decides when the metadata store's list of bookies can be trusted again after a silence.
 
 If the metadata store hangs for longer than the session timeout, sessions of running bookies expire
 in arbitrary order, and those bookies eventually re-register.  So after each silence, bookies have a
@@ -21,7 +21,7 @@ from labkit.system.metadata.store import MetadataStore
 _GRACE_S = 10.0
 """The minimum: a bookie that lost its session needs several attempts to re-register."""
 _GRACE_SESSIONS = 2
-"""Session timeouts: one until the bookie notices the loss, and one to re-register."""
+"""In session timeouts: one until the bookie notices the loss, and one to re-register."""
 
 
 class MetadataSilence:
@@ -46,8 +46,8 @@ class MetadataSilence:
     def begin_grace_period(self) -> None:
         self.settled_at = _now() + self.grace_s
 
-    async def until_settled(self) -> None:
-        """Wait for the end of the grace period, even if it is restarted."""
+    async def wait_until_settled(self) -> None:
+        """Wait until the grace period has ended, even if it is restarted in the meantime."""
         while True:
             left_s = self.settled_at - _now()
             if left_s <= 0:
@@ -62,7 +62,10 @@ class MetadataSilence:
 
 
 class SettledBookies:
-    """The registered bookies, for code that acts on a bookie's absence."""
+    """Returns the list of registered bookies only while it can be trusted.
+
+    This is for code that acts on a bookie's absence.
+    """
 
     def __init__(self, bookies: BookieWatch, silence: MetadataSilence) -> None:
         self._bookies = bookies
@@ -70,13 +73,13 @@ class SettledBookies:
 
     @property
     def silence_count(self) -> int:
-        """The number of silences so far: do not combine results from before and after one."""
+        """The number of silences so far; do not combine results from before and after a silence."""
         return self._silence.count
 
     async def now(self) -> RegisteredBookies:
         """Wait until the list can be trusted, and return it.  Raises `MetadataUnavailableError`."""
         while True:
-            await self._silence.until_settled()
+            await self._silence.wait_until_settled()
             bookies = await self._bookies.now()
             if self._silence.is_settled:
                 return bookies

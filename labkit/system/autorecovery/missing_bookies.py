@@ -14,13 +14,13 @@ from labkit.system.autorecovery.metadata_silence import MetadataSilence
 
 
 class MissingBookies:
-    """Follows the list of registered bookies for one auditor, in event loop time."""
+    """The missing bookies, as seen by one auditor; all times are in event loop time."""
 
     def __init__(self, silence: MetadataSilence) -> None:
         self.tracked: dict[str, None] = {}
         """Bookies that are registered, or missing but not lost yet."""
         self.since: dict[str, float] = {}
-        """The time since which each missing bookie has been missing."""
+        """The time from which each missing bookie's absence is measured."""
         self._silence = silence
         self._silence_count = silence.count
         """The number of silences that `update` has taken into account."""
@@ -35,7 +35,7 @@ class MissingBookies:
         """Start tracking the expected bookies; those that are not registered are missing from now
         on.
 
-        If there are any, or if the cluster has had an earlier auditor, no bookie counts as lost
+        If any are missing, or if the cluster has had an earlier auditor, no bookie counts as lost
         during a grace period: bookies may have lost their sessions at the same time as the earlier
         auditor, and may be about to re-register.
         """
@@ -46,7 +46,7 @@ class MissingBookies:
             self._earliest_loss = max(self._earliest_loss, now + self._silence.grace_s)
 
     def update(self, alive: Collection[str], now: float) -> None:
-        """Update from the list of registered bookies.
+        """Compare the tracked bookies with the registered ones.
 
         If a bookie comes back during the grace period, the others get the full period again, at
         most once per bookie and silence.
@@ -74,7 +74,7 @@ class MissingBookies:
         return max(self._earliest_loss, self._silence.settled_at)
 
     def forget_lost(self, left_meanwhile: Iterable[str], now: float) -> None:
-        """Stop tracking the missing bookies; those that left during the audit are missing now."""
+        """Stop tracking missing bookies; bookies that left during the audit become missing now."""
         for bookie in self.since:
             del self.tracked[bookie]
         self.since = dict.fromkeys(left_meanwhile, now)

@@ -4,10 +4,10 @@
     b0 returns    its copies are garbage, because no reader uses them
 
 A bookie periodically reads the metadata of its ledgers, and deletes its copies of a closed ledger
-if no ensemble contains the bookie, unless a worker may be copying the ledger to it again: because
-the ledger is locked or marked, or because the bookie has just received entries of it (which the
-bookie checks).  BookKeeper checks only the lock, so it can delete copies that its command `recover`
-has just made without a lock (#4668).
+if no ensemble contains the bookie, unless a worker may be copying the ledger to that bookie again.
+This is possible if the ledger is locked or marked, or if the bookie has just received entries of it
+(the bookie checks this itself).  BookKeeper checks only the lock, so it can delete copies that its
+`recover` command has just made without a lock (#4668).
 
 In BookKeeper: `bookie/ScanAndCompareGarbageCollector.java` (removeOverReplicatedledgers).
 """
@@ -30,7 +30,10 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 
 def is_overreplicated(metadata: LedgerMetadata, bookie: str) -> bool:
-    """A ledger that is not closed may get a new ensemble with this bookie at any time."""
+    """Return whether the ledger is closed and no ensemble contains the bookie.
+
+    A ledger that is not closed may get a new ensemble with this bookie at any time.
+    """
     is_closed = metadata.state is LedgerState.CLOSED
     return is_closed and not any(bookie in segment.ensemble for segment in metadata.segments)
 
@@ -59,7 +62,7 @@ class OverreplicatedLedgers:
 
         If the metadata store does not respond, raises `MetadataError` and deletes nothing more.
         """
-        # Only a few of the ledgers are over-replicated and need a lock.
+        # Lock only the ledgers that look over-replicated, which are few.
         found = [each for each in ledger_ids if await self._is_overreplicated(self._ledgers, each)]
         if found:
             session = await self._begin_session()
@@ -68,7 +71,7 @@ class OverreplicatedLedgers:
             except (CompatibilityException, BKMetadataSerializationException) as error:
                 raise MetadataError(str(error)) from error
             finally:
-                # This also releases a lock that was created although the response was lost.
+                # This also releases a lock that was created by a request whose response was lost.
                 await session.stop()
 
     async def _drop_locked(

@@ -25,13 +25,13 @@ class PeriodicCheck:
     """When the check runs next, in event loop time."""
 
     async def begin(self, now: Callable[[], float], wall_clock_ms: Callable[[], int]) -> None:
-        """Continue the schedule of earlier auditors."""
+        """Schedule the first run, as an earlier auditor would have done."""
         if self.last_ms is None:
             self.due_at = now()
             return
         last_ms = await self.last_ms()
         if self.interval_s:
-            # The wall clocks of two machines may differ, but must not prolong the interval.
+            # The wall clocks of two machines may differ, but this must not prolong the interval.
             ago_s = max(0.0, (wall_clock_ms() - last_ms) / 1000)
             self.due_at = now() + (0 if last_ms == NEVER_MS else max(0, self.interval_s - ago_s))
 

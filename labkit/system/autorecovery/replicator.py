@@ -28,21 +28,23 @@ class LedgerFragmentReplicator:
         self._context = context
         self._config = config
 
-    async def replicate(self, ledger: LedgerView, short: UnderreplicatedFragment) -> None:
+    async def replicate(self, ledger: LedgerView, underreplicated: UnderreplicatedFragment) -> None:
         """Repair a closed fragment.
 
-        Raises `EntryUnreadableException`, the error of a target, or `BKNotEnoughBookiesException`
-        if there were not enough bookies for all missing copies.
+        Raises `EntryUnreadableException`, the first error that a target reported, or
+        `BKNotEnoughBookiesException` if there were not enough bookies for all missing copies.
         """
-        assert short.fragment.closed, "its writer may still add to it"
-        targets = await self.choose_targets(short)
-        old = {index: name for index, name in targets.items() if name in short.bookies}
+        assert underreplicated.fragment.closed, "its writer may still add to it"
+        targets = await self.choose_targets(underreplicated)
+        old = {index: name for index, name in targets.items() if name in underreplicated.bookies}
         new = {index: name for index, name in targets.items() if index not in old}
         # Try new bookies first: one that has lost copies may fail again and end the repair.
         for some in filter(None, (new, old)):
-            await self.copy(ledger, short, some)
-            await self.publish(ledger.ledger_id, short, some)
-        left = [bookie for index, bookie in short.bookie_at.items() if index not in targets]
+            await self.copy(ledger, underreplicated, some)
+            await self.publish(ledger.ledger_id, underreplicated, some)
+        left = [
+            bookie for index, bookie in underreplicated.bookie_at.items() if index not in targets
+        ]
         if left:
             raise BKNotEnoughBookiesException(
                 f"not enough writable bookies to replace the copies of {', '.join(left)}"
@@ -51,53 +53,61 @@ class LedgerFragmentReplicator:
     async def move(
         self, ledger: LedgerView, fragment: Fragment, targets: Mapping[int, str]
     ) -> None:
-        """Move the copies at these indexes to other bookies; raises what `replicate` raises."""
+        """Move the copies at the given ensemble indexes to other bookies.
+
+        Raises the same exceptions as `replicate`.
+        """
         leaving = UnderreplicatedFragment(fragment, tuple(targets))
         await self.copy(ledger, leaving, targets)
         await self.publish(ledger.ledger_id, leaving, targets)
 
     async def can_read(
-        self, ledger: LedgerView, short: UnderreplicatedFragment, entry_id: int
+        self, ledger: LedgerView, underreplicated: UnderreplicatedFragment, entry_id: int
     ) -> bool:
         reads = BookieReads(ledger.ledger_id, ledger.metadata, self._context)
-        for bookie in short.sources(entry_id):
+        for bookie in underreplicated.sources(entry_id):
             if not await missing_copies(reads, bookie, [entry_id]):
                 return True
         return False
 
     # Steps of a repair, which a subclass may call in another order
 
-    async def choose_targets(self, short: UnderreplicatedFragment) -> dict[int, str]:
+    async def choose_targets(self, underreplicated: UnderreplicatedFragment) -> dict[int, str]:
         """Choose a bookie for as many ensemble indexes with missing copies as possible.
 
         `client/placement` chooses among the writable bookies outside the ensemble.  If there are
         not enough of them, a writable bookie that lost copies gets them back.
         """
-        ensemble, watcher = list(short.fragment.ensemble), self._context.watcher
-        write_quorum = short.fragment.write_quorum
+        ensemble, watcher = list(underreplicated.fragment.ensemble), self._context.watcher
+        write_quorum = underreplicated.fragment.write_quorum
         writable = await watcher.writable()
-        unwritable = {n: name for n, name in short.bookie_at.items() if name not in writable}
-        retriable = {n: name for n, name in short.bookie_at.items() if name in writable}
-        # Replace unwritable bookies first, because the others can get their copies back.
+        unwritable = {
+            n: name for n, name in underreplicated.bookie_at.items() if name not in writable
+        }
+        retriable = {n: name for n, name in underreplicated.bookie_at.items() if name in writable}
+        # Replace unwritable bookies first, because the writable ones can get their copies back.
         targets = await watcher.replacements(ensemble, unwritable, write_quorum)
         if retriable:
             ensemble = list(with_replacements(ensemble, targets))
-            # The bookies replaced above may have become writable since.
+            # The bookies replaced above, which may be writable again, are only a last resort.
             last_choice = list(unwritable.values())
             others = await watcher.replacements(ensemble, retriable, write_quorum, last_choice)
             targets = {**targets, **retriable, **others}
         return targets
 
     async def copy(
-        self, ledger: LedgerView, short: UnderreplicatedFragment, targets: Mapping[int, str]
+        self,
+        ledger: LedgerView,
+        underreplicated: UnderreplicatedFragment,
+        targets: Mapping[int, str],
     ) -> None:
-        await copy_fragment(ledger, short, targets, self._context, self._config)
+        await copy_fragment(ledger, underreplicated, targets, self._context, self._config)
 
     async def publish(
-        self, ledger_id: int, short: UnderreplicatedFragment, targets: Mapping[int, str]
+        self, ledger_id: int, underreplicated: UnderreplicatedFragment, targets: Mapping[int, str]
     ) -> None:
-        """Write the targets into the metadata; they must have stored their copies."""
-        ensemble, first = short.fragment.ensemble, short.fragment.first
+        """List the targets in the metadata; they must have stored their copies before."""
+        ensemble, first = underreplicated.fragment.ensemble, underreplicated.fragment.first
         replaced = {ensemble[at]: new for at, new in targets.items() if ensemble[at] != new}
         if not replaced or await self._replace(ledger_id, first, replaced):
             bookies = (*targets.values(),)

@@ -1,7 +1,7 @@
 """Manages the marks of under-replicated ledgers, the locks of workers, and the shared settings.
 
-`paths` shows where the nodes are.  A mark is deleted only if its version has not changed since it
-was read under the lock: if the ledger is marked again during a repair, it is checked again.
+`paths` lists the nodes.  A mark is deleted only if its version has not changed since it was read
+under the lock: if the ledger is marked again during a repair, it is checked again.
 
 In BookKeeper: `meta/ZkLedgerUnderreplicationManager.java`.
 """
@@ -38,7 +38,9 @@ from labkit.system.model.errors import LabkitError
 _MAX_NAMED = 1000
 """The maximum number of bookies in a mark, which must fit into a node."""
 _LEVELS = 4
-"""The levels of directories above a mark, so that each list of children fits into a response."""
+"""The number of directory levels above a mark, which keep each list of children small enough for a
+response.
+"""
 _NAME = re.compile(r"urL(\d+)")
 NEVER_MS = -1
 """The time of a check that has never been completed."""
@@ -73,10 +75,10 @@ class LedgerUnderreplicationManager:
         self._wall_clock_ms = wall_clock_ms
         self._watched = WatchedNodes(store)
         self._held: dict[int, int | None] = {}
-        """By locked ledger: the version of the mark read under the lock, or None after `lock`."""
+        """The version of each locked ledger's mark as read under the lock; None after `lock`."""
 
     async def prepare(self) -> None:
-        """Create the parent nodes.  Raises `CompatibilityException` if there is another layout."""
+        """Create the parent nodes.  Raises `CompatibilityException` if another layout exists."""
         for path, data in (
             (self.paths.layout, encode_layout()),
             (self.paths.ledgers, b""),
@@ -97,8 +99,8 @@ class LedgerUnderreplicationManager:
     async def mark(self, ledger_id: int, bookies: Sequence[str]) -> bool:
         """Mark a ledger whose copies on these bookies are missing.
 
-        The list is empty if copies need only be moved to other racks.  Return whether the mark is
-        new or lists more bookies than before.
+        `bookies` is empty if copies only need to be moved to other racks.  Return whether the mark
+        is new or lists more bookies than before.
         """
         path = self.paths.mark(ledger_id)
         while True:
@@ -230,7 +232,7 @@ class LedgerUnderreplicationManager:
     # Shared settings
 
     async def disable(self) -> None:
-        """Stop all instances from beginning audits and repairs.
+        """Prevent all instances from beginning audits and repairs.
 
         A repair in progress is completed, but it does not recover an open ledger.
 
@@ -268,12 +270,12 @@ class LedgerUnderreplicationManager:
             data, _ = await self.store.get(self.paths.lost_bookie_recovery_delay)
         except NoNodeError:
             raise UnavailableException(
-                "lostBookieRecoveryDelay is not set, because no auditor was ever elected"
+                "lostBookieRecoveryDelay is not set, because no auditor has ever been elected"
             ) from None
         return decode_delay(data)
 
     async def set_lost_bookie_recovery_delay(self, delay_s: int) -> None:
-        """Setting the delay to its current value, or to 0, requests an audit."""
+        """Set the delay; setting it to its current value, or to 0, requests an audit."""
         await self._put(self.paths.lost_bookie_recovery_delay, encode_delay(delay_s))
 
     # Times of checks
@@ -281,7 +283,7 @@ class LedgerUnderreplicationManager:
     async def last_check_ms(self, path: str) -> int:
         """Return when a check was last completed, in ms since 1970, or `NEVER_MS`.
 
-        `path` is one of the paths of `AutoRecoveryPaths` that end with `_checked`.
+        `path` is one of the attributes of `AutoRecoveryPaths` whose names end with `_checked`.
         """
         try:
             data, _ = await self.store.get(path)

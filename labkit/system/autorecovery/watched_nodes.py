@@ -28,14 +28,17 @@ class WatchedNodes:
         self._exists: dict[str, bool] = {}
 
     async def children(self, path: str) -> list[str]:
-        """Return the sorted names of the children, or [] without a watch if there is no node."""
+        """Return the sorted names of the children, or [] if the node does not exist.
+
+        No watch is set on a node that does not exist.
+        """
         try:
             return await self._read(self._children, path, partial(self._store.children, path))
         except NoNodeError:
             return []
 
     async def data(self, path: str) -> tuple[bytes, int]:
-        """Return data and version, or raise `NoNodeError` without setting a watch."""
+        """Return the node's data and version, or raise `NoNodeError` without setting a watch."""
         return await self._read(self._data, path, partial(self._store.get, path))
 
     async def exists(self, path: str) -> bool:

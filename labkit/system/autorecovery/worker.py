@@ -6,11 +6,11 @@
        (`openLedgerRereplicationGracePeriod`) to replace the bookies.  If that does not help,
        recover the ledger, which fences the writer and closes the ledger.  Release the lock; the
        mark remains, and the next repair copies the last fragment.
-    4. If no copy is missing any longer, move copies to other racks (if configured and helpful),
-       delete the mark, and release the lock.
-    5. Otherwise keep the lock for 9.4 s, then release it.  The pause doubles after each
-       unsuccessful repair, up to 300 s (`lockReleaseOfFailedLedgerGracePeriod`), but it ends when a
-       bookie registers.
+    4. If no copy is missing any longer, move copies to other racks (if configured, and if the rack
+       policy requires it), delete the mark, and release the lock.
+    5. Otherwise keep the lock for 9.4 s, then release it.  This delay doubles after each
+       unsuccessful repair, up to 300 s (`lockReleaseOfFailedLedgerGracePeriod`), but it ends as
+       soon as a bookie registers.
     6. If the metadata or LastAddConfirmed cannot be read, release the lock at once, because another
        worker may reach bookies that this one cannot, and pause for 5 s (`rwRereplicateBackoffMs`).
 
@@ -40,8 +40,8 @@ V = TypeVar("V")
 Spawn = Callable[[Coroutine[None, None, None]], object]
 """Runs a coroutine alongside the worker; if either raises an error, the other is cancelled."""
 
-_SHORTER_PAUSES = 5
-"""How many shorter pauses precede the longest one."""
+_SHORTER_DELAYS = 5
+"""How many shorter delays precede the longest one."""
 _MAX_REMEMBERED = 2000
 """Limits how many failures a worker remembers, because it may run for months."""
 
@@ -49,17 +49,18 @@ _MAX_REMEMBERED = 2000
 def lock_release_delay_ms(failures: int, grace_period_ms: int) -> int:
     """Return how long a ledger remains locked after `failures` (>= 1) unsuccessful repairs.
 
-    The delay is 1/32 of `grace_period_ms` after the first one and doubles with each further one,
-    until it is the whole period after the sixth: 9.4 s, 18.8 s, ..., 300 s by default.
+    After the first one, the delay is 1/32 of `grace_period_ms`.  It doubles after each further one,
+    and reaches the whole period after the sixth: 9.4 s, 18.8 s, ..., 300 s by default.
     """
-    return grace_period_ms >> max(0, _SHORTER_PAUSES + 1 - failures)
+    return grace_period_ms >> max(0, _SHORTER_DELAYS + 1 - failures)
 
 
 class ReplicationWorker:
     """While this worker waits for a writer or for a retry, the ledger remains locked, so that no
     other worker tries to repair it.
 
-    The public members are for subclasses: one in `labkit.course` repairs in a different order.
+    The public members are for subclasses, such as the one in `labkit.course` that repairs in a
+    different order.
     """
 
     def __init__(
@@ -87,9 +88,9 @@ class ReplicationWorker:
         self._config = config
         self.spawn = spawn
         self._unsuccessful: dict[int, int] = {}
-        """By ledger: the number of consecutive repairs that left copies missing."""
+        """For each ledger, the number of consecutive repairs that left copies missing."""
         self._unreadable: dict[tuple[int, int], int] = {}
-        """By ledger and first entry of a fragment: an entry that could not be read."""
+        """For each ledger and first entry of a fragment, an entry that could not be read."""
 
     async def run(self) -> None:
         """Repair ledgers forever.  After an error, it is unknown which locks this worker holds, so
@@ -115,20 +116,20 @@ class ReplicationWorker:
     async def rereplicate(self, ledger_id: int) -> None:
         """Repair a locked ledger; then delete its mark and its lock, or schedule a retry."""
         ledger = await view_ledger(self.client, ledger_id)
-        short_fragments = await self.checker.check(ledger)
+        underreplicated = await self.checker.check(ledger)
         problems = [
             problem
-            for short in short_fragments
-            if short.fragment.closed and (problem := await self._repair(ledger, short))
+            for each in underreplicated
+            if each.fragment.closed and (problem := await self._repair(ledger, each))
         ]
-        if await self._needs_recovery(ledger, short_fragments):
+        if await self._needs_recovery(ledger, underreplicated):
             self.spawn(self._recover_later(ledger_id))
             return
         # Other clients may have changed the ledger during the repair.
         ledger = await view_ledger(self.client, ledger_id)
-        still_short = await self.checker.check(ledger)
-        if still_short:
-            problems.append(f"copies are missing on {', '.join(still_short[0].bookies)}")
+        still_underreplicated = await self.checker.check(ledger)
+        if still_underreplicated:
+            problems.append(f"copies are missing on {', '.join(still_underreplicated[0].bookies)}")
             self.spawn(self.release_later(ledger_id, problems[0]))
         elif problem := await self._move_to_other_racks(ledger):
             self.spawn(self.release_later(ledger_id, problem))
@@ -144,7 +145,7 @@ class ReplicationWorker:
             self._record_deferral(ledger_id, "marked again", "it was marked again in the meantime")
 
     async def release_later(self, ledger_id: int, why: str) -> None:
-        """Release the lock after a pause, or once a bookie has registered since the repair."""
+        """Release the lock after a delay, or as soon as another bookie has registered."""
         failures = self._unsuccessful.pop(ledger_id, 0) + 1
         _remember(self._unsuccessful, ledger_id, failures)
         grace_ms = self._config.lock_release_of_failed_ledger_grace_period_ms
@@ -160,17 +161,17 @@ class ReplicationWorker:
 
     # Implementation
 
-    async def _repair(self, ledger: LedgerView, short: UnderreplicatedFragment) -> str:
+    async def _repair(self, ledger: LedgerView, underreplicated: UnderreplicatedFragment) -> str:
         """Repair a fragment; return the reason for a failure, or ""."""
-        key = ledger.ledger_id, short.fragment.first
+        key = ledger.ledger_id, underreplicated.fragment.first
         try:
-            # If the entry still cannot be read, the repair fails.
+            # Do not copy anything as long as the entry that stopped the last repair cannot be read.
             if key in self._unreadable:
                 entry_id = self._unreadable[key]
-                if not await self.replicator.can_read(ledger, short, entry_id):
+                if not await self.replicator.can_read(ledger, underreplicated, entry_id):
                     return f"entry {entry_id} still cannot be read"
                 del self._unreadable[key]
-            await self.replicator.replicate(ledger, short)
+            await self.replicator.replicate(ledger, underreplicated)
         # `run` handles deleted ledgers.
         except BKNoSuchLedgerExistsOnMetadataServerException:
             raise
@@ -204,7 +205,7 @@ class ReplicationWorker:
         return problem
 
     async def _needs_recovery(
-        self, ledger: LedgerView, short_fragments: list[UnderreplicatedFragment]
+        self, ledger: LedgerView, underreplicated: list[UnderreplicatedFragment]
     ) -> bool:
         """Return whether the last fragment of an open ledger has missing copies or lists an
         unregistered bookie.
@@ -213,11 +214,11 @@ class ReplicationWorker:
         """
         if ledger.is_closed:
             return False
-        # The checker omits an empty last fragment, whose bookies may also be absent.
+        # The checker omits an empty last fragment, but its bookies may be unregistered, too.
         registered = (await self._bookies.now()).alive
         ensemble = ledger.metadata.segments[-1].ensemble
-        is_open_short = any(not short.fragment.closed for short in short_fragments)
-        return is_open_short or any(bookie not in registered for bookie in ensemble)
+        lacks_copies = any(not each.fragment.closed for each in underreplicated)
+        return lacks_copies or any(bookie not in registered for bookie in ensemble)
 
     async def _recover_later(self, ledger_id: int) -> None:
         """Recover the ledger, unless its writer replaces the bookies within the grace period."""
@@ -228,8 +229,8 @@ class ReplicationWorker:
         await asyncio.sleep(grace_s)
         try:
             ledger = await view_ledger(self.client, ledger_id)
-            short_fragments = await self.checker.check(ledger)
-            is_needed = await self._needs_recovery(ledger, short_fragments)
+            underreplicated = await self.checker.check(ledger)
+            is_needed = await self._needs_recovery(ledger, underreplicated)
             # Do not fence the writer if autorecovery was disabled during the pause.
             if is_needed and await self._manager.is_enabled():
                 await self.client.open_ledger(ledger_id, password=ledger.metadata.password)

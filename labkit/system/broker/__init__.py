@@ -29,7 +29,7 @@ in the order of its sends.  After an add fails, no further message from any prod
 stored until the producer has registered again: the topic is closed, and its owner reopens it at the
 next lookup.  Recovery then determines which entries exist, so no broker has to guess.  Topic
 ownership is only a hint (`topic/ownership`): ledger fencing is what prevents two brokers from both
-storing.
+storing messages.
 
 The broker stops reading from a client that sends faster than the bookies can store, and stops
 sending to a client that does not read, so memory per client is bounded.

@@ -24,7 +24,10 @@ EPOCH_PROPERTY = "pulsar.topic.epoch"
 
 
 class AccessRequest:
-    """A producer's claim to a topic, waiting or granted; `epoch` is None until it is exclusive."""
+    """A producer's request for access to a topic.
+
+    `epoch` is None until the producer gets exclusive access.
+    """
 
     def __init__(
         self,
@@ -33,7 +36,9 @@ class AccessRequest:
         epoch: int | None,
         probe: Callable[[], None],
     ) -> None:
-        """`epoch` is None unless the producer reconnects; `probe` tests if its client is alive."""
+        """`epoch` is None unless the producer reconnects; `probe` tests whether its client is
+        alive.
+        """
         self.name = name
         self.mode = mode
         self.epoch = epoch
@@ -62,8 +67,8 @@ class ProducerAccess:
     async def acquire(self, request: AccessRequest, on_queued: Callable[[], None]) -> None:
         """Wait until the producer has access; call `on_queued` if other producers must leave first.
 
-        Call `release` later, even if this raises an error.  Raises `BrokerError` if the producer is
-        rejected or fenced, and what `ManagedLedger.set_property` raises.
+        The caller must call `release` later, even if this raises an error.  Raises `BrokerError` if
+        the producer is rejected or fenced, and the same exceptions as `ManagedLedger.set_property`.
         """
         self._check_allowed(request)
         if request.mode == ProducerAccessMode.ExclusiveWithFencing:
@@ -72,14 +77,14 @@ class ProducerAccess:
             self._probe_all()
             future = self._waiting[request] = asyncio.get_running_loop().create_future()
             on_queued()
-            await future  # `release` of the previous producer completes it.
+            await future  # `release` completes it after the other producers have left.
         else:
             self._granted[request] = None
         if request.is_exclusive:
             await self._start_epoch(request)
 
     def release(self, request: AccessRequest) -> None:
-        """Remove a producer; after the last one, the next waiting producer gets access."""
+        """Remove a producer; once the last one has left, the next waiting producer gets access."""
         if (future := self._waiting.pop(request, None)) is not None:
             future.set_exception(_left_error(request))
         elif request in self._granted:
@@ -138,7 +143,7 @@ class ProducerAccess:
 
     async def _start_epoch(self, request: AccessRequest) -> None:
         """Store the producer's epoch before the producer can send a message."""
-        # Store one epoch at a time, because each is the last stored one plus one.
+        # Store one epoch at a time, because each one is its predecessor plus one.
         async with self._epoch_lock:
             if request.epoch is None:
                 request.epoch = 0 if self.epoch is None else self.epoch + 1

@@ -1,4 +1,4 @@
-"""The broker: accepts client connections, registers command handlers, runs the periodic tasks.
+"""The broker accepts client connections, registers command handlers, and runs periodic tasks.
 
 In Pulsar: `broker/PulsarService.java`.
 """

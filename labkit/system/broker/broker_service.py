@@ -1,8 +1,8 @@
 """Topic lookup, and the topics that this broker has loaded.
 
 A topic is opened at the first request if this broker owns its bundle, and closed when the broker
-gives up the bundle.  It ends immediately when the broker's metadata session expires, when another
-owner fences its ledgers, or when an add fails.
+gives up the bundle.  A topic ends immediately when the broker's metadata session expires, when
+another owner fences its ledgers, or when an add fails.
 
 In Pulsar: `broker/service/BrokerService.java`.
 """
@@ -53,9 +53,9 @@ class BrokerService:
         authorization: Authorization | None,
         log: Callable[[str], None],
     ) -> None:
-        """`address` is the one that clients connect to.  Without `authenticate`, every client is
-        accepted; without `authorization`, it may do anything.  `log` is called for each request
-        rejected because of a client error.
+        """`address` is the address that clients connect to.  Without `authenticate`, every client
+        is accepted; without `authorization`, clients may do anything.  `log` is called for each
+        request rejected because of a client error.
         """
         self.client = client
         self.store = client.store
@@ -77,7 +77,10 @@ class BrokerService:
         self.ownership.when_lost(self._on_bundles_lost)
 
     async def start(self) -> None:
-        """Register this broker.  Raises what `join_cluster` and `TopicOwnership.register` raise."""
+        """Register this broker.
+
+        Raises the same exceptions as `join_cluster` and `TopicOwnership.register`.
+        """
         self.cluster = await join_cluster(self.store, self.cluster, self.address)
         await self.ownership.register()
 
@@ -99,17 +102,17 @@ class BrokerService:
 
     # Lookup
 
-    async def find(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
-        """Return the broker that serves the topic, and True; or the one that should own it, and
-        False.
+    async def look_up(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
+        """Return `(broker, True)` with the broker that serves the topic, or `(broker, False)` with
+        the one that should own it.
 
-        With `authoritative`, this broker acquires the topic if no broker owns it.  Raises
-        `BrokerError` if the namespace does not exist, `BundleUnloadingError` and
-        `MetadataUnavailableError`.
+        If `authoritative` is set and no broker owns the topic, this broker acquires it.  Raises
+        `BrokerError` if the namespace does not exist, `BundleUnloadingError` if the topic's bundle
+        is being unloaded, and `MetadataUnavailableError`.
         """
         name = full_topic_name(topic)
         owner = await self.ownership.owner_of(bundle_of(name))
-        # An earlier process that died may have created a znode with this address.
+        # The znode may have been created by an earlier process with the same address.
         is_own = owner is not None and owner.service_url == self.address.service_url
         if owner is not None and not is_own:
             return owner, True
@@ -125,8 +128,8 @@ class BrokerService:
     async def partition_count(self, topic: str, *, create: bool) -> int:
         """Return the number of partitions of a topic, or 0 if it is not partitioned.
 
-        With `create`, create a missing topic if the configuration allows it.  Raises `BrokerError`
-        if the topic does not exist.
+        If `create` is set and the configuration allows it, a missing topic is created.  Raises
+        `BrokerError` if the topic does not exist.
         """
         name = full_topic_name(topic)
         create = create and self.config.allow_auto_topic_creation
@@ -148,10 +151,11 @@ class BrokerService:
         return 0
 
     async def create(self, name: str) -> None:
-        """Create an empty topic unless it exists.  Raises what `namespace_policies` raises.
+        """Create an empty topic unless it exists.  Raises the same exceptions as
+        `namespace_policies`.
 
-        Opening never creates a topic that is named like a partition, because the client may not
-        have noticed that the partitioned topic was deleted.
+        A topic with the name of a partition is never created by opening it, because the client may
+        not have noticed that the partitioned topic was deleted.
         """
         await check_namespace_exists(self.store, namespace_of(name))
         with suppress(NodeExistsError):
@@ -167,7 +171,8 @@ class BrokerService:
     async def topic(self, name: str) -> BrokerTopic:
         """Open the topic if necessary.
 
-        Raises `BrokerError` if another broker serves it, and what `BrokerTopic.open` raises.
+        Raises `BrokerError` if another broker serves it, and the same exceptions as
+        `BrokerTopic.open`.
         """
         name = full_topic_name(name)
         await self._check_owned(name)
@@ -183,7 +188,9 @@ class BrokerService:
         return topic
 
     async def find_open_topic(self, name: str) -> BrokerTopic | None:
-        """Return None if it is not open.  Raises `BrokerError` if another broker serves it."""
+        """Return the topic, or None if it is not open.  Raises `BrokerError` if another broker
+        serves it.
+        """
         await self._check_owned(name)
         opening = self._topics.get(name)
         if opening is not None:
@@ -202,7 +209,7 @@ class BrokerService:
 
     async def unload_bundle(self, bundle: NamespaceBundle) -> None:
         """Close the bundle's topics, then release it so that another broker can acquire it."""
-        # First, make lookups fail, which clients retry until the bundle is released.
+        # First, make lookups fail; clients retry them until the bundle is released.
         await self.ownership.disable(bundle)
         await asyncio.gather(*map(self.unload, self._topics_of([bundle])))
         await self.ownership.release(bundle)
@@ -229,7 +236,7 @@ class BrokerService:
         except BaseException:  # Includes cancellation: the next request starts a new task.
             self._forget(name, task)
             raise
-        # Meanwhile, the session may have expired and another broker acquired the topic.
+        # In the meantime, the session may have expired, and another broker may own the topic.
         if self._topics.get(name) is not task or not self.ownership.owns(name):
             topic.end(_not_served_error(name))
         else:
@@ -239,7 +246,10 @@ class BrokerService:
         return topic
 
     async def policies(self, namespace: str) -> Policies:
-        """Return the settings of the namespace's topics.  Raises what `read_policies` raises."""
+        """Return the settings of the namespace's topics.
+
+        Raises the same exceptions as `read_policies`.
+        """
         config = self.config
         defaults = Policies(
             config.broker_deduplication_enabled,
@@ -258,7 +268,7 @@ class BrokerService:
 
     async def finish_deletion(self, name: str) -> None:
         if partition_of(name) < 0 and not await self.store.exists(partitions_path(name)):
-            # A partitioned topic of the same name would share these schemas.
+            # A partitioned topic with the same name would share these schemas.
             await self.schemas.delete(name)
         await delete_marked(self.client, name)
 
@@ -274,7 +284,10 @@ class BrokerService:
         return await self.store.exists(managed_ledger_path(name))
 
     async def _is_partition(self, name: str) -> bool:
-        """Raise `BrokerError` if the topic has fewer partitions or is being deleted."""
+        """Return whether this is the name of an existing partition.
+
+        Raises `BrokerError` if the topic has fewer partitions or is being deleted.
+        """
         partition = partition_of(name)
         if partition < 0:
             return False
@@ -333,7 +346,7 @@ def _no_topic_error(name: str) -> BrokerError:
 
 
 def full_topic_name(topic: str) -> str:
-    """Raise `BrokerError` if the name is invalid or that of a non-persistent topic."""
+    """Raise `BrokerError` if the name is invalid or names a non-persistent topic."""
     if topic.startswith("non-persistent://"):
         raise BrokerError(
             ServerError.NotAllowedError,

@@ -21,8 +21,8 @@ class BrokerConfig:
     """Settings of a broker, checked against their valid ranges.
 
     If `default_num_partitions` is above 0, a missing topic is created with that many partitions.
-    If `max_num_partitions_per_partitioned_topic` is 0, the maximum is 10,000.  A failed read for
-    consumers is retried with exponential backoff, starting at
+    If `max_num_partitions_per_partitioned_topic` is 0, the maximum is 10,000.  A dispatcher retries
+    a failed read with exponential backoff, starting at
     `dispatcher_read_failure_backoff_initial_ms`.  If `cluster_name` is empty, the metadata store
     must contain at most one cluster, which the broker joins.  If `ttl_duration_default_s` is 0,
     messages do not expire.  Raises `BKIncorrectParameterException` if a value is out of range.
@@ -74,5 +74,5 @@ class BrokerConfig:
 
     @property
     def max_entry_size(self) -> int:
-        """Maximum size of a message including its metadata, in bytes."""
+        """The maximum size of a message in bytes, including its metadata."""
         return self.max_message_size + _METADATA_SIZE

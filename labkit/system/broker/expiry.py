@@ -1,4 +1,4 @@
-"""Skips and expires messages, on request or periodically, and periodically reloads policies.
+"""Skips messages on request, expires old ones, and periodically reloads policies.
 
 In Pulsar: `broker/service/BrokerService.java` (`checkMessageExpiry`),
 `persistent/PersistentSubscription.java`, `PersistentMessageExpiryMonitor.java`.
@@ -20,7 +20,10 @@ _POLICIES_INTERVAL_S = 5.0
 
 
 async def skip(ledger: ManagedLedger, subscription: Subscription, count: int) -> None:
-    """Skip the next `count` unacknowledged entries.  Raises what `Subscription.skip` raises."""
+    """Skip the next `count` unacknowledged entries.
+
+    Raises the same exceptions as `Subscription.skip`.
+    """
     if count > 0:
         last = nth_unacknowledged(ledger, subscription.cursor, count)
         await subscription.skip(last or ledger.last_confirmed)
@@ -31,7 +34,7 @@ async def expire(
 ) -> bool:
     """Acknowledge the entries published before that time; return whether there was a backlog.
 
-    Raises what `first_published_from` and `Subscription.skip` raise.
+    Raises the same exceptions as `first_published_from` and `Subscription.skip`.
     """
     if not subscription.cursor.unacknowledged_count:
         return False

@@ -1,7 +1,7 @@
-"""Lists a namespace's topics, which clients need to subscribe to a pattern.
+"""Lists a namespace's topics, so that clients can subscribe to a pattern.
 
-As in Pulsar, a partitioned topic is listed by its partitions; clients strip the suffix.  Names that
-begin with two underscores belong to system topics.
+As in Pulsar, a partitioned topic is listed as its individual partitions; clients strip the suffix.
+Names that begin with two underscores belong to system topics.
 
 In Pulsar: `broker/namespace/NamespaceService.java` (`getListOfPersistentTopics`).
 """
@@ -26,7 +26,10 @@ async def topics_of(store: MetadataStore, namespace: str) -> list[str]:
 
 
 async def partitioned_topics_of(store: MetadataStore, namespace: str) -> list[str]:
-    """Return the sorted full names of partitioned topics.  Raises what `topics_of` raises."""
+    """Return the sorted full names of partitioned topics.
+
+    Raises the same exceptions as `topics_of`.
+    """
     names = await _names(store, "/admin/partitioned-topics", namespace)
     return [f"persistent://{namespace}/{name}" for name in names]
 

@@ -48,7 +48,10 @@ def policies_path(name: str) -> str:
 
 
 async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, Any], int | None]:
-    """Return the policies of a tenant or namespace, and the znode's version or None."""
+    """Return the policies of a tenant or namespace, and the version of their znode.
+
+    The version is None if there is no znode.
+    """
     try:
         data, version = await store.get(policies_path(name))
     except NoNodeError:
@@ -79,9 +82,10 @@ def _check_exists(namespace: str, policies: dict[str, Any] | None) -> None:
 async def change_policy(
     store: MetadataStore, namespace: str, key: str, change: Callable[[Any], object]
 ) -> None:
-    """Replace a policy by the result of `change`, which is called with the current value.
+    """Replace a policy with the result of `change`, which is called with the current value.
 
-    None stands for an unset policy.  Raises what `namespace_policies` and `change` raise.
+    None stands for an unset policy.  Raises the same exceptions as `namespace_policies` and
+    `change`.
     """
 
     def changed(policies: dict[str, Any] | None) -> dict[str, Any]:
@@ -98,9 +102,10 @@ async def change_policies(
     name: str,
     change: Callable[[dict[str, Any] | None], Mapping[str, Any] | None],
 ) -> None:
-    """Replace a tenant's or namespace's policies by the result of `change`, unless it is None.
+    """Replace a tenant's or namespace's policies with the result of `change`, unless it is None.
 
-    `change` gets the stored policies or None, and is called again if another client was faster.
+    `change` gets the stored policies or None, and is called again if another client has changed
+    them first.
     """
     while True:
         policies, version = await stored_policies(store, name)
@@ -117,7 +122,10 @@ async def change_policies(
 
 
 async def read_policies(store: MetadataStore, namespace: str, defaults: Policies) -> Policies:
-    """Return the settings of a namespace's topics.  Raises what `namespace_policies` raises."""
+    """Return the settings of a namespace's topics.
+
+    Raises the same exceptions as `namespace_policies`.
+    """
     stored = await namespace_policies(store, namespace)
     deduplication_enabled = stored.get(DEDUPLICATION)
     if deduplication_enabled is None:

@@ -39,8 +39,8 @@ def nth_unacknowledged(ledger: ManagedLedger, cursor: ManagedCursor, count: int)
 async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> Position:
     """Return the first entry published at that time or later, or the position of the next new one.
 
-    Assumes that entries are sorted by publish time: the producers' clocks must be accurate.  Raises
-    what `ManagedLedger.read` raises.
+    This assumes that entries are sorted by publish time, that is, that the producers' clocks are
+    accurate.  Raises the same exceptions as `ManagedLedger.read`.
     """
     ledgers = ledger.ledgers
     ends = list(accumulate(link.entry_count for link in ledgers))
@@ -63,7 +63,7 @@ async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> P
 async def last_message_id(ledger: ManagedLedger, partition: int) -> MessageIdData:
     """Return the id of the topic's last message, with its batch index; (-1, -1) if there is none.
 
-    Raises what `ManagedLedger.read` raises.
+    Raises the same exceptions as `ManagedLedger.read`.
     """
     last = ledger.last_confirmed
     if last[1] < 0:

@@ -36,7 +36,9 @@ _MAX_PARTLY_ACKED_BATCHES = 10_000
 """In Pulsar: managedLedgerMaxBatchDeletedIndexToPersist."""
 
 Acknowledgement = tuple[Position, Sequence[int]]
-"""An entry and the bit set of its batch's unacknowledged messages; empty: the whole entry."""
+"""An entry and the bit set of the messages in its batch that remain unacknowledged; if the bit set
+is empty, the whole entry is acknowledged.
+"""
 
 
 class SubscriptionType(NamedTuple):
@@ -105,7 +107,7 @@ class Subscription:
             self._dispatcher.add(consumer)
             self._dispatcher.retry()
         except BrokerError:
-            # The client of a consumer that keeps this one out may have died.
+            # The consumer that keeps this one out may belong to a dead client.
             for other in self.consumers:
                 other.probe()
             self._stop_if_empty()
@@ -154,7 +156,7 @@ class Subscription:
                 self._acknowledge_in_batch(position, ack_set)
         acknowledged = [position for position, _ in stored if self.cursor.is_acknowledged(position)]
         if acknowledged and self._dispatcher is not None:
-            self._dispatcher.acknowledged(consumer, acknowledged)
+            self._dispatcher.entries_acknowledged(consumer, acknowledged)
             self.notify_if_end_reached()
 
     def acknowledge_up_to(self, position: Position, ack_set: Sequence[int]) -> None:
@@ -190,9 +192,9 @@ class Subscription:
         self.cursor.acknowledge_batch(position, 64 * len(ack_set), from_java_longs(ack_set))
 
     async def skip(self, position: Position) -> None:
-        """Acknowledge everything up to the position, durably, on behalf of an administrator.
+        """Durably acknowledge everything up to the position, on behalf of an administrator.
 
-        Raises what `ManagedCursor.flush` raises.
+        Raises the same exceptions as `ManagedCursor.flush`.
         """
         self.cursor.acknowledge_up_to(position)
         if self._dispatcher is not None:
@@ -206,6 +208,6 @@ class Subscription:
                 consumer.send_end_of_topic()
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Redeliver these entries to the consumer; if `positions` is empty, all of its entries."""
+        """Redeliver these entries to the consumer; an empty list means all of its entries."""
         if self._dispatcher is not None:
             self._dispatcher.redeliver(consumer, positions, epoch)

@@ -1,4 +1,4 @@
-"""A topic's subscriptions: create, join, seek, delete.
+"""Manages a topic's subscriptions: creates, joins, resets and deletes them.
 
 A durable subscription exists until a client unsubscribes.  A reader's subscription is kept in
 memory and deleted when its consumer leaves, but not when a seek disconnects the consumer, because
@@ -64,7 +64,7 @@ class Subscriptions:
         """Add a consumer to the subscription, which is created if it does not exist.
 
         `on_disconnected` is called with the consumer's id when the broker disconnects it.  Raises
-        `BrokerError`, and what `ManagedLedger.open_cursor` raises.
+        `BrokerError`, and the same exceptions as `ManagedLedger.open_cursor`.
         """
         ranges = [(each.start, each.end) for each in command.keySharedMeta.hashRanges]
         async with self._lock:
@@ -182,7 +182,8 @@ class Subscriptions:
     ) -> None:
         """Delete the subscription and its acknowledgements.
 
-        Raises `BrokerError` if consumers other than `consumer` are connected, unless `force`.
+        Raises `BrokerError` if consumers other than `consumer` are connected, unless `force` is
+        set.
         """
         async with self._lock:
             self._check_open()
@@ -196,7 +197,7 @@ class Subscriptions:
             if consumer is not None:
                 subscription.remove(consumer)
             subscription.disconnect()
-            # An earlier request may have deleted it and another client recreated it.
+            # An earlier request may have deleted it, and another client may have recreated it.
             if self._by_name.get(subscription.name) is subscription:
                 await self._delete(subscription)
 
@@ -205,7 +206,7 @@ class Subscriptions:
         del self._by_name[subscription.name]
 
     async def close(self) -> None:
-        """Finish a change in progress, then disconnect all consumers; the cursors stay open."""
+        """Finish a change in progress, then disconnect all consumers; the cursors remain open."""
         self._closed = True
         async with self._lock:
             self.disconnect()

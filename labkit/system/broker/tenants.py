@@ -42,9 +42,9 @@ TenantInfo = Mapping[str, Any]
 async def join_cluster(store: MetadataStore, wanted: str, address: BrokerAddress) -> str:
     """Return the name of the broker's cluster, which is created if the store contains none.
 
-    If `wanted` is empty, the only existing cluster is joined.  With a cluster, the tenants and
-    namespaces of existing topics are created, because earlier versions of labkit had none.  Raises
-    `BKIncorrectParameterException` if `wanted` is not one of the existing clusters.
+    If `wanted` is empty, the only existing cluster is joined.  When a cluster is created, so are
+    the tenants and namespaces of existing topics, because earlier versions of labkit did not store
+    these.  Raises `BKIncorrectParameterException` if `wanted` is not one of the existing clusters.
     """
     existing = await clusters(store)
     if existing:
@@ -68,7 +68,7 @@ async def join_cluster(store: MetadataStore, wanted: str, address: BrokerAddress
     }
     data = json.dumps({key: url for key, url in urls.items() if url}).encode()
     with suppress(NodeExistsError):  # Another broker that started at the same time was faster.
-        # This must be the last step: if it was not reached, the next broker repeats all of them.
+        # This must be the last step: if it is not reached, the next broker repeats all steps.
         await store.create(f"{CLUSTERS}/{name}", data)
     return name
 
@@ -186,7 +186,7 @@ async def delete_namespace(store: MetadataStore, namespace: str) -> None:
     _, version = await stored_policies(store, namespace)
     if version is None:
         raise BrokerError(ServerError.TopicNotFound, f"namespace {namespace} does not exist")
-    # Mark it first, so that no topic is created meanwhile.
+    # Mark the namespace first, so that no topic is created in the meantime.
     await _mark_deleted(store, namespace, deleted=True)
     try:
         for root in _TOPICS:

@@ -84,7 +84,7 @@ class BrokerTopic:
     async def open(
         cls, client: BookKeeper, policies: Policies, context: DispatchContext, on_ended: OnEnded
     ) -> "BrokerTopic":
-        """Raise what `ManagedLedger.open` raises."""
+        """Raise the same exceptions as `ManagedLedger.open`."""
         name = context.topic
         path = managed_ledger_path(name)
         ledger = cls.ledger_class(name, path, client, policies.managed_ledger)
@@ -103,7 +103,7 @@ class BrokerTopic:
         return cls(name, ledger, deduplication, policies, context, on_ended)
 
     def apply(self, policies: Policies) -> None:
-        """Apply new policies; for deduplication, they take effect when the topic is reopened."""
+        """Apply new policies; a change of deduplication takes effect when the topic is reopened."""
         self.policies = policies
         self.ledger.configure(policies.managed_ledger)
 
@@ -143,11 +143,11 @@ class BrokerTopic:
         """Store the messages received so far, then seal the topic; return its last position.
 
         Producers can no longer register, but consumers can read the remaining messages.  Raises
-        `BrokerError`, and what `ManagedLedger.terminate` raises.
+        `BrokerError`, and the same exceptions as `ManagedLedger.terminate`.
         """
         self.check_open()
         self.publisher.stop()
-        await self.publisher.settled()
+        await self.publisher.wait_until_settled()
         last = await self.ledger.terminate()
         self.access.fail_waiting(self._terminated_error())
         for producer in list(self.producers.values()):
@@ -159,7 +159,8 @@ class BrokerTopic:
     async def close(self) -> None:
         """Finish pending adds, store acknowledgements, disconnect all clients, close the ledgers.
 
-        If another caller has started this, wait for it.  Raises what `ManagedLedger.close` raises.
+        If another caller has begun to close the topic, wait for that.  Raises the same exceptions
+        as `ManagedLedger.close`.
         """
         if self._closing is None:
             self.is_ended = True
@@ -170,7 +171,7 @@ class BrokerTopic:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        await self.publisher.settled()
+        await self.publisher.wait_until_settled()
         for producer in list(self.producers.values()):
             producer.disconnect()
         try:

@@ -1,4 +1,4 @@
-"""Message and byte counters, and their rates between the last two updates, per second.
+"""Message and byte counters, and their rates per second between the last two updates.
 
 In Pulsar: `pulsar-common/.../stats/Rate.java`.
 """

@@ -1,17 +1,17 @@
-"""Checks of the system's promises over a trace.
+"""Checks, on the trace of a run, whether the system has kept its promises.
 
-    events, in order      from a live cluster or a simulated run; kinds and checks are the same
+    events, in order      from a live cluster or a simulated run, which have the same kinds
     answers               the values that the calls of a simulated run returned
       facts               the state of each ledger, derived from the events
       checks              one class per promise, a small state machine that handles events
     verdicts              valid, invalid or unknown
 
-A check is named after its promise, and its docstring begins with the promise. If the promise is
-broken, the reason names the entry, the bookie and the time.
+A check is named after its promise, and the first paragraph of its docstring is the promise. If the
+promise is broken, the reason names the entry, the bookie and the time.
 
     invalid   an event contradicts the promise; the verdict names the event and shows its causes
     unknown   the trace lacks an event that the check needs, or does not show how something ended:
-              for example, a bookie that did not respond proves nothing
+              for example, it proves nothing that a bookie did not respond
     valid     the trace tested the promise, and the promise held
 
 A check sees only events, so it may miss a broken promise (its docstring says when), but it never

@@ -1,4 +1,4 @@
-"""Base class of the check on repairs: it follows each worker while the worker holds a lock.
+"""Base class of the repair check, which follows each worker while the worker holds a lock.
 
 In BookKeeper: `replication/ReplicationWorker.java`.
 """
@@ -17,7 +17,7 @@ NOTICE_DELAY_US = 200_000
 
 @dataclass(slots=True)
 class _Attempt:
-    """`marked` is the first mark written during the attempt."""
+    """A worker's attempt to repair a ledger; `marked` is the first mark written during it."""
 
     begun: Event
     asked_for_lac: set[str] = field(default_factory=set)
@@ -26,7 +26,7 @@ class _Attempt:
 
 
 class AttemptCheck(Check):
-    """Checks each attempt against two rules.
+    """Checks each repair attempt against two rules.
 
     If the last ensemble of an open ledger contains a lost bookie, the worker must give the writer
     some time and then recover the ledger. Until then, it must neither report the repair as done nor
@@ -45,7 +45,7 @@ class AttemptCheck(Check):
         self._attempts: defaultdict[int, dict[str, _Attempt]] = defaultdict(dict)
         self._lost: dict[str, Event] = {}
         self._last_lost: dict[str, Event] = {}
-        """By auditor: its most recent `bookie.lost` event."""
+        """The most recent `bookie.lost` event of each auditor."""
         self._auditors: set[str] = set()
         self._may_be_late: set[str] = set()
         self._left_open: list[tuple[Event, str, Event]] = []
@@ -77,7 +77,8 @@ class AttemptCheck(Check):
 
     @on("ledger.underreplicated")
     def marked(self, event: Event) -> None:
-        # Only if the audit began after the worker took the lock is the mark certainly newer.
+        # The mark is certainly newer than the lock only if the audit began after the worker took
+        # it.
         audit = self._last_lost.get(event.node)
         for attempt in self._attempts[event.ledger].values():
             if audit is not None and audit.seq > attempt.begun.seq:

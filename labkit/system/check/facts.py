@@ -1,7 +1,7 @@
 """The state of each ledger and node, derived from the events. All checks read it.
 
-`Facts` handles each event before the checks do: when a check handles an `ensemble.set`, the facts
-already contain the new ensemble.
+`Facts` handles each event before the checks do: for example, when a check handles an
+`ensemble.set`, the facts already contain the new ensemble.
 """
 
 from collections import defaultdict
@@ -34,7 +34,10 @@ def proves_absence(event: Event) -> bool:
 
 @dataclass(slots=True, eq=False)
 class LedgerFacts:
-    """Until an event sets them, ids are -1, names "" and quorums 0."""
+    """What the events say about a ledger.
+
+    Until an event sets them, ids are -1, names are "" and quorums are 0.
+    """
 
     ledger_id: int
 
@@ -52,7 +55,7 @@ class LedgerFacts:
 
     segments: Segments = field(default_factory=Segments)
     """Segments in the metadata."""
-    before: tuple[str, ...] = ()
+    replaced_ensemble: tuple[str, ...] = ()
     """The ensemble that the latest `ensemble.set` replaced."""
     views: dict[str, Segments] = field(default_factory=dict)
     """The segments as each writer or recoverer knows them."""
@@ -60,29 +63,31 @@ class LedgerFacts:
     # Entries
 
     pushed: dict[int, str] = field(default_factory=dict)
-    """By entry: the checksum of what the writer pushed."""
+    """For each entry, the checksum of the content that the writer pushed."""
     last_pushed: int = -1
     synced: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """By bookie: the entries that it has stored durably."""
+    """The entries that each bookie has stored durably."""
     acked: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """By bookie: the entries that it has acknowledged."""
+    """The entries that each bookie has acknowledged."""
     formatted: dict[str, set[int]] = field(default_factory=dict)
-    """By bookie: the entries that an operator deleted by formatting the bookie."""
+    """The entries that each bookie lost because an operator formatted it."""
     confirmed: int = -1
-    """The last entry that the writer confirmed, before it was deleted or recovered on that node."""
-    secured: int = -1
-    """The last entry confirmed to any node, including recoverers."""
+    """The last entry that the writer confirmed before its node recovered the ledger or anyone
+    deleted it.
+    """
+    confirmed_by_any: int = -1
+    """The last entry that any node confirmed, including recoverers."""
 
     # Recoverers and readers
 
     recovering: dict[str, int] = field(default_factory=dict)
-    """By node: how many recoveries it is running."""
+    """How many recoveries each node is running."""
     overlapping: set[str] = field(default_factory=set)
     """Nodes that have run two recoveries at once."""
     recoverers: dict[str, Event] = field(default_factory=dict)
-    """By node: its first `recovery.started`."""
+    """The first `recovery.started` event of each recoverer."""
     covered: dict[str, int] = field(default_factory=dict)
-    """By recoverer that has fenced the ledger: the entry after which it looks for the end."""
+    """For each recoverer that has fenced the ledger, the entry after which it looks for the end."""
     readers: set[str] = field(default_factory=set)
     """Nodes that have read LastAddConfirmed from bookies."""
 
@@ -102,18 +107,18 @@ class LedgerFacts:
         """Return the entry's write set as this node knows it, or ()."""
         return self.views.get(node, self.segments).write_set(entry)
 
-    def has(self, bookie: str, entry: int) -> bool:
-        """Return whether the entry was once durable on the bookie."""
+    def has_copy(self, bookie: str, entry: int) -> bool:
+        """Return whether the bookie has ever stored the entry durably."""
         return entry in self.synced[bookie] or entry in self.acked[bookie]
 
     def was_formatted_away(self, entry: int) -> bool:
         """Return whether formatting a bookie may have destroyed the entry."""
         return any(entry in entries for entries in self.formatted.values())
 
-    def holders(self, entry: int) -> int:
-        """Return how many bookies of the entry's write set once stored it durably."""
+    def copy_count(self, entry: int) -> int:
+        """Return how many bookies of the entry's write set have ever stored it durably."""
         write_set = self.segments.write_set(entry)
-        return sum(1 for bookie in write_set if self.has(bookie, entry))
+        return sum(1 for bookie in write_set if self.has_copy(bookie, entry))
 
     def is_writer(self, node: str) -> bool:
         """Return whether this node is certainly acting as the ledger's writer.
@@ -146,14 +151,14 @@ class _Ledgers(dict[int, LedgerFacts]):
 
 
 class Facts:
-    """All ledgers, and the state of nodes.
+    """The state of all ledgers and nodes.
 
     caretakers    bookies, auditors and replication workers: they pass no entries on to readers
     killed        for each node that was ever killed: the last time
     down          nodes that were killed and have not been restarted
     bad_disks     bookies whose disk has ever failed, been damaged or been formatted
     skewed        nodes whose clock has ever differed from the trace's clock
-    is_simulated  whether the trace is of a complete simulated run, which only its end shows
+    is_simulated  whether the trace is of a complete simulated run; False before its epilogue
     """
 
     def __init__(self, events: Sequence[Event], answers: Sequence[Answer] = ()) -> None:
@@ -167,7 +172,7 @@ class Facts:
         self.skewed: set[str] = set()
         self.is_simulated = False
         self._fences: defaultdict[str, set[int]] = defaultdict(set)
-        """By bookie: the ledgers whose fences it has appended since it started."""
+        """The ledgers whose fences each bookie has appended since it started."""
         self.handlers = handlers_of(type(self))
 
     @property
@@ -226,7 +231,9 @@ class Facts:
         self._update_view(ledger, event)
         if ledger.closed is None or event.node in self.caretakers:
             first = max(event.entry, 0)
-            ledger.before = ledger.segments.put(first, event.ensemble, ledger.write_quorum)
+            ledger.replaced_ensemble = ledger.segments.put(
+                first, event.ensemble, ledger.write_quorum
+            )
         # Otherwise, the writer learns late of a change that a recovery has already seen.
 
     @on("ensemble.deferred")
@@ -241,8 +248,8 @@ class Facts:
     @on("add.pushed")
     def _pushed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
-        # A recoverer pushes the entries that it has found, so only the writer's pushes define the
-        # content. If one node does both, only the writer pushes new entries.
+        # A recoverer pushes existing entries again, so only the writer's pushes define the content.
+        # If a node is both writer and recoverer, its new entries come from the writer.
         is_new = event.entry > ledger.last_pushed
         if ledger.is_writer(event.node) or (event.node == ledger.writer and is_new):
             ledger.pushed[event.entry] = event.checksum
@@ -250,7 +257,8 @@ class Facts:
 
     @on("journal.synced")
     def _synced(self, event: Event) -> None:
-        # Every special record has entry id -1; it is a fence if a fence was appended earlier.
+        # All special journal records have entry id -1; this one is a fence if one was appended
+        # before.
         if event.entry >= 0 or event.ledger in self._fences[event.node]:
             self.ledgers[event.ledger].synced[event.node].add(event.entry)
 
@@ -265,8 +273,8 @@ class Facts:
     @on("lac.advanced")
     def _advanced(self, event: Event) -> None:
         ledger, entry = self.ledgers[event.ledger], event.entry
-        if entry > ledger.secured:
-            ledger.secured = entry
+        if entry > ledger.confirmed_by_any:
+            ledger.confirmed_by_any = entry
         if entry > ledger.confirmed and ledger.is_writer(event.node) and ledger.deleted is None:
             ledger.confirmed = entry
 

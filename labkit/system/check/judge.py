@@ -94,7 +94,7 @@ def check_all(
 ) -> list[Verdict]:
     """Check a trace and return one verdict for each promise, in the order of `checks`."""
     recorded = trace if isinstance(trace, Sequence) else trace.events
-    # In a live trace, `seq` numbers the events as they arrive.
+    # Sort the events, because `seq` numbers those of a live trace as they arrive.
     events = sorted(recorded, key=attrgetter("time_us"))
     judge = Judge(events, checks, getattr(trace, "answers", ()))
     for event in events:

@@ -56,7 +56,7 @@ class _MessageCheck(Check):
 
     @on("epilogue.started")
     def over(self, _: Event) -> None:
-        # The messages of later receipts may have been stored after the topic was read.
+        # If a receipt arrives later, its message may have been stored after the topic was read.
         self._is_over = True
 
     @on("message.acked")
@@ -78,9 +78,9 @@ class _MessageCheck(Check):
         for message, event in self.acked.items():
             gone = trimmed[message.topic]
             if message.topic not in self.read:
-                self.doubt(f"{message.topic} was not read after the receipt of {message}")
+                self.doubt(f"{message.topic} was not read after the receipt for {message}")
             elif event.ledger < 0 and gone and message not in self.found:
-                self.doubt(f"the receipt of {message}, which may be trimmed, has no MessageID")
+                self.doubt(f"the receipt for {message}, which may be trimmed, has no MessageID")
             elif event.ledger not in gone:
                 acked.append((message, event))
         return acked
@@ -94,7 +94,7 @@ class _MessageCheck(Check):
 
 
 class AcknowledgedMessagesAreKept(_MessageCheck):
-    """If a producer has the receipt of a message, the message is in the topic, no matter which
+    """If a producer has a receipt for a message, the message is in the topic, no matter which
     broker serves the topic.
     """
 
@@ -104,7 +104,7 @@ class AcknowledgedMessagesAreKept(_MessageCheck):
             if message not in self.found:
                 self.broke(
                     event,
-                    f"{message} got its receipt, but was not found when {message.topic} was read",
+                    f"{message} has a receipt, but was not found when {message.topic} was read",
                     self.read[message.topic],
                 )
 
@@ -205,8 +205,8 @@ class MessagesKeepTheirContent(Check):
 
 
 class ReceiptsNameTheirMessages(_MessageCheck):
-    """The MessageID in a receipt identifies the stored message; the receipt of a duplicate contains
-    no MessageID.
+    """The MessageID in a receipt identifies the stored message; the receipt for a duplicate
+    contains no MessageID.
     """
 
     def finish(self) -> None:
@@ -227,16 +227,16 @@ class ReceiptsNameTheirMessages(_MessageCheck):
 class OneOwnerStores(Check):
     """Once a broker serves a topic, no entry that another broker pushes afterwards is stored.
 
-    Entries that the previous broker has already pushed may still be stored, and it may learn of
-    that late. A paused broker may report late that it serves the topic, so a broker does not count
-    as the owner if another one has started a newer ledger.
+    Entries that the previous broker pushed earlier may still be stored, and that broker may learn
+    of this late. A paused broker may report late that it serves the topic, so a broker does not
+    count as the owner if another one has started a newer ledger.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._owners: dict[str, Event] = {}
         self._begun: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        """By topic and broker: the newest ledger that the broker has started."""
+        """For each topic and broker, the newest ledger that the broker has started."""
         self._pushed: dict[tuple[str, int, int], Event] = {}
 
     @on("ledger.rolled")

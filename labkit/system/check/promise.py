@@ -1,6 +1,6 @@
 """The base class of checks. A check is a small state machine that tests one promise.
 
-The first paragraph of a check begins with the promise. Methods decorated with `@on(kind)` handle
+The first paragraph of a check's docstring is the promise. Methods decorated with `@on(kind)` handle
 the events of that kind, in order; `finish` is called after the last event.
 """
 
@@ -33,7 +33,7 @@ class Check:
         self._doubt = ""
 
     def finish(self) -> None:
-        """Judge what only the end of the trace decides."""
+        """Judge what can be decided only at the end of the trace."""
 
     def broke(self, event: Event, reason: str, *witnesses: Event | None) -> None:
         """Report that this event breaks the promise; the reason refers to the witnesses."""
@@ -49,7 +49,7 @@ class Check:
         """Report why the trace does not decide the promise, as a clause without a full stop."""
         self._doubt = self._doubt or reason
 
-    def begins_late(self, ledger: LedgerFacts) -> None:
+    def doubt_missing_creation(self, ledger: LedgerFacts) -> None:
         """Report a doubt, because the trace starts after the ledger was created."""
         self.doubt(f"the trace does not include the creation of ledger {ledger.ledger_id}")
 

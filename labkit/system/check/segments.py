@@ -43,7 +43,7 @@ class Segments:
         return write_sets[entry % len(write_sets)] if write_sets else ()
 
     def entry_ids(self, first: int, last: int) -> range:
-        """Return the entries of the segment that starts at `first`, up to the ledger's `last`."""
+        """Return the entries of the segment that starts at `first`, but none after `last`."""
         following = bisect_right(self.firsts, first)
         if following < len(self.firsts):
             last = min(last, self.firsts[following] - 1)

@@ -17,7 +17,7 @@ _SEQUENCE = "white-space:pre-wrap;word-break:normal"
 
 
 class Outcome(StrEnum):
-    """`UNKNOWN`: the trace lacks an event that the check needs, or an outcome is unknown."""
+    """`UNKNOWN` means that the trace lacks an event that the check needs."""
 
     VALID = "valid"
     INVALID = "invalid"

@@ -43,7 +43,7 @@ Invariants:
 - a ledger is added to the chain before its first entry is written, and removed from it before the
   ledger is deleted; the current ledger is never removed, nor is any ledger that a durable cursor
   would still need if it restarted from its stored position
-- a cursor never stores an entry as acknowledged that was not; after a crash messages may be
+- a cursor never stores an unacknowledged entry as acknowledged; after a crash, messages may be
   redelivered, but none is skipped
 
 Differences from Pulsar: an owner that closes cleanly stores the chain once more, with the end of

@@ -33,7 +33,7 @@ class PendingEntry:
 
 
 class Appender(Protocol[E_contra]):
-    """Receives a notification when entries of it are stored or have failed, many at a time.
+    """Is notified when its entries have been stored or have failed, usually many at a time.
 
     The managed ledger makes these calls while it is changing its own state, so implementations
     must only record the outcome, and react to it later.
@@ -42,7 +42,7 @@ class Appender(Protocol[E_contra]):
     def entries_stored(self, ledger_id: int, entries: Sequence[E_contra]) -> None: ...
 
     def entries_failed(self, entries: Sequence[E_contra], error: LabkitError) -> None:
-        """Some bookies may have stored the entries nevertheless."""
+        """Called when adding the entries has failed; some bookies may still have stored them."""
 
 
 class AwaitedEntry(PendingEntry):
@@ -72,7 +72,7 @@ _AWAITED = _Awaited()
 
 class AppendQueue:
     def __init__(self, on_stored: Callable[[Position, bytes], None]) -> None:
-        """Call `on_stored` with the position and the bytes of each confirmed entry."""
+        """`on_stored` is called with the position and the bytes of each confirmed entry."""
         self._on_stored = on_stored
         self._pushed: deque[PendingEntry] = deque()
         self._waiting: deque[PendingEntry] = deque()
@@ -86,9 +86,9 @@ class AppendQueue:
         self._waiting.extend(entries)
 
     def push(self, writer: LedgerWriter, is_full: Callable[[], object]) -> asyncio.Future[int]:
-        """Push up to `_PUSHED_TOGETHER` waiting entries, until `is_full`.
+        """Push up to `_PUSHED_TOGETHER` waiting entries, or fewer if the ledger becomes full.
 
-        Return the future of the last one, which is confirmed after all others.
+        Return the future of the last pushed entry, which is confirmed after all others.
         """
         for _ in range(min(len(self._waiting), _PUSHED_TOGETHER)):
             pending = self._waiting.popleft()
@@ -99,7 +99,7 @@ class AppendQueue:
                 break
         return confirmed
 
-    def stored(self, ledger_id: int, last_entry_id: int) -> int:
+    def confirm(self, ledger_id: int, last_entry_id: int) -> int:
         """Mark pushed entries up to `last_entry_id` as confirmed; return their total size."""
         pushed, on_stored = self._pushed, self._on_stored
         stored: list[PendingEntry] = []

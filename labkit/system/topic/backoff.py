@@ -18,11 +18,11 @@ class Backoff:
         self._longest_s = max_s
         self._next_s = first_s
 
-    def failed(self) -> float:
+    def next_pause_s(self) -> float:
         """Return how many seconds to wait before the next attempt."""
         pause_s = self._next_s
         self._next_s = min(2 * pause_s, self._longest_s)
         return pause_s
 
-    def succeeded(self) -> None:
+    def reset(self) -> None:
         self._next_s = self._first_s

@@ -1,4 +1,4 @@
-"""Decompression of the payloads that Pulsar's clients compress.
+"""Decompresses the payloads that Pulsar's clients have compressed.
 
 In Pulsar: `pulsar-common/.../compression/CompressionCodecProvider.java`.
 """
@@ -22,7 +22,7 @@ class DecompressionError(LabkitError):
 
 
 def decompress_payload(kind: CompressionType, data: bytes, size: int) -> bytes:
-    """Raise `DecompressionError` if this fails, or the result does not have `size` bytes."""
+    """Raise `DecompressionError` if this fails, or if the result does not have `size` bytes."""
     try:
         if kind == CompressionType.ZLIB:
             # Limit the output, because a few bytes can decompress to any size.

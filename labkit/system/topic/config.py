@@ -16,21 +16,22 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedgerConfig:
-    """Replication, rollover and retention of a partition's ledgers, and storage of its cursors.
+    """How a partition's ledgers are replicated, rolled over and retained, and its cursors stored.
 
-    A ledger is full once it has `max_entries_per_ledger` entries or `max_ledger_size_bytes`, or is
-    `max_ledger_age_ms` old, but not before it is older than `min_ledger_age_ms` (0: no minimum).
+    A ledger is full once it contains `max_entries_per_ledger` entries or `max_ledger_size_bytes`
+    bytes, or is `max_ledger_age_ms` old, but not before it is older than `min_ledger_age_ms` (0: no
+    minimum).
 
     A ledger that every durable cursor has passed is deleted once it was closed more than
     `retention_time_ms` ago, or as soon as the ledgers after it reach `retention_size_bytes`; -1
     means no limit.  Rollover by age and retention are checked every `check_interval_ms`.
 
     A cursor is stored at most once per `cursor_persist_interval_ms`, with at most
-    `max_ranges_stored` acknowledged ranges; with more than `max_ranges_in_node`, the state stays in
-    the cursor's ledger on close.
+    `max_ranges_stored` acknowledged ranges.  If there are more than `max_ranges_in_node`, the state
+    stays in the cursor's ledger when the cursor is closed.
 
     The default quorums, ages and retention are chosen for lessons, which keep all their data and
-    show rollovers.  Raises `BKIncorrectParameterException` for a value out of range.
+    show rollovers.  Raises `BKIncorrectParameterException` if a value is out of range.
     """
 
     ensemble_size: int = setting(3, "managedLedgerDefaultEnsembleSize")
@@ -74,7 +75,7 @@ class ManagedLedgerConfig:
         if not self.ensemble_size >= self.write_quorum >= self.ack_quorum >= 1:
             raise InvalidSettingException(
                 self,
-                "{ensemble_size}, {write_quorum} and {ack_quorum}; allowed is {ensemble_size.name}"
+                "{ensemble_size}, {write_quorum} and {ack_quorum}; expected {ensemble_size.name}"
                 " >= {write_quorum.name} >= {ack_quorum.name} >= 1",
             )
         check_ranges(self)

@@ -1,6 +1,6 @@
-"""Consumers: read a topic's messages, in order within each partition.
+"""Consumers read a topic's messages, in order within each partition.
 
-Tailing reads, of entries that were just confirmed, and catch-up reads, of closed ledgers, both read
+Tailing reads (of entries that were just confirmed) and catch-up reads (of closed ledgers) get
 entries from bookies in the same way.
 """
 
@@ -53,8 +53,8 @@ class PartitionConsumer:
     async def receive(self, max_messages: int) -> list[Message]:
         """Return the next messages, up to `max_messages`.
 
-        Return fewer if no more entries are confirmed, or if an entry cannot be read: then the next
-        call raises the error.
+        Return fewer if no more entries are confirmed, or if an entry cannot be read; in the latter
+        case, the next call raises the error.
         """
         received: list[Message] = []
         start = replace(self._next)
@@ -79,7 +79,9 @@ class PartitionConsumer:
                 received += self._next_messages(reader, entry.payload, max_messages - len(received))
 
     def _next_messages(self, reader: LedgerReader, payload: bytes, wanted: int) -> list[Message]:
-        """Return up to `wanted` messages of the entry at the current position, and advance it."""
+        """Return up to `wanted` messages from the entry at the current position; advance the
+        position.
+        """
         position = self._next
         messages = decode_messages(payload, reader.ledger_id, position.entry_id, self._partition)
         self._messages_per_entry = len(messages)
@@ -91,7 +93,7 @@ class PartitionConsumer:
         return taken
 
     async def _reader_with_more(self) -> LedgerReader | None:
-        """Return a reader of the ledger with the next entry, or None if none is confirmed."""
+        """Return a reader of the next entry's ledger, or None if no further entry is confirmed."""
         reader = self._reader
         if (
             reader is not None
@@ -125,7 +127,7 @@ class PartitionConsumer:
         reader = await self._client.open_ledger_no_recovery(ledger_id)
         writer = self._owner.writer if self._owner is not None else None
         if writer is not None and writer.ledger_id == ledger_id:
-            # Bookies learn which entry is confirmed only with the next one.
+            # Bookies learn that an entry is confirmed only from the next entry.
             reader.last_add_confirmed = max(reader.last_add_confirmed, writer.last_add_confirmed)
         return reader
 
@@ -135,8 +137,11 @@ class Consumer:
         self._partitions = partitions
 
     async def receive(self, max_messages: int = 1000) -> list[Message]:
-        """Return up to `max_messages` of the next partition in round-robin order, or [] if every
-        confirmed message has been received.  Raises what `LedgerReader.read_entry` raises.
+        """Return up to `max_messages` messages from the next partition that has any, in round-robin
+        order.
+
+        Return [] if every confirmed message has been received.  Raises the same exceptions as
+        `LedgerReader.read_entry`.
         """
         if max_messages < 1:
             raise BKIncorrectParameterException(

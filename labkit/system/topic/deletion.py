@@ -9,8 +9,8 @@
 After a crash, the topic is thus intact, marked or deleted.  A ledger is deleted before the node
 that refers to it, so that a repeated deletion still finds the ledger.
 
-In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (`asyncDelete`), which deletes in this order
-too, but has no mark.
+In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (`asyncDelete`), which deletes in the same
+order, but without a mark.
 """
 
 from contextlib import suppress
@@ -59,7 +59,7 @@ async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> Non
 
 
 async def unmark(store: MetadataStore, name: str) -> None:
-    """Raise the same errors as `mark`."""
+    """Remove the mark.  Raises the same exceptions as `mark`."""
     path = managed_ledger_path(name)
     data, version = await store.get(path)
     if _MARK in decode_properties(data):
@@ -74,7 +74,9 @@ async def _replace(store: MetadataStore, path: str, data: bytes, version: int) -
 
 
 async def delete_marked(client: BookKeeper, name: str) -> None:
-    """Raise `ManagedLedgerFencedError` if another broker has opened the topic despite the mark, and
+    """Delete a marked topic's cursors, ledgers and node.
+
+    Raises `ManagedLedgerFencedError` if another broker has opened the topic despite the mark, and
     `MetadataUnavailableError`.
     """
     path = managed_ledger_path(name)

@@ -64,7 +64,7 @@ class ManagedLedger:
         self._opened_at_ms = 0
         self._pauses = Backoff(FIRST_PAUSE_S, MAX_PAUSE_S)
         self._turn = asyncio.Lock()
-        self.queue = self.queue_class(self._reader.stored)
+        self.queue = self.queue_class(self._reader.add_to_cache)
         self._ended: LabkitError | None = BKLedgerClosedException(f"{name} is not open yet")
         self._maintenance = MaintenanceTask(self._maintain, config.check_interval_ms)
         self._on_confirmed: list[Callable[[], None]] = []
@@ -74,8 +74,9 @@ class ManagedLedger:
     async def open(self) -> None:
         """Take over the chain and its cursors from the previous owner.
 
-        Raises `ManagedLedgerFencedError` if another owner takes over at the same time, and what
-        `BookKeeper.open_ledger`, `BookKeeper.create_ledger` and `CursorStore.recover` raise.
+        Raises `ManagedLedgerFencedError` if another owner takes over at the same time, and the same
+        exceptions as `BookKeeper.open_ledger`, `BookKeeper.create_ledger` and
+        `CursorStore.recover`.
         """
         async with self._turn:
             await self._store.take_over()
@@ -96,8 +97,8 @@ class ManagedLedger:
     async def close(self) -> None:
         """Close the open ledger and the cursors; all pushed entries must have been confirmed.
 
-        Even if this raises `MetadataUnavailableError` or what `LedgerWriter.close` raises, the
-        managed ledger is closed.
+        Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`; even
+        then, the managed ledger is closed.
         """
         async with self._turn:
             was_open = self._ended is None
@@ -114,7 +115,7 @@ class ManagedLedger:
         await self._store.delete_removed_ledgers()
 
     def configure(self, config: ManagedLedgerConfig) -> None:
-        """Apply settings to future ledgers; existing cursors and intervals keep the old ones."""
+        """Apply settings to future ledgers; existing cursors and timers keep the old settings."""
         self._config = self._store.config = config
 
     @property
@@ -132,7 +133,7 @@ class ManagedLedger:
         return self._store.properties
 
     async def set_property(self, name: str, value: str) -> None:
-        """Raise what `trim` raises, or the error that ended this managed ledger."""
+        """Raise the same exceptions as `trim`, or the error that ended this managed ledger."""
         async with self._turn:
             self._check_open()
             await self._end_if_fenced(self._store.set_property(name, value))
@@ -145,8 +146,9 @@ class ManagedLedger:
     async def terminate(self) -> Position:
         """Terminate the chain after its last confirmed entry, and return that entry's position.
 
-        Raises the error that ended this, and what `LedgerWriter.close` and `ChainStore.terminate`
-        raise.  After an error, only the next owner finds out whether the chain is terminated.
+        Raises the error that ended this managed ledger, and the same exceptions as
+        `LedgerWriter.close` and `ChainStore.terminate`.  After an error, only the next owner finds
+        out whether the chain is terminated.
         """
         async with self._turn:
             self._check_open()
@@ -164,7 +166,7 @@ class ManagedLedger:
     async def append(self, data: bytes) -> asyncio.Future[Position]:
         """Push an entry; the future resolves to its position once it is confirmed, or fails.
 
-        Waits and raises like `append_entries`.
+        Waits and raises exceptions like `append_entries`.
         """
         [stored] = await self.append_all([data])
         return stored
@@ -183,7 +185,7 @@ class ManagedLedger:
 
         Raises `BKIncorrectParameterException` if an entry is too large for a frame,
         `BKLedgerClosedException` after `close`, `ManagedLedgerTerminatedError`, and the error that
-        ended this.
+        ended this managed ledger.
         """
         if any(len(entry.data) > MAX_PAYLOAD_SIZE for entry in entries):
             raise BKIncorrectParameterException(
@@ -222,7 +224,7 @@ class ManagedLedger:
 
     def _stored(self, ledger_id: int, last_entry_id: int) -> None:
         self.chain.open_entry_count = last_entry_id + 1
-        self.chain.open_size_bytes += self.queue.stored(ledger_id, last_entry_id)
+        self.chain.open_size_bytes += self.queue.confirm(ledger_id, last_entry_id)
         if self._on_confirmed and not self._is_reporting:
             self._is_reporting = True
             asyncio.get_running_loop().call_soon(self._report_confirmed)
@@ -239,11 +241,13 @@ class ManagedLedger:
         return await self._reader.read(start, max_entries, max_bytes)
 
     def when_confirmed(self, action: Callable[[], None]) -> None:
-        """Call `action` when `last_confirmed` has advanced, at most once per event loop turn."""
+        """Call `action` when `last_confirmed` has advanced, at most once per turn of the event
+        loop.
+        """
         self._on_confirmed.append(action)
 
     def when_ended(self, action: Callable[[LabkitError], None]) -> None:
-        """Call `action` once with the reason when this ends, except after `close`.
+        """Call `action` with the reason when this managed ledger ends, except after `close`.
 
         The reason is that another owner has taken over, or that no ledger could be created.
         """
@@ -264,10 +268,10 @@ class ManagedLedger:
         properties: Mapping[str, int] | None = None,
         cursor_properties: Mapping[str, str] | None = None,
     ) -> ManagedCursor:
-        """Return the cursor of that name, or a new one that starts at `start`.
+        """Return the cursor with that name, or a new one that starts at `start`.
 
         A durable cursor is stored when this returns.  Raises `ManagedLedgerFencedError`,
-        `MetadataUnavailableError`, and the error that ended this.
+        `MetadataUnavailableError`, and the error that ended this managed ledger.
         """
         self._check_open()
         return await self._cursors.open(
@@ -303,7 +307,7 @@ class ManagedLedger:
             await self.trim()
 
     def end(self, error: LabkitError) -> None:
-        """Stop permanently: another owner has taken over, or no next ledger can be created."""
+        """Stop for good, because another owner has taken over or no next ledger can be created."""
         if self._ended is None:
             self._stop(error)
             self._cursors.stop(error)
@@ -327,7 +331,7 @@ class ManagedLedger:
         self.queue.fail(error)
 
     def _report_confirmed(self) -> None:
-        # Clear this first, so that entries confirmed by an action are reported next turn.
+        # Clear this first, so that entries confirmed by an action are reported in the next turn.
         self._is_reporting = False
         for action in self._on_confirmed:
             action()
@@ -351,7 +355,7 @@ class ManagedLedger:
             await writer.all_confirmed()
         try:
             await self._seal(writer)
-            self.queue.requeue()  # The entries after the closed ledger's last one.
+            self.queue.requeue()
             await self._pause_after(writer)
             if self._ended is None:  # A cursor may have been fenced during the pause.
                 await self.begin_ledger(rollover)
@@ -363,16 +367,16 @@ class ManagedLedger:
     async def _pause_after(self, writer: LedgerWriter) -> None:
         """Wait if the ledger accepted no entry, because the next one might not either."""
         if writer.metadata.last_entry_id >= 0:
-            self._pauses.succeeded()
+            self._pauses.reset()
             return
-        pause_s = self._pauses.failed()
+        pause_s = self._pauses.next_pause_s()
         self._client.recorder.record(
             "ledger.delayed", writer.ledger_id, topic=self.name, seconds=pause_s
         )
         await asyncio.sleep(pause_s)
 
     async def begin_ledger(self, rollover: Rollover) -> LedgerWriter:
-        """Raise what `ChainStore.begin_ledger` raises."""
+        """Raise the same exceptions as `ChainStore.begin_ledger`."""
         writer = self._writer = await self._store.begin_ledger()
         self._opened_at_ms = self._wall_clock_ms()
         self._client.recorder.record(
@@ -385,7 +389,7 @@ class ManagedLedger:
         return writer
 
     async def _seal(self, writer: LedgerWriter) -> None:
-        """Close a ledger, unless another client has, and settle its entries."""
+        """Close a ledger, unless another client has closed it, and settle its entries."""
         metadata = await self._store.close_last_ledger(writer)
         self._stored(writer.ledger_id, metadata.last_entry_id)
         self._store.record_closed(writer.ledger_id, metadata)

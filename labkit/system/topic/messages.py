@@ -32,7 +32,7 @@ _REPLICATE_TO = bytes([MessageMetadata.REPLICATE_TO_FIELD_NUMBER << 3 | 2])
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """`event_time_ms` is 0 if the message has no event time."""
+    """A message to be sent; `event_time_ms` is 0 if it has no event time."""
 
     payload: bytes
     key: str
@@ -43,7 +43,7 @@ class OutgoingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`batch_size` is 1 if the message was not batched."""
+    """A stored message; `batch_size` is 1 if it was not batched."""
 
     message_id: MessageId
     payload: bytes
@@ -71,7 +71,7 @@ def encode_message(message: OutgoingMessage, producer_name: str, publish_time_ms
 
 
 def encode_in_batch(message: OutgoingMessage) -> bytes:
-    """Encode a message as a part for `encode_batch`."""
+    """Encode a message as one part of a batch, for `encode_batch`."""
     single = SingleMessageMetadata(
         payload_size=len(message.payload),
         partition_key=message.key or None,
@@ -112,10 +112,11 @@ def has_valid_checksum(message: bytes) -> bool:
 
 
 def replication_clusters(message: bytes) -> list[str]:
-    """Return the clusters to which a message with a valid checksum must be replicated; [] stands
-    for those of the namespace.
+    """Return the clusters to which a message must be replicated; [] stands for those of the
+    namespace.
 
-    Raises `BKDigestMatchException` if its metadata cannot be decoded.
+    The message must have a valid checksum.  Raises `BKDigestMatchException` if its metadata cannot
+    be decoded.
     """
     size = int.from_bytes(message[_HEAD_SIZE : _HEAD_SIZE + _SIZE.size], "big")
     start = _HEAD_SIZE + _SIZE.size

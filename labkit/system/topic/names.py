@@ -1,7 +1,7 @@
 """Names of topics, and their paths in the metadata store.
 
-Tenant and namespace names consist of letters, digits and `-=:._`; topic names are unrestricted,
-but no name is `.` or `..`.  Pulsar does not limit the length of names; labkit limits it so that no
+Tenant and namespace names consist of letters, digits and `-=:._`; topic names are unrestricted.  No
+name may be `.` or `..`.  Pulsar does not limit the length of names; labkit limits it so that no
 request becomes too large for ZooKeeper.
 
 In Pulsar: `naming/TopicName.java`, `NamedEntity.java`.
@@ -49,8 +49,8 @@ def check_namespace(namespace: str) -> None:
     """Raise `BKIncorrectParameterException` unless the text is a valid `tenant/namespace`."""
     if not _NAMESPACE.fullmatch(namespace):
         raise BKIncorrectParameterException(
-            f"{shorten(namespace)} is not a namespace; write tenant/namespace, each of letters,"
-            " digits and -=:._ and neither '.' nor '..'"
+            f"{shorten(namespace)} is not a valid namespace; write tenant/namespace, each of which"
+            " consists of letters, digits and -=:._ and is neither '.' nor '..'"
         )
     if len(namespace) > MAX_NAME_BYTES:
         raise _too_long(namespace, "namespace")
@@ -59,7 +59,7 @@ def check_namespace(namespace: str) -> None:
 def check_name(name: str, what: str) -> None:
     """Raise `BKIncorrectParameterException` if a topic or subscription name cannot be stored."""
     if not name.strip() or name in (".", ".."):
-        raise BKIncorrectParameterException(f"{shorten(name)} is not a name of a {what}")
+        raise BKIncorrectParameterException(f"{shorten(name)} is not a valid {what} name")
     if len(encode_name(name)) > MAX_NAME_BYTES:
         raise _too_long(name, what)
 
@@ -71,8 +71,8 @@ def shorten(text: str) -> str:
 
 def _too_long(name: str, what: str) -> BKIncorrectParameterException:
     return BKIncorrectParameterException(
-        f"the {what} {shorten(name)} is too long: at most {MAX_NAME_BYTES} bytes fit, as they are"
-        " written in the metadata store"
+        f"the {what} {shorten(name)} is too long: as encoded in the metadata store,"
+        f" it may have at most {MAX_NAME_BYTES} bytes"
     )
 
 
@@ -107,7 +107,7 @@ def managed_ledger_path(topic: str) -> str:
 
 
 def managed_ledger_name(path: str) -> str:
-    """Return the name of the chain in the metadata of its ledgers."""
+    """Return the chain's name, as stored in the metadata of its ledgers."""
     return path.removeprefix(_MANAGED_LEDGERS)
 
 

@@ -171,15 +171,20 @@ class TopicOwnership:
 
     @property
     def owned(self) -> list[NamespaceBundle]:
-        """The list contains bundles lost with an expired session until this broker notices that."""
+        """The bundles that this broker owns or is unloading.
+
+        Bundles lost with an expired session are included until this broker notices the loss.
+        """
         return sorted(self._owned)
 
     def owns(self, topic: str) -> bool:
-        """Whether this broker believes that it owns the topic's bundle and is not unloading it."""
+        """Return whether this broker believes that it owns the topic's bundle and is not unloading
+        it.
+        """
         return self._owned.get(bundle_of(topic), False)
 
     def when_lost(self, action: Callable[[list[NamespaceBundle]], None]) -> None:
-        """Call `action` with the bundles lost when the session expires.
+        """When the session expires, call `action` with the bundles that are lost.
 
         The broker must stop serving them at once: another broker may have fenced their topics.
         """
@@ -254,8 +259,10 @@ class TopicOwnership:
     async def reacquire(self, topic: str) -> bool:
         """Acquire the topic's bundle if its node already names this broker's address.
 
-        Other brokers redirect clients here while the node of a dead process with this address
-        exists.  Return whether this broker owns the bundle now.
+        Return whether this broker owns the bundle now.
+
+        While the node of a dead process with this address exists, other brokers redirect clients to
+        this broker.
         """
         with suppress(BundleUnloadingError):
             owner = await self.owner_of(bundle_of(topic))
@@ -266,17 +273,18 @@ class TopicOwnership:
     async def disable(self, bundle: NamespaceBundle) -> None:
         """Start to unload a bundle: lookups fail, and no more of its topics are loaded.
 
-        Next, close the bundle's topics and `release` it.
+        After this, close the bundle's topics and `release` it.
         """
         if bundle in self._owned:
-            # Do this before the store, so that this broker stops returning itself at once.
+            # Do this before changing the node, so that this broker immediately stops naming itself
+            # as the owner.
             self._owned[bundle] = False
             async with self._turn:
                 if self._is_given_up(bundle):
                     await self._mark_disabled(bundle)
 
     async def release(self, bundle: NamespaceBundle) -> None:
-        """Finish unloading a bundle, after `disable`: any broker may acquire it at a lookup."""
+        """Finish unloading a bundle after `disable`, so that any broker may acquire it."""
         while True:
             async with self._turn:
                 # The bundle may have been lost with the session, and acquired again since.
@@ -299,7 +307,7 @@ class TopicOwnership:
             await self._store.set(bundle.path, encode_owner(self._me, disabled=True), version)
 
     async def _create_node(self, bundle: NamespaceBundle) -> BrokerAddress | None:
-        """Return None, or the broker that already owns the bundle."""
+        """Create the bundle's node; return None, or the broker that already owns the bundle."""
         while True:
             with suppress(NodeExistsError):
                 await self._store.create(bundle.path, encode_owner(self._me), ephemeral=True)

@@ -27,7 +27,7 @@ from labkit.system.topic.producing.producer import Batching, PartitionProducer, 
 
 
 class TopicExistsError(LabkitError):
-    """A topic of that name exists with another number of partitions."""
+    """A topic with that name exists, but has a different number of partitions."""
 
 
 class NoTopicError(LabkitError): ...
@@ -44,7 +44,7 @@ class Topic:
     """A topic that this process owns."""
 
     def __init__(self, name: str, client: BookKeeper, partitions: list[_Partition]) -> None:
-        """Use `create` or `open`."""
+        """Use `create`."""
         self.name = name
         self._client = client
         self.partitions = partitions
@@ -61,13 +61,14 @@ class Topic:
     ) -> "Topic":
         """Create a topic, or take over an existing one with the same number of partitions.
 
-        With 0 partitions, messages have partition -1.  Raises `BKIncorrectParameterException`,
-        `TopicExistsError`, and what `ManagedLedger.open` raises.
+        With 0 partitions, the topic is not partitioned, and its messages have partition -1.  Raises
+        `BKIncorrectParameterException`, `TopicExistsError`, and the same exceptions as
+        `ManagedLedger.open`.
         """
         name = full_name(topic)
         if partitions < 0:
             raise BKIncorrectParameterException(
-                f"{partitions} partitions; 0 means a topic without partitions, else at least 1"
+                f"got {partitions} partitions; expected 0 (for a non-partitioned topic) or more"
             )
         if partitions:
             await _store_partition_count(client, name, partitions)
@@ -81,7 +82,7 @@ class Topic:
         return cls(name, client, opened)
 
     def producer(self, name: str = "producer", *, batching: Batching | None = None) -> Producer:
-        """Without `batching`, every message is stored as an entry of its own."""
+        """Return a producer; without `batching`, it stores every message as an entry of its own."""
         return Producer(
             name,
             [
@@ -99,8 +100,10 @@ class Topic:
         )
 
     def consumer(self, *, after: MessageId | None = None) -> Consumer:
-        """Return a consumer that starts at the topic's first message, except in the partition of
-        `after`.  Raises `BKIncorrectParameterException` if the topic has no such partition.
+        """Return a consumer that starts at the topic's first message.
+
+        In the partition of `after`, it starts after that message.  Raises
+        `BKIncorrectParameterException` if the topic has no such partition.
         """
         if after is not None:
             self._find(after.partition)
@@ -118,7 +121,7 @@ class Topic:
         )
 
     async def ledgers(self, partition: int = -1) -> list[LedgerInfo]:
-        """Return the chain of ledgers of a partition (-1: of a non-partitioned topic)."""
+        """Return the chain of ledgers of a partition (-1 for a non-partitioned topic)."""
         chain, _ = await read_chain(self._client, self._find(partition).path)
         return chain
 
@@ -127,7 +130,7 @@ class Topic:
             if candidate.index == partition:
                 return candidate
         raise BKIncorrectParameterException(
-            f"{self.name} has no partition {partition}; it has"
+            f"{self.name} has no partition {partition}; existing partitions:"
             f" {', '.join(str(p.index) for p in self.partitions)}"
         )
 
@@ -144,7 +147,7 @@ async def _store_partition_count(client: BookKeeper, name: str, partitions: int)
         existing = await partition_count(client, name)
         if existing != partitions:
             raise TopicExistsError(
-                f"{name} exists with {existing} partitions, not {partitions}"
+                f"{name} exists, but has {existing} partitions instead of {partitions}"
             ) from None
 
 

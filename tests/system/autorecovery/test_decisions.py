@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from labkit.system.autorecovery.audit_rules import (
-    bookies_missed,
-    ledgers_of_bookies,
+    ledgers_by_bookie,
+    lost_bookies_by_ledger,
     when_to_audit,
 )
 from labkit.system.autorecovery.fragments import (
@@ -57,18 +57,18 @@ def test_one_missing_bookie_has_the_delay_to_come_back_and_several_are_lost_at_o
 
 def test_every_ensemble_of_every_ledger_counts() -> None:
     closed = ledger((0, ("a", "b")), (5, ("a", "c")), last=9)
-    index = ledgers_of_bookies([(1, closed), (2, ledger((0, ("c", "d"))))])
+    index = ledgers_by_bookie([(1, closed), (2, ledger((0, ("c", "d"))))])
     assert index == {"a": [1], "b": [1], "c": [1, 2], "d": [2]}
-    assert bookies_missed(index, ("a", "d")) == {1: ["b", "c"], 2: ["c"]}
-    assert bookies_missed(index, ("a", "b", "c", "d")) == {}
+    assert lost_bookies_by_ledger(index, ("a", "d")) == {1: ["b", "c"], 2: ["c"]}
+    assert lost_bookies_by_ledger(index, ("a", "b", "c", "d")) == {}
 
 
 @pytest.mark.parametrize(
     ("starts", "last", "is_closed", "expected"),
     [
         ([0, 5, 7], 9, True, [(0, 4, True), (5, 6, True), (7, 9, True)]),
-        # All fragments of an open ledger but the last are closed, whatever bookies report, because
-        # a segment starts after the last confirmed entry.
+        # All fragments of an open ledger except the last one are closed, no matter what bookies
+        # report, because a segment starts after the last confirmed entry.
         ([0, 5], -1, False, [(0, 4, True), (5, 4, False)]),
         ([0], -1, True, [(0, -1, True)]),
     ],
@@ -136,7 +136,7 @@ def test_nothing_is_changed_where_the_old_bookie_is_gone_already() -> None:
 
 
 def test_an_ensemble_never_has_a_bookie_twice() -> None:
-    with pytest.raises(BKMetadataVersionException, match="another client changed"):
+    with pytest.raises(BKMetadataVersionException, match="another client has changed"):
         replace_bookies(ledger((0, ABC), last=9), 0, {"b": "c"})
 
 

@@ -97,7 +97,7 @@ async def test_bookie_that_is_there_gets_its_own_copies_again_if_there_is_no_oth
     await repair.replicate(1)
     assert repair.entries(1) == [0, 1, 2, 3, 4]
     assert await repair.script.segments() == [(0, "b1 b2 b3")]
-    # The metadata already names b2.
+    # The metadata already lists b2.
     assert repair.recorded("ensemble.set", "fragment.replicated") == [
         ("fragment.replicated", 0, "", "b2")
     ]
@@ -122,7 +122,7 @@ async def test_places_of_bookies_that_are_gone_are_filled_first_and_the_rest_is_
 async def test_new_bookies_are_published_even_if_copies_that_go_back_fail_afterwards() -> None:
     repair = Repair(spares=1)
     await repair.unregister("b1")
-    # b2 has lost its copies and does not answer reads.
+    # b2 has lost its copies and does not respond to reads.
     repair.script.bookies[1].serves = False
     replicating = asyncio.ensure_future(repair.replicate(0, 1))
     await until(lambda: repair.script.bookies[1].adds == [0, 1, 2, 3, 4])
@@ -163,7 +163,7 @@ async def test_repair_whose_bookie_was_replaced_by_another_client_says_nothing_o
 async def test_bookie_that_another_client_has_put_there_is_not_put_there_twice() -> None:
     repair = Repair()
     await repair.replicator.publish(LEDGER, repair.short(1), {1: "b4"})
-    with pytest.raises(BKMetadataVersionException, match="another client changed"):
+    with pytest.raises(BKMetadataVersionException, match="another client has changed"):
         await repair.replicator.publish(LEDGER, repair.short(2), {2: "b4"})
 
 

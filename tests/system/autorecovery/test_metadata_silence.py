@@ -75,7 +75,7 @@ async def test_new_session_is_settled_from_its_beginning() -> None:
     assert silence.is_settled
     assert silence.began_at == silence.responding_since == silence.settled_at == 5
     assert silence.count == 0
-    await silence.until_settled()
+    await silence.wait_until_settled()
     assert now_s() == 9
 
 
@@ -107,7 +107,7 @@ async def test_grace_period_may_begin_again_without_a_silence() -> None:
 async def test_wait_for_the_end_of_the_grace_period_is_one_for_the_last_one() -> None:
     store, silence = await begun()
     store.falls_silent()
-    waiting = asyncio.ensure_future(silence.until_settled())
+    waiting = asyncio.ensure_future(silence.wait_until_settled())
     await until_s(12)
     store.falls_silent()
     await waiting
@@ -119,7 +119,7 @@ async def test_grace_period_is_waited_for_to_its_end() -> None:
     store, silence = await begun()
     store.falls_silent()
     await until_s(14.5)
-    await silence.until_settled()
+    await silence.wait_until_settled()
     assert now_s() == 15
 
 

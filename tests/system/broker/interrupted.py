@@ -67,7 +67,7 @@ async def broker_on(node: ClientNode) -> Broker:
 
 async def fill(broker: Broker, topic: str) -> None:
     """Store entries, and create two subscriptions, one with a cursor ledger and one without."""
-    await broker.find(topic, authoritative=True)
+    await broker.look_up(topic, authoritative=True)
     opened = await broker.topic(topic)
     for name in SUBSCRIPTIONS:
         await opened.subscriptions.create(name)
@@ -79,7 +79,7 @@ async def fill(broker: Broker, topic: str) -> None:
 
 async def check_whole(broker: Broker, topic: str) -> None:
     """Check that no entry or subscription is missing and that the topic can be opened."""
-    await broker.find(topic, authoritative=True)
+    await broker.look_up(topic, authoritative=True)
     opened = await broker.topic(topic)
     assert [each.name for each in opened.subscriptions.all] == SUBSCRIPTIONS
     backlogs = [cursor.unacknowledged_count for cursor in opened.ledger.cursors.values()]

@@ -31,7 +31,7 @@ async def test_a_damaged_entry_is_passed_over_and_reported(
     async with serving(bookies, BrokerConfig()) as broker:
         told: list[Event] = []
         broker.client.recorder.listen(told.extend)
-        await broker.find(topic, authoritative=True)
+        await broker.look_up(topic, authoritative=True)
         ledger = (await broker.topic(topic)).ledger
         whole = message()
         stored = [await ledger.append(each) for each in (whole, whole[:-1] + b"y", whole)]

@@ -37,7 +37,7 @@ async def delete_partitions(broker: Broker, *, force: bool = False) -> None:
     deletion = await PartitionedDeletion.begin(broker, WHOLE)
     try:
         for partition in await deletion.unmarked_partitions():
-            await broker.find(partition, authoritative=True)
+            await broker.look_up(partition, authoritative=True)
             await deletion.close(partition, force=force)
     except BrokerError:
         await deletion.cancel()
@@ -61,7 +61,7 @@ async def begin_partitioned(broker: Broker) -> None:
 )
 def test_interrupted_deletion_leaves_the_topic_whole_or_is_finished_by_the_next_one() -> None:
     async def check(broker: Broker) -> None:
-        await broker.find(PLAIN, authoritative=True)
+        await broker.look_up(PLAIN, authoritative=True)
         exists = await broker.store.exists(managed_ledger_path(PLAIN))
         if exists and not await is_marked(broker.store, PLAIN):
             await check_whole(broker, PLAIN)
@@ -76,7 +76,7 @@ def test_topic_that_is_opened_after_an_interrupted_deletion_is_whole_or_empty() 
     found = []
 
     async def check(broker: Broker) -> None:
-        await broker.find(PLAIN, authoritative=True)
+        await broker.look_up(PLAIN, authoritative=True)
         was_decided = not await broker.store.exists(managed_ledger_path(PLAIN))
         was_decided = was_decided or await is_marked(broker.store, PLAIN)
         found.append(was_decided)
@@ -111,7 +111,7 @@ def test_partition_of_a_topic_that_is_being_deleted_is_not_opened() -> None:
                 await check_whole(broker, PARTITIONS[0])
                 return
         for partition in PARTITIONS:
-            await broker.find(partition, authoritative=True)
+            await broker.look_up(partition, authoritative=True)
             with pytest.raises(BrokerError):
                 await broker.topic(partition)
 
@@ -146,7 +146,7 @@ def test_interrupted_growth_is_finished_by_the_next_one_and_no_subscription_miss
     async def check(broker: Broker) -> None:
         record, _ = await read_partitioned_topic(broker.store, WHOLE)
         third = partition_name(WHOLE, 2)
-        await broker.find(third, authoritative=True)
+        await broker.look_up(third, authoritative=True)
         if record.count == 2:
             with pytest.raises(BrokerError):
                 await broker.topic(third)

@@ -51,7 +51,7 @@ async def test_little_is_kept_for_a_client_that_does_not_read_and_the_others_go_
 
     async with serving(bookies, BrokerConfig()) as broker:
         url = broker.address.service_url
-        await broker.find(topic, authoritative=True)  # Make this broker the owner of the topic.
+        await broker.look_up(topic, authoritative=True)  # Make this broker the owner of the topic.
         await asyncio.to_thread(produce, url)
         await until(lambda: not broker.connections)
         silent = await RawClient.connect(url)

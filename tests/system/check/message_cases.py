@@ -17,7 +17,7 @@ MESSAGE_CASES = [
         AcknowledgedMessagesAreKept,
         Topic().ack(*KEPT).trim(7).find(KEPT[2]),
         Topic().ack(*KEPT).trim(7).find(),
-        # The receipt of a duplicate message names no ledger.
+        # The receipt for a duplicate message contains no MessageID.
         Topic().ack((0, -1, -1)).trim(7).find(),
         ("message 2 of p", TOPIC),
         led=("topic.read",),

@@ -81,11 +81,11 @@ async def test_each_confirmed_entry_is_reported_once_with_its_position() -> None
     queue, writer = Queue(), PlayedWriter()
     futures = queue.add_awaited(entries(5))
     queue.push_into(writer)
-    queue.stored(7, 1)
+    queue.confirm(7, 1)
     assert results(futures) == [(7, 0), (7, 1)]
     assert queue.reported == [((7, 0), b"0"), ((7, 1), b"1")]
-    queue.stored(7, 1)
-    queue.stored(7, 4)
+    queue.confirm(7, 1)
+    queue.confirm(7, 4)
     assert results(futures) == [(7, number) for number in range(5)]
     assert [position for position, _ in queue.reported] == results(futures)
 
@@ -94,12 +94,12 @@ async def test_entries_that_a_ledger_has_not_stored_go_first_into_the_next_one()
     queue, first, second = Queue(), PlayedWriter(), PlayedWriter()
     futures = queue.add_awaited(entries(6))
     queue.push_into(first, most=4)
-    queue.stored(7, 1)
+    queue.confirm(7, 1)
     queue.requeue()
     assert queue.is_waiting
     queue.push_into(second)
     assert second.entries == entries(6)[2:]
-    queue.stored(9, 3)
+    queue.confirm(9, 3)
     assert results(futures) == [(7, 0), (7, 1), (9, 0), (9, 1), (9, 2), (9, 3)]
 
 
@@ -111,7 +111,7 @@ async def test_failure_reaches_every_entry_once_pushed_or_not() -> None:
     assert [future.exception() for future in futures] == [FAILED] * 4
     assert not queue.is_waiting
     # The queue has dropped the entries, so later calls do not report them.
-    queue.stored(7, 3)
+    queue.confirm(7, 3)
     queue.requeue()
     queue.fail(FAILED)
     assert (queue.reported, queue.is_waiting) == ([], False)
@@ -127,6 +127,6 @@ async def test_entry_whose_caller_waits_no_longer_harms_no_other(fails: bool) ->
         queue.fail(FAILED)
         assert [future.exception() for future in futures[1:]] == [FAILED] * 2
     else:
-        queue.stored(7, 2)
+        queue.confirm(7, 2)
         assert results(futures[1:]) == [(7, 1), (7, 2)]
         assert len(queue.reported) == 3

@@ -1,9 +1,9 @@
 """One consumer of a subscription: its permits and its unacknowledged entries.
 
-A permit allows the broker to send one message.  Every FLOW adds permits, and every entry uses as
-many as it contains messages for the consumer, which may make the number negative.  Acknowledgements
-return no permits.  A consumer also receives nothing while its connection's send buffer is full,
-because permits limit the number of messages but not their size.
+A permit allows the broker to send one message.  Every FLOW adds permits, and an entry uses one
+permit for each message that is sent with it, so the number of permits may become negative.
+Acknowledgements return no permits.  A consumer also receives nothing while its connection's send
+buffer is full, because permits limit the number of messages but not their size.
 
 In Pulsar: `broker/service/Consumer.java`.
 """
@@ -23,7 +23,7 @@ MAX_PENDING = 50_000
 
 
 class Consumer:
-    """A client's consumer; those with the lowest `priority` number are preferred."""
+    """A client's consumer; consumers with the lowest `priority` number are preferred."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Consumer:
         priority: int = 0,
         hash_ranges: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Call `on_disconnected` with the consumer's id when the broker disconnects it."""
+        """`on_disconnected` is called with the consumer's id when the broker disconnects it."""
         self.consumer_id = consumer_id
         self.name = name
         self.priority = priority
@@ -51,7 +51,7 @@ class Consumer:
         self.is_connected = True
         self._connection = connection
         self._on_disconnected = on_disconnected
-        # Reuse one command, because creating it takes longer than everything else.
+        # Reuse one command, because creating one takes longer than the rest of `send`.
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
         self._command.message.consumer_id = consumer_id
         self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))

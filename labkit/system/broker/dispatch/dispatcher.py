@@ -29,7 +29,7 @@ MAX_READ_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DispatchContext:
-    """Shared by all dispatchers of a topic; `topic` is its full name."""
+    """The context shared by all dispatchers of a topic; `topic` is the topic's full name."""
 
     topic: str
     wall_clock_ms: Callable[[], int]
@@ -39,13 +39,13 @@ class DispatchContext:
 
 
 def after(position: Position) -> Position:
-    """Return the position after this one; for (L, -1), the first entry of L."""
+    """Return the position after this one, which for (L, -1) is the first entry of ledger L."""
     ledger_id, entry_id = position
     return ledger_id, entry_id + 1
 
 
 class Dispatcher:
-    """Sends entries to a subscription's consumers; exists while the subscription has any."""
+    """Sends entries to a subscription's consumers; it exists as long as there are any."""
 
     def __init__(
         self, ledger: ManagedLedger, cursor: ManagedCursor, context: DispatchContext
@@ -86,12 +86,12 @@ class Dispatcher:
         """Remove a consumer and redeliver its unacknowledged entries to the others."""
         raise NotImplementedError
 
-    def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+    def entries_acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         """Record that the consumer has completely acknowledged these entries."""
         raise NotImplementedError
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Redeliver these entries of the consumer; if `positions` is empty, all of its entries."""
+        """Redeliver these entries of the consumer; an empty list means all of its entries."""
         raise NotImplementedError
 
     async def turn(self) -> bool:
@@ -109,7 +109,7 @@ class Dispatcher:
                 await self._pause(error)
 
     async def _pause(self, error: LabkitError) -> None:
-        pause_s = self._backoff.failed()
+        pause_s = self._backoff.next_pause_s()
         self._context.recorder.record(
             "dispatch.delayed",
             *self._read_position,
@@ -118,7 +118,7 @@ class Dispatcher:
             explanation=str(error),
             seconds=pause_s,
         )
-        # The failed read was for the earlier requests, so only a later one ends the pause.
+        # All earlier requests led to the failed read, so only a later one ends the pause.
         self._retry_event.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
@@ -132,7 +132,7 @@ class Dispatcher:
         self._read_position = start
         wanted = min(MAX_READ_ENTRIES, max_entries)
         entries = [read_entry(e) for e in await self._ledger.read(start, wanted, MAX_READ_BYTES)]
-        self._backoff.succeeded()
+        self._backoff.reset()
         if entries:
             messages = sum(entry.message_count for entry in entries)
             self.messages_per_entry = max(1, messages // len(entries))

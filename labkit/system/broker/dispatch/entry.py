@@ -25,8 +25,10 @@ class MessageEntry:
 
 
 def read_entry(stored: StoredEntry) -> MessageEntry:
-    """Decode a stored entry; if its metadata is corrupt, it counts as one message, whose checksum
-    the client will report.
+    """Decode a stored entry.
+
+    An entry with corrupt metadata counts as one message; the client will report that its checksum
+    is wrong.
     """
     data = strip_broker_metadata(stored.data)
     try:

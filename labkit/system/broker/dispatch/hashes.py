@@ -53,7 +53,7 @@ def _scramble(word: int) -> int:
 
 
 class Holders:
-    """Which consumer holds the unacknowledged entries of each hash, and how many."""
+    """Tracks which consumer holds the unacknowledged entries of each hash, and how many."""
 
     def __init__(self) -> None:
         self._holders: dict[int, tuple[Consumer, int]] = {}

@@ -50,8 +50,10 @@ class _Range:
 
 
 class AutoSplitRanges:
-    """A new consumer gets the lower half of the largest range; when a consumer leaves, its range is
-    merged into the next one, or into the previous one if it is last.
+    """Divides the hashes among the consumers.
+
+    A new consumer gets the lower half of the largest range.  When a consumer leaves, its range is
+    merged into the next one, or into the previous one if there is no next one.
     """
 
     def __init__(self) -> None:
@@ -115,7 +117,10 @@ class StickyRanges:
 
 
 class KeySharedSelector:
-    """Without `keeps_order`, the new owner of a range does not wait for the old one."""
+    """Selects the consumer whose range contains a hash.
+
+    Without `keeps_order`, the new owner of a range does not wait for the old one.
+    """
 
     def __init__(self, ranges: AutoSplitRanges | StickyRanges, *, keeps_order: bool) -> None:
         self.keeps_order = keeps_order
@@ -140,7 +145,7 @@ class KeySharedSelector:
         return owner
 
     def choose(self, key_hash: int) -> Consumer | None:
-        """Return the consumer that can receive an entry now, or None."""
+        """Return the consumer of this hash if it can receive an entry now, or else None."""
         receiver = self.receiver_of(key_hash)
         return receiver if isinstance(receiver, Consumer) and receiver.can_receive() else None
 

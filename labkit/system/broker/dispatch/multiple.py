@@ -1,4 +1,4 @@
-"""Several consumers share a subscription's entries: Shared and Key_Shared.
+"""Distributes entries to the consumers of a Shared or Key_Shared subscription.
 
 Until it is acknowledged, an entry is in one of these states:
 
@@ -36,7 +36,7 @@ from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 
 MAX_WAITING = 200_000
-"""With more waiting entries, no unread ones are read for other consumers (Pulsar:
+"""If this many entries are waiting, no unread ones are read for other consumers (Pulsar:
 keySharedLookAheadMsgInReplayThresholdPerSubscription, 20,000).  A waiting entry uses 150 to 320
 bytes of memory and does not slow down dispatch.
 """
@@ -81,10 +81,10 @@ class MultipleConsumersDispatcher(Dispatcher):
             self._return_to_waiting(consumer, position)
         self.wake()
 
-    def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+    def entries_acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         """Record acknowledgements, including those of entries sent to other consumers."""
         for position in positions:
-            # Consumers mostly acknowledge their own entries.
+            # Try this consumer first, because consumers mostly acknowledge their own entries.
             for holder in (consumer, *self.consumers):
                 if position in holder.pending:
                     self._remove_pending(holder, position)
@@ -123,7 +123,7 @@ class MultipleConsumersDispatcher(Dispatcher):
             return False
         (first, _), (last, _) = candidates[0], candidates[-1]
         try:
-            # Read entries in between as well: one large read costs less than many small ones.
+            # Also read the entries in between: one large read costs less than many small ones.
             read = await self.read_entries(first, last[1] - first[1] + 1)
         except LabkitError:
             for position, key_hash in candidates:
@@ -179,7 +179,7 @@ class MultipleConsumersDispatcher(Dispatcher):
         self.wake()
 
     def _send_or_wait(self, entry: MessageEntry, key_hash: int) -> None:
-        """Send the entry, or let it wait, according to the state after the read."""
+        """Send the entry or let it wait, depending on the state after the read."""
         position = entry.position
         if self.cursor.is_acknowledged(position):
             return

@@ -1,4 +1,4 @@
-"""One consumer gets all entries in order: Exclusive and Failover.
+"""Sends all entries, in order, to one consumer of an Exclusive or Failover subscription.
 
     Exclusive    allows only one consumer
     Failover     allows several, one of which is active; when it leaves, the next one takes over
@@ -6,7 +6,7 @@
 Failover sorts its consumers by priority (the lowest number first), then by name.  The partitions of
 a topic are spread over the consumers with the best priority: of three consumers, the second one is
 active for partitions 1, 4 and 7.  For a topic without partitions, the first consumer is active
-(newer versions of Pulsar derive it from the topic's hash).
+(newer versions of Pulsar choose it by the topic's hash).
 
 The dispatcher does not track the entries that it has sent, so a consumer that becomes active or
 requests redelivery receives all unacknowledged entries.  Redelivery counts stay 0, as in Pulsar.
@@ -44,7 +44,10 @@ class ExclusiveSelector:
 
 
 class FailoverSelector:
-    """`partition` is -1 for a topic without partitions."""
+    """Selects the active consumer by priority and name.
+
+    `partition` is -1 for a topic without partitions.
+    """
 
     announces_active = True
 
@@ -83,7 +86,7 @@ class SingleActiveDispatcher(Dispatcher):
         self.consumers.remove(consumer)
         self._update_active()
 
-    def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+    def entries_acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         """Do nothing: the cursor tracks the acknowledgements."""
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:

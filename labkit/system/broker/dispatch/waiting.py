@@ -30,7 +30,7 @@ Receiver: TypeAlias = Consumer | Receivers
 
 class WaitingEntries:
     def __init__(self, receiver_of: Callable[[int], Receiver]) -> None:
-        """Call `update_receiver` or `update_all_receivers` when `receiver_of` may have changed."""
+        """Call an `update` method whenever the results of `receiver_of` may have changed."""
         self._receiver_of = receiver_of
         self._hash_of: dict[Position, int] = {}
         self._entries: dict[int, list[Position]] = {}

@@ -88,8 +88,10 @@ class Consumers:
         self._attached.clear()
 
     def _on_consumer_disconnected(self, consumer_id: int) -> None:
-        """Forget the consumer unless its own seek disconnected it: then it subscribes again, or its
-        subscription may have to be deleted when the connection closes.
+        """Forget the consumer, unless its own seek disconnected it.
+
+        After a seek, the consumer subscribes again.  If its connection closes before that, its
+        subscription may have to be deleted.
         """
         if not self._seeks_in_progress[consumer_id]:
             self._attached.pop(consumer_id, None)
@@ -120,7 +122,7 @@ class Consumers:
             )
         if len(self._attached) + len(self._pending_requests) >= MAX_PER_CONNECTION:
             raise too_many_error(self._attached, "consumers")
-        # Do this before the first await: a CLOSE_CONSUMER may arrive in the same receive.
+        # Do this before the first await, because a CLOSE_CONSUMER may have arrived already.
         self._pending_requests[command.subscribe.consumer_id] = command.subscribe.request_id
         return self._handle_subscribe(command.subscribe)
 
@@ -169,7 +171,7 @@ class Consumers:
         try:
             attached = self._find(request.consumer_id)
             if not attached.consumer.is_connected:
-                # A late acknowledgement must not apply after the seek.
+                # A late acknowledgement must not take effect after the seek.
                 raise _no_consumer_error(request.consumer_id)
             if request.HasField("txnid_least_bits"):
                 raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
@@ -185,7 +187,7 @@ class Consumers:
             self._connection.send(reply)
 
     def _record_discarded(self, attached: AttachedConsumer, request: CommandAck) -> None:
-        """Record that the client discarded a corrupt message: its application sees only a gap."""
+        """Record that the client discarded a corrupt message; its application sees only a gap."""
         recorder = self._broker.client.recorder
         fields = Fields(
             topic=attached.topic.name,

@@ -59,7 +59,7 @@ async def _lookup(
                 f"listener {listener!r} does not exist; connect without a listener name",
             )
         await connection.check_permission(request.topic, PRODUCE, CONSUME)
-        broker_address, serves = await broker.find(
+        broker_address, serves = await broker.look_up(
             request.topic, authoritative=request.authoritative
         )
         kind = CommandLookupTopicResponse

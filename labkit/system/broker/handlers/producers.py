@@ -1,4 +1,4 @@
-"""Handlers for producer commands: register producers, store their messages, send receipts.
+"""Handlers for producer commands, which register producers, store messages and send receipts.
 
 When a send fails, the producer is closed immediately and its client notified; the client registers
 it again and resends every message without a receipt.  Messages that it sent before the notification
@@ -68,7 +68,7 @@ class Producers:
     def _register(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
         if len(self.attached) + len(self.pending_registrations) >= MAX_PER_CONNECTION:
             raise too_many_error(self.attached, "producers")
-        # Register it before the first await: a CLOSE_PRODUCER may arrive in the same receive.
+        # Register it before the first await, because a CLOSE_PRODUCER may have arrived already.
         return ProducerRegistration(self, command.producer).run()
 
     def _send(self, command: BaseCommand, message: bytes) -> None:
@@ -87,13 +87,13 @@ class Producers:
 
     async def _close_after_receipts(self, producer: "Producer | None", request_id: int) -> None:
         if producer is not None:
-            await producer.settled()
+            await producer.wait_until_settled()
             producer.leave()
         success = CommandSuccess(request_id=request_id)
         self.connection.send(BaseCommand(type=BaseCommand.SUCCESS, success=success))
 
     def _on_connection_closed(self) -> None:
-        # Both calls remove the item from its dictionary.
+        # Iterate over copies, because both calls remove the item from its dictionary.
         for registration in list(self.pending_registrations.values()):
             registration.cancel()
         for producer in list(self.attached.values()):
@@ -104,7 +104,7 @@ class Producer:
     def __init__(
         self, client: Producers, producer_id: int, access_request: AccessRequest, topic: BrokerTopic
     ) -> None:
-        """Raise `ProducerBusyError` if the topic already has a producer of that name."""
+        """Raise `ProducerBusyError` if the topic already has a producer with that name."""
         self.name = access_request.name
         self._client = client
         self._connection = client.connection
@@ -136,7 +136,7 @@ class Producer:
 
     def send(self, request: CommandSend, message: bytes) -> None:
         if self._refusal is not None:
-            return  # The client resends it after it has registered again.
+            return  # The client resends the message after it has registered again.
         size = len(message)
         sequence_id, highest = request.sequence_id, request.highest_sequence_id
         if size > self._max_entry_size:
@@ -192,7 +192,7 @@ class Producer:
     def probe(self) -> None:
         self._connection.probe()
 
-    async def settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         if self._pending:
             self._settled = self._settled or asyncio.get_running_loop().create_future()
             await self._settled
@@ -223,7 +223,7 @@ class Producer:
     def _refuse(self, request: CommandSend, code: ServerError, text: str) -> None:
         """Reject a message and close the producer, after all earlier messages have their receipts.
 
-        A client that gets the rejection earlier resends the message instead of dropping it.
+        If the client got the rejection earlier, it would resend the message instead of dropping it.
         """
         error = CommandSendError(
             producer_id=self.producer_id,
@@ -261,7 +261,10 @@ class ProducerRegistration:
         client.pending_registrations[request.producer_id] = self
 
     async def run(self) -> None:
-        """Raise `BrokerError` if the producer is rejected, or what `BrokerService.topic` raises."""
+        """Register the producer.
+
+        Raises `BrokerError` if it is rejected, and the same exceptions as `BrokerService.topic`.
+        """
         try:
             await self._run()
         except LabkitError:

@@ -52,7 +52,7 @@ async def _get_or_create_schema(
 
 
 async def check_consumer_schema(broker: BrokerService, topic: BrokerTopic, schema: Schema) -> None:
-    """Raise what `Schemas.check_consumer` raises."""
+    """Raise the same exceptions as `Schemas.check_consumer`."""
     consumers = (
         each for subscription in topic.subscriptions.all for each in subscription.consumers
     )

@@ -7,8 +7,8 @@
 The record of a partitioned topic is first changed to say that the topic is being deleted, so that
 no broker opens a partition.  The broker that owns a partition then closes and marks it.  Nothing is
 deleted before all partitions are marked: if one is in use, all are unmarked.  The record is deleted
-last.  An interrupted deletion is finished by the next request to delete the topic, and that of a
-topic without partitions also when the topic is next opened.
+last.  An interrupted deletion is finished by the next request to delete the topic.  If the topic is
+not partitioned, opening it also finishes the deletion.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalDeletePartitionedTopicAsync`),
 `PersistentTopic.java` (`delete`).
@@ -83,7 +83,10 @@ class PartitionedDeletion:
         await _change_record(self._broker, self._topic, is_being_deleted=False)
 
     async def finish(self) -> None:
-        """Delete the partitions, then the record.  Raises `BrokerError` if one is not marked."""
+        """Delete the partitions, then the record.
+
+        Raises `BrokerError` if a partition is not marked.
+        """
         if unmarked := await self.unmarked_partitions():
             raise _retriable_error(
                 f"{', '.join(unmarked)} was opened concurrently; repeat the deletion"
@@ -97,7 +100,7 @@ class PartitionedDeletion:
 
     async def _stored(self) -> list[str]:
         stored = await topics_of(self._broker.store, namespace_of(self._topic))
-        # Another program may have stored an arbitrary partition count in the record.
+        # Do not trust the partition count: another program may have stored an arbitrary number.
         partitions = [
             name
             for name in stored
@@ -116,7 +119,7 @@ class PartitionedDeletion:
 async def _close(broker: BrokerService, name: str, *, force: bool) -> None:
     topic = await broker.find_open_topic(name)
     if topic is not None and not force:
-        # No client must connect between the check and the close.
+        # No client may connect between the check and the close.
         topic.fence()
         try:
             _check_unused(topic)

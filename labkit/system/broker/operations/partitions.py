@@ -1,9 +1,9 @@
 """Creates topics and partitioned topics, and adds partitions.
 
 Before the partition count is increased, the existing subscriptions are created on the new
-partitions at the earliest position, so they get every message sent there even if their consumers
-discover the partition much later.  No broker opens a new partition before the count includes it.
-An interrupted increase is finished by the next one.
+partitions at the earliest position, so that they get every message sent there even if their
+consumers discover the partition much later.  No broker opens a new partition before the count
+includes it.  An interrupted increase is finished by the next one.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalUpdatePartitionedTopicAsync`).
 """
@@ -78,7 +78,8 @@ async def create_partitioned_topic(broker: BrokerService, topic: str, partitions
 async def grow_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
     """Increase the number of partitions; clients notice within a minute.
 
-    Raises `BrokerError` if the number would not increase, or a topic has a new partition's name.
+    Raises `BrokerError` if the number would not increase, or if a topic has the name of a new
+    partition.
     """
     _check_count(broker, topic, partitions)
     store = broker.store
@@ -121,7 +122,7 @@ async def _check_may_grow(
 
 
 async def _subscriptions(store: MetadataStore, partitions: Sequence[str]) -> dict[str, bytes]:
-    """Return the znode for a new partition of each durable subscription, by name."""
+    """Return the znodes that represent the durable subscriptions on a new partition, by name."""
     found: dict[str, bytes] = {}
     for partition in partitions:
         path = managed_ledger_path(partition)
@@ -152,7 +153,8 @@ async def _store(store: MetadataStore, topic: str, record: PartitionedTopic, ver
 def _check_count(broker: BrokerService, topic: str, partitions: int) -> None:
     if partition_of(topic) >= 0:
         raise BrokerError(
-            ServerError.InvalidTopicName, f"{topic} is named like a partition: choose another name"
+            ServerError.InvalidTopicName,
+            f"the name {topic} has the form of a partition name: choose another name",
         )
     maximum = broker.config.max_partitions
     if not 1 <= partitions <= maximum:

@@ -29,15 +29,17 @@ NO_TIME = -1
 
 
 async def topic_stats(topic: BrokerTopic, *, with_earliest_time: bool) -> Stats:
-    """`with_earliest_time` reads the publish time of each backlog's first entry.
+    """Return a topic's statistics.
 
-    Raises what `ManagedLedger.read` raises.
+    If `with_earliest_time` is set, the first entry of each backlog is read to get its publish time.
+
+    Raises the same exceptions as `ManagedLedger.read`.
     """
     ledger = topic.ledger
     times = {}
     if with_earliest_time:
         times = {each.name: await _earliest_time(each, ledger) for each in topic.subscriptions.all}
-    # Await nothing from here on, so that all numbers are from the same moment.
+    # Do not await anything from here on, so that all numbers are from the same moment.
     subscriptions = {
         each.name: _subscription_stats(each, ledger, times.get(each.name, 0))
         for each in topic.subscriptions.all
@@ -132,7 +134,7 @@ def _earliest(times_ms: Iterable[int]) -> int:
 
 
 def size_after(ledgers: Iterable[LedgerInfo], position: Position) -> int:
-    """Estimate the bytes stored after the position, as if all entries of a ledger were equal."""
+    """Estimate the bytes stored after the position, as if a ledger's entries had equal sizes."""
     size = 0
     for each in ledgers:
         if each.ledger_id > position[0]:

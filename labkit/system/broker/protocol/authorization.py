@@ -1,5 +1,5 @@
-"""Permissions: superusers may do anything, tenant admins anything in their tenant, other roles what
-the namespace's policies grant them.
+"""Permissions: superusers may do anything, tenant admins may do anything in their tenant, and other
+roles may do what the namespace's policies grant them.
 
     /admin/policies/<tenant>                JSON: adminRoles
     /admin/policies/<tenant>/<namespace>    JSON: auth_policies, of which labkit uses
@@ -28,7 +28,9 @@ ACTIONS = (PRODUCE, CONSUME, "functions", "sources", "sinks", "packages")
 
 
 class Authorization:
-    """Every check raises `BrokerError` if permission is denied, or `MetadataUnavailableError`."""
+    """Every check raises `BrokerError` if permission is denied, and may raise
+    `MetadataUnavailableError`.
+    """
 
     def __init__(self, store: MetadataStore, super_user_roles: Collection[str]) -> None:
         self._store = store
@@ -37,8 +39,10 @@ class Authorization:
     async def check_topic(
         self, role: str, topic: str, actions: Collection[str], subscription: str = ""
     ) -> None:
-        """Check that the role may perform one of the actions on the topic (full name), and use the
-        subscription if one is given.
+        """Check that the role may perform one of the actions, and may use the subscription if one
+        is given.
+
+        `topic` is a full topic name.
         """
         namespace = namespace_of(topic)
         if await self._is_admin(role, namespace.partition("/")[0]):

@@ -1,7 +1,7 @@
 """A client's connection: dispatches commands to handlers and batches the responses of each turn.
 
-`connection_state` defines which commands a client may send when.  Clients choose the ids of their
-requests, producers and consumers; the ids are valid for one connection.
+`connection_state` defines which commands a client may send in which state.  Clients choose the ids
+of their requests, producers and consumers; the ids are valid for one connection.
 
 In Pulsar: `broker/service/ServerCnx.java`, `common/protocol/PulsarHandler.java`.
 """
@@ -49,8 +49,8 @@ _FEATURES = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation
 _MAX_OUTGOING_BYTES = 4 * 1024 * 1024
 """Message bytes that may be sent in one turn: the size of one read."""
 _MAX_FRAMES_PER_TURN = 256
-"""These take a few milliseconds, during which other clients wait.  A lower limit would mean smaller
-groups of entries for the bookies.
+"""This many frames take a few milliseconds, during which other clients wait.  A lower limit would
+mean smaller groups of entries for the bookies.
 """
 _PROBE_TIMEOUT_S = 5.0
 _MAX_VERSION_LENGTH = 100
@@ -58,18 +58,19 @@ _MAX_VERSION_LENGTH = 100
 Handler = Callable[[BaseCommand, bytes], Awaitable[None] | None]
 """Called with a command and the message that follows it.
 
-If it raises a `LabkitError`, a request gets that error as its response; any other command closes
-the connection.  Later commands do not wait for an awaitable that it returns.
+If the handler raises a `LabkitError`, the client gets the error as the response to a request; for
+any other command, the connection is closed.  If the handler returns an awaitable, later commands do
+not wait for it.
 """
 Handlers = Mapping[int, Handler]
-"""By command type."""
+"""Maps command types to handlers."""
 
 _CLIENT_ERRORS = (
     ServerError.InvalidTopicName,
     ServerError.NotAllowedError,
     ServerError.UnsupportedVersionError,
 )
-"""Client errors; all other errors are transient or expected."""
+"""Errors caused by a faulty client; all others are transient or expected."""
 MAX_PER_CONNECTION = 10_000
 """Maximum number of producers, and of consumers: clients have one for each partition."""
 
@@ -95,7 +96,7 @@ class Host(Protocol):
     async def check_permission(
         self, role: str, topic: str, *actions: str, subscription: str = ""
     ) -> None:
-        """Raise what `Authorization.check_topic` raises."""
+        """Raise the same exceptions as `Authorization.check_topic`."""
 
 
 class ClientConnection:
@@ -258,7 +259,7 @@ class ClientConnection:
     def check_credentials(self, now_ms: int) -> None:
         """Ask a client whose token has expired for a new one; called periodically.
 
-        Disconnect a client that does not support this, or has not responded by the next call.
+        Disconnect a client that does not support this, or that has not responded by the next call.
         """
         if self.is_closed or not self._identity.is_expired(now_ms):
             return
@@ -283,7 +284,7 @@ class ClientConnection:
             self.close()
 
     def check_identified(self) -> None:
-        """Raise the `BrokerError` that explains why authentication failed, if it did."""
+        """If authentication has failed, raise the `BrokerError` that explains why."""
         if self._authentication_error is not None:
             raise self._authentication_error
 
@@ -293,12 +294,12 @@ class ClientConnection:
     # Sending
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
-        """Send a command with all others of this turn, unless the connection is closed."""
+        """Send a command together with all others of this turn, unless the connection is closed."""
         self.send_frames((encode_frame(command, message),), len(message))
 
     def send_frames(self, frames: Iterable[bytes], message_bytes: int) -> None:
         """Send encoded commands; `message_bytes` is the size of the messages that follow them."""
-        # A system call costs more than many small commands.
+        # Send them together, because a system call costs more than many small commands.
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
         self._outgoing.extend(frames)
@@ -328,7 +329,7 @@ class ClientConnection:
             action()
 
     def when_writable(self, action: Callable[[], None]) -> None:
-        """Register a callback for each time that the client starts reading its responses again."""
+        """Register a callback that is called whenever the client reads its responses again."""
         self._on_writable.append(action)
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ however, a request of an unknown type gets an ERROR response.
 
 REFUSED exists because Pulsar's C++ client treats an ERROR in response to CONNECT as a broken
 connection and silently reconnects.  A client that failed to authenticate therefore gets CONNECTED,
-and then the reason in response to its first request, one of the two in the table.
+and then the reason in the response to its first request (LOOKUP or PARTITIONED_METADATA).
 
 Independently of these states, a client must show that it is alive.  At each check:
 
@@ -28,7 +28,7 @@ Independently of these states, a client must show that it is alive.  At each che
     QUIET     -> PINGED, and the broker sends a PING
     PINGED    -> the connection is closed
 
-Anything that the client sends sets it to HEARD.
+Anything that the client sends sets the state back to HEARD.
 
 In Pulsar: `ServerCnx.State`, `common/protocol/PulsarHandler.java`.
 """

@@ -1,12 +1,12 @@
 """Validates schemas and checks whether a new schema is compatible with earlier versions.
 
-BACKWARD: a new schema can read data written with the previous one.  FORWARD: the previous one can
-read data written with it.  FULL: both.  The TRANSITIVE variants compare with all earlier versions
-instead of the latest.  Schemas of types other than records, KeyValue and PROTOBUF_NATIVE are always
-compatible.
+BACKWARD: a new schema can read data written with the previous one.  FORWARD: the previous schema
+can read data written with the new one.  FULL: both.  The TRANSITIVE variants compare with all
+earlier versions instead of the latest.  Schemas of types other than records, KeyValue and
+PROTOBUF_NATIVE are always compatible.
 
-In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, `validator/` beside it, and the
-classes `...SchemaCompatibilityCheck.java`.
+In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, the `validator/` directory next
+to it, and the classes `...SchemaCompatibilityCheck.java`.
 """
 
 import json

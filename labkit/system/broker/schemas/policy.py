@@ -36,8 +36,10 @@ _LEGACY_STRATEGIES = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaPolicy:
-    """Clients may add schemas if `allow_auto_update`.  Producers of a topic that has a schema must
-    have one, too, if `validation_enforced`.
+    """A namespace's rules for schemas.
+
+    If `allow_auto_update` is set, clients may add schemas.  If `validation_enforced` is set,
+    producers of a topic that has a schema must have one, too.
     """
 
     strategy: Strategy

@@ -2,10 +2,11 @@
 
 All partitions of a topic share its schema.  A producer whose schema is already known gets that
 version; a new schema must satisfy the namespace's compatibility strategy (`checks`), which is FULL
-by default.  A consumer's schema is only compared if the topic has one, and never stored.
+by default.  A consumer's schema must be compatible with the topic's.  It is stored only if the
+topic has no schema and is idle.
 
 The numbers of deleted versions are not reused, because messages with these numbers may still be
-stored; deleting the topic deletes them, too.
+stored; deleting the topic deletes the numbers, too.
 
 In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, `PersistentTopic.java` (its
 `addSchemaIfIdleOrCheckCompatible`).
@@ -38,7 +39,7 @@ from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import encode_name, full_name, namespace_of, without_partition
 
 _NO_SCHEMA = (Schema.Schemaless, Schema.AutoConsume)
-"""Types of clients that send or receive bytes, whatever the topic's schema is."""
+"""Types of clients that send or receive bytes, no matter what the topic's schema is."""
 NO_VERSION = b""
 """The version of messages without a schema, sent because the Java client requires the field."""
 NO_NUMBER = -1
@@ -68,7 +69,8 @@ class NumberedSchema:
 class Schemas:
     """The schemas of all topics, by the full name of a topic or partition.
 
-    Every method raises `BrokerError` if it rejects the request, and what `SchemaStorage` raises.
+    Every method raises `BrokerError` if it rejects the request, and the same exceptions as
+    `SchemaStorage`.
     """
 
     def __init__(self, client: BookKeeper, config: ManagedLedgerConfig) -> None:
@@ -169,7 +171,7 @@ class Schemas:
         return policy.strategy
 
     async def delete_versions(self, topic: str) -> int:
-        """Delete all versions, and return the number of the deletion.
+        """Delete all versions, and return the version number of the deletion.
 
         The number is `NO_NUMBER` if the topic has never had a schema.
         """
@@ -232,7 +234,7 @@ class Schemas:
     ) -> int | None:
         """Return the number of the version with the same type and the same bytes."""
         wanted = definition_hash(schema)
-        # Types may share a definition: that of every primitive type is empty.
+        # Different types may have the same definition: that of every primitive type is empty.
         alike = [each for each in located.current if each.hash == wanted]
         async for found in self._read_all(topic, alike):
             if found.schema.type == schema.type:

@@ -13,7 +13,7 @@ A deletion is also a version: an entry that is marked as deleted, with an empty 
 a deleted version is therefore never reused, because messages may still be stored with it.
 
 Earlier releases of labkit stored each version in a child of the topic's znode, which was itself
-empty.  These are moved to ledgers when the topic's schemas are first accessed.
+empty.  Such versions are moved to ledgers when the topic's schemas are first accessed.
 
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 """
@@ -102,7 +102,7 @@ def definition_hash(schema: Schema) -> bytes:
 class SchemaStorage:
     """The schemas of all topics, by schema id (`tenant/namespace/topic`).
 
-    Every method may raise `MetadataUnavailableError`, and what `BookKeeper` raises.
+    Every method may raise `MetadataUnavailableError`, and the same exceptions as `BookKeeper`.
     """
 
     def __init__(self, client: BookKeeper, config: ManagedLedgerConfig) -> None:

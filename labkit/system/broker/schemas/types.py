@@ -1,4 +1,4 @@
-"""Names of schema types as in Pulsar's Java classes, and KeyValue schemas.
+"""Names schema types as Pulsar's Java classes do, and decodes KeyValue schemas.
 
 The definition of a KeyValue schema consists of two length-prefixed definitions; their types are in
 its properties.

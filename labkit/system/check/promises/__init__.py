@@ -1,10 +1,10 @@
-"""The promises: each class is a check, and the first sentence of its docstring is the promise.
+"""The promises: each class is a check, and the first paragraph of its docstring is the promise.
 
     durability, writing, fencing, deletion, reading   entries and ledgers
-    callers, learning                                         responses to callers and readers
-    repair, outage, marks, health                    lost bookies, metadata store outages
-    chain, deliveries, unloading                              topics and their consumers
-    specification                                             invariants of the TLA+ specification
+    callers, learning                                 responses to callers and readers
+    repair, outage, marks, health                     lost bookies, metadata store outages, errors
+    chain, deliveries, unloading                      topics and their consumers
+    specification                                     invariants of the TLA+ specification
 
 Read `durability` first.
 """

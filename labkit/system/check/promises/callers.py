@@ -23,7 +23,7 @@ class _Pushed(NamedTuple):
 
 
 class ContentCheck(Check):
-    """Base class that keeps what writers pushed, by ledger and entry id."""
+    """Base class that records what writers pushed, by ledger and entry id."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -31,12 +31,15 @@ class ContentCheck(Check):
 
     @on("add.pushed")
     def entry_pushed(self, event: Event) -> None:
-        # A recoverer sends the entries that it has found once more.
+        # Keep the first event, because a recoverer pushes existing entries again.
         pushed = _Pushed(event.size, event.checksum, event)
         self.pushed[event.ledger].setdefault(event.entry, pushed)
 
     def is_as_pushed(self, ledger: int, content: Content) -> bool:
-        """Return whether a writer pushed this; if that is unknown, report a doubt, return True."""
+        """Return whether a writer pushed this content.
+
+        If the trace does not show that, report a doubt and return True.
+        """
         pushed = self.pushed[ledger].get(content.entry)
         if pushed is None:
             self.doubt(f"the trace does not show who wrote entry {content.entry} of {ledger}")
@@ -46,7 +49,7 @@ class ContentCheck(Check):
 
 class AddsAreAnsweredWhenConfirmed(ContentCheck):
     """An add returns only after the writer has confirmed the entry, and it returns the id of the
-    entry with the payload of that add.
+    entry that contains the payload of that add.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -100,16 +103,15 @@ class ReadsReturnWhatWasWritten(ContentCheck):
             if not self.is_as_pushed(answer.ledger, content):
                 pushed = self.pushed[answer.ledger][content.entry].event
                 wrong = f"{request}, but got entry {content.entry} with a payload"
-                self.broke(
-                    self.facts.before(answer), f"{wrong} other than its writer gave it", pushed
-                )
+                self.broke(self.facts.before(answer), f"{wrong} other than the written one", pushed)
 
 
 class ClosedLengthIsRight(ContentCheck):
     """The length of a closed ledger is the total size of the payloads of its entries.
 
     A recoverer that cannot read the last entry uses the length that the fenced bookies report, as
-    BookKeeper does. These bookies may have later entries or none, so the check skips that length.
+    BookKeeper does. Because these bookies may have later entries or none at all, the check skips
+    this case.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -152,13 +154,13 @@ class StepsEnd(Check):
     after the end of the run, when all faults are repaired.
 
     If failed disks have lost all copies of an entry, a broker that needs the entry never stops
-    trying to open its topic, and neither do the topic's clients.
+    trying to open its topic, and neither do the topic's clients, so the result is unknown.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._unread: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
-        """By ledger and entry: the bookies with failed disks that did not return the entry."""
+        """For each ledger and entry, the bookies with failed disks that did not return it."""
 
     @on("read.failed")
     def read_failed(self, event: Event) -> None:

@@ -59,7 +59,7 @@ class MessageIdsGrow(Check):
 
 
 class _ChainCheck(Check):
-    """Base class of the checks on chains: it keeps the ledgers of each partition, in order."""
+    """Base class of the chain checks, which records the ledgers of each partition, in order."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -83,7 +83,7 @@ class AllNonEmptyLedgersInLedgerList(_ChainCheck):
         if event.ledger in chain:
             self.judged += 1
         elif self.ledgers[event.ledger].created is None:
-            self.begins_late(self.ledgers[event.ledger])
+            self.doubt_missing_creation(self.ledgers[event.ledger])
         else:
             self.broke(
                 event,
@@ -128,15 +128,17 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
     """A partition continues in a new ledger only after the previous ledger has been closed.
 
     A node reports that it has closed a ledger when it receives the metadata store's response, but
-    another node may have read the change before. So if the two events come from different nodes,
-    their order proves nothing. The same applies if another node was about to close the ledger,
-    because the response may have been lost.
+    another node may have read the change before that. So if the two events come from different
+    nodes, their order proves nothing. The same applies if another node was about to close the
+    ledger, because the response may have been lost.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._early: list[tuple[Event, LedgerFacts, set[str]]] = []
-        """Each ledger that seems to start too early, the previous one, and its recoverers."""
+        """For each ledger that seems to start too early: its event, the previous ledger, and the
+        recoverers of the previous ledger.
+        """
 
     @on("ledger.rolled")
     def rolled(self, event: Event) -> None:
@@ -147,7 +149,7 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
         before = self.ledgers[chain[-2]]
         self.judged += 1
         if before.created is None:
-            self.begins_late(before)
+            self.doubt_missing_creation(before)
         elif before.closed is None:
             # Only recoverers that have fenced the ledger may close it.
             others = before.covered.keys() - {event.node}

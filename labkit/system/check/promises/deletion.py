@@ -1,4 +1,4 @@
-"""Promises about deleted ledgers: bookies collect no other ledgers, and these stay deleted.
+"""Promises about deleted ledgers: bookies collect only those, and they stay deleted.
 
 In BookKeeper: `bookie/HandleFactoryImpl.java`, pull request 4462.
 """
@@ -46,7 +46,7 @@ class OnlyDeletedLedgersAreCollected(Check):
 class DeletedLedgerTakesNoAdd(Check):
     """A bookie that has collected a deleted ledger acknowledges no more adds to it.
 
-    The check is made when the bookie stores the add. Only other bookies can stop the writer if the
+    The check runs when the bookie stores the add. Only other bookies can stop the writer if the
     bookie has not collected garbage since the deletion, had no entry of the ledger, has restarted,
     or has received no request for the ledger for seven days.
     """
@@ -61,7 +61,7 @@ class DeletedLedgerTakesNoAdd(Check):
 
     @on("node.killed", "node.started")
     def forgotten(self, event: Event) -> None:
-        # Bookies keep this only in memory.
+        # Bookies remember only in memory which ledgers they have collected.
         self._collected.pop(event.node, None)
 
     @on("add.sent")

@@ -39,7 +39,7 @@ def _of(delivered: MessageDelivered) -> _Subscription:
 
 
 class _InOrder(Check):
-    """Base class of the checks on order; redeliveries are ignored."""
+    """Base class of the order checks, which ignore redeliveries."""
 
     def stream_of(self, answer: MessageDelivered) -> Hashable:
         """Return the stream to which the delivery belongs, or None to ignore the delivery."""
@@ -79,7 +79,7 @@ class KeysKeepTheirOrder(_InOrder):
     while it stays connected, not counting redeliveries.
 
     A consumer gets a key only when no other consumer has unacknowledged messages of the key, so it
-    never receives an earlier message than those it has received.
+    never receives a message that precedes one that it has already received.
     """
 
     def stream_of(self, answer: MessageDelivered) -> Hashable:
@@ -198,7 +198,7 @@ class NoMessageIsSkipped(Check):
         return not opened or opened[-1].node == upto.broker
 
     def _judge_trim(self, trimmed: Trimmed, deliveries: _Deliveries) -> None:
-        """Check that each trimmed message was delivered if it was stored after the start."""
+        """Check that each trimmed message from the subscription's first one on was delivered."""
         for (topic, name), first in deliveries.first.items():
             for event in self._acked[topic] if topic == trimmed.topic else ():
                 position = event.ledger, event.entry
@@ -238,7 +238,7 @@ class _Acknowledgements:
         """When each subscription last started over."""
 
     def add(self, number: int, answer: EntryAcknowledged) -> None:
-        """Keep the acknowledgement, unless it may be older than the last start over."""
+        """Keep the acknowledgement, unless the subscription may have started over since."""
         subscription = answer.topic, answer.subscription
         is_of_this_start = answer.asked > self._started.get(subscription, -1)
         if is_of_this_start and not self._starting_over[subscription]:
@@ -254,7 +254,7 @@ class _Acknowledgements:
             self._started[subscription] = answer.at
 
     def find(self, delivery: MessageDelivered) -> EntryAcknowledged | None:
-        """Return the last acknowledgement that the consumer knew when the message arrived."""
+        """Return the last acknowledgement that the consumer knew of when the message arrived."""
         accepted = self._of.get(_of(delivery), {})
         entry = delivery.consumer, delivery.broker, delivery.ledger, delivery.entry
         for key in ((*entry, -1), (*entry, delivery.batch_index)):
@@ -266,8 +266,8 @@ class _Acknowledgements:
 
 class AcknowledgedIsNotDeliveredAgain(Check):
     """After a broker has accepted the acknowledgement of an entry, or of a message in a batch, it
-    does not redeliver that to the same consumer while it serves the topic, unless the subscription
-    starts over.
+    does not redeliver that entry or message to the same consumer while it serves the topic, unless
+    the subscription starts over.
 
     Cursors are stored with a delay, so the next broker may redeliver the messages that were
     acknowledged last. A broker may also have sent an entry to another consumer before the

@@ -18,9 +18,9 @@ class AcknowledgedIsDurable(Check):
     """An entry that was confirmed to its writer's caller survives every recovery and exists at the
     end of the run, with the content that was written.
 
-    The epilogue requests each entry from every bookie of its write set. If all of them deny having
-    the entry, it is lost. The result is unknown if no bookie returns the entry and one of them
-    could not be asked, or if a bookie that had the entry was formatted.
+    The epilogue requests each entry from every bookie of its write set. If all of these bookies
+    respond that they do not have the entry, it is lost. The result is unknown if no bookie returns
+    the entry and one of them could not be asked, or if a bookie that had the entry was formatted.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -73,7 +73,7 @@ class AcknowledgedIsDurable(Check):
             else:
                 self._check_entries(ledger)
             if ledger.created is None:
-                self.begins_late(ledger)
+                self.doubt_missing_creation(ledger)
 
     def _confirmed_too_late(self, ledger: LedgerFacts) -> None:
         number, lost = ledger.ledger_id, ledger.end + 1
@@ -109,7 +109,7 @@ class AcknowledgedIsDurable(Check):
                 )
             else:
                 self.doubt(
-                    f"at the end not every bookie could be asked for entry {entry} of {number}"
+                    f"not every bookie could be asked for entry {entry} of {number} at the end"
                 )
 
     def _may_be_operators_fault(self, ledger: LedgerFacts, entry: int) -> bool:
@@ -148,7 +148,7 @@ class EveryCopyIsDurable(Check):
 
     @on("fence.failed")
     def fence_failed(self, event: Event) -> None:
-        # A bookie that fences a ledger returns its last entry.
+        # A bookie that fences a ledger returns the ledger's last entry.
         ledger = self.ledgers[event.ledger]
         has_copies = ledger.acked[event.peer] and not ledger.deferred_sync
         if event.node == EPILOGUE and has_copies and self._cannot_read(event):

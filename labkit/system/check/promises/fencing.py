@@ -65,7 +65,7 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
         elif bookie in ledger.collected:
             return
         elif ledger.created is None:
-            self.begins_late(ledger)
+            self.doubt_missing_creation(ledger)
         elif (bookie, event.node) in self._copied:
             self.doubt(f"{bookie}'s responses to {event.node} may have arrived twice")
         elif bookie in self.facts.killed:
@@ -86,8 +86,8 @@ class FencedBookieRefusesTheWriter(Check):
 
     A killed bookie may lose the fences that it has neither synced nor reported, and those of
     deleted ledgers that it has collected. The check covers only unconfirmed entries, and only if
-    writer and recoverer are different nodes: a fenced bookie accepts adds from a recovery, and its
-    event does not say who sent the add.
+    writer and recoverer are different nodes: a fenced bookie accepts adds from a recovery, and the
+    bookie's event does not say who sent the add.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -132,7 +132,9 @@ class FencedBookieRefusesTheWriter(Check):
         ledger, entry, bookie = self.ledgers[event.ledger], event.entry, event.node
         self.judged += 1
         by_writer = entry in ledger.pushed and ledger.writer not in ledger.recoverers
-        is_allowed = entry <= ledger.secured or (event.ledger, entry, bookie) in self._from_recovery
+        is_allowed = (
+            entry <= ledger.confirmed_by_any or (event.ledger, entry, bookie) in self._from_recovery
+        )
         if by_writer and not is_allowed:
             fence = self._fences[event.ledger][bookie]
             self.broke(
@@ -170,7 +172,7 @@ class OneWriter(Check):
         if event.node == ledger.writer or event.node in ledger.recoverers:
             return
         if ledger.created is None:
-            self.begins_late(ledger)
+            self.doubt_missing_creation(ledger)
         else:
             self.broke(
                 event,

@@ -26,10 +26,12 @@ class ReadersLearnWhatIsConfirmed(Check):
         super().__init__(facts)
         self._carried: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._minimum: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (-1, -1))
-        """By ledger: the LastAddConfirmed that readers must find, and the entry with it."""
+        """For each ledger, the LastAddConfirmed that readers must at least get, and the entry that
+        carries it.
+        """
         self._expected: dict[tuple[int, str], tuple[int, int]] = {}
         self._outside: dict[tuple[int, str], str] = {}
-        """By ledger and reader: a bookie outside the last ensemble that the reader asked."""
+        """For each ledger and reader, a bookie outside the last ensemble that the reader asked."""
         self._out_of_order: dict[str, None] = {}
 
     @on("message.swapped", "message.copied")
@@ -45,8 +47,8 @@ class ReadersLearnWhatIsConfirmed(Check):
 
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
-        # Qa bookies have the entry, so one of them responds to every reader. Entries of a recoverer
-        # carry a lower LastAddConfirmed.
+        # Qa bookies have the entry, so one of them responds to every reader. Entries written by a
+        # recoverer carry a lower LastAddConfirmed.
         if not self.ledgers[event.ledger].is_writer(event.node):
             return
         lac = self._carried[event.ledger].get(event.entry, -1)

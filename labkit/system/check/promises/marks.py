@@ -13,7 +13,7 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
 _LISTED_FOR_US = 1_000_000
-"""An auditor reads the metadata less than this long before it reports a lost bookie."""
+"""An auditor reports a lost bookie less than this long after it has read the metadata."""
 _MARKED_WITHIN_US = 5_000_000
 
 
@@ -31,10 +31,10 @@ class LostBookiesLedgersAreMarked(Check):
         super().__init__(facts)
         self._auditors: list[Event] = []
         self._listed: dict[tuple[int, int], Event] = {}
-        """By ledger and first entry: the event that set the segment's bookies."""
+        """For each ledger and first entry, the event that set the segment's bookies."""
         self._marked: defaultdict[int, set[str]] = defaultdict(set)
         self._due: dict[tuple[int, str], Event] = {}
-        """By ledger and bookie: the loss that must still lead to a mark."""
+        """For each ledger and bookie, the loss because of which the ledger must still be marked."""
         self._unmarked: list[tuple[int, Event]] = []
         self._read: set[int] = set()
 

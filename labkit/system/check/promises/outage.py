@@ -1,4 +1,4 @@
-"""Promises about absent bookies, and about an outage of the metadata store, which proves nothing.
+"""Promises about absent bookies, and about outages of the metadata store.
 
 In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`; BookKeeper makes only
 the first promise (`lostBookieRecoveryDelay`).
@@ -25,9 +25,10 @@ class BriefAbsenceIsNoLoss(Check):
 
     Breaking this promise loses no data, but all ledgers of the bookie are copied needlessly. The
     check applies only while a single bookie is absent and nobody sets the delay: the auditor does
-    not wait for two bookies, and setting the delay requests an audit. The absence begins with the
-    first death, pause or lost session since the bookie's last registration, so it may be shorter
-    than measured. The check ignores a registration that the auditor cannot have seen in time.
+    not wait if two bookies are absent, and setting the delay requests an audit. The absence begins
+    with the first crash, pause or lost session since the bookie's last registration, so it may be
+    shorter than measured. The check ignores a registration that the auditor cannot have seen in
+    time.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -36,7 +37,7 @@ class BriefAbsenceIsNoLoss(Check):
         self._absent_since: dict[str, Event] = {}
         self._back: dict[str, Event] = {}
         self._before: dict[str, Event | None] = {}
-        """By bookie: the start of the absence that its last registration ended."""
+        """For each bookie, the start of the absence that its last registration ended."""
 
     @on("auditor.delay")
     def delay_read(self, event: Event) -> None:
@@ -91,13 +92,14 @@ class BriefAbsenceIsNoLoss(Check):
 
 
 class SilenceIsNoLoss(Check):
-    """After the metadata store has hung for long enough to expire sessions, no running bookie is
-    declared lost for ten seconds, so that it can register again, except by an auditor that started
-    after the outage and cannot know about it; and no auditor ever declares the bookie in its own
-    process lost.
+    """After an outage of the metadata store that may have expired sessions, no running bookie is
+    declared lost for ten seconds, so that it can register again; and an auditor never declares the
+    bookie in its own process lost.
 
+    The check skips auditors that started after the outage, because they cannot know about it.
     Bookies contact the store three times per session timeout, so an outage of half the timeout is
-    long enough. The auditor measures the ten seconds, so its clock must be accurate.
+    long enough to expire sessions. The auditor measures the ten seconds, so its clock must be
+    accurate.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -168,11 +170,11 @@ class RunningBookiesStayRegistered(Check):
         self._runs: dict[str, None] = {}
         """Running bookies that have registered since they started."""
         self._gone: dict[str, Event] = {}
-        """By running bookie: how it lost its registration."""
+        """For each running bookie, the event with which it lost its registration."""
         self._not_before_us = 0
         """After a disturbance, no bookie has to register before this time."""
         self._waits_until_us: dict[str, int] = {}
-        """By node: the time until which it may be waiting for a lost response."""
+        """For each node, the time until which it may be waiting for a lost response."""
         self._links_cut = 0
 
     @on("bookie.unregistered")

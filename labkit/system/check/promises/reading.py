@@ -76,7 +76,7 @@ class NothingBeyondLacIsRead(Check):
             return
         if (event.ledger, entry, event.node, event.peer) in self._of_recovery:
             return
-        readable = ledger.secured if ledger.closed is None else ledger.end
+        readable = ledger.confirmed_by_any if ledger.closed is None else ledger.end
         if ledger.recovers_and_reads(event.node):
             if entry <= readable:
                 self.judged += 1
@@ -88,7 +88,7 @@ class NothingBeyondLacIsRead(Check):
         if entry <= readable:
             self.judged += 1
         elif ledger.created is None:
-            self.begins_late(ledger)
+            self.doubt_missing_creation(ledger)
         else:
             self.broke(
                 event,

@@ -19,9 +19,9 @@ class _Repairs:
     begun         the start of each worker's current attempt
     copying       workers that have copied entries and not reported a new ensemble since
     died_copying  workers that started again while they were `copying`, so they must have died
-    listed        by bookie and entry: the first repair that listed the bookie for the entry
-    deferred      by recoverer: the segments that it stores when it closes the ledger, and never
-                  reports if the metadata store's response is lost
+    listed        for each bookie and entry, the first repair that listed the bookie for it
+    deferred      for each recoverer, the segments that it stores when it closes the ledger, and
+                  never reports if the metadata store's response is lost
     found_end     the last entry that a recovery has reported; the client that closes the ledger may
                   die before it reports that
     """
@@ -40,9 +40,10 @@ class RepairIsComplete(AttemptCheck):
     an entry.
 
     A repair tests only the first and the last entry of a fragment, as in BookKeeper, so it may
-    overlook other entries that a kept bookie has lost. A dead bookie may remain listed where it has
-    no entry to store, and in the segment to which a writer adds: until the bookie's session
-    expires, no node knows that it is dead. After that, the rules of `AttemptCheck` apply.
+    overlook other entries that a kept bookie has lost. A dead bookie may remain listed for a
+    segment of which it has no entry to store, and for the segment that a writer is adding to: until
+    the bookie's session expires, no node knows that it is dead. After that, the rules of
+    `AttemptCheck` apply.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -81,8 +82,8 @@ class RepairIsComplete(AttemptCheck):
         self._stop_copying(event)
         ledger = self.ledgers[event.ledger]
         is_repair = event.node in self.facts.caretakers and event.node not in ledger.recovering
-        if is_repair and ledger.before:
-            new = [bookie for bookie in event.ensemble if bookie not in ledger.before]
+        if is_repair and ledger.replaced_ensemble:
+            new = [bookie for bookie in event.ensemble if bookie not in ledger.replaced_ensemble]
             self._check_listed(event, ledger, new)
 
     @on("fragment.replicated")
@@ -106,7 +107,7 @@ class RepairIsComplete(AttemptCheck):
                     continue
                 self._repairs[event.ledger].listed.setdefault((bookie, entry), event)
                 self.judged += 1
-                if not ledger.has(bookie, entry):
+                if not ledger.has_copy(bookie, entry):
                     self.broke(
                         event,
                         f"{event.node} listed {bookie} in the metadata of ledger {event.ledger},"
@@ -115,14 +116,14 @@ class RepairIsComplete(AttemptCheck):
                     return
 
     def _last_certain_entry(self, ledger: LedgerFacts) -> int:
-        """Return the last entry that no recoverer can have left out of the ledger."""
+        """Return the last entry that is certain to be in the ledger when it is closed."""
         if ledger.closed is not None:
             return ledger.end
         found = self._repairs[ledger.ledger_id].found_end
         return ledger.confirmed if found is None else found
 
     def _may_be_listed(self, ledger: LedgerFacts, bookie: str, first: int, entry: int) -> bool:
-        """Return whether a recoverer may have listed the bookie, without reporting that."""
+        """Return whether a recoverer may have listed the bookie without reporting it."""
         return any(
             start <= entry and (bookie in ensemble or first < start)
             for deferred in self._repairs[ledger.ledger_id].deferred.values()
@@ -145,7 +146,7 @@ class RepairIsComplete(AttemptCheck):
             return
         for bookie in _holders(ledger, begun):
             killed = self.facts.down.get(bookie)
-            # A bookie that died during the repair may have died after its last check.
+            # A bookie that died during the repair may have died after the worker last checked it.
             if killed is not None and (begun is None or killed.seq < begun.seq):
                 self.broke(
                     event,
@@ -158,7 +159,7 @@ class RepairIsComplete(AttemptCheck):
             return
         for entry in range(ledger.end + 1):
             for bookie in ledger.segments.write_set(entry):
-                if not ledger.has(bookie, entry):
+                if not ledger.has_copy(bookie, entry):
                     self.doubt(
                         f"{bookie} never had entry {entry} of ledger {event.ledger}, which a repair"
                         " that tests only first and last entries need not notice"
@@ -167,7 +168,7 @@ class RepairIsComplete(AttemptCheck):
 
     @on("read.failed")
     def read_failed(self, event: Event) -> None:
-        # A writer may have sent other entries since the repair.
+        # Skip entries that no repair has listed: a writer may have sent them later.
         repaired = self._repairs[event.ledger].listed.get((event.peer, event.entry))
         if event.node != EPILOGUE or repaired is None:
             return

@@ -1,11 +1,12 @@
 """Invariants of BookKeeper's public TLA+ specification, under the names used there.
 
 TLC checks runs against the specification itself (`tests/tla`), but not the runs of learners' own
-clients and bookies; these checks do. Invariants that would only repeat a promise are omitted.
+clients and bookies; these checks cover those, too. Invariants that would only repeat a promise are
+omitted.
 
 The specification checks states, whereas a trace consists of events, so all checks are weaker: a
 copy that was once synced counts as kept, the content of a message is known only from its receiver,
-and the checks skip ledgers that were created before the trace starts.  The invariants of
+and the checks skip ledgers that were created before the trace started. The invariants of
 `LedgerChaining.tla` are in `chain`.
 """
 
@@ -39,7 +40,7 @@ class TypeOK(Check):
     def ensemble_set(self, event: Event) -> None:
         ledger, ensemble = self.ledgers[event.ledger], event.ensemble
         if ledger.created is None:
-            self.begins_late(ledger)
+            self.doubt_missing_creation(ledger)
         elif len(ensemble) != len(set(ensemble)) or len(ensemble) != ledger.ensemble_size:
             self.broke(
                 event,
@@ -106,11 +107,11 @@ class AllCommittedEntriesReachAckQuorum(Check):
         if ledger.closed is None:
             return
         if ledger.created is None:
-            self.begins_late(ledger)
+            self.doubt_missing_creation(ledger)
             return
         for entry in range(ledger.end + 1):
             self.judged += 1
-            copies = ledger.holders(entry)
+            copies = ledger.copy_count(entry)
             if copies < ledger.ack_quorum:
                 self.broke(
                     event,
@@ -135,7 +136,7 @@ class OnlyValidFragments(Check):
         first, highest = max(event.entry, 0), ledger.segments.firsts[-1]
         self.judged += 1
         is_late = ledger.closed is not None and event.node not in self.facts.caretakers
-        if first < highest and not ledger.before and not is_late:
+        if first < highest and not ledger.replaced_ensemble and not is_late:
             self.broke(
                 event,
                 f"{event.node} added a segment that starts at entry {first} to ledger"
@@ -154,15 +155,15 @@ class NoDirtyReads(Check):
     def lac_reported(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         if ledger.created is None:
-            self.begins_late(ledger)
-        elif event.entry <= max(ledger.secured, ledger.end):
+            self.doubt_missing_creation(ledger)
+        elif event.entry <= max(ledger.confirmed_by_any, ledger.end):
             self.judged += 1
         else:
             source = f" from {event.peer}" if event.peer else ""
             self.broke(
                 event,
                 f"{event.node} learned{source} that ledger {event.ledger} is confirmed up to entry"
-                f" {event.entry}, but it is confirmed only up to {ledger.secured}",
+                f" {event.entry}, but it is confirmed only up to {ledger.confirmed_by_any}",
                 self.facts.first("add.pushed", event.ledger, event.entry),
             )
 
@@ -180,11 +181,11 @@ class LedgerIsClosed(Check):
         super().__init__(facts)
         self._unasked: dict[int, Event] = {}
         self._no_response: dict[int, Event] = {}
-        """By ledger: the last recovery by the epilogue, if the metadata store did not respond."""
+        """For each ledger, the epilogue's last recovery, if the metadata store did not respond."""
         self._gone: set[int] = set()
-        """Ledgers that a client was deleting, and that the epilogue did not find."""
+        """Ledgers that a client was deleting and that the epilogue did not find."""
         self._begun: defaultdict[int, set[str]] = defaultdict(set)
-        """By ledger: the recoverers that have not reported that the ledger is closed."""
+        """For each ledger, the recoverers that have not reported that the ledger is closed."""
 
     @on("recovery.failed")
     def recovery_failed(self, event: Event) -> None:

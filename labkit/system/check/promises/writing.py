@@ -32,7 +32,7 @@ class WriteSetIsRight(Check):
         self._in_force: dict[tuple[int, str], tuple[str, ...]] = {}
         self._replaced: defaultdict[tuple[int, str], list[tuple[str, ...]]] = defaultdict(list)
         self._ever_listed: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
-        """By ledger and sender: the bookies of all its ensembles."""
+        """For each ledger and sender, the bookies of all ensembles that the sender has used."""
 
     @on("ensemble.set", "ensemble.deferred", "recovery.started")
     def ensemble_set(self, event: Event) -> None:
@@ -51,7 +51,7 @@ class WriteSetIsRight(Check):
             self.judged += 1
             self._sent[event.ledger, bookie].add(entry)
         elif not write_set:
-            self.begins_late(ledger)
+            self.doubt_missing_creation(ledger)
         elif not self._is_excused(ledger, event):
             self.broke(
                 event,
@@ -125,7 +125,7 @@ class AckQuorumIsReached(Check):
         write_set = ledger.write_set_of(event.node, entry)
         acked_by = [bookie for bookie in write_set if entry in ledger.acked[bookie]]
         if not write_set:
-            self.begins_late(ledger)
+            self.doubt_missing_creation(ledger)
         elif len(acked_by) >= ledger.ack_quorum:
             self.judged += 1
         elif ledger.has_two_views(event.node):
@@ -163,7 +163,7 @@ class LacAdvancesInOrder(Check):
         last = self._last.get(key, -1 if event.node == ledger.writer else None)
         self._last[key] = entry
         if last is None:
-            self.begins_late(ledger)
+            self.doubt_missing_creation(ledger)
         elif entry == last + 1:
             self.judged += 1
         elif ledger.has_two_views(event.node):

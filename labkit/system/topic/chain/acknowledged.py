@@ -5,7 +5,7 @@ Ranges are open-closed, as in Pulsar: from (L, 2) to (L, 5) means entries 3, 4 a
 range never spans two ledgers.  Once no unacknowledged entry remains between mark-delete and the
 first range, mark-delete advances to the end of that range, and the range is removed.
 
-For a partly acknowledged batch, a bit mask holds the messages that are *not* acknowledged yet.
+For a partly acknowledged batch, a bit mask contains the messages that are *not* acknowledged yet.
 
 In Pulsar: `ManagedCursorImpl.java`, `LongPairRangeSet.java`.
 """
@@ -32,8 +32,8 @@ class Range:
 class CursorState:
     """A cursor as it is stored.
 
-    `batches` has a bit mask of the unacknowledged messages of each partly acknowledged batch, with
-    the first message as the lowest bit.  `properties` belong to the mark-delete position.
+    `batches` contains a bit mask of the unacknowledged messages of each partly acknowledged batch,
+    with the first message as the lowest bit.  `properties` belong to the mark-delete position.
     """
 
     mark_delete: Position
@@ -43,8 +43,10 @@ class CursorState:
 
 
 class Acknowledged:
-    """Invariants: mark-delete is before the first range's entries; ranges ascend and are not
-    adjacent; no acknowledged entry has a bit mask of unacknowledged messages.
+    """The acknowledgements of a cursor in memory.
+
+    Invariants: mark-delete is before the first range's entries; ranges ascend and are not adjacent;
+    no acknowledged entry has a bit mask of unacknowledged messages.
     """
 
     def __init__(self, state: CursorState, next_position: NextPosition) -> None:
@@ -52,10 +54,12 @@ class Acknowledged:
         self._next_position = next_position
         self._lowers: list[Position] = []
         self._uppers: list[Position] = []
-        self._left: dict[Position, int] = {}
+        self._unacknowledged_bits: dict[Position, int] = {}
         for each in state.ranges:
             self._add_range(each.lower, each.upper)
-        self._left.update((position, left) for position, left in state.batches if left)
+        self._unacknowledged_bits.update(
+            (position, bits) for position, bits in state.batches if bits
+        )
         self._advance()
 
     @property
@@ -65,11 +69,11 @@ class Acknowledged:
 
     @property
     def batches(self) -> tuple[tuple[Position, int], ...]:
-        """The same as in `CursorState`, in ascending order."""
-        return tuple(sorted(self._left.items()))
+        """The partly acknowledged batches, as in `CursorState`, in ascending order."""
+        return tuple(sorted(self._unacknowledged_bits.items()))
 
     def contains(self, position: Position) -> bool:
-        """Whether the complete entry is acknowledged."""
+        """Return whether the complete entry is acknowledged."""
         if position <= self.mark_delete:
             return True
         at = bisect_left(self._uppers, position)
@@ -77,30 +81,30 @@ class Acknowledged:
 
     @property
     def batch_count(self) -> int:
-        return len(self._left)
+        return len(self._unacknowledged_bits)
 
     def unacknowledged_in_batch(self, position: Position) -> int | None:
-        """Return None unless the batch is partly acknowledged."""
-        return self._left.get(position)
+        """Return the bit mask of a partly acknowledged batch, otherwise None."""
+        return self._unacknowledged_bits.get(position)
 
     def add(self, position: Position) -> None:
         if not self.contains(position):
             self._add_range((position[0], position[1] - 1), position)
-            self._left.pop(position, None)
+            self._unacknowledged_bits.pop(position, None)
             self._advance()
 
-    def add_batch(self, position: Position, batch_size: int, left: int) -> None:
-        """Acknowledge all messages of the batch except those in the bit mask `left`."""
+    def add_batch(self, position: Position, batch_size: int, unacknowledged_bits: int) -> None:
+        """Acknowledge all messages of the batch except those in `unacknowledged_bits`."""
         if self.contains(position):
             return
-        left &= self._left.get(position, (1 << batch_size) - 1)
-        if left:
-            self._left[position] = left
+        unacknowledged_bits &= self._unacknowledged_bits.get(position, (1 << batch_size) - 1)
+        if unacknowledged_bits:
+            self._unacknowledged_bits[position] = unacknowledged_bits
         else:
             self.add(position)
 
     def add_up_to(self, position: Position) -> None:
-        """Acknowledge everything up to and including the position; (L, -1) means nothing in L."""
+        """Acknowledge everything up to and including the position; (L, -1) excludes ledger L."""
         if position > self.mark_delete:
             self.mark_delete = position
             self._drop_up_to(position)
@@ -109,7 +113,7 @@ class Acknowledged:
     def reset(self, mark_delete: Position) -> None:
         """Acknowledge everything up to the position, and nothing after it."""
         self.mark_delete = mark_delete
-        self._lowers, self._uppers, self._left = [], [], {}
+        self._lowers, self._uppers, self._unacknowledged_bits = [], [], {}
 
     def _add_range(self, lower: Position, upper: Position) -> None:
         """Insert a range, and merge it with adjacent and overlapping ones."""
@@ -122,7 +126,7 @@ class Acknowledged:
         self._uppers[first:last] = [upper]
 
     def _advance(self) -> None:
-        """Advance mark-delete over the first ranges while no entry separates them from it."""
+        """Advance mark-delete past the first ranges, up to the first unacknowledged entry."""
         swallowed = 0
         while swallowed < len(self._lowers):
             if self._next_position(self.mark_delete) <= self._lowers[swallowed]:
@@ -138,5 +142,5 @@ class Acknowledged:
         if self._lowers:
             # The position may be inside the first range.
             self._lowers[0] = max(self._lowers[0], position)
-        for batch in [batch for batch in self._left if batch <= position]:
-            del self._left[batch]
+        for batch in [batch for batch in self._unacknowledged_bits if batch <= position]:
+            del self._unacknowledged_bits[batch]

@@ -15,12 +15,12 @@ Position = tuple[int, int]
 """Where an entry is stored: ledger id and entry id."""
 
 NOWHERE: Position = (-1, -1)
-"""Before every position."""
+"""The position before all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerInfo:
-    """The count, the size and the time are 0 while the ledger is open."""
+    """A ledger of a chain; its count, size and time are 0 while it is open."""
 
     ledger_id: int
     entry_count: int = 0
@@ -29,7 +29,11 @@ class LedgerInfo:
 
 
 class LedgerChain:
-    """`open_entry_count` and `open_size_bytes` are those of the open ledger's confirmed entries."""
+    """The ledgers of a partition, oldest first.
+
+    `open_entry_count` and `open_size_bytes` are the number and the total size of the open ledger's
+    confirmed entries.
+    """
 
     def __init__(self, links: Iterable[LedgerInfo] = ()) -> None:
         self.open_entry_count = self.open_size_bytes = 0
@@ -47,7 +51,7 @@ class LedgerChain:
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """Includes the confirmed entries and bytes of the open ledger."""
+        """The ledgers of the chain, with the confirmed entries and bytes of the open one."""
         if not self.open_entry_count:
             return self.links
         last = self.links[-1]
@@ -61,7 +65,7 @@ class LedgerChain:
 
     @property
     def end(self) -> Position:
-        """The last confirmed entry, or else (L, -1), where L is the last ledger."""
+        """The last confirmed entry, or (L, -1) if there is none, where L is the last ledger."""
         if not self._ids:
             return NOWHERE
         last = self._ids[-1]
@@ -98,7 +102,7 @@ class LedgerChain:
         return None
 
     def next_position(self, position: Position) -> Position:
-        """Return the first entry after the position; at the end, the next entry's position."""
+        """Return the first entry after the position, or the position of the next new entry."""
         behind = self.first_from((position[0], position[1] + 1))
         if behind is not None:
             return behind

@@ -22,7 +22,7 @@ class StoredEntry:
 
 
 class ChainReader:
-    """Caches the entries last passed to `stored`, because most consumers read near the end."""
+    """Caches the latest entries, because most consumers read near the end of the chain."""
 
     def __init__(self, chain: LedgerChain, client: BookKeeper, cache_size_bytes: int) -> None:
         self._chain = chain
@@ -32,17 +32,19 @@ class ChainReader:
         self._limit_bytes = cache_size_bytes
         self._readers: dict[int, LedgerReader] = {}
 
-    def stored(self, position: Position, data: bytes) -> None:
+    def add_to_cache(self, position: Position, data: bytes) -> None:
         self._cache[position] = data
         self._cached_bytes += len(data)
         while self._cached_bytes > self._limit_bytes:
             self._cached_bytes -= len(self._cache.popitem(last=False)[1])
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
-        """Return the first entry at or after `start`, if any, and others that follow in its ledger.
+        """Return the first entry at or after `start`, if any, and entries that follow it in its
+        ledger.
 
         Return at most `max_entries`, with at most `max_bytes` unless the first entry is larger.
-        Raises what `LedgerReader.read_entry` raises, unless the ledger was trimmed meanwhile.
+        Raises the same exceptions as `LedgerReader.read_entry`, unless the ledger has been trimmed
+        in the meantime.
         """
         while (first := self._chain.first_from(start)) is not None:
             entries = self._read_cached(first, max_entries, max_bytes)
@@ -74,20 +76,20 @@ class ChainReader:
         ledger_id, entry_id = first
         last = self._chain.entry_count_of(ledger_id) - 1
         reader = await self._reader(ledger_id)
-        # Bookies learn which entry is confirmed only with the next one.
+        # Bookies learn that an entry is confirmed only from the next entry.
         reader.last_add_confirmed = max(reader.last_add_confirmed, last)
         count = min(max_entries, last - entry_id + 1, _AT_ONCE)
         entries = await reader.read_batch(entry_id, count, max_bytes)
         return [StoredEntry((ledger_id, entry.entry_id), entry.payload) for entry in entries]
 
     async def _reader(self, ledger_id: int) -> LedgerReader:
-        """Open a reader without asking bookies for LastAddConfirmed."""
+        """Return a reader, opened without asking bookies for LastAddConfirmed."""
         reader = self._readers.pop(ledger_id, None)
         if reader is None:
             client = self._client
             metadata = await client.ledger_metadata(ledger_id)
             reader = client.reader_class(ledger_id, metadata, client.context)
-        # The first one is the least recently used.
+        # Put the reader at the end, so that the first one is the least recently used.
         self._readers[ledger_id] = reader
         while len(self._readers) > _MAX_READERS:
             del self._readers[next(iter(self._readers))]

@@ -45,7 +45,9 @@ properties of the chain such as the deletion mark.
 
 
 async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], int]:
-    """Return the chain and its node's version, or [] and -1.  Raises `DamagedNodeError`."""
+    """Return the chain and its node's version, or [] and -1 if there is no node.  Raises
+    `DamagedNodeError`.
+    """
     try:
         data, version = await client.store.get(path)
     except NoNodeError:
@@ -71,8 +73,8 @@ class ChainStore:
         self.chain = LedgerChain()
         self.client = client
         self.config = config
-        self._what = f"the chain of {name}"
-        self._node = self.node_class(client.store, path, self._what)
+        self._description = f"the chain of {name}"
+        self._node = self.node_class(client.store, path, self._description)
         self._managed_ledger = managed_ledger_name(path)
         self.terminated: Position | None = None
         """The last entry of a terminated chain, otherwise None."""
@@ -81,7 +83,9 @@ class ChainStore:
 
     async def take_over(self) -> None:
         """Recover the last ledger, which fences its writer, then store the chain, so that the
-        previous owner cannot add a ledger.  Raises what `BookKeeper.open_ledger` raises.
+        previous owner cannot add a ledger.
+
+        Raises the same exceptions as `BookKeeper.open_ledger`.
         """
         await self._node.read()
         self.terminated = decode_terminated(self._node.data)
@@ -94,14 +98,14 @@ class ChainStore:
     async def begin_ledger(self) -> LedgerWriter:
         """Create a ledger at the end of the chain, and remove empty ledgers from the chain.
 
-        Raises `NodeTooLargeError` if too many ledgers must be trimmed first, and what
-        `BookKeeper.create_ledger` raises.
+        Raises `NodeTooLargeError` if the chain has too many ledgers for a node, and the same
+        exceptions as `BookKeeper.create_ledger`.
         """
         writer = await create_ledger(
             self.client, self.config, "managed-ledger", managed_ledger=self._managed_ledger
         )
         try:
-            links = [*self._without_empty_ones(), LedgerInfo(writer.ledger_id)]
+            links = [*self._nonempty_links(), LedgerInfo(writer.ledger_id)]
             await self._store(links, _RESERVED)
         except MetadataUnavailableError:
             raise  # The chain may refer to the new ledger.
@@ -112,21 +116,24 @@ class ChainStore:
         return writer
 
     async def close_last_ledger(self, writer: LedgerWriter) -> LedgerMetadata:
-        """Close the last ledger unless it is closed.  Raises what `LedgerWriter.close` raises."""
+        """Close the last ledger unless it is already closed.
+
+        Raises the same exceptions as `LedgerWriter.close`.
+        """
         try:
             await writer.close()
         except BKMetadataVersionException:
             pass  # The writer has read the metadata that the other client wrote.
         except BKNoSuchLedgerExistsOnMetadataServerException:
-            raise fenced_error(f"{self._what}, and deleted its last ledger") from None
+            raise fenced_error(f"{self._description}, and deleted its last ledger") from None
         return writer.metadata
 
     def record_closed(self, ledger_id: int, metadata: LedgerMetadata) -> None:
         self.chain.replace([*self.chain.links[:-1], self._closed_link(ledger_id, metadata)])
 
     async def store_closed(self) -> None:
-        """Store the chain, in which no ledger is open."""
-        await self._store(self._without_empty_ones())
+        """Store the chain; all of its ledgers must be closed."""
+        await self._store(self._nonempty_links())
 
     @property
     def properties(self) -> dict[str, str]:
@@ -138,23 +145,23 @@ class ChainStore:
     def check_not_terminated(self) -> None:
         if self.terminated is not None:
             raise ManagedLedgerTerminatedError(
-                f"{self._what} is terminated: no entries can be appended"
+                f"{self._description} is terminated: no entries can be appended"
             )
 
     async def terminate(self, last: Position) -> Position:
-        """Mark the chain as terminated unless it is, and return its last entry.
+        """Mark the chain as terminated unless it already is, and return its last entry.
 
         All ledgers must be closed.
         """
         if self.terminated is not None:
             return self.terminated
-        links = self._without_empty_ones()
+        links = self._nonempty_links()
         await self._write(with_terminated(encode_chain(links, self._node.data), last), links)
         self.terminated = last
         return last
 
     async def trim(self, slowest: Position | None) -> list[int]:
-        """Remove the `ledgers_to_delete` from the chain."""
+        """Remove the `ledgers_to_delete` from the chain, and return their ids."""
         now_ms = self.client.wall_clock_ms()
         deleted = ledgers_to_delete(self.chain.links, slowest, now_ms, self.config)
         if deleted:
@@ -181,7 +188,7 @@ class ChainStore:
         entry_count, now_ms = metadata.last_entry_id + 1, self.client.wall_clock_ms()
         return LedgerInfo(ledger_id, entry_count, metadata.length, now_ms)
 
-    def _without_empty_ones(self) -> list[LedgerInfo]:
+    def _nonempty_links(self) -> list[LedgerInfo]:
         return [link for link in self.chain.links if link.entry_count]
 
     async def _store(self, links: list[LedgerInfo], reserved: int = 0) -> None:
@@ -189,7 +196,7 @@ class ChainStore:
         data = encode_chain(links, self._node.data)
         if len(data) > MAX_NODE_BYTES - reserved:
             raise NodeTooLargeError(
-                f"{self._what} would have {len(links)} ledgers, too many for a node: reduce"
+                f"{self._description} would have {len(links)} ledgers, too many for a node: reduce"
                 " retention so that some are deleted, or delete the topic"
             )
         await self._write(data, links)

@@ -6,7 +6,7 @@
 
 A state that is too large for one entry is split into several consecutive ones, each of which is a
 valid state that acknowledges less.  A reader that does not support parts, such as Pulsar's broker,
-or that finds only the first ones, thus redelivers messages but skips none.
+or that finds only the first ones, therefore redelivers messages but skips none.
 
 A compressed node starts with
     0x4778, size (u32), compression type and uncompressed size of the body
@@ -55,7 +55,7 @@ _LARGEST_PLAIN_CHAIN = MAX_NODE_BYTES // 2
 _MAX_PARTS = 4
 """The maximum number of entries for one state of a cursor, together nearly 20 MiB."""
 _ITEM_OVERHEAD = 8
-"""Upper bound for the tag and the length of a range or batch in a message."""
+"""Upper bound for the size of the tag and the length that precede a range or batch."""
 
 _Stored = TypeVar("_Stored", bound=Message)
 
@@ -69,7 +69,10 @@ class DamagedNodeError(LabkitError):
 
 @dataclass(frozen=True, slots=True)
 class CursorNode:
-    """`ledger_id` may be `IN_NODE`; `cursor_properties` are those of the subscriber."""
+    """The content of a cursor's node.
+
+    `ledger_id` may be `IN_NODE`; `cursor_properties` are those of the subscriber.
+    """
 
     ledger_id: int
     state: CursorState
@@ -80,7 +83,7 @@ class CursorNode:
 
 
 def encode_chain(links: Sequence[LedgerInfo], before: bytes = b"") -> bytes:
-    """Encode a chain's node; keep the other fields of its previous content, `before`.
+    """Encode a chain's node, keeping the other fields of its previous content `before`.
 
     Raises `DamagedNodeError`.
     """
@@ -105,7 +108,7 @@ def decode_chain(data: bytes) -> list[LedgerInfo]:
 
 
 def decode_terminated(data: bytes) -> Position | None:
-    """Return the last entry of a terminated chain, otherwise None.  Raises `DamagedNodeError`."""
+    """Return the last entry of a terminated chain, or else None.  Raises `DamagedNodeError`."""
     info = _chain_info(data)
     return _position(info.terminatedPosition) if info.HasField("terminatedPosition") else None
 
@@ -172,7 +175,7 @@ def decode_cursor_node(data: bytes) -> CursorNode:
 
 
 def encode_position(state: CursorState) -> list[bytes]:
-    """Return the entries that hold the state in a cursor's ledger, usually one.
+    """Encode the state as entries of a cursor's ledger, usually as a single one.
 
     The lowest ranges are in the last entry, and the properties in every one.  The highest ranges
     and batches are omitted if they would exceed the maximum number of entries.
@@ -316,9 +319,9 @@ def decompress_node(data: bytes) -> bytes:
         return _decompress(data[end:])
     name = CompressionType.Name(head.compressionType)
     raise DamagedNodeError(
-        f"unsupported compression {name} of a node; supported are NONE and ZLIB: set"
+        f"unsupported compression {name} of a node; supported types: NONE, ZLIB.  Set"
         " managedLedgerInfoCompressionType and managedCursorInfoCompressionType of Pulsar's"
-        " broker.conf to one of these, and open the topic there once"
+        " broker.conf to one of these, then open the topic once in Pulsar"
     )
 
 
@@ -337,11 +340,11 @@ def _decompress(data: bytes) -> bytes:
     return body
 
 
-def _parsed(kind: type[_Stored], data: bytes, what: str) -> _Stored:
+def _parsed(kind: type[_Stored], data: bytes, description: str) -> _Stored:
     try:
         stored = kind.FromString(data)
     except DecodeError as error:
-        raise DamagedNodeError(f"{what} cannot be read: {error}") from None
+        raise DamagedNodeError(f"{description} cannot be read: {error}") from None
     if not stored.IsInitialized():
-        raise DamagedNodeError(f"{what} cannot be read: a required field is missing")
+        raise DamagedNodeError(f"{description} cannot be read: a required field is missing")
     return stored

@@ -26,18 +26,20 @@ class GuardedNode:
     out.  Every call may raise `MetadataUnavailableError`.
     """
 
-    def __init__(self, store: MetadataStore, path: str, what: str) -> None:
-        """`what` describes the node in error messages."""
+    def __init__(self, store: MetadataStore, path: str, description: str) -> None:
         self.data = b""
         """The content when this owner last read or wrote the node; empty if it did not exist."""
         self._store = store
         self._path = path
-        self._what = what
+        self._description = description
         self._version = _NO_NODE
         self._uncertain_write: bytes | None = None
 
     async def read(self) -> bool:
-        """Return whether the node exists; the next write fails if it changes before."""
+        """Read the node, and return whether it exists.
+
+        The next write fails if another owner changes the node first.
+        """
         try:
             self.data, self._version = await self._store.get(self._path)
         except NoNodeError:
@@ -55,7 +57,7 @@ class GuardedNode:
             else:
                 self._version = await self._store.set(self._path, data, self._version)
         except (NodeExistsError, BadVersionError, NoNodeError):
-            raise fenced_error(self._what) from None
+            raise fenced_error(self._description) from None
         except MetadataUnavailableError:
             # The write may have been carried out.
             self._uncertain_write = data
@@ -69,7 +71,7 @@ class GuardedNode:
             try:
                 await self._store.delete(self._path, self._version)
             except BadVersionError:
-                raise fenced_error(self._what) from None
+                raise fenced_error(self._description) from None
             except NoNodeError:
                 pass  # An earlier attempt deleted it, and its response was lost.
             self.data, self._version = b"", _NO_NODE
@@ -81,8 +83,10 @@ class GuardedNode:
         await self.read()
         # A new version with exactly these bytes is this owner's own write.
         if self._version != version and self.data != wanted:
-            raise fenced_error(self._what)
+            raise fenced_error(self._description)
 
 
-def fenced_error(what: str) -> ManagedLedgerFencedError:
-    return ManagedLedgerFencedError(f"another owner has changed {what}: open the topic again")
+def fenced_error(description: str) -> ManagedLedgerFencedError:
+    return ManagedLedgerFencedError(
+        f"another owner has changed {description}: open the topic again"
+    )

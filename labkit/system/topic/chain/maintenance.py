@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 
 class MaintenanceTask:
-    """Runs `work` between `begin` and `stop`, never twice at the same time."""
+    """Runs `work` again and again between `begin` and `stop`, never twice at the same time."""
 
     def __init__(self, work: Callable[[], Awaitable[None]], interval_ms: int) -> None:
         self._work = work
@@ -30,13 +30,14 @@ class MaintenanceTask:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self) -> None:
-        """Start no more runs; one in progress continues."""
+        """Start no more runs; a run in progress continues."""
         self._runs = False
         if self._next is not None:
             self._next.cancel()
 
     async def _run(self) -> None:
-        # A trigger during a run may concern something that the run has already done.
+        # Run again if triggered during a run: the trigger may concern what that run has already
+        # done.
         while self._is_wanted:
             self._is_wanted = False
             await self._work()

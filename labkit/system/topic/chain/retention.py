@@ -20,7 +20,7 @@ class Rollover(NamedTuple):
 def rollover_reason(
     entry_count: int, size_bytes: int, age_ms: int, config: ManagedLedgerConfig
 ) -> Rollover | None:
-    """Return None if the ledger is not full.
+    """Return why the ledger is full, or None if it is not.
 
     An empty ledger is never full.  With a minimum age, the ledger of a fast topic can far exceed
     the other limits.
@@ -45,7 +45,7 @@ def ledgers_to_delete(
 
     `slowest` is the mark-delete position of the slowest durable cursor; without one, every ledger
     counts as consumed.  A consumed ledger is deleted if it was closed longer ago than the retention
-    time, or if the ledgers after it reach the retention size, but never the last one.
+    time, or if the ledgers after it reach the retention size.  The last ledger is never deleted.
     """
     left = sum(link.size_bytes for link in links)
     deleted: list[int] = []

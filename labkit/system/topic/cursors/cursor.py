@@ -45,7 +45,7 @@ class ManagedCursor:
         self.properties: Mapping[str, int] = dict(state.properties)
         """Numbers that are stored together with mark-delete."""
         self.cursor_properties: Mapping[str, str] = dict(store.cursor_properties if store else ())
-        """The subscriber's properties, from the cursor's creation."""
+        """The subscriber's properties, which were set when the cursor was created."""
         self._acknowledged = Acknowledged(state, chain.next_position)
         self._mark_delete_stored = state.mark_delete
         self._chain = chain
@@ -67,7 +67,7 @@ class ManagedCursor:
 
     @property
     def mark_delete(self) -> Position:
-        """The position up to which (inclusive) every entry is acknowledged."""
+        """The position up to and including which every entry is acknowledged."""
         return self._acknowledged.mark_delete
 
     @property
@@ -92,12 +92,13 @@ class ManagedCursor:
         return behind - sum(self._chain.entry_count(each.lower, each.upper) for each in ranges)
 
     def is_acknowledged(self, position: Position) -> bool:
-        """Whether the entry is acknowledged, with every message of its batch."""
+        """Return whether the entry is acknowledged, with every message of its batch."""
         return self._acknowledged.contains(position)
 
     def unacknowledged_in_batch(self, position: Position) -> int | None:
-        """Return a bit mask of the unacknowledged messages of a partly acknowledged batch, with the
-        first message as the lowest bit, otherwise None.
+        """Return a bit mask of the unacknowledged messages of a partly acknowledged batch.
+
+        The first message is the lowest bit.  Return None for any other entry.
         """
         return self._acknowledged.unacknowledged_in_batch(position)
 
@@ -118,21 +119,25 @@ class ManagedCursor:
             self._acknowledged.add(position)
         self._changed()
 
-    def acknowledge_batch(self, position: Position, batch_size: int, left: int) -> None:
-        """Acknowledge all messages of a batch except those in the bit mask `left`, like
-        `acknowledge`.
+    def acknowledge_batch(
+        self, position: Position, batch_size: int, unacknowledged_bits: int
+    ) -> None:
+        """Acknowledge all messages of a batch except those in `unacknowledged_bits`.
+
+        Trimmed and unconfirmed entries are treated as in `acknowledge`.
         """
         self._check(position)
         if self._is_stored(position):
-            self._acknowledged.add_batch(position, batch_size, left)
+            self._acknowledged.add_batch(position, batch_size, unacknowledged_bits)
             self._changed()
 
     def acknowledge_up_to(
         self, position: Position, properties: Mapping[str, int] | None = None
     ) -> None:
-        """Acknowledge everything up to and including the position, like `acknowledge`.
+        """Acknowledge everything up to and including the position.
 
-        `properties` replace the cursor's, and are stored together with the position.
+        `properties` replace the cursor's, and are stored together with the position.  Raises the
+        same exceptions as `acknowledge`.
         """
         self._check(position)
         ledger_id, entry_id = position
@@ -144,7 +149,10 @@ class ManagedCursor:
         self._changed()
 
     async def reset(self, start: Start) -> None:
-        """Acknowledge exactly the entries before `start`, durably.  Raises what `flush` raises."""
+        """Durably acknowledge the entries before `start`, and no others.
+
+        Raises the same exceptions as `flush`.
+        """
         self._acknowledged.reset(mark_delete_before(self._chain, start))
         self._changed()
         await self.flush()
@@ -152,8 +160,8 @@ class ManagedCursor:
     async def flush(self) -> None:
         """Store all acknowledgements made so far.
 
-        Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and what
-        `CursorStore.write` raises, after which the cursor retries with increasing pauses.
+        Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and the same
+        exceptions as `CursorStore.write`, after which the cursor retries with increasing pauses.
         """
         async with self._turn:
             # Read this before the write, which does not store later changes.
@@ -173,15 +181,15 @@ class ManagedCursor:
             except LabkitError as error:
                 # The write may have succeeded, and after a seek its position may be earlier.
                 self._mark_delete_stored = min(self._mark_delete_stored, state.mark_delete)
-                self._store_at = loop.time() + self._pauses.failed()
+                self._store_at = loop.time() + self._pauses.next_pause_s()
                 self._store.report(error)
                 raise
-            self._pauses.succeeded()
+            self._pauses.reset()
             self._mark_delete_stored = state.mark_delete
             self._changes_stored = changes
 
     async def close(self) -> None:
-        """Store the state for the next owner and stop.  Raises what `flush` raises."""
+        """Store the state for the next owner and stop.  Raises the same exceptions as `flush`."""
         async with self._turn:
             if self._ended is None:
                 self.stop(BKLedgerClosedException(f"cursor {self.name} was closed"))
@@ -193,7 +201,7 @@ class ManagedCursor:
                         raise
 
     async def delete(self) -> None:
-        """The cursor stays usable if this raises `MetadataUnavailableError`."""
+        """Delete the cursor, which remains usable if this raises `MetadataUnavailableError`."""
         async with self._turn:
             if self._store is not None:
                 await self._store.delete()

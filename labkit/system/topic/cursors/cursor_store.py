@@ -46,7 +46,7 @@ from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import managed_ledger_name
 
 MAX_CURSOR_PROPERTIES_BYTES = 512 * 1024
-"""The limit for a subscriber's properties, which are always in the node."""
+"""The limit for a subscriber's properties, which are always stored in the node."""
 
 
 class CursorStore:
@@ -92,8 +92,8 @@ class CursorStore:
     async def recover(self) -> CursorState | None:
         """Take over the cursor from its previous owner; return None if it does not exist.
 
-        Raises `DamagedNodeError`, and what `BookKeeper.open_ledger` and `LedgerReader.read_entry`
-        raise.
+        Raises `DamagedNodeError`, and the same exceptions as `BookKeeper.open_ledger` and
+        `LedgerReader.read_entry`.
         """
         while await self._node.read():
             node = decode_cursor_node(self._node.data)
@@ -113,18 +113,18 @@ class CursorStore:
             await self._node.write(data)
             await self._delete_ledgers(self._ledgers)
         elif ledger_id != IN_NODE:
-            await self._node.write(self._node_naming(ledger_id, state))
+            await self._node.write(self._node_referring_to(ledger_id, state))
         else:
             # Pulsar wrote the node, and allows slightly larger ones.
             await self._begin_ledger(state)
 
     async def write(self, state: CursorState) -> None:
-        """Store the state, in a new ledger if the current one fails, or is full or old.
+        """Store the state, in a new ledger if the current one fails or is full or old.
 
-        Raises `NodeTooLargeError`, and what `BookKeeper.create_ledger` and `LedgerWriter.add` raise
-        for the new ledger; then the state may or may not be stored.
+        Raises `NodeTooLargeError`, and the same exceptions as `BookKeeper.create_ledger` and
+        `LedgerWriter.add` for the new ledger; then the state may or may not be stored.
         """
-        state = self._shortened(state)
+        state = self._without_excess(state)
         if self._writer is not None and not self._is_due():
             try:
                 await _add(self._writer, state)
@@ -135,8 +135,8 @@ class CursorStore:
         await self._begin_ledger(state)
 
     async def close(self, state: CursorState) -> None:
-        """Store the state for the next owner.  Raises what `write` raises."""
-        state = self._shortened(state)
+        """Store the state for the next owner.  Raises the same exceptions as `write`."""
+        state = self._without_excess(state)
         if (data := self._node_with(state)) is not None:
             await self._node.write(data)
             await self._end_writer()
@@ -156,14 +156,14 @@ class CursorStore:
         )
 
     async def _last_state(self, node: CursorNode) -> CursorState:
-        """Return the state in the ledger's last entries, or that in the node if it has none."""
+        """Return the state in the ledger's last entries, or else the one in the node."""
         if node.ledger_id == IN_NODE:
             return node.state
         try:
             reader = await self._client.open_ledger(node.ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
-            # Either the ledger is lost, or another owner has switched to a new one: then this
-            # owner's write of the node will fail.
+            # Either the ledger is lost, or another owner has switched to a new one.  In the latter
+            # case, this owner's write of the node will fail.
             return node.state
         last = reader.last_add_confirmed
         if last < 0:
@@ -188,7 +188,7 @@ class CursorStore:
         self._ledgers[writer.ledger_id] = None
         try:
             await _add(writer, state)
-            await self._node.write(self._node_naming(writer.ledger_id, state))
+            await self._node.write(self._node_referring_to(writer.ledger_id, state))
         except MetadataUnavailableError:
             raise  # The node may refer to the new ledger.
         except LabkitError as error:
@@ -220,7 +220,7 @@ class CursorStore:
         data = encode_cursor_node(CursorNode(IN_NODE, state, self.cursor_properties))
         return data if self._fits(data) else None
 
-    def _node_naming(self, ledger_id: int, state: CursorState) -> bytes:
+    def _node_referring_to(self, ledger_id: int, state: CursorState) -> bytes:
         data = encode_cursor_node(CursorNode(ledger_id, state, self.cursor_properties))
         return data if self._fits(data) else self._node_without_state(ledger_id)
 
@@ -231,7 +231,7 @@ class CursorStore:
     def _fits(self, data: bytes) -> bool:
         return len(self._path) + len(data) <= MAX_NODE_BYTES
 
-    def _shortened(self, state: CursorState) -> CursorState:
+    def _without_excess(self, state: CursorState) -> CursorState:
         """Drop ranges beyond the limit; their messages are redelivered after a restart."""
         limit = self._config.max_ranges_stored
         return replace(state, ranges=state.ranges[:limit], batches=state.batches[:limit])

@@ -1,4 +1,4 @@
-"""The cursors of a chain: recovered when the chain is opened, created and deleted on request.
+"""Recovers a chain's cursors when it is opened, and creates and deletes cursors on request.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorContainer.java`.
 """
@@ -38,12 +38,12 @@ class ManagedCursors:
 
     @property
     def slowest_durable(self) -> Position | None:
-        """The lowest `durable_mark_delete` of all durable cursors, if any."""
+        """The lowest `durable_mark_delete` of all durable cursors, or None if there are none."""
         durable = (cursor for cursor in self.by_name.values() if cursor.is_durable)
         return min((cursor.durable_mark_delete for cursor in durable), default=None)
 
     async def recover(self) -> None:
-        """Take over all durable cursors.  Raises what `CursorStore.recover` raises."""
+        """Take over all durable cursors.  Raises the same exceptions as `CursorStore.recover`."""
         try:
             nodes = await self._client.store.children(self._path)
         except NoNodeError:

@@ -7,9 +7,10 @@ marks: the highest sequence id pushed, and the highest one persisted.  A send's 
     up to persisted                 a duplicate: it is already stored
     between persisted and pushed    unsure: an earlier attempt is neither stored nor failed yet
 
-If it is unsure, the owner must neither store the message nor acknowledge it, and must not accept
-any later message of that producer.  A later message would raise the marks above one that was never
-stored, whose next resend would be dropped as a duplicate.
+In the last case, the owner must neither store the message nor acknowledge it, and must not accept
+any later message of that producer.  Otherwise, a later message could raise the marks above the
+sequence id of a message that was never stored, and the next resend of that message would be dropped
+as a duplicate.
 
 The marks are rebuilt when a topic is opened.  The cursor `pulsar.dedup` stores the marks together
 with its position, and the entries after that position are replayed.
@@ -38,7 +39,7 @@ _SNAPSHOT_INTERVAL_ENTRIES = 1000
 _SNAPSHOT_INTERVAL_S = 120.0
 _MAX_PRODUCERS = 10_000
 _MAX_BYTES = 4 * 1024 * 1024
-"""The limit for all marks: a snapshot must fit into one entry, so that none can be missing."""
+"""The limit for all marks: a snapshot must fit into one entry, so that no mark can be missing."""
 _MARK_OVERHEAD = 24
 """The number of bytes that a mark needs in addition to the producer's name."""
 _PRODUCER_INACTIVITY_S = 360 * 60.0
@@ -74,9 +75,9 @@ class Deduplication:
 
     @classmethod
     async def open(cls, ledger: ManagedLedger, recorder: Recorder) -> "Deduplication":
-        """Rebuild the marks from the ledger's entries, the first time from all of them.
+        """Rebuild the marks from the ledger's entries; the first time, this reads all of them.
 
-        Raises what `ManagedLedger.open_cursor` and `ManagedLedger.read` raise.
+        Raises the same exceptions as `ManagedLedger.open_cursor` and `ManagedLedger.read`.
         """
         deduplication = cls(ledger, await ledger.open_cursor(CURSOR_NAME, "earliest"))
         count = await deduplication.replay()
@@ -103,7 +104,7 @@ class Deduplication:
             self._pushed[producer] = highest_sequence_id
         return MessageDupStatus.NEW
 
-    def stored(self, producer: str, highest_sequence_id: int, position: Position) -> None:
+    def record_stored(self, producer: str, highest_sequence_id: int, position: Position) -> None:
         """Record that a completed message and all earlier entries are stored."""
         self._persisted[producer] = highest_sequence_id
         self._stored_up_to = position
@@ -117,12 +118,12 @@ class Deduplication:
         """Return whether the marks of all attached producers and this one fit into a snapshot."""
         return self._attached_bytes + _mark_bytes(producer) <= _MAX_BYTES
 
-    def attached(self, producer: str) -> None:
+    def producer_attached(self, producer: str) -> None:
         self._idle_since.pop(producer, None)
         size = self._attached[producer] = _mark_bytes(producer)
         self._attached_bytes += size
 
-    def detached(self, producer: str) -> None:
+    def producer_detached(self, producer: str) -> None:
         self._idle(producer)
         self._attached_bytes -= self._attached.pop(producer, 0)
 
@@ -156,12 +157,12 @@ class Deduplication:
 
     def _replay_entry(self, metadata: MessageMetadata, position: Position) -> None:
         highest = max(metadata.sequence_id, metadata.highest_sequence_id)
-        # A client may put another name into a message than the one that it registered.
+        # The name in a message may differ from the one that the client has registered.
         is_known = isinstance(metadata.producer_name, str) and highest <= MAX_SEQUENCE_ID
         is_known = is_known and len(metadata.producer_name) <= MAX_NAME_BYTES
         if completes_message(metadata) and is_known:
             self._idle(metadata.producer_name)
-            self.stored(metadata.producer_name, highest, position)
+            self.record_stored(metadata.producer_name, highest, position)
 
     def _forget_idle(self) -> None:
         horizon = self._loop.time() - _PRODUCER_INACTIVITY_S
@@ -171,7 +172,7 @@ class Deduplication:
             if since > horizon and not is_crowded:
                 break
             if self._pushed.get(producer, -1) > self._persisted.get(producer, -1):
-                continue  # Without its marks, a resend of its unconfirmed messages would be new.
+                continue  # Without the marks, resent unconfirmed messages would count as new.
             del self._idle_since[producer]
             self._pushed.pop(producer, None)
             if self._persisted.pop(producer, None) is not None:
@@ -183,6 +184,6 @@ def _mark_bytes(producer: str) -> int:
 
 
 def completes_message(metadata: MessageMetadata) -> bool:
-    """Return whether the entry is not a chunk, or the last chunk of its message."""
+    """Return whether the entry is not a chunk, or is the last chunk of its message."""
     last_chunk_id = metadata.num_chunks_from_msg - 1
     return not metadata.HasField("chunk_id") or metadata.chunk_id == last_chunk_id

@@ -22,7 +22,7 @@ from labkit.system.topic.messages import (
 from labkit.system.trace.recorder import Recorder
 
 _OVERHEAD = 1024
-"""Upper bound for the producer's name, publish time and sequence id."""
+"""Upper bound for the size of the producer's name, publish time and sequence id."""
 _MAX_MESSAGE_SIZE = MAX_PAYLOAD_SIZE - _OVERHEAD
 
 
@@ -155,8 +155,10 @@ class PartitionProducer:
 
 
 class Producer:
-    """Sends messages to the partition that the key's hash selects, or else round-robin, batch by
-    batch.
+    """Distributes messages over the partitions of a topic.
+
+    The hash of a message's key selects the partition.  Messages without a key are sent to one
+    partition after another, a batch at a time.
     """
 
     def __init__(

@@ -1,14 +1,13 @@
-"""Publishing: producers' messages are stored as entries, and each producer gets its receipts in
-order.
+"""Stores producers' messages as entries, and sends each producer its receipts in order.
 
     sent        checked by deduplication, then queued
     pushed      all queued sends are passed to the managed ledger together
     stored      confirmed; each producer gets receipts for its oldest stored sends
     failed      producers no longer get receipts
 
-A push can take long, because the managed ledger may have to roll over between two of its entries.
-If its first entries are stored or fail meanwhile, this takes effect only after the push, because
-only then do its sends count as pushed.
+A push can take a long time, because the managed ledger may have to roll over between two of its
+entries.  If the first entries are stored or fail before the push ends, this takes effect only after
+the push, because only then do its sends count as pushed.
 
 After a producer's send has failed, none of its later ones may be stored.  The producer resends all
 messages without a receipt, so a later message would be stored before the failed one or, with
@@ -39,7 +38,7 @@ from labkit.system.topic.producing.deduplication import (
 from labkit.system.trace.recorder import Recorder
 
 NO_POSITION: Position = (-1, -1)
-"""The position in the receipt of a duplicate, whose own position is unknown."""
+"""The position in the receipt for a duplicate, whose own position is unknown."""
 
 _NAMES = "/counters/producer-name"
 
@@ -55,7 +54,8 @@ class SendInDoubtError(LabkitError):
 class Send(PendingEntry):
     """An entry of a producer, with the sequence ids of its first and its last message.
 
-    `position` is set once it `is_stored`; its receipt follows those of all earlier sends.
+    `position` is set once `is_stored` is True; the receipt is sent after those for all earlier
+    sends.
     """
 
     __slots__ = (
@@ -143,20 +143,21 @@ class TopicPublisher:
             )
         producer = self._attached[name] = AttachedProducer(self, name, on_receipts, on_dropped)
         if self.deduplication is not None:
-            self.deduplication.attached(name)
+            self.deduplication.producer_attached(name)
         return producer
 
     def stop(self) -> None:
         """Ignore all further sends, because the topic is about to be closed."""
         self.accepts_sends = False
 
-    async def settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         """Wait until all accepted sends have their receipts or have failed."""
         await self._settled.wait()
 
     def fail(self, error: LabkitError) -> None:
-        """Give receipts for stored sends, then drop all producers, because no later send may be
-        stored: an entry failed, or another broker serves the topic.
+        """Send receipts for stored sends, then drop all producers.
+
+        No later send may be stored, because an entry failed or another broker serves the topic.
         """
         if self._has_failed:
             return
@@ -183,7 +184,7 @@ class TopicPublisher:
         if self._attached.get(producer.name) is producer:
             del self._attached[producer.name]
             if self.deduplication is not None:
-                self.deduplication.detached(producer.name)
+                self.deduplication.producer_detached(producer.name)
 
     async def _push(self) -> None:
         while self._queue:
@@ -231,7 +232,7 @@ class TopicPublisher:
             for send in sends:
                 if send.completes:
                     name, highest = send.producer.name, send.highest_sequence_id
-                    self.deduplication.stored(name, highest, send.position)
+                    self.deduplication.record_stored(name, highest, send.position)
         if self._recorder.listening:
             self._record(sends)
         for producer in dict.fromkeys(send.producer for send in sends):
@@ -276,7 +277,7 @@ class AttachedProducer:
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id that deduplication has for the producer, or -1."""
+        """The highest sequence id that deduplication has recorded for the producer, or -1."""
         deduplication = self.publisher.deduplication
         return -1 if deduplication is None else deduplication.last_sequence_id(self.name)
 
@@ -318,7 +319,7 @@ class AttachedProducer:
             self.publisher.schedule_receipts(self)
 
     def detach(self) -> None:
-        """Free the name; everything sent so far is still stored."""
+        """Free the name; everything sent so far will still be stored."""
         self.is_attached = False
         self.publisher.remove(self)
 

@@ -102,7 +102,7 @@ class Call:
 
     async def require_owner(self, topic: str) -> None:
         """Raise `RedirectError` unless this broker owns the topic or is the one to acquire it."""
-        owner, _ = await self.broker.find(topic, authoritative=self.flag("authoritative"))
+        owner, _ = await self.broker.look_up(topic, authoritative=self.flag("authoritative"))
         if owner.broker_id != self.broker.address.broker_id:
             raise RedirectError(owner.web_url)
 

@@ -23,7 +23,7 @@ from labkit.worlds.live.admin.subscriptions import SUBSCRIPTION_ROUTES
 
 
 async def _lookup(call: Call) -> object:
-    broker, serves = await call.broker.find(call.topic, authoritative=call.flag("authoritative"))
+    broker, serves = await call.broker.look_up(call.topic, authoritative=call.flag("authoritative"))
     if not serves:
         raise RedirectError(broker.web_url)
     return {

@@ -40,10 +40,10 @@ class IgnoresSilence(MetadataSilence):
 class MetadataBeforeCopy(LedgerFragmentReplicator):
     """The worker writes the new bookie into the metadata before it has copied the entries."""
 
-    async def replicate(self, ledger: LedgerView, short: UnderreplicatedFragment) -> None:
-        targets = await self.choose_targets(short)
-        await self.publish(ledger.ledger_id, short, targets)
-        await self.copy(ledger, short, targets)
+    async def replicate(self, ledger: LedgerView, underreplicated: UnderreplicatedFragment) -> None:
+        targets = await self.choose_targets(underreplicated)
+        await self.publish(ledger.ledger_id, underreplicated, targets)
+        await self.copy(ledger, underreplicated, targets)
 
 
 # A bookie's start

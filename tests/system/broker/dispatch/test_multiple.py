@@ -137,7 +137,7 @@ async def test_asking_for_everything_brings_what_is_not_acknowledged(
     dispatcher.add(consumer)
     await settle()
     dispatcher.cursor.acknowledge([(10, 0)])
-    dispatcher.acknowledged(consumer, [(10, 0)])
+    dispatcher.entries_acknowledged(consumer, [(10, 0)])
     dispatcher.redeliver(consumer, [], 0)
     await settle()
     assert numbers(client)[3:] == [1, 2]
@@ -163,7 +163,7 @@ async def test_when_a_consumer_leaves_the_others_get_what_it_had_uncounted(
     dispatcher.add(consumer)
     await settle()
     dispatcher.cursor.acknowledge([(10, 2)])
-    dispatcher.acknowledged(consumer, [(10, 2)])
+    dispatcher.entries_acknowledged(consumer, [(10, 2)])
     dispatcher.add(staying.consumer())
     dispatcher.remove(consumer)
     await settle()
@@ -178,7 +178,7 @@ async def test_one_consumer_may_acknowledge_what_another_got(dispatchers: Dispat
     dispatcher.add(other)
     await settle()
     dispatcher.cursor.acknowledge([(10, 0)])
-    dispatcher.acknowledged(other, [(10, 0)])
+    dispatcher.entries_acknowledged(other, [(10, 0)])
     assert holder.pending == {}
 
 
@@ -247,7 +247,7 @@ async def test_a_consumer_that_acknowledges_nothing_gets_no_more_than_can_be_rem
     dispatcher.add(consumer)
     await settle()
     assert numbers(client) == [0, 1, 2]
-    dispatcher.acknowledged(consumer, [(10, 0)])
+    dispatcher.entries_acknowledged(consumer, [(10, 0)])
     await settle()
     assert numbers(client)[3:] == [3]
     dispatcher.add(other.consumer())
@@ -289,7 +289,7 @@ async def test_a_consumer_that_joins_gets_a_key_only_when_its_entries_are_acknow
     for position in [(10, 0), (10, 1)]:
         assert new_client.positions == []
         dispatcher.cursor.acknowledge([position])
-        dispatcher.acknowledged(old, [position])
+        dispatcher.entries_acknowledged(old, [position])
         await settle()
     assert (numbers(new_client), numbers(old_client)) == ([2], [0, 1])
 
@@ -444,7 +444,7 @@ async def test_a_consumer_that_joins_during_a_read_gets_no_key_of_which_another_
     assert [member.positions for member in members] == [[]] * 8
     for position in under_way.first_client.positions:
         under_way.dispatcher.cursor.acknowledge([position])
-        under_way.dispatcher.acknowledged(under_way.first, [position])
+        under_way.dispatcher.entries_acknowledged(under_way.first, [position])
     await settle()
     clients = [under_way.first_client, under_way.second_client, *members]
     assert sorted(number for client in clients for number in numbers(client)) == [0, 1, 2, 3]

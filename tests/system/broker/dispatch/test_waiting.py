@@ -115,7 +115,7 @@ class Waited:
                 await settle()
                 done = self.client.positions[-1:]
                 self.dispatcher.cursor.acknowledge(done)
-                self.dispatcher.acknowledged(self.fast, done)
+                self.dispatcher.entries_acknowledged(self.fast, done)
         assert len(self.client.positions) == messages
         self.dispatcher.stop()
         return operations.count / messages

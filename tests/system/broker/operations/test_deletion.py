@@ -82,7 +82,7 @@ async def test_client_that_was_let_in_before_the_deletion_does_not_subscribe_dur
     broker: Broker,
 ) -> None:
     topic = await broker.topic(PLAIN)
-    settled = topic.publisher.settled
+    settled = topic.publisher.wait_until_settled
 
     async def asked_meanwhile() -> None:
         with pytest.raises(BrokerError, match="is being deleted"):
@@ -90,7 +90,7 @@ async def test_client_that_was_let_in_before_the_deletion_does_not_subscribe_dur
         await settled()
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(topic.publisher, "settled", asked_meanwhile)
+        patched.setattr(topic.publisher, "wait_until_settled", asked_meanwhile)
         await delete_topic(broker, PLAIN, force=False)
     await check_gone(broker.client, PLAIN)
 

@@ -61,7 +61,7 @@ class Played:
     def keep(self, ledger_id: int, *entry_ids: int) -> None:
         """Report these entries as just stored."""
         for entry_id in entry_ids:
-            self.reader.stored((ledger_id, entry_id), data(entry_id))
+            self.reader.add_to_cache((ledger_id, entry_id), data(entry_id))
 
     async def read(self, start: Position, most: int = 1000, size: int = 10**6) -> list[Position]:
         entries = await self.reader.read(start, most, size)

@@ -68,7 +68,7 @@ async def test_message_is_new_once_then_in_doubt_then_a_duplicate() -> None:
     assert marks.last_sequence_id(P) == -1
     assert marks.check_send(P, 0, 0) is MessageDupStatus.NEW
     assert marks.check_send(P, 0, 0) is MessageDupStatus.UNSURE
-    marks.stored(P, 0, (7, 0))
+    marks.record_stored(P, 0, (7, 0))
     assert marks.check_send(P, 0, 0) is MessageDupStatus.DUPLICATE
     assert marks.check_send(P, 1, 1) is MessageDupStatus.NEW
     assert marks.last_sequence_id(P) == 1
@@ -79,7 +79,7 @@ async def test_batch_raises_the_marks_to_its_last_message() -> None:
     marks = await opened(PlayedLedger())
     assert marks.check_send(P, 0, 9) is MessageDupStatus.NEW
     assert marks.check_send(P, 5, 5) is MessageDupStatus.UNSURE
-    marks.stored(P, 9, (7, 0))
+    marks.record_stored(P, 9, (7, 0))
     assert marks.check_send(P, 9, 9) is MessageDupStatus.DUPLICATE
     assert marks.check_send(P, 10, 12) is MessageDupStatus.NEW
 
@@ -137,7 +137,7 @@ async def test_owner_after_owner_comes_to_the_same_marks(count: int) -> None:
     for number in range(count):
         marks.check_send(P, number, number)
         ledger.keep(message(number))
-        marks.stored(P, number, ledger.entries[-1].position)
+        marks.record_stored(P, number, ledger.entries[-1].position)
     assert ledger.cursor.mark_delete == (7, count // 1000 * 1000 - 1)
     assert (await opened(ledger)).last_sequence_id(P) == count - 1
     marks.snapshot()
@@ -158,7 +158,7 @@ async def test_snapshot_keeps_what_is_stored_and_not_what_is_under_way() -> None
         marks.check_send(P, number, number)
     marks.check_send(Q, 0, 0)
     ledger.keep(message(0))
-    marks.stored(P, 0, (7, 0))
+    marks.record_stored(P, 0, (7, 0))
     marks.snapshot()
     assert (ledger.cursor.mark_delete, ledger.cursor.properties) == ((7, 0), {P: 0})
     following = await opened(ledger)
@@ -179,7 +179,7 @@ async def test_messages_that_no_client_writes_leave_no_marks() -> None:
 async def test_producer_with_a_message_under_way_is_not_forgotten() -> None:
     marks = await opened(PlayedLedger())
     marks.check_send(P, 0, 0)
-    marks.detached(P)
+    marks.producer_detached(P)
     await asyncio.sleep(7 * HOUR_S)
     marks.snapshot()
     assert marks.check_send(P, 0, 0) is MessageDupStatus.UNSURE
@@ -191,7 +191,7 @@ async def test_marks_of_producers_with_long_names_fit_into_an_entry() -> None:
     ledger = PlayedLedger(PlayedCursor((7, -1), dict.fromkeys(names, 3)))
     ledger.keep(message(5, P))
     marks = await opened(ledger)
-    marks.attached(names[0])
+    marks.producer_attached(names[0])
     marks.snapshot()
     properties = ledger.cursor.properties
     state = CursorState((7, 0), properties=tuple(properties.items()))
@@ -206,11 +206,11 @@ async def test_producer_whose_mark_would_not_fit_is_refused_while_the_others_are
     names = [f"{number}{'x' * 2000}" for number in range(3000)]
     count = 0
     while marks.has_room_for(names[count]):
-        marks.attached(names[count])
+        marks.producer_attached(names[count])
         count += 1
     assert 2000 < count < 2100
     assert marks.has_room_for(P)
-    marks.detached(names[0])
+    marks.producer_detached(names[0])
     assert marks.has_room_for(names[0])
 
 
@@ -218,7 +218,7 @@ async def test_producer_whose_mark_would_not_fit_is_refused_while_the_others_are
 async def test_of_more_than_ten_thousand_producers_those_longest_away_are_forgotten() -> None:
     names = [f"p{number}" for number in range(10_002)]
     marks = await opened(PlayedLedger(PlayedCursor((7, -1), dict.fromkeys(names, 3))))
-    marks.attached(names[0])
+    marks.producer_attached(names[0])
     marks.snapshot()
     known = [name for name in names if marks.last_sequence_id(name) == 3]
     assert known == [names[0], *names[3:]]
@@ -263,7 +263,7 @@ class Marks:
     def store(self, count: int = 1) -> None:
         for _ in range(count):
             self.marks.check_send("p", self.count, self.count)
-            self.marks.stored("p", self.count, (7, self.count))
+            self.marks.record_stored("p", self.count, (7, self.count))
             self.count += 1
 
 
@@ -280,12 +280,12 @@ async def test_nothing_is_left_of_a_producer_that_is_forgotten(has_sent: bool) -
     marks = await opened(PlayedLedger())
     name = Name("gone")
     held = weakref.ref(name)
-    marks.attached(name)
+    marks.producer_attached(name)
     if has_sent:
         marks.check_send(name, 0, 0)
-        marks.stored(name, 0, (7, 0))
+        marks.record_stored(name, 0, (7, 0))
         marks.snapshot()
-    marks.detached(name)
+    marks.producer_detached(name)
     del name
     gc.collect()
     assert held() is not None
@@ -299,11 +299,11 @@ async def test_nothing_is_left_of_a_producer_that_is_forgotten(has_sent: bool) -
 async def test_producer_is_remembered_for_six_hours_from_when_it_was_there_last() -> None:
     marks = await opened(PlayedLedger())
     marks.check_send("p", 0, 0)
-    marks.stored("p", 0, (7, 0))
-    marks.detached("p")
+    marks.record_stored("p", 0, (7, 0))
+    marks.producer_detached("p")
     await until_s(5 * HOUR_S)
-    marks.attached("p")
-    marks.detached("p")
+    marks.producer_attached("p")
+    marks.producer_detached("p")
     for time_s, known in ((11 * HOUR_S - 1, 0), (11 * HOUR_S, -1)):
         await until_s(time_s)
         marks.snapshot()

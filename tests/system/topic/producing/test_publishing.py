@@ -265,8 +265,8 @@ async def test_deduplication_learns_when_a_producer_comes_and_goes(
 ) -> None:
     topic = await deduplicated()
     marks, told = topic.publisher.deduplication, []
-    monkeypatch.setattr(marks, "attached", lambda name: told.append(f"{name} came"))
-    monkeypatch.setattr(marks, "detached", lambda name: told.append(f"{name} went"))
+    monkeypatch.setattr(marks, "producer_attached", lambda name: told.append(f"{name} came"))
+    monkeypatch.setattr(marks, "producer_detached", lambda name: told.append(f"{name} went"))
     sender = Sender(topic.publisher)
     if drops:
         topic.publisher.fail(FENCED)
@@ -291,7 +291,7 @@ class SlowLedger(PlayedLedger):
 
 
 async def is_settled(topic: Topic) -> bool:
-    settling = asyncio.ensure_future(topic.publisher.settled())
+    settling = asyncio.ensure_future(topic.publisher.wait_until_settled())
     await turns()
     is_done = settling.done()
     settling.cancel()
