@@ -40,7 +40,7 @@ class BookieOperations(Protocol):
 
     @property
     def read_only(self) -> bool:
-        """Whether adds are rejected, except high-priority adds."""
+        """Whether adds are rejected, except high-priority ones."""
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         """Fence the ledger; respond only after the journal is synced up to the returned mark.
@@ -49,10 +49,10 @@ class BookieOperations(Protocol):
         """
 
     def read(self, ledger_id: int, entry_id: int) -> bytes:
-        """Raise what `LedgerStore.read_entry` raises."""
+        """Raises the same errors as `LedgerStore.read_entry`."""
 
     def disk_space(self) -> tuple[int, int]:
-        """Return total and free bytes."""
+        """Return the total and the free bytes."""
 
 
 class ProtocolV2:
@@ -63,7 +63,7 @@ class ProtocolV2:
         self._has_one_journal = len(store.journals) == 1
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """Serve adds immediately, other requests in turn."""
+        """Serve adds immediately and other requests in turn."""
         for request in decode_requests(bodies):
             if isinstance(request, AddBatch):
                 for add in [request] if self._has_one_journal else request.by_ledger():
@@ -88,7 +88,7 @@ class ProtocolV2:
             if len(ledgers) == 1:
                 batch.responses += add.answers(code_of(error))
             else:
-                # Only some of the ledgers may be refused.
+                # Retry each ledger alone, because perhaps only some of them reject the adds.
                 for each in ledgers:
                     self._add(batch, each)
         else:
@@ -117,7 +117,7 @@ class ProtocolV2:
         if mark is None:
             batch.respond(response, count)
         else:
-            # An error response also implies that the ledger is fenced.
+            # Even an error response implies that the ledger is fenced.
             batch.respond_when_synced(response, ledger_id, mark)
 
 
