@@ -1,7 +1,7 @@
 """Batch reads of wire protocol version 2: several entries in one response.
 
-A response contains at least one entry, or an error code; it ends before an entry that does not fit,
-or that the bookie does not have.
+A response contains either an error code or at least one entry.  It ends before the first entry that
+does not fit or that the bookie does not have.
 
 In BookKeeper (from 4.17 on): `proto/BatchedReadEntryProcessor.java`.
 """
@@ -45,16 +45,16 @@ def encode_size(entry: bytes) -> bytes:
 
 
 def encode_batch_answer(request: BatchReadRequest, code: Code, pieces: Iterable[bytes]) -> bytes:
-    """`pieces`, joined, are length-prefixed entries."""
+    """`pieces`, when joined, must be length-prefixed entries."""
     head = packet_header(Opcode.BATCH_READ)
     answer = ANSWER.struct.pack(head, code, request.ledger_id, request.first_entry_id)
     return b"".join((answer, _REQUEST_ID.pack(request.request_id), *pieces))
 
 
 def find_batch_entries(data: bytes) -> list[tuple[int, int]]:
-    """Return the start and end of each entry in the part of a response after the ids.
+    """Return the start and end of each entry in `data`, the rest of a response after its header.
 
-    Raises `BKReadException` if it ends within an entry.
+    Raises `BKReadException` if `data` ends within an entry.
     """
     at, end, found = _REQUEST_ID.size, len(data), list[tuple[int, int]]()
     while at < end:

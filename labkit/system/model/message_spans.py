@@ -44,8 +44,10 @@ _SINGLE = FieldNames(SingleMessageMetadata.DESCRIPTOR, _NAMES)
 
 @dataclass(frozen=True, slots=True)
 class MessageFrame:
-    """`message_count` is 0 if the entry is a single message instead of a batch.  The selected
-    message starts at `offset` and is `size` bytes long, including its own metadata in a batch.
+    """The fields of an entry's payload, and the bytes of the selected message.
+
+    `message_count` is 0 if the entry is a single message instead of a batch.  The selected message
+    starts at `offset` and is `size` bytes long; in a batch, this includes the message's metadata.
     """
 
     spans: tuple[Span, ...]
@@ -91,8 +93,8 @@ def _head_spans(payload: bytes) -> Iterator[Span]:
         yield from _BROKER.spans(payload, 6, at)
     if payload[at : at + 2] != _MAGIC:
         raise BKDigestMatchException(
-            f"this entry is not a Pulsar message: at offset {at}, its payload has"
-            f" {payload[at : at + 2].hex() or 'nothing'}, not 0e01"
+            f"this entry is not a Pulsar message: expected 0e01 at offset {at} of its payload, got"
+            f" {payload[at : at + 2].hex() or 'nothing'}"
         )
     yield Span("magic", at, 2, "0e01", "Pulsar's: a checksum follows")
     checksum = payload[at + 2 : at + 6].hex()

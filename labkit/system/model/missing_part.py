@@ -1,6 +1,6 @@
-"""The error for a missing or unsuitable prerequisite, such as no Java or a port already in use.
+"""The error for a prerequisite that is missing or unsuitable, such as Java or a port in use.
 
-The message is the same everywhere, because `labkit doctor` calls the same checks.
+`labkit doctor` prints the same messages, because it calls the same checks.
 """
 
 

@@ -1,4 +1,4 @@
-"""BookKeeper's wire protocol, version 2: requests of clients and responses of bookies.
+"""BookKeeper's wire protocol, version 2: the requests from clients and the responses from bookies.
 
 A frame is a length (u32) and a body; this module encodes and decodes bodies.  A body starts with
 one i32 that combines version, opcode and flags.  A response is matched to its request by (ledger,
@@ -47,7 +47,7 @@ class Opcode(IntEnum):
 
 
 class Flag(IntEnum):
-    """This is not an IntFlag, because that creates an object for each test of a flag."""
+    """Not an IntFlag, because testing a flag of an IntFlag creates an object."""
 
     FENCE = 1
     RECOVERY_ADD = 2
@@ -71,7 +71,7 @@ ADD_REQUEST = Layout(
     Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
     Field("master key", "20s", "proves the ledger's password"),
 )
-"""The entry follows, as the bookie stores it."""
+"""Followed by the entry, in the form in which the bookie stores it."""
 
 READ_REQUEST = Layout(
     "read request",
@@ -99,7 +99,7 @@ ANSWER = Layout(
     Field("ledger id", "q", "as requested"),
     Field("entry id", "q", "as requested"),
 )
-"""The entry follows if the read succeeded."""
+"""Followed by the entry if a read has succeeded."""
 
 _HEAD = struct.Struct(">i")
 _ADD_BEGIN = struct.Struct(">i20sqq")
@@ -225,16 +225,16 @@ def encode_bad_request(request: BadRequest) -> bytes:
 
 
 def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
-    """Decode all requests of one receive call.
+    """Decode all requests that were received together.
 
-    An add request joins the batch of an earlier one with the same bytes before the ledger id, but
-    never moves past a request of another kind.
+    An add request joins the batch of an earlier one that has the same bytes before the ledger id,
+    but it never moves past a request of another kind.
     """
     requests: list[Request] = []
     batches: dict[bytes, AddBatch] = {}
     for body in bodies:
         batch = batches.get(body[:_ADD_HEADER_SIZE])
-        # The first add of the batch had the same first bytes, so only the ids are new.
+        # The first add of the batch has the same first bytes, so only the ids need to be decoded.
         if batch is not None and len(body) >= _SMALLEST_ADD:
             # A negative id, decoded as an unsigned number, also exceeds the limit.
             ledger_id, entry_id = _UNSIGNED_IDS.unpack_from(body, _ADD_HEADER_SIZE)

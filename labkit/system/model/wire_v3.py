@@ -19,7 +19,7 @@ from labkit.system.model.wire import EXCEPTIONS, MASTER_KEY_SIZE, Code
 M = TypeVar("M", pb.Request, pb.Response)
 
 HIGH_PRIORITY = 100
-"""The `priority` of recovery; anything above 0 counts."""
+"""The `priority` of a recovery's requests; a bookie treats any value above 0 as high."""
 DEFERRED_SYNC = 1
 """The bit of `writeFlags` that requests a response before the sync."""
 
@@ -71,7 +71,7 @@ def encode_request(
 def encode_response(
     asked: pb.BKPacketHeader, status: pb.StatusCode, part: Message | None = None
 ) -> bytes:
-    """`asked` is the header of the request; without a `part`, the response has only a status."""
+    """`asked` is the request's header.  Without a `part`, the response contains only a status."""
     response = pb.Response(status=status)
     header = response.header
     header.version, header.operation = pb.VERSION_THREE, asked.operation
@@ -84,7 +84,7 @@ def encode_response(
 def answer_to(request: pb.Request, status: pb.StatusCode) -> Message:
     """Return the operation's part of a response, with the status and the ids from the request.
 
-    Not for AUTH and START_TLS, whose parts have no status.
+    Do not call this for AUTH and START_TLS, whose parts have no status.
     """
     name, kind = _PARTS[request.header.operation]
     asked, part = getattr(request, f"{name}Request"), kind(status=status)
@@ -116,7 +116,10 @@ def _parsed(message: M, body: bytes) -> M:
 
 
 def is_version_3(body: bytes) -> bool:
-    """Return whether the body is a request of version 3: no protobuf message starts with a 2."""
+    """Return whether the body is a request of version 3.
+
+    A body of version 2 starts with a byte from 0 to 2, and no protobuf message does.
+    """
     try:
         decode_request(body)
     except ValueError:
@@ -125,7 +128,7 @@ def is_version_3(body: bytes) -> bool:
 
 
 def is_possible(request: pb.Request) -> bool:
-    """Return whether the request contains the operation's part with valid values."""
+    """Return whether the request contains the part for its operation, with valid values."""
     operation = request.header.operation
     if operation not in _PARTS:
         return False
@@ -152,7 +155,7 @@ def _is_possible_add(add: pb.AddRequest) -> bool:
 
 
 def _is_possible_read(read: pb.ReadRequest) -> bool:
-    """Return whether the ids are in range, and a request for a piggybacked entry also contains the
+    """Return whether the ids are in range.  A request for a piggybacked entry must also contain the
     LastAddConfirmed that the client knows.
     """
     if read.ledgerId < 0 or read.entryId < NO_ENTRY_ID:

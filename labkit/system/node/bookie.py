@@ -35,7 +35,7 @@ class BookieConfig:
 
 
 class BookieService:
-    """A bookie whose store is already open, from its registration until it stops.
+    """Runs a bookie whose store is already open, from its registration until it stops.
 
     Disk-space reports flow as follows:
 
@@ -114,7 +114,7 @@ class BookieService:
         finally:
             for task in tasks:
                 task.cancel()
-            # Let the tasks clean up, because the caller will close the store and the ports.
+            # Wait until the tasks have ended, because the caller closes the store and the ports.
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _components(self) -> list[Coroutine[Any, Any, object]]:

@@ -12,8 +12,8 @@ _Key = tuple[str, int, int, str | tuple[str, str]]
 
 
 class TraceLog:
-    """Events of different processes arrive in bursts and out of order, so the log holds each event
-    back until `settle` is called for its time.  An event that arrives later is kept and numbered
+    """Events from different processes arrive in bursts and out of order, so the log holds each
+    event back until `settle` is called for its time.  An event that arrives too late is numbered
     after the settled ones.  `origin_us` is the time on the nodes' clock that becomes time 0.
 
     Invariants: `events[i].seq == i`, and a cause has a smaller `seq` than its effect.
