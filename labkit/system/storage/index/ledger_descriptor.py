@@ -1,7 +1,7 @@
 """A ledger on one bookie: the state that requests check and change, and the index of its entries.
 
-    in the index header   master key, fence, explicit LAC: made durable by the journal, and from the
-                          next flush on by the index file
+    in the index header   master key, fence, explicit LAC; durable through the journal until the
+                          next flush writes them to the index file
     in the index          the location of each entry in the entry logs
     in memory only        whether the key is in the journal, whether entries were added since
                           `LedgerCache.take_settled`, and the last entry's LastAddConfirmed
@@ -13,7 +13,7 @@ from labkit.system.storage.index.ledger_index import LedgerIndex
 
 
 class LedgerDescriptor:
-    """The master key never changes, and a fence is never removed."""
+    """A ledger on this bookie. Its master key never changes, and its fence is never removed."""
 
     __slots__ = ("confirmed_by_entry", "got_entries", "index", "key_in_journal")
 
