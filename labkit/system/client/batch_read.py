@@ -21,8 +21,8 @@ from labkit.system.model.wire import MAX_FRAME_SIZE, Answer, BatchReadRequest, O
 
 
 class BatchReads:
-    """Sends batch reads until a connection is lost during one: a bookie that does not support them
-    closes the connection.
+    """Sends batch reads.  If a connection is lost during one, no more are sent, because a bookie
+    that does not support them closes the connection.
     """
 
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
@@ -35,11 +35,11 @@ class BatchReads:
     async def read(
         self, metadata: LedgerMetadata, first: int, count: int, max_size: int
     ) -> list[Entry]:
-        """Return up to `count` entries of one segment from `first` on, or [] if no bookie returns a
-        batch: then read single entries.
+        """Return up to `count` entries of one segment from `first` on.  Return [] if no bookie
+        returns a batch; the caller must then read single entries.
         """
         end = end_of_segment(metadata, first)
-        # The bookies of this ensemble need not have entries of the next segment.
+        # The bookies of this ensemble may not have entries of the next segment.
         count = count if end is None else min(count, end - first)
         ensemble = metadata.ensemble_at(first)
         sizes = metadata.ensemble_size, metadata.write_quorum

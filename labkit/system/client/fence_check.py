@@ -59,7 +59,9 @@ class FenceCheck:
         self._expected: dict[PerChannelBookieClient, None] = {}
         """Channels that are connecting (an ordered set)."""
         self._held: list[tuple[float, Callable[[], None]]] = []
-        """For each response on hold: when its connection was made, and how to count it."""
+        """For each response that is held back, when its connection was made, and a function that
+        counts it.
+        """
         self._task: asyncio.Task[None] | None = None
 
     def passed(self, channel: PerChannelBookieClient) -> bool:
@@ -123,7 +125,9 @@ class FenceCheck:
 
 
 class NoFenceCheck(FenceCheck):
-    """Counts every acknowledgement, for recovery, whose adds are accepted despite the fence."""
+    """Counts every acknowledgement.  Recovery uses this, because bookies accept its adds despite
+    the fence.
+    """
 
     def passed(self, channel: PerChannelBookieClient) -> bool:
         return True

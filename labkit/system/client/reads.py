@@ -96,7 +96,9 @@ class BookieReads:
     # Hook: overridden by `worlds/sim/variants`.
 
     def is_denial(self, error: BKException) -> bool:
-        """Return whether the error counts as a response: the bookie denies having the entry."""
+        """Return whether the error counts as a response, because the bookie denies having the
+        entry.
+        """
         return isinstance(error, PROVES_ABSENCE)
 
     # Replies
@@ -143,9 +145,9 @@ class BookieReads:
 class SequenceRead:
     """Reads several entries in parallel, each from one bookie of its write set after another.
 
-    The next bookie is asked if all that were asked have failed, and, whenever
-    `speculative_read_timeout_ms` has elapsed, if none of them has returned any entry during this
-    read.  One that has returned other entries is slow, not dead, so the read waits for it.
+    The next bookie is asked once all bookies asked so far have failed.  It is also asked whenever
+    `speculative_read_timeout_ms` has elapsed, unless one of the bookies asked so far has returned
+    another entry during this read: such a bookie is slow, not dead, so the read waits for it.
 
     In BookKeeper: `PendingReadOp.SequenceReadRequest`.
     """

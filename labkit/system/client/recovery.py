@@ -66,7 +66,7 @@ class RecoveryEnsembleChange(EnsembleChange):
         self.stored = writer.metadata
         """The metadata as it is stored, without the new ensembles."""
         self.new_ensembles: dict[int, tuple[str, ...]] = {}
-        """By first entry (BookKeeper: `newEnsemblesFromRecovery`)."""
+        """The new ensembles, by first entry (BookKeeper: `newEnsemblesFromRecovery`)."""
 
     async def store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
         first, writer = first_entry_id, self.writer
@@ -136,7 +136,7 @@ class LedgerRecovery:
     ) -> None:
         self.ledger_id = ledger_id
         self.metadata = metadata
-        """Determines from which bookies entries are read, so it is fixed from the fence on."""
+        """Determines from which bookies entries are read, so it does not change after the fence."""
         self._version = version
         self._context = context
         self.recorder = context.recorder
@@ -186,7 +186,7 @@ class LedgerRecovery:
         return max(reported_lac, self.metadata.segments[-1].first_entry_id - 1)
 
     def fence_key_of_reads(self) -> bytes:
-        """Return the key with which each read also fences the ledger (b"": none).
+        """Return the key with which each read also fences the ledger, or b"" for reads that do not.
 
         A bookie that `fence` has not fenced must not accept an entry from the writer after it has
         denied having the entry (BookKeeper issue 2614).
@@ -227,7 +227,7 @@ class LedgerRecovery:
     async def _write_back(self, writer: RecoveryWriter) -> None:
         while (entry := await self._read(writer.last_add_pushed + 1)) is not None:
             writer.write_back(entry)
-            # There may be millions of entries to write back.
+            # Limit the number of pending adds: there may be millions of entries to write back.
             await writer.drain()
         await writer.all_confirmed()
 

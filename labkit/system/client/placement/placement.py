@@ -1,4 +1,4 @@
-"""Placement: choose the bookies of an ensemble, and replacements for failed ones.
+"""Chooses the bookies of an ensemble, and replacements for failed ones.
 
 In BookKeeper: `client/DefaultEnsemblePlacementPolicy.java` (random choice), `EnsembleUtils.java`.
 """

@@ -30,7 +30,7 @@ OnAdded = Callable[[Sequence[T], BKException | None], None]
 """Called with the `pending` arguments of one or more adds, and their error, if any."""
 
 _MONITOR_INTERVAL_S = 1.0
-"""How often deadlines are checked: a request may time out up to a second late."""
+"""How often deadlines are checked, so a request may time out up to a second late."""
 _MAX_OVERDUE_RESPONSES = 10_000
 """If more timed-out reads than this are still without a response, the connection is closed."""
 
@@ -53,7 +53,9 @@ class _Request:
     timed_out: bool = False
     """Whether the caller has already received an error; the response may still arrive."""
     younger: Sequence["_Request"] = ()
-    """In the oldest request with a key: the others with the key (rare), oldest first."""
+    """If this is the oldest request with its key, the other requests with this key, oldest first.
+    There are rarely any.
+    """
 
 
 class PerChannelBookieClientV2(PerChannelBookieClient):
@@ -67,7 +69,9 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
     ) -> None:
         super().__init__(bookie_id, network, find_endpoint, timeout_s)
         self._pending: dict[_Key, _Request] = {}
-        """The oldest request with each key, whose requests all carry the FENCE flag, or none."""
+        """The oldest request with each key.  Either all requests with a key have the FENCE flag, or
+        none of them has it.
+        """
         self._second: PerChannelBookieClientV2 | None = None
         self._deadline = 0.0
         """The deadline of all requests sent in this iteration of the event loop."""
@@ -101,9 +105,11 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
     def add(
         self, ledger_id: int, entry_id: int, body: bytes, on_added: OnAdded[T], pending: T
     ) -> None:
-        """Send an add; `on_added` is called later with [..., `pending`, ...] and the error, if any.
+        """Send an add; `on_added` is called later with a list that contains `pending`, and with the
+        error, if any.
 
-        One call for all responses that arrive together costs much less than one per add.
+        It is called once for all responses that arrive together, because a call for each add would
+        cost much more.
         """
         self._send((_ADD, ledger_id, entry_id), body, on_added, pending)
 
@@ -122,7 +128,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 self.loop.call_soon(on_done, (caller,), error)
                 return
             if self._monitor is None:
-                # A timer for each request would cost more than an add.
+                # Use one timer, because a timer for each request would cost more than an add.
                 self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
         request = _Request(self._deadline, on_done, caller, fences)
         oldest = self._pending.setdefault(key, request)
@@ -167,7 +173,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             on_added(added, None)
 
     def _choose(self, key: _Key, requests: Sequence[_Request]) -> _Request | None:
-        """Choose the request that was answered, or None if the response is late."""
+        """Choose the request to which the response belongs, or None if the response is late."""
         chosen = next((each for each in requests if not each.timed_out), requests[0])
         self._set_pending(key, [each for each in requests if each is not chosen])
         return None if chosen.timed_out else chosen
@@ -192,8 +198,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             del self.outbox[: len(overdue)]
         for key, request in overdue:
             request.timed_out = True
-            # Requests that were never sent get no response, and a late response to an add cannot be
-            # mistaken for another one.
+            # Forget requests that were never sent, because they get no response, and adds, because
+            # a late response to an add cannot be mistaken for another one.
             if self.connection is None or key[0] == _ADD:
                 oldest = self._pending[key]
                 self._set_pending(key, [e for e in (oldest, *oldest.younger) if e is not request])
@@ -203,7 +209,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 f" within {self.timeout_s:g} s"
             )
             request.on_done((request.caller,), error)
-        # Timed-out reads are kept until their responses arrive.  Limit how much memory they need.
+        # Timed-out reads are kept until their responses arrive, so limit how much memory they need.
         overdue_count = sum(request.timed_out for _, request in self._all())
         if overdue_count > _MAX_OVERDUE_RESPONSES:
             self.disconnect(f"responses to {overdue_count} reads are missing")

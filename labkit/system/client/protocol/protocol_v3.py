@@ -23,14 +23,17 @@ from labkit.system.model.wire_v3 import DEFERRED_SYNC, decode_response, encode_r
 
 
 class DiskSpace(NamedTuple):
-    """The bytes on the file systems of all ledger directories of a bookie."""
+    """The number of bytes on the file systems that contain a bookie's ledger directories."""
 
     total: int
     free: int
 
 
 class StoredLac(NamedTuple):
-    """Both contain digests, and are b"" if the bookie does not have them."""
+    """What a bookie has stored that contains a LastAddConfirmed.
+
+    Both values include digests.  A value that the bookie does not have is b"".
+    """
 
     explicit_lac: bytes
     last_entry: bytes
@@ -39,7 +42,8 @@ class StoredLac(NamedTuple):
 class LongPollResult(NamedTuple):
     """The LastAddConfirmed that a bookie reports, without a digest.
 
-    If it has advanced, `entry` is the one after the previous LastAddConfirmed, if available.
+    If LastAddConfirmed has advanced and the bookie has the entry after the previous one, `entry_id`
+    and `entry` are those of that entry.
     """
 
     last_add_confirmed: int
@@ -87,7 +91,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
         return self._ask(pb.WRITE_LAC, request)
 
     async def read_lac(self, ledger_id: int) -> StoredLac:
-        """Raise `BKNoSuchEntryException` if the bookie has neither."""
+        """Raise `BKNoSuchEntryException` if the bookie has neither an explicit LAC nor an entry."""
         response = await self._ask(pb.READ_LAC, pb.ReadLacRequest(ledgerId=ledger_id))
         body = response.readLacResponse
         return StoredLac(body.lacBody, body.lastEntryBody)
