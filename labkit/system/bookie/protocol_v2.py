@@ -11,7 +11,7 @@ from labkit.system.bookie.channel import Batch
 from labkit.system.bookie.commit import Pending
 from labkit.system.bookie.refusals import REFUSALS, UNREADABLE, code_of
 from labkit.system.bookie.turns import Turns
-from labkit.system.model.batch_read import encode_batch_answer
+from labkit.system.model.batch_read import encode_batch_response
 from labkit.system.model.errors import LedgerFencedException, UnauthorizedAccessException
 from labkit.system.model.wire import (
     AddBatch,
@@ -23,9 +23,9 @@ from labkit.system.model.wire import (
     Opcode,
     ReadRequest,
     decode_requests,
-    encode_answer,
     encode_bad_request,
     encode_no_authentication,
+    encode_response,
 )
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.store import LedgerStore
@@ -76,7 +76,7 @@ class ProtocolV2:
     def _add(self, batch: Batch, add: AddBatch) -> None:
         flags, master_key, ledger_ids, entry_ids, entries = add
         if self._bookie.read_only and not flags & _HIGH_PRIORITY:
-            batch.responses += add.answers(Code.READ_ONLY)
+            batch.responses += add.responses(Code.READ_ONLY)
             return
         recovery = bool(flags & _RECOVERY_ADD)
         try:
@@ -86,13 +86,13 @@ class ProtocolV2:
         except (LedgerFencedException, UnauthorizedAccessException, *UNREADABLE) as error:
             ledgers = add.by_ledger()
             if len(ledgers) == 1:
-                batch.responses += add.answers(code_of(error))
+                batch.responses += add.responses(code_of(error))
             else:
                 # Retry each ledger alone, because perhaps only some of them reject the adds.
                 for each in ledgers:
                     self._add(batch, each)
         else:
-            connection, done = batch.channel.connection, add.answers(_OK)
+            connection, done = batch.channel.connection, add.responses(_OK)
             batch.adds.append(Pending(connection, done, ledger_ids, entry_ids, entries, mark))
 
     def _read(self, batch: Batch, request: ReadRequest | BatchReadRequest) -> None:
@@ -104,16 +104,16 @@ class ProtocolV2:
                 mark = self._bookie.fence(ledger_id, request.master_key)
             if isinstance(request, ReadRequest):
                 entry = self._bookie.read(ledger_id, request.entry_id)
-                response = encode_answer(_READ, _OK, ledger_id, request.entry_id, entry)
+                response = encode_response(_READ, _OK, ledger_id, request.entry_id, entry)
             else:
                 pieces, count = read_batch(self._bookie.read, self._store, request)
-                response = encode_batch_answer(request, _OK, pieces)
+                response = encode_batch_response(request, _OK, pieces)
         except REFUSALS + UNREADABLE as error:
             code = code_of(error)
             if isinstance(request, ReadRequest):
-                response = encode_answer(_READ, code, ledger_id, request.entry_id)
+                response = encode_response(_READ, code, ledger_id, request.entry_id)
             else:
-                response = encode_batch_answer(request, code, ())
+                response = encode_batch_response(request, code, ())
         if mark is None:
             batch.respond(response, count)
         else:

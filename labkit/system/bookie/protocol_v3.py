@@ -27,11 +27,11 @@ from labkit.system.model.wire import AUTH_DISABLED
 from labkit.system.model.wire_v3 import (
     DEFERRED_SYNC,
     STATUSES,
-    answer_to,
     decode_request,
     encode_response,
     is_flagged,
     is_possible,
+    response_to,
 )
 from labkit.system.storage.last_add_confirmed import last_add_confirmed
 from labkit.system.storage.store import LedgerStore
@@ -106,7 +106,7 @@ class ProtocolV3:
     def _add(self, batch: Batch, request: pb.Request) -> Message | None:
         add, body = request.addRequest, request.addRequest.body
         if self._bookie.read_only and not request.header.priority:
-            return answer_to(request, pb.EREADONLY)
+            return response_to(request, pb.EREADONLY)
         recovery = is_flagged(add, pb.AddRequest.RECOVERY_ADD)
         mark = self._store.add_entry(
             add.ledgerId, add.entryId, body, add.masterKey, recovery=recovery
@@ -188,7 +188,7 @@ class ProtocolV3:
     def _write_lac(self, batch: Batch, request: pb.Request) -> Message | None:
         write = request.writeLacRequest
         if self._bookie.read_only:
-            return answer_to(request, pb.EREADONLY)
+            return response_to(request, pb.EREADONLY)
         mark = self._store.set_explicit_lac(write.ledgerId, write.body, write.masterKey)
         batch.respond_when_synced(_done(request), write.ledgerId, mark)
         self.wake([write.ledgerId])
@@ -251,7 +251,7 @@ def _run_or_refuse(request: pb.Request, operation: Callable[[], T]) -> T | Messa
     try:
         return operation()
     except REFUSALS + UNREADABLE as error:
-        return answer_to(request, STATUSES[code_of(error)])
+        return response_to(request, STATUSES[code_of(error)])
 
 
 def _encoded(request: pb.Request, part: Message) -> bytes:
@@ -259,4 +259,4 @@ def _encoded(request: pb.Request, part: Message) -> bytes:
 
 
 def _done(request: pb.Request) -> bytes:
-    return _encoded(request, answer_to(request, pb.EOK))
+    return _encoded(request, response_to(request, pb.EOK))

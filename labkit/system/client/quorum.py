@@ -75,11 +75,11 @@ async def collect_until_covered(
     )
 
 
-def judge(answers: Sequence[Entry | BKException], write_quorum: int, ack_quorum: int) -> Verdict:
+def judge(responses: Sequence[Entry | BKException], write_quorum: int, ack_quorum: int) -> Verdict:
     """Judge whether an entry was stored, from the responses of its write set so far."""
-    if any(isinstance(answer, Entry) for answer in answers):
+    if any(isinstance(response, Entry) for response in responses):
         return Verdict.FOUND
-    denied = sum(isinstance(answer, PROVES_ABSENCE) for answer in answers)
+    denied = sum(isinstance(response, PROVES_ABSENCE) for response in responses)
     if write_quorum - denied < ack_quorum:
         return Verdict.NEVER_ACKNOWLEDGED
     return Verdict.UNKNOWN

@@ -15,8 +15,8 @@ from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.errors import BKAddEntryQuorumTimeoutException
 
 _CHECKS = 8
-"""The number of checks per timeout.  Adds have no timers of their own, so they may time out up to an
-eighth of the timeout late.
+"""The number of checks per timeout.  Adds have no timers of their own, so they may time out up to
+an eighth of the timeout late.
 """
 
 

@@ -79,7 +79,7 @@ class LedgerReader:
             _, reply = await replies.get()
             has_response = has_response or isinstance(reply, (Entry, *PROVES_ABSENCE))
             if isinstance(reply, Entry) and reply.last_add_confirmed > self.last_add_confirmed:
-                self._advance_to(reply.last_add_confirmed, detail="the first answer")
+                self._advance_to(reply.last_add_confirmed, detail="the first response")
                 return self.last_add_confirmed
         if not has_response:
             raise BKReadException(

@@ -19,7 +19,7 @@ from labkit.system.client.striping import write_set
 from labkit.system.model.entry import NO_ENTRY_ID, Entry, decode_entry, make_digest
 from labkit.system.model.errors import PROVES_ABSENCE, BKException, BKUnauthorizedAccessException
 from labkit.system.model.ledger import LedgerMetadata
-from labkit.system.model.wire import Answer, Opcode, encode_read
+from labkit.system.model.wire import Opcode, Response, encode_read
 
 OnReply = Callable[[str, int, Entry | BKException], None]
 """Called with the bookie, the requested entry id, and the reply."""
@@ -57,9 +57,9 @@ class BookieReads:
             kind, entry = ("fence.sent", -1) if is_fence_request else ("read.sent", entry_id)
             context.recorder.record(kind, ledger_id, entry, peer=bookie)
         body = encode_read(ledger_id, entry_id, fence_key, flags)
-        on_answer = partial(self._on_answer, bookie, entry_id, on_reply, is_fence_request)
+        on_response = partial(self._on_response, bookie, entry_id, on_reply, is_fence_request)
         channel = context.bookie_client.get(bookie)
-        channel.ask(_READ, ledger_id, entry_id, body, on_answer, fences=carries_fence_flag)
+        channel.ask(_READ, ledger_id, entry_id, body, on_response, fences=carries_fence_flag)
 
     def ask_all(
         self, bookies: Sequence[str], entry_id: int, *, fence_key: bytes = b"", flags: int = 0
@@ -103,20 +103,20 @@ class BookieReads:
 
     # Replies
 
-    def _on_answer(
+    def _on_response(
         self,
         bookie: str,
         entry_id: int,
         on_reply: OnReply,
         is_fence_request: bool,
-        answer: Answer | BKException,
+        response: Response | BKException,
     ) -> None:
         reply: Entry | BKException
-        if isinstance(answer, BKException):
-            reply = answer
+        if isinstance(response, BKException):
+            reply = response
         else:
             try:
-                reply = decode_entry(answer.entry, self._digest, self.ledger_id, entry_id)
+                reply = decode_entry(response.entry, self._digest, self.ledger_id, entry_id)
             except BKException as error:
                 reply = error
         if self.context.recorder.listening:

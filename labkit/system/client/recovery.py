@@ -193,8 +193,8 @@ class LedgerRecovery:
         """
         return self.master_key
 
-    def judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
-        return judge(answers, self.metadata.write_quorum, self.metadata.ack_quorum)
+    def judge(self, responses: Sequence[Entry | BKException]) -> Verdict:
+        return judge(responses, self.metadata.write_quorum, self.metadata.ack_quorum)
 
     # The steps
 
@@ -248,14 +248,14 @@ class LedgerRecovery:
             flags=Flag.HIGH_PRIORITY,
         )
         # Judge after each response, instead of waiting for a bookie that may be down.
-        answers: dict[str, Entry | BKException] = {}
+        responses: dict[str, Entry | BKException] = {}
         for _ in bookies:
-            index, answer = await replies.get()
-            answers[bookies[index]] = answer
-            if self.judge([*answers.values()]) is not Verdict.UNKNOWN:
-                return next((each for each in answers.values() if isinstance(each, Entry)), None)
-        errors = [each for each in answers.values() if isinstance(each, BKException)]
-        unclear = ", ".join(b for b in bookies if not isinstance(answers[b], PROVES_ABSENCE))
+            index, response = await replies.get()
+            responses[bookies[index]] = response
+            if self.judge([*responses.values()]) is not Verdict.UNKNOWN:
+                return next((each for each in responses.values() if isinstance(each, Entry)), None)
+        errors = [each for each in responses.values() if isinstance(each, BKException)]
+        unclear = ", ".join(b for b in bookies if not isinstance(responses[b], PROVES_ABSENCE))
         raise BKLedgerRecoveryException(
             f"ledger {self.ledger_id} could not be recovered: it is unknown whether entry"
             f" {entry_id} was stored; no valid response from {unclear}"

@@ -92,8 +92,8 @@ BATCH_READ_REQUEST = Layout(
 )
 """Followed by the master key if the flag FENCE is set."""
 
-ANSWER = Layout(
-    "answer",
+RESPONSE = Layout(
+    "response",
     Field("packet header", "i", "that of the request, flags 0"),
     Field("code", "i", "0: success; otherwise the reason for the failure"),
     Field("ledger id", "q", "as requested"),
@@ -119,10 +119,12 @@ class AddBatch(NamedTuple):
     entry_ids: list[int]
     entries: list[bytes]
 
-    def answers(self, code: Code) -> list[bytes]:
+    def responses(self, code: Code) -> list[bytes]:
         """Return the bodies of the responses, one per entry."""
-        pack, ids = ANSWER.struct.pack, zip(self.ledger_ids, self.entry_ids, strict=True)
-        return [pack(_ADD_ANSWERED, code, ledger_id, entry_id) for ledger_id, entry_id in ids]
+        pack, ids = RESPONSE.struct.pack, zip(self.ledger_ids, self.entry_ids, strict=True)
+        return [
+            pack(_ADD_RESPONSE_HEADER, code, ledger_id, entry_id) for ledger_id, entry_id in ids
+        ]
 
     def by_ledger(self) -> list["AddBatch"]:
         if self.ledger_ids.count(self.ledger_ids[0]) == len(self.ledger_ids):
@@ -166,7 +168,7 @@ class BadRequest(NamedTuple):
     code: Code
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """A bookie's response; `entry` is empty except after a successful read."""
 
     opcode: int
@@ -183,7 +185,7 @@ def packet_header(opcode: Opcode, flags: int = 0) -> int:
     return VERSION << 24 | opcode << 16 | flags
 
 
-_ADD_ANSWERED = packet_header(Opcode.ADD)
+_ADD_RESPONSE_HEADER = packet_header(Opcode.ADD)
 _PLAIN_READ = packet_header(Opcode.READ)
 
 
@@ -207,10 +209,10 @@ def encode_read(ledger_id: int, entry_id: int, fence_key: bytes = b"", flags: in
     return READ_REQUEST.struct.pack(head, ledger_id, entry_id) + fence_key
 
 
-def encode_answer(
+def encode_response(
     opcode: Opcode, code: Code, ledger_id: int, entry_id: int, entry: bytes = b""
 ) -> bytes:
-    return ANSWER.struct.pack(packet_header(opcode), code, ledger_id, entry_id) + entry
+    return RESPONSE.struct.pack(packet_header(opcode), code, ledger_id, entry_id) + entry
 
 
 def encode_no_authentication() -> bytes:
@@ -221,7 +223,7 @@ def encode_no_authentication() -> bytes:
 
 def encode_bad_request(request: BadRequest) -> bytes:
     # The ids may be undecodable, so return -1 for both.  Clear the flags.
-    return ANSWER.struct.pack(request.head & ~0xFFFF, request.code, -1, -1)
+    return RESPONSE.struct.pack(request.head & ~0xFFFF, request.code, -1, -1)
 
 
 def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
@@ -309,14 +311,14 @@ _DECODERS: dict[int, Callable[[bytes], Request | None]] = {
 }
 
 
-def decode_answers(bodies: Iterable[bytes]) -> list[Answer]:
+def decode_responses(bodies: Iterable[bytes]) -> list[Response]:
     """Raise `struct.error` if a body is too short."""
-    answers = []
+    responses = []
     for body in bodies:
-        head, code, ledger_id, entry_id = ANSWER.struct.unpack_from(body)
+        head, code, ledger_id, entry_id = RESPONSE.struct.unpack_from(body)
         opcode = head >> 16 & 0xFF
-        answers.append(Answer(opcode, code, ledger_id, entry_id, body[ANSWER.size :]))
-    return answers
+        responses.append(Response(opcode, code, ledger_id, entry_id, body[RESPONSE.size :]))
+    return responses
 
 
 EXCEPTIONS: dict[int, type[BKException]] = {
@@ -336,16 +338,17 @@ _MEANINGS: dict[int, str] = {
 }
 
 
-def error_of(answer: Answer, bookie: str) -> BKException:
+def error_of(response: Response, bookie: str) -> BKException:
     """Return the exception for a response whose code is not OK.
 
     In BookKeeper: `proto/CompletionValue.java`.
     """
-    adding = answer.opcode == Opcode.ADD
+    adding = response.opcode == Opcode.ADD
     # An unknown code proves nothing, so it must not become "no such entry".
-    kind = EXCEPTIONS.get(answer.code, BKWriteException if adding else BKReadException)
-    meaning = _MEANINGS.get(answer.code, f"it failed with code {answer.code}")
+    kind = EXCEPTIONS.get(response.code, BKWriteException if adding else BKReadException)
+    meaning = _MEANINGS.get(response.code, f"it failed with code {response.code}")
     verb = "add" if adding else "read"
     return kind(
-        f"{bookie} did not {verb} entry {answer.entry_id} of ledger {answer.ledger_id}: {meaning}"
+        f"{bookie} did not {verb} entry {response.entry_id} of ledger {response.ledger_id}:"
+        f" {meaning}"
     )

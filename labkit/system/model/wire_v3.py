@@ -81,7 +81,7 @@ def encode_response(
     return response.SerializeToString()
 
 
-def answer_to(request: pb.Request, status: pb.StatusCode) -> Message:
+def response_to(request: pb.Request, status: pb.StatusCode) -> Message:
     """Return the operation's part of a response, with the status and the ids from the request.
 
     Do not call this for AUTH and START_TLS, whose parts have no status.
@@ -196,4 +196,4 @@ def error_of(response: pb.Response, bookie: str) -> BKException | None:
         return None
     kind = _EXCEPTIONS.get(status, BKWriteException if operation in _WRITES else BKReadException)
     asked, why = pb.OperationType.Name(operation), pb.StatusCode.Name(status)
-    return kind(f"{bookie} answered {asked} with {why}")
+    return kind(f"{bookie} responded to {asked} with {why}")

@@ -473,7 +473,7 @@ _KINDS = (
         "lac.read",
         "{node} read LastAddConfirmed of ledger {ledger}[: {entry}]",
         columns="ledger entry detail",
-        details=("the first answer",),
+        details=("the first response",),
         caption="may read up to {entry}",
     ),
     Kind("auditor.elected", "{node} became the auditor", caption="auditor"),

@@ -20,7 +20,6 @@ from labkit.system.model.wire import AUTH_DISABLED, encode_add, encode_read
 from labkit.system.model.wire_v3 import (
     HIGH_PRIORITY,
     STATUSES,
-    answer_to,
     decode_request,
     decode_response,
     encode_request,
@@ -29,6 +28,7 @@ from labkit.system.model.wire_v3 import (
     is_flagged,
     is_possible,
     is_version_3,
+    response_to,
 )
 
 KEY = make_master_key(b"")
@@ -113,7 +113,7 @@ def test_answer_has_number_and_ids_of_its_request(
     operation: pb.OperationType, part: Message
 ) -> None:
     request = decode_request(encode_request(operation, 5, part, HIGH_PRIORITY))
-    answer = answer_to(request, pb.EIO)
+    answer = response_to(request, pb.EIO)
     response = decode_response(encode_response(request.header, pb.EIO, answer))
     expected = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=operation, txnId=5)
     assert response.header == expected
@@ -237,7 +237,7 @@ def test_every_failure_is_an_exception_that_names_bookie_operation_and_status(
     operation: pb.OperationType, part: Message, status: pb.StatusCode
 ) -> None:
     request = decode_request(encode_request(operation, 1, part))
-    answer = answer_to(request, status)
+    answer = response_to(request, status)
     for body in (
         encode_response(request.header, status, answer),
         encode_response(request.header, status),
@@ -262,7 +262,7 @@ def test_an_answer_may_have_no_status_but_the_messages(
 
 def test_a_successful_answer_is_not_an_error() -> None:
     request = decode_request(encode_request(pb.ADD_ENTRY, 1, ADD))
-    body = encode_response(request.header, pb.EOK, answer_to(request, pb.EOK))
+    body = encode_response(request.header, pb.EOK, response_to(request, pb.EOK))
     assert error_of(decode_response(body), "bookie-2") is None
 
 

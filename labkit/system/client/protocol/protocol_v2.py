@@ -21,11 +21,11 @@ from labkit.system.client.protocol.per_channel_bookie_client import (
 )
 from labkit.system.model.errors import BKException, BKTimeoutException
 from labkit.system.model.net import Network
-from labkit.system.model.wire import ANSWER, Answer, Code, Opcode, error_of
+from labkit.system.model.wire import RESPONSE, Code, Opcode, Response, error_of
 
 T = TypeVar("T")
 
-OnAnswer = Callable[[Answer | BKException], None]
+OnResponse = Callable[[Response | BKException], None]
 OnAdded = Callable[[Sequence[T], BKException | None], None]
 """Called with the `pending` arguments of one or more adds, and their error, if any."""
 
@@ -83,11 +83,11 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         ledger_id: int,
         entry_id: int,
         body: bytes,
-        on_answer: OnAnswer,
+        on_response: OnResponse,
         *,
         fences: bool = False,
     ) -> None:
-        """Send a request; `on_answer` is called later, never from within this call.
+        """Send a request; `on_response` is called later, never from within this call.
 
         `fences` must be set if the request is a read with the FENCE flag.
         """
@@ -98,9 +98,9 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 self._second = PerChannelBookieClientV2(
                     self.bookie_id, self.network, self.find_endpoint, self.timeout_s
                 )
-            self._second.ask(opcode, ledger_id, entry_id, body, on_answer, fences=fences)
+            self._second.ask(opcode, ledger_id, entry_id, body, on_response, fences=fences)
         else:
-            self._send(key, body, _call_each, on_answer, fences=fences)
+            self._send(key, body, _call_each, on_response, fences=fences)
 
     def add(
         self, ledger_id: int, entry_id: int, body: bytes, on_added: OnAdded[T], pending: T
@@ -145,12 +145,12 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         on_added: Callable[[Any, Any], None] | None = None
         added: list[Any] = []
         for body in bodies:
-            if len(body) < ANSWER.size:
+            if len(body) < RESPONSE.size:
                 self.disconnect(
-                    f"invalid response: {len(body)} bytes, expected at least {ANSWER.size}"
+                    f"invalid response: {len(body)} bytes, expected at least {RESPONSE.size}"
                 )
                 break
-            head, code, ledger_id, entry_id = ANSWER.struct.unpack_from(body)
+            head, code, ledger_id, entry_id = RESPONSE.struct.unpack_from(body)
             opcode = head >> 16 & 0xFF
             key = opcode, ledger_id, entry_id
             request = self._pending.pop(key, None)
@@ -166,8 +166,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 on_added = request.on_done
                 added.append(request.caller)
                 continue
-            answer = Answer(opcode, code, ledger_id, entry_id, body[ANSWER.size :])
-            result = answer if code == _OK else error_of(answer, self.bookie_id)
+            response = Response(opcode, code, ledger_id, entry_id, body[RESPONSE.size :])
+            result = response if code == _OK else error_of(response, self.bookie_id)
             request.on_done((request.caller,), result)
         if on_added is not None:
             on_added(added, None)
@@ -234,6 +234,6 @@ def _oldest_first(requests: Iterable[tuple[_Key, _Request]]) -> list[tuple[_Key,
     return sorted(requests, key=lambda each: (each[1].deadline, each[0][0] != _ADD))
 
 
-def _call_each(callbacks: Sequence[OnAnswer], answer: Answer | BKException) -> None:
-    for on_answer in callbacks:
-        on_answer(answer)
+def _call_each(callbacks: Sequence[OnResponse], response: Response | BKException) -> None:
+    for on_response in callbacks:
+        on_response(response)

@@ -131,16 +131,16 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
         self, operation: pb.OperationType, request: Message, wait_s: float = 0.0
     ) -> asyncio.Future[pb.Response]:
         """Send a request; the bookie may wait `wait_s` before it responds."""
-        answered: asyncio.Future[pb.Response] = self.loop.create_future()
+        response_future: asyncio.Future[pb.Response] = self.loop.create_future()
         if not self.outbox and (error := self.schedule_send()) is not None:
-            answered.set_exception(error)
-            return answered
+            response_future.set_exception(error)
+            return response_future
         self._last_txn_id += 1
         txn_id = self._last_txn_id
         timer = self.loop.call_later(self.timeout_s + wait_s, self._expire, txn_id, operation)
-        self._pending[txn_id] = _PendingRequest(answered, timer)
+        self._pending[txn_id] = _PendingRequest(response_future, timer)
         self.outbox.append(encode_request(operation, txn_id, request))
-        return answered
+        return response_future
 
     def received(self, bodies: Sequence[bytes]) -> None:
         for body in bodies:
@@ -155,8 +155,8 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
             request.timer.cancel()
             if (failure := error_of(response, self.bookie_id)) is not None:
                 request.fail(failure)
-            elif not request.answered.done():  # The caller may have stopped waiting.
-                request.answered.set_result(response)
+            elif not request.response_future.done():  # The caller may have stopped waiting.
+                request.response_future.set_result(response)
 
     def _expire(self, txn_id: int, operation: pb.OperationType) -> None:
         if self.connection is None:
@@ -175,10 +175,10 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
 
 
 class _PendingRequest(NamedTuple):
-    answered: asyncio.Future[pb.Response]
+    response_future: asyncio.Future[pb.Response]
     timer: asyncio.TimerHandle
 
     def fail(self, error: BKException) -> None:
         """Make the caller raise the error, unless the caller has stopped waiting."""
-        if not self.answered.done():
-            self.answered.set_exception(error)
+        if not self.response_future.done():
+            self.response_future.set_exception(error)
